@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Class says what happens after an error.
+type Class int
+
+// The classes of errors.
+const (
+	// ClassRetry is tried again with back-off, a bounded number of times.
+	ClassRetry Class = iota
+	// ClassPermanent goes to the dead letters at once.
+	ClassPermanent
+	// ClassGone says that the receiver does not exist any more.
+	ClassGone
+	// ClassNotYet waits for another message that is on its way; it is never given up.
+	ClassNotYet
+	// ClassCanceled says that the work was broken off; it is as if it had not begun.
+	ClassCanceled
+)
+
+type classified struct {
+	err   error
+	class Class
+	after time.Duration
+}
+
+func (e *classified) Error() string { return e.err.Error() }
+func (e *classified) Unwrap() error { return e.err }
+
+// Permanent marks err as one that trying again cannot mend. Permanent(nil) is nil.
+func Permanent(err error) error { return classify(err, ClassPermanent, 0) }
+
+// RetryAfter marks err as one after which at least d must pass before the next
+// attempt. RetryAfter(nil, d) is nil.
+func RetryAfter(err error, d time.Duration) error { return classify(err, ClassRetry, max(d, 0)) }
+
+// Gone marks err as the receiver's word that it does not exist any more. Gone(nil) is nil.
+func Gone(err error) error { return classify(err, ClassGone, 0) }
+
+// NotYet marks err as a wait for another message that is on its way.
+func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
+
+func classify(err error, c Class, after time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &classified{err, c, after}
+}
+
+// ClassOf returns the class of err and the least delay before the next attempt.
+func ClassOf(err error) (Class, time.Duration) {
+	if c, ok := errors.AsType[*classified](err); ok {
+		return c.class, c.after
+	}
+	if errors.Is(err, context.Canceled) {
+		return ClassCanceled, 0
+	}
+	return ClassRetry, 0
+}

@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Request asks fetch to check a page. One request is at most one GET.
+type Request struct {
+	Page        string `json:"page"`
+	Incarnation string `json:"incarnation"`
+	// Check is the number that the page's owner gave to this check.
+	Check uint64 `json:"check"`
+	// ETag and LastModified are validators to send; both are empty for a full fetch.
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+	// BodyHash is the hash of the body that stands; an equal body is "unchanged" against it.
+	// Empty for a full fetch.
+	BodyHash string `json:"body_hash,omitempty"`
+	// Documents are the views of the page to read, at least one.
+	Documents []RequestDocument `json:"documents"`
+	// NotAfter is until when the fetch must have begun; a later one is dropped, since its
+	// owner will have asked again.
+	NotAfter time.Time `json:"not_after"`
+}
+
+// RequestDocument is one document of a page that is to be read.
+type RequestDocument struct {
+	ID   string `json:"id"`
+	View View   `json:"view"`
+	// TextHash is the hash of the text that stands; an equal text need not be sent.
+	TextHash string `json:"text_hash,omitempty"`
+}
+
+// What a check found.
+const (
+	OutcomeRead      = "read"      // the text of a document
+	OutcomeUnchanged = "unchanged" // nothing new, against a hash
+	OutcomeFailed    = "failed"
+)
+
+// Classes of failed checks, as users see them.
+const (
+	FailDNS          = "dns"
+	FailRefused      = "refused"
+	FailTLS          = "tls"
+	FailStatus       = "status"
+	FailTimeout      = "timeout"
+	FailAddress      = "address" // the address guard said no
+	FailNetwork      = "network" // any other failure to talk to the host
+	FailRedirect     = "redirect"
+	FailType         = "unsupported_type"
+	FailUnreadable   = "unreadable"
+	FailTooLarge     = "too_large"
+	FailBusy         = "busy" // 429, or 503 with Retry-After
+	FailSelectorGone = "selector_gone"
+	FailEmpty        = "empty"
+	FailURL          = "url"
+)
+
+// Outcome is what one check found. A failed or unchanged check of a page is one
+// Outcome with Parts 0; one that read it is one Outcome for each document of the
+// request, Part 0 to Parts-1, published together.
+type Outcome struct {
+	Page        string `json:"page"`
+	Incarnation string `json:"incarnation"`
+	Check       uint64 `json:"check"`
+	Part        int    `json:"part,omitempty"`
+	Parts       int    `json:"parts,omitempty"`
+	// Document is which document this part is about; empty with Parts 0.
+	Document string    `json:"document,omitempty"`
+	Kind     string    `json:"kind"`
+	Time     time.Time `json:"time"`
+	// Against is the hash that Kind "unchanged" compares with: of the body with Parts 0,
+	// of the document's text otherwise.
+	Against string `json:"against,omitempty"`
+	// Class and Reason say why Kind is "failed"; RetryAfter is the host's wish.
+	Class      string        `json:"class,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	// Status is the HTTP status, 0 if there was none; Bytes the size of the decoded body;
+	// Took how long the fetch lasted.
+	Status int           `json:"status,omitempty"`
+	Bytes  int64         `json:"bytes,omitempty"`
+	Took   time.Duration `json:"took,omitempty"`
+	// BodyHash, ETag and LastModified describe the body that was read. LastModified is
+	// empty where it is not to be trusted as a validator.
+	BodyHash     string `json:"body_hash,omitempty"`
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+	// Title, Language (declared, a BCP 47 tag), TextHash and Extractor describe the text.
+	Title     string `json:"title,omitempty"`
+	Language  string `json:"language,omitempty"`
+	TextHash  string `json:"text_hash,omitempty"`
+	Extractor string `json:"extractor,omitempty"`
+	// Packed is the text's Content packed with PackText. It travels as the message's body.
+	Packed []byte `json:"-"`
+}
+
+const headerOutcome = "vokter_outcome"
+
+// Message returns o as a message on TopicDocuments.
+func (o Outcome) Message() Message {
+	h, err := json.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: outcome: %v", err)) // every field is encodable
+	}
+	return Message{
+		ID:    DeriveID("outcome", o.Page, o.Incarnation, strconv.FormatUint(o.Check, 10), strconv.Itoa(o.Part), o.BodyHash, o.Kind),
+		Topic: TopicDocuments, Key: o.Page, Type: TypeOutcome, Subject: o.Page, Time: o.Time,
+		Header: map[string]string{headerOutcome: string(h)}, Body: o.Packed,
+	}
+}
+
+// OutcomeFrom is the inverse of Outcome.Message.
+func OutcomeFrom(m Message) (Outcome, error) {
+	var o Outcome
+	if err := json.Unmarshal([]byte(m.Header[headerOutcome]), &o); err != nil {
+		return o, Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
+	}
+	o.Packed = m.Body
+	return o, nil
+}

@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// View is everything that alters a document's text. The zero View is the whole page.
+type View struct {
+	// Select scopes the text to what matches one of these selectors, in document order.
+	Select []Selector `json:"select,omitempty"`
+	// Remove takes what matches out of it.
+	Remove []Selector `json:"remove,omitempty"`
+	// Ignore blanks what matches one of these regular expressions (RE2).
+	Ignore []string `json:"ignore,omitempty"`
+	// Confirm is for how many checks in a row a new text must stand before it is a
+	// version; 0 and 1 mean at once.
+	Confirm int `json:"confirm,omitempty"`
+}
+
+// Selector is a CSS selector, or a range from the start of the first match of From to
+// the start of the first match of To behind it (the end of the page where To is empty).
+type Selector struct {
+	CSS  string `json:"css,omitempty"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// IsZero reports whether v is the whole page, taken as it is.
+func (v View) IsZero() bool {
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1
+}
+
+// DocumentID names the document that v makes of page, for state and IDs.
+func DocumentID(page string, v View) string {
+	parts := []string{"document", page}
+	list := func(name string, ss []Selector) {
+		for _, s := range ss {
+			parts = append(parts, name, s.CSS, s.From, s.To)
+		}
+	}
+	list("select", v.Select)
+	list("remove", v.Remove)
+	for _, re := range v.Ignore {
+		parts = append(parts, "ignore", re)
+	}
+	if v.Confirm > 1 {
+		parts = append(parts, "confirm", fmt.Sprint(v.Confirm))
+	}
+	return DeriveID(parts...)
+}
+
+// CanonicalURL returns the spelling under which raw names its page: scheme and host
+// in lower case, default port and fragment dropped, empty path "/", query untouched.
+// It refuses what is no absolute URL with a host, with a message for the user.
+func CanonicalURL(raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return "", fmt.Errorf("%q is not a URL", raw)
+	}
+	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
+		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", raw)
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	u.Host = strings.ToLower(u.Host)
+	if h, p, err := net.SplitHostPort(u.Host); err == nil && (p == "" || p == defaultPort(u.Scheme)) {
+		u.Host = h
+		if strings.Contains(h, ":") {
+			u.Host = "[" + h + "]"
+		}
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String(), nil
+}
+
+// HostKey returns the host that politeness counts for the canonical URL page: name and port.
+func HostKey(page string) string {
+	u, err := url.Parse(page)
+	if err != nil || u.Host == "" {
+		return page
+	}
+	if u.Port() == "" && defaultPort(u.Scheme) != "" {
+		return net.JoinHostPort(u.Hostname(), defaultPort(u.Scheme))
+	}
+	return u.Host
+}
+
+func defaultPort(scheme string) string {
+	switch scheme {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// Fetcher gets pages of some URL schemes. It is safe for concurrent use.
+type Fetcher interface {
+	// Schemes lists the URL schemes it serves, in lower case.
+	Schemes() []string
+	// Fetch gets what r names. It returns a *FetchError where the failure has a class; any
+	// other error is of class FailNetwork. The caller closes Response.Body.
+	Fetch(ctx context.Context, r FetchRequest) (Response, error)
+}
+
+// FetchRequest is one GET.
+type FetchRequest struct {
+	URL string
+	// ETag and LastModified are validators to send, if not empty.
+	ETag         string
+	LastModified string
+}
+
+// Response is a page as it came.
+type Response struct {
+	// URL is where it came from after redirects.
+	URL string
+	// Status is the HTTP status: 200, or 304 where the validators held. Anything else is a
+	// *FetchError.
+	Status int
+	Header http.Header
+	// Body is the decoded (decompressed) body. It is bounded: it fails with a *FetchError
+	// of class FailTooLarge at the limit. Never nil.
+	Body io.ReadCloser
+}
+
+// Raw is a page to be read.
+type Raw struct {
+	URL string
+	// ContentType is the header's value, with its parameters.
+	ContentType string
+	// ContentLanguage is the header's value.
+	ContentLanguage string
+	Body            []byte
+}
+
+// Reader extracts the text of a document. It is safe for concurrent use.
+type Reader interface {
+	// ContentTypes lists the media types it reads ("text/html"), without parameters.
+	ContentTypes() []string
+	// Read returns the text of view, but leaves View.Ignore and View.Confirm to its
+	// caller. Input that cannot be read gives a *FetchError: FailUnreadable, FailTooLarge,
+	// or FailSelectorGone where view.Select matches nothing.
+	Read(ctx context.Context, raw Raw, view View) (Text, error)
+}
+
+// Text is what a Reader extracts.
+type Text struct {
+	// Content is the visible text in valid UTF-8: blocks, each ended by BlockEnd, with
+	// white space collapsed and other control characters dropped. A block is a paragraph,
+	// heading, cell, list item or line; the page's title is the first, unless View.Select is
+	// given. List items and table rows stand between ItemStart and ItemEnd.
+	Content string
+	Title   string
+	// Language is what the page declares, a BCP 47 tag, or empty.
+	Language string
+}
+
+// Marks within Text.Content.
+const (
+	BlockEnd  = '\n'
+	ItemStart = '\x02'
+	ItemEnd   = '\x03'
+)
+
+// Stemmer reduces the words of a language to their stems. It is safe for concurrent use.
+type Stemmer interface {
+	// Language is a BCP 47 primary language subtag such as "en".
+	Language() string
+	// Stem returns the stem of word, which is in lower case.
+	Stem(word string) string
+}
+
+// Sink hands notifications to receivers.
+type Sink interface {
+	// Deliver returns nil only when the receiver has n. Its error's class decides what
+	// happens next: see Permanent, RetryAfter and Gone. It returns soon after ctx is done,
+	// is safe for concurrent use, and its errors hold no secret.
+	Deliver(ctx context.Context, n Notification) error
+}
+
+// SinkFunc is a function that is a Sink.
+type SinkFunc func(ctx context.Context, n Notification) error
+
+// Deliver calls f.
+func (f SinkFunc) Deliver(ctx context.Context, n Notification) error { return f(ctx, n) }
+
+// FetchError is a failed check: its class, and the reason in words for the user.
+type FetchError struct {
+	Class  string
+	Reason string
+	// Status is the HTTP status, 0 if there was none.
+	Status int
+	// RetryAfter is the host's wish in seconds, 0 if there was none.
+	RetryAfter int
+	Err        error
+}
+
+func (e *FetchError) Error() string { return e.Reason }
+func (e *FetchError) Unwrap() error { return e.Err }

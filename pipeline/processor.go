@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Processor handles one message at a time per key; what it wrote and emitted counts
+// once it returned nil. It must be safe for concurrent use with different keys. A
+// message may come again after an error or a crash: then nothing of the earlier
+// attempt happened.
+type Processor interface {
+	Process(ctx context.Context, tx Tx, m Message) error
+}
+
+// ProcessorFunc is a function that is a Processor.
+type ProcessorFunc func(ctx context.Context, tx Tx, m Message) error
+
+// Process calls f.
+func (f ProcessorFunc) Process(ctx context.Context, tx Tx, m Message) error { return f(ctx, tx, m) }
+
+// Middleware wraps a stage's Processor; what it adds happens in the same transaction.
+type Middleware func(Processor) Processor
+
+// Tx is the transaction in which one message is handled: state, outputs and the
+// consumer's position become durable together, or none does. It is valid until
+// Process returns and must not be used by two goroutines at once.
+type Tx interface {
+	// State is the state that this consumer group keeps for key, which must be the key
+	// of the message being handled.
+	State(key string) State
+	// Emit publishes m to m.Topic with the commit, in the order of the calls.
+	Emit(m Message)
+	// WakeAt delivers a message of TypeWake for key to this consumer at t or soon after
+	// it, once. A later call replaces an earlier one for the same key; the zero time
+	// takes it back. With AtStart the wake also comes when the consumer next starts,
+	// if that is earlier: for work that died with the process that did it.
+	WakeAt(key string, t time.Time, opts ...WakeOption)
+	// OnCommit runs f after the commit, in the order of the calls, and not at all if
+	// there is none. f must not block.
+	OnCommit(f func())
+}
+
+// WakeOption alters Tx.WakeAt.
+type WakeOption int
+
+// AtStart makes a wake come also when the consumer next starts.
+const AtStart WakeOption = 1
+
+// State is what a consumer group keeps for one key: values by name. Reads see what
+// this transaction wrote. Names are any non-empty strings; order is that of bytes.
+// The caller owns the slices it gets and may not change those it passes until the
+// commit. An error means that the store failed; the handler returns it.
+type State interface {
+	// Get returns the value of name; ok is false where there is none. An empty value
+	// is a value.
+	Get(name string) (value []byte, ok bool, err error)
+	// Set stores value under name.
+	Set(name string, value []byte) error
+	// Delete removes name; it is no error where there is none.
+	Delete(name string) error
+	// Scan iterates in order over the names that begin with prefix. The state must not
+	// be written to meanwhile. A store's failure ends it with a non-nil error as the
+	// last pair's Err.
+	Scan(prefix string) iter.Seq2[string, Value]
+}
+
+// Value is what State.Scan yields.
+type Value struct {
+	Bytes []byte
+	Err   error
+}
+
+// Poster hands a message straight to the lane of its key, outside any log: m is lost
+// if the process ends first. Pools use it to bring results back to the handler that
+// owns the state. Post blocks while the lane's inbox is full, until ctx is done.
+type Poster interface {
+	Post(ctx context.Context, m Message) error
+}
+
+// Publisher puts messages into their topics from outside a handler. When Publish
+// returns nil they are durable, all of them; it blocks while a topic is full.
+type Publisher interface {
+	Publish(ctx context.Context, ms ...Message) error
+}
+
+type txKey struct{}
+
+// WithTx returns a context that carries tx. Transports call it.
+func WithTx(ctx context.Context, tx Tx) context.Context { return context.WithValue(ctx, txKey{}, tx) }
+
+// TxFrom returns the transaction that ctx carries.
+func TxFrom(ctx context.Context) (Tx, bool) {
+	tx, ok := ctx.Value(txKey{}).(Tx)
+	return tx, ok
+}
+
+// Resetter is what a transport's Tx implements beside Tx: Reset forgets all that was
+// written, emitted and scheduled, so that a handler can be tried again.
+type Resetter interface{ Reset() }

@@ -1,0 +1,203 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Event is what happened to a keyword.
+type Event string
+
+// The events.
+const (
+	Added   Event = "added"
+	Removed Event = "removed"
+)
+
+// How the words of a keyword are matched.
+const (
+	MatchPhrase = "phrase" // next to each other, in this order
+	MatchTerms  = "terms"  // all in the same difference, in any order
+)
+
+// Defaults and bounds of a subscription.
+const (
+	DefaultInterval      = 10 * time.Minute
+	DefaultMinInterval   = 10 * time.Second
+	DefaultSnippetOffset = 50
+	MaxSnippetOffset     = 500
+	MaxKeywordTokens     = 16
+)
+
+// Subscription says what a client wants to hear about a document. It is unique per
+// (document, client).
+type Subscription struct {
+	// URL is the page, as the client spells it; notifications echo this spelling.
+	URL string `json:"url"`
+	// Client is who it is for. Default "default".
+	Client string `json:"client"`
+	// Keywords are words or phrases of at most MaxKeywordTokens tokens, at least one.
+	Keywords []string `json:"keywords"`
+	// Events are the events to report; none means both.
+	Events []Event `json:"events,omitempty"`
+	// Interval is how often to check; 0 means DefaultInterval.
+	Interval time.Duration `json:"interval,omitempty"`
+	// Stem matches lexical variants; it implies IgnoreCase.
+	Stem bool `json:"stem,omitempty"`
+	// FilterStopwords ignores words of no significance, in keywords and text.
+	FilterStopwords  bool `json:"filter_stopwords,omitempty"`
+	IgnoreCase       bool `json:"ignore_case,omitempty"`
+	IgnoreDiacritics bool `json:"ignore_diacritics,omitempty"`
+	// Match is MatchPhrase or MatchTerms; empty means MatchPhrase, or MatchTerms where
+	// stop words are filtered.
+	Match string `json:"match,omitempty"`
+	// Moved also reports keywords that only changed place.
+	Moved bool `json:"moved,omitempty"`
+	// Language is a BCP 47 tag that overrides detection.
+	Language string `json:"language,omitempty"`
+	// SnippetOffset is the context on each side in characters, at most MaxSnippetOffset;
+	// nil means DefaultSnippetOffset.
+	SnippetOffset *int `json:"snippet_offset,omitempty"`
+	// Sinks names the sinks to deliver to, at least one.
+	Sinks []string `json:"sinks"`
+	// View is the document within the page.
+	View
+}
+
+// WithDefaults returns s with every default filled in.
+func (s Subscription) WithDefaults() Subscription {
+	if s.Client == "" {
+		s.Client = "default"
+	}
+	if len(s.Events) == 0 {
+		s.Events = []Event{Added, Removed}
+	}
+	if s.Interval == 0 {
+		s.Interval = DefaultInterval
+	}
+	if s.Match == "" {
+		s.Match = MatchPhrase
+		if s.FilterStopwords {
+			s.Match = MatchTerms
+		}
+	}
+	if s.Stem {
+		s.IgnoreCase = true
+	}
+	if s.SnippetOffset == nil {
+		n := DefaultSnippetOffset
+		s.SnippetOffset = &n
+	}
+	return s
+}
+
+// FieldError says what is wrong with one field of a subscription. Field is the name
+// in YAML and JSON.
+type FieldError struct {
+	Field  string
+	Reason string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+// Validate returns all that is wrong with s, joined FieldErrors, or nil. What needs
+// tokens (a keyword without any, one that is too long) is checked by text.ValidKeyword.
+func (s Subscription) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &FieldError{field, fmt.Sprintf(format, args...)})
+	}
+	if _, err := CanonicalURL(s.URL); err != nil {
+		bad("url", "%v", err)
+	}
+	if len(s.Keywords) == 0 {
+		bad("keywords", "at least one keyword is needed")
+	}
+	for _, e := range s.Events {
+		if e != Added && e != Removed {
+			bad("events", "%q is not an event; events are added and removed", string(e))
+		}
+	}
+	if s.Interval < 0 {
+		bad("interval", "%v is negative; write a duration such as 10m", s.Interval)
+	}
+	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
+		bad("match", "%q is neither phrase nor terms", s.Match)
+	}
+	if s.SnippetOffset != nil && (*s.SnippetOffset < 0 || *s.SnippetOffset > MaxSnippetOffset) {
+		bad("snippet_offset", "%d is not between 0 and %d", *s.SnippetOffset, MaxSnippetOffset)
+	}
+	if len(s.Sinks) == 0 {
+		bad("sinks", "at least one sink is needed")
+	}
+	for _, re := range s.Ignore {
+		if _, err := regexp.Compile(re); err != nil {
+			bad("ignore", "%v", err)
+		}
+	}
+	if s.Confirm < 0 {
+		bad("confirm", "%d is negative", s.Confirm)
+	}
+	return errors.Join(errs...)
+}
+
+// Wants reports whether s asks for e.
+func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
+
+// SubscribeCommand asks index to add a subscription. It is refused with a conflict
+// where the pair of document and client has one.
+type SubscribeCommand struct {
+	Subscription Subscription `json:"subscription"`
+	Origin       string       `json:"origin"`
+}
+
+// CancelCommand asks index to end the subscriptions of Client on the page of URL.
+type CancelCommand struct {
+	URL    string `json:"url"`
+	Client string `json:"client"`
+}
+
+// ApplyCommand makes Subscriptions all that Origin (and, where Client is set, that
+// client) wants of the page of URL: what is new is added, what differs is changed,
+// what is missing is cancelled.
+type ApplyCommand struct {
+	URL           string         `json:"url"`
+	Origin        string         `json:"origin"`
+	Client        string         `json:"client,omitempty"`
+	Keep          bool           `json:"keep,omitempty"`
+	Subscriptions []Subscription `json:"subscriptions"`
+}
+
+// Stamped is a subscription as index stamped it: it hears change n of its document
+// if From < n <= Until.
+type Stamped struct {
+	// Page, Document: whom it watches. PageIncarnation: which life of the page.
+	Page            string `json:"page"`
+	PageIncarnation string `json:"page_incarnation"`
+	Document        string `json:"document"`
+	// Incarnation is which life of the pair (document, client) this is.
+	Incarnation string `json:"incarnation"`
+	// Stamp orders all subscribes, changes and cancels of one incarnation of a page: 1, 2, 3 ...
+	Stamp uint64 `json:"stamp"`
+	// Since is the stamp of the record that Stamped ends or stands for; together with
+	// Incarnation it names the record.
+	Since uint64 `json:"since"`
+	From  uint64 `json:"from"`
+	Until uint64 `json:"until"` // Forever while it stands
+	// Origin is who made it: yaml, watch, api, go.
+	Origin       string       `json:"origin"`
+	Subscription Subscription `json:"subscription"`
+}
+
+// Forever is the Until of a subscription that was not ended. It is exact in JSON readers
+// that keep numbers as doubles.
+const Forever = uint64(1)<<53 - 1
+
+// Ended says that Incarnation of Page ended, after all its changes.
+type Ended struct {
+	Page        string `json:"page"`
+	Incarnation string `json:"incarnation"`
+}

@@ -1,0 +1,56 @@
+package pipeline
+
+// Topics between the stages. The key of each is the owner of the state that its
+// consumer needs.
+const (
+	TopicRequests      = "requests"      // key: host. Index asks fetch to check a page.
+	TopicDocuments     = "documents"     // key: page. All that happens to a page, in one order.
+	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it.
+	TopicChanges       = "changes"       // key: page. What differs between two versions.
+	TopicSubscriptions = "subscriptions" // key: page. Who watches what, from which version on.
+	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
+	TopicDead          = "dead"          // key: receiver, or the key of the message. What was given up, with the reason.
+)
+
+// Consumer groups of the built-in stages.
+const (
+	GroupFetch    = "fetch"
+	GroupIndex    = "index"
+	GroupDiff     = "diff"
+	GroupMatch    = "match"
+	GroupDelivery = "delivery"
+)
+
+// Message types.
+const (
+	// On TopicRequests.
+	TypeRequest = "vokter.request.v1" // body: Request
+
+	// On TopicDocuments.
+	TypeSubscribe = "vokter.subscribe.v1" // body: SubscribeCommand
+	TypeCancel    = "vokter.cancel.v1"    // body: CancelCommand
+	TypeApply     = "vokter.apply.v1"     // body: ApplyCommand
+	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
+	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
+
+	// On TopicSnapshots.
+	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message
+	// TypeEnded says that an incarnation of a page ended. It passes through
+	// TopicSnapshots and TopicChanges behind the page's last change.
+	TypeEnded = "vokter.ended.v1" // body: Ended
+
+	// On TopicChanges.
+	TypeChange = "vokter.change.v1" // body: Change
+
+	// On TopicSubscriptions.
+	TypeStamp = "vokter.subscription.v1" // body: Stamped
+
+	// On TopicNotifications.
+	TypeNotification = "vokter.notification.v1" // body: Notification
+
+	// On TopicDead.
+	TypeDeadLetter = "vokter.dead.v1" // body: DeadLetter
+
+	// TypeWake is the message that Tx.WakeAt delivers.
+	TypeWake = "vokter.wake.v1"
+)
