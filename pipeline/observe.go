@@ -1,0 +1,44 @@
+package pipeline
+
+import "time"
+
+// Kinds of observations.
+const (
+	KindCheck        = "check"        // a page was asked for
+	KindUnchanged    = "unchanged"    // a check found nothing new
+	KindFailed       = "failed"       // a check failed; Text is the reason
+	KindVersion      = "version"      // a version was stored; N is its number
+	KindChange       = "change"       // two versions differ; N is the new one's number
+	KindNotification = "notification" // a notification was made; N is how many diffs it holds
+	KindDelivered    = "delivered"    // a receiver has a notification
+	KindDead         = "dead"         // something was given up; Text is the reason
+)
+
+// Observation is one thing that a stage did, told once the commit that did it stands.
+// Fields that do not apply are zero.
+type Observation struct {
+	// Kind is one of the Kind constants.
+	Kind string
+	// Page and Document are the keys of what it is about; URL is the page's URL.
+	Page, Document, URL string
+	// ID is that of the change, notification or message.
+	ID string
+	// N is a number that Kind explains.
+	N int
+	// Time is when it happened: of the check, where there is one.
+	Time time.Time
+	// Text says more, in words for the user and without secrets.
+	Text string
+}
+
+// Observer is told what stages do, for summaries and progress. It is called from many
+// goroutines and must not block. A crash loses what was not told yet, so an Observer
+// may not carry anything that has to be right. The nil Observer hears nothing.
+type Observer func(Observation)
+
+// Note tells o of ob, if there is an o.
+func (o Observer) Note(ob Observation) {
+	if o != nil {
+		o(ob)
+	}
+}
