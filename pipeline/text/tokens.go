@@ -1,0 +1,176 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
+	"github.com/clipperhouse/uax29/v2/words"
+)
+
+// Token is one word of a text: the bytes [Start, End) of it.
+type Token struct{ Start, End int }
+
+// joiners keep "AT&T", "a@b.com", ".NET" and "#tag" whole.
+var joiners = &words.Joiners[string]{Middle: []rune("&@"), Leading: []rune("#.")}
+
+// Tokens returns the words of s in order, none of them empty, all on rune boundaries.
+// It takes any string. A token is a word of UAX #29 that holds a letter or a number;
+// punctuation and symbols are none. Beyond that:
+//
+//   - "AT&T", "R&D", "a@b.com", ".NET" and "#tag" are one token each; a leading "." or
+//     "#" belongs to the word only at the start of s, after a space or after an opening
+//     bracket or quote. "C++" and "C#" are one token each ("++" after any word, "#"
+//     after a single letter); "_" at either end of a word is dropped.
+//   - The elided words of French, Italian and Catalan are tokens of their own, in every
+//     text: "l'eau" is "l" and "eau", "dell'arte" is "dell" and "arte". What is
+//     in front of the apostrophe must be one of a short list, and at least two letters
+//     must follow; "don't" and "it's" are one token.
+//   - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Burmese) and
+//     Hangul give one token for each character (with its marks), so that a keyword is found
+//     wherever its characters stand next to each other.
+func Tokens(s string) []Token { return appendTokens(nil, s, 0, len(s)) }
+
+// appendTokens appends the tokens of s[from:to], which is read as a text of its own.
+func appendTokens(ts []Token, s string, from, to int) []Token {
+	if utf8.ValidString(s[from:to]) {
+		return appendValid(ts, s[from:to], from)
+	}
+	for from < to {
+		// The segmenter gives up at an invalid byte, so it gets the valid stretches.
+		valid := from
+		for valid < to {
+			r, n := utf8.DecodeRuneInString(s[valid:to])
+			if r == utf8.RuneError && n == 1 {
+				break
+			}
+			valid += n
+		}
+		ts = appendValid(ts, s[from:valid], from)
+		from = valid + 1
+	}
+	return ts
+}
+
+// appendValid appends the tokens of s, which is valid UTF-8 and begins at offset.
+func appendValid(ts []Token, s string, offset int) []Token {
+	it := words.FromString(s)
+	it.Joiners(joiners)
+	taken := 0 // s[:taken] belongs to tokens or is passed over
+	for it.Next() {
+		start, end := it.Start(), it.End()
+		start = max(start, taken)
+		if start >= end || !hasWord(s[start:end]) {
+			continue
+		}
+		start, end = trim(s, start, end)
+		end = suffix(s, start, end)
+		taken = end
+		ts = appendWord(ts, s[start:end], offset+start)
+	}
+	return ts
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+func hasWord(s string) bool { return strings.IndexFunc(s, isWord) >= 0 }
+
+// trim takes from both ends of the segment s[start:end] what is not part of the word.
+func trim(s string, start, end int) (int, int) {
+	first := start + strings.IndexFunc(s[start:end], isWord)
+	if first > start {
+		last := s[first-1]
+		if (last == '.' || last == '#') && opens(s[:first-1]) {
+			first--
+		}
+	}
+	return first, start + len(strings.TrimRight(s[start:end], "_\u203F\u2040\u2054\uFE33\uFE34\uFE4D\uFE4E\uFE4F\uFF3F"))
+}
+
+// opens reports whether a word may begin with a dot or hash behind before.
+func opens(before string) bool {
+	r, n := utf8.DecodeLastRuneInString(before)
+	return n == 0 || unicode.IsSpace(r) || r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
+}
+
+// suffix returns the end of the word s[start:end] with the "++" or "#" that belongs to it.
+func suffix(s string, start, end int) int {
+	last, n := utf8.DecodeLastRuneInString(s[start:end])
+	if !unicode.IsLetter(last) {
+		return end
+	}
+	rest := s[end:]
+	after := func(k int) rune { r, _ := utf8.DecodeRuneInString(rest[k:]); return r }
+	switch {
+	case strings.HasPrefix(rest, "++") && after(2) != '+':
+		return end + 2
+	case strings.HasPrefix(rest, "#") && start+n == end && after(1) != '#' && !isWord(after(1)):
+		return end + 1
+	}
+	return end
+}
+
+// elided are the words that lose their last vowel before an apostrophe in French,
+// Italian and Catalan.
+var elided = map[string]bool{
+	"l": true, "d": true, "j": true, "m": true, "t": true, "s": true, "n": true, "c": true, "qu": true,
+	"jusqu": true, "lorsqu": true, "puisqu": true, "quoiqu": true, "presqu": true,
+	"un": true, "all": true, "dall": true, "dell": true, "nell": true, "sull": true, "coll": true,
+	"gl": true, "quest": true, "quell": true, "bell": true, "sant": true, "nessun": true, "ciascun": true,
+}
+
+// appendWord appends the word w, which begins at offset, as one or more tokens.
+func appendWord(ts []Token, w string, offset int) []Token {
+	if at, n := apostrophe(w); n > 0 && elided[strings.ToLower(w[:at])] && twoLetters(w[at+n:]) {
+		ts = append(ts, Token{offset, offset + at})
+		w, offset = w[at+n:], offset+at+n
+	}
+	if strings.IndexFunc(w, single) < 0 {
+		return append(ts, Token{offset, offset + len(w)})
+	}
+	run := 0 // w[run:] up to the present cluster is a word in another script
+	flush := func(end int) {
+		if run < end && hasWord(w[run:end]) {
+			ts = append(ts, Token{offset + run, offset + end})
+		}
+	}
+	it := graphemes.FromString(w)
+	for it.Next() {
+		r, _ := utf8.DecodeRuneInString(it.Value())
+		if !single(r) {
+			continue
+		}
+		flush(it.Start())
+		ts = append(ts, Token{offset + it.Start(), offset + it.End()})
+		run = it.End()
+	}
+	flush(len(w))
+	return ts
+}
+
+// apostrophe returns where the first apostrophe of w is and its length in bytes, 0 if none.
+func apostrophe(w string) (at, n int) {
+	i := strings.IndexAny(w, "'’")
+	if i < 0 {
+		return 0, 0
+	}
+	_, n = utf8.DecodeRuneInString(w[i:])
+	return i, n
+}
+
+func twoLetters(s string) bool {
+	r, n := utf8.DecodeRuneInString(s)
+	q, _ := utf8.DecodeRuneInString(s[n:])
+	return unicode.IsLetter(r) && (unicode.IsLetter(q) || unicode.IsMark(q))
+}
+
+// single reports whether r is of a script in which each character is a token. The
+// prolonged sound mark is in no script of its own.
+func single(r rune) bool {
+	if r < 0xE00 {
+		return false
+	}
+	return r == '\u30FC' || r == '\uFF70' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
