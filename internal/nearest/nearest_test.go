@@ -1,0 +1,51 @@
+package nearest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestName(t *testing.T) {
+	keys := []string{"url", "client", "keywords", "events", "select", "sinks"}
+	for name, want := range map[string]string{
+		"keyword": "keywords", "Keywords": "keywords", "urll": "url", "slect": "select", "slecet": "select",
+		"sink": "sinks", "even": "events",
+	} {
+		if got, _ := Name(name, keys); got != want {
+			t.Errorf("Name(%q) = %q, want %q", name, got, want)
+		}
+	}
+	if got, d := Name("x", nil); got != "" || d != 0 {
+		t.Errorf("Name without known names = %q, %d", got, d)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ü", "u", 1}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestHint(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		known []string
+		want  string
+	}{
+		{"keyword", []string{"keywords", "url"}, `did you mean "keywords"?`},
+		{"list", []string{"lint", "run", "watch"}, `did you mean "lint"?`},
+		{"slack", []string{"stdout", "webhook"}, `the nearest known one is "stdout" (known: stdout, webhook)`},
+		{"kafka", []string{"local"}, `the only known one is "local"`},
+		{"x", nil, "none is known here"},
+		{strings.Repeat("x", 1000), []string{"local"}, `the only known one is "local"`},
+	} {
+		if got := Hint(c.name, c.known); got != c.want {
+			t.Errorf("Hint(%q) = %q, want %q", c.name, got, c.want)
+		}
+	}
+}

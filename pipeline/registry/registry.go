@@ -1,0 +1,58 @@
+// Package registry connects plugins with the configuration without either knowing
+// the other. A plugin offers Register(*Registry), which the program calls for each
+// plugin that it wants; package config decodes what stands in the file for it.
+package registry
+
+import (
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Decode fills config, a pointer to a struct whose fields have yaml tags, from what
+// stands in the configuration for a plugin. It is strict: what is unknown, missing or
+// of the wrong type is an error, reported with line and column. A field of type Secret
+// named "x" can also be given as "x_file". The plugin returns Decode's error as it is.
+type Decode func(config any) error
+
+// Env is what the program gives to every plugin.
+type Env struct {
+	// AllowSinks are the networks that sinks may reach besides public addresses.
+	AllowSinks []netip.Prefix
+	// Logger is never nil.
+	Logger *slog.Logger
+}
+
+// BuildSink makes a sink. It must not connect to anything: checking a configuration
+// builds all its sinks. An error that is, or joins, *pipeline.FieldError is reported
+// at the place of its field.
+type BuildSink func(decode Decode, env Env) (pipeline.Sink, error)
+
+// Registry holds the plugins that a configuration may name. The zero value is empty
+// and ready; it is not safe for concurrent use.
+type Registry struct {
+	sinks map[string]BuildSink
+}
+
+// Sink registers the kind of sink that the configuration calls kind. A later
+// registration replaces an earlier one.
+func (r *Registry) Sink(kind string, build BuildSink) {
+	if r.sinks == nil {
+		r.sinks = make(map[string]BuildSink)
+	}
+	r.sinks[kind] = build
+}
+
+// LookupSink returns what was registered as kind.
+func (r *Registry) LookupSink(kind string) (BuildSink, bool) {
+	build, ok := r.sinks[kind]
+	return build, ok
+}
+
+// SinkKinds lists the registered kinds in alphabetical order.
+func (r *Registry) SinkKinds() []string {
+	return slices.Sorted(maps.Keys(r.sinks))
+}

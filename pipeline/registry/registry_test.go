@@ -1,0 +1,80 @@
+package registry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+func TestSecretNeverPrints(t *testing.T) {
+	const text = "hunter2"
+	s := registry.NewSecret(text)
+	type hidden struct{ s registry.Secret }
+	type shown struct{ S registry.Secret }
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T", "%p", "%U", "%t"} {
+		fmt.Fprintf(&out, verb, s)
+		fmt.Fprintf(&out, verb, &s)
+		fmt.Fprintf(&out, verb, hidden{s})
+		fmt.Fprintf(&out, verb, shown{s})
+		fmt.Fprintf(&out, verb, []registry.Secret{s})
+		fmt.Fprintf(&out, verb, map[string]hidden{"a": {s}})
+	}
+	for _, v := range []any{s, hidden{s}, shown{s}} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(b)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", v)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", v)
+	}
+	fmt.Fprint(&out, errors.New(s.String()), fmt.Errorf("%w: %v", errors.New("x"), s))
+	for _, leak := range []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text)} {
+		if strings.Contains(out.String(), leak) {
+			t.Errorf("printed: %s", out.String())
+		}
+	}
+	if got := s.Reveal(); got != text {
+		t.Errorf("Reveal() = %q, want %q", got, text)
+	}
+}
+
+func TestZeroSecret(t *testing.T) {
+	var s registry.Secret
+	if !s.IsZero() || s.Reveal() != "" || s.String() != "" || registry.NewSecret("") != s {
+		t.Errorf("the zero Secret is not empty: %v", s)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	var r registry.Registry
+	if _, ok := r.LookupSink("a"); ok {
+		t.Error("the empty registry knows a sink")
+	}
+	first, second := errors.New("first"), errors.New("second")
+	build := func(err error) registry.BuildSink {
+		return func(registry.Decode, registry.Env) (pipeline.Sink, error) { return nil, err }
+	}
+	r.Sink("b", build(first))
+	r.Sink("a", build(first))
+	r.Sink("a", build(second))
+	if got, want := r.SinkKinds(), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("SinkKinds() = %v, want %v", got, want)
+	}
+	b, ok := r.LookupSink("a")
+	if !ok {
+		t.Fatal("a is not registered")
+	}
+	if _, err := b(nil, registry.Env{}); err != second {
+		t.Errorf("got %v, want the later registration", err)
+	}
+}
