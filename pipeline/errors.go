@@ -21,6 +21,9 @@ const (
 	ClassNotYet
 	// ClassCanceled says that the work was broken off; it is as if it had not begun.
 	ClassCanceled
+	// ClassRefused says that a receiver refused this very notification: it is tried
+	// again a few times, and then it does not hold up the next one.
+	ClassRefused
 )
 
 type classified struct {
@@ -45,6 +48,10 @@ func Gone(err error) error { return classify(err, ClassGone, 0) }
 // NotYet marks err as a wait for another message that is on its way.
 func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
 
+// Refused marks err as a receiver's refusal of one notification, not of all. Refused(nil)
+// is nil.
+func Refused(err error) error { return classify(err, ClassRefused, 0) }
+
 func classify(err error, c Class, after time.Duration) error {
 	if err == nil {
 		return nil
@@ -61,4 +68,24 @@ func ClassOf(err error) (Class, time.Duration) {
 		return ClassCanceled, 0
 	}
 	return ClassRetry, 0
+}
+
+type ambiguous struct{ error }
+
+func (e *ambiguous) Unwrap() error { return e.error }
+
+// Ambiguous marks err as a failure after which the receiver may have the notification
+// all the same, such as a connection that broke before the answer. The class of err
+// stays. Ambiguous(nil) is nil.
+func Ambiguous(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ambiguous{err}
+}
+
+// IsAmbiguous reports whether err is marked as Ambiguous.
+func IsAmbiguous(err error) bool {
+	_, ok := errors.AsType[*ambiguous](err)
+	return ok
 }
