@@ -1,0 +1,133 @@
+// Package txtest drives a Processor in tests: its Store keeps state, outputs and
+// wakes in maps and changes them only when a transaction commits.
+package txtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Store is what a transport would keep for one consumer group. It is safe for
+// concurrent use.
+type Store struct {
+	mu      sync.Mutex
+	states  map[string]map[string][]byte
+	wakes   map[string]Wake
+	emitted []pipeline.Message
+	writes  int
+}
+
+// Wake is a wake that was asked for.
+type Wake struct {
+	At      time.Time
+	AtStart bool
+}
+
+// New returns an empty Store.
+func New() *Store {
+	return &Store{states: make(map[string]map[string][]byte), wakes: make(map[string]Wake)}
+}
+
+// Handle gives m to p in a transaction of its own, which it commits where p returns nil.
+func (s *Store) Handle(ctx context.Context, p pipeline.Processor, m pipeline.Message) error {
+	tx := s.Begin()
+	if err := p.Process(pipeline.WithTx(ctx, tx), tx, m); err != nil {
+		return err
+	}
+	tx.Commit()
+	return nil
+}
+
+// Begin opens a transaction. One that is not committed leaves no trace.
+func (s *Store) Begin() *Tx {
+	tx := &Tx{store: s}
+	tx.Reset()
+	return tx
+}
+
+// Value returns what is committed under name for key.
+func (s *Store) Value(key, name string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.states[key][name]
+	return bytes.Clone(v), ok
+}
+
+// Names returns the names committed for key, in order.
+func (s *Store) Names(key string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.states[key]))
+}
+
+// Keys returns the keys that have state, in order.
+func (s *Store) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.states))
+}
+
+// Take returns the messages emitted since the last call, in order.
+func (s *Store) Take() []pipeline.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ms := s.emitted
+	s.emitted = nil
+	return ms
+}
+
+// Writes returns how many values were set or deleted since the last call.
+func (s *Store) Writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.writes
+	s.writes = 0
+	return n
+}
+
+// Wake returns the wake that is set for key.
+func (s *Store) Wake(key string) (Wake, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.wakes[key]
+	return w, ok
+}
+
+// Due takes the wakes that are due at now and returns their messages, earliest first.
+func (s *Store) Due(now time.Time) []pipeline.Message {
+	return s.takeWakes(func(w Wake) bool { return !w.At.After(now) })
+}
+
+// Start takes the wakes that come when a consumer starts at now: those that are due
+// and those with AtStart.
+func (s *Store) Start(now time.Time) []pipeline.Message {
+	return s.takeWakes(func(w Wake) bool { return w.AtStart || !w.At.After(now) })
+}
+
+func (s *Store) takeWakes(due func(Wake) bool) []pipeline.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(s.wakes), func(a, b string) int {
+		if c := s.wakes[a].At.Compare(s.wakes[b].At); c != 0 {
+			return c
+		}
+		return bytes.Compare([]byte(a), []byte(b))
+	})
+	var ms []pipeline.Message
+	for _, key := range keys {
+		w := s.wakes[key]
+		if !due(w) {
+			continue
+		}
+		delete(s.wakes, key)
+		ms = append(ms, pipeline.Message{ID: fmt.Sprintf("wake %s %d", key, w.At.UnixNano()), Key: key, Type: pipeline.TypeWake, Time: w.At})
+	}
+	return ms
+}
