@@ -1,0 +1,160 @@
+package oracle
+
+import "slices"
+
+// intern gives equal strings equal numbers.
+func intern(a, b []string) ([]int, []int) {
+	ids := make(map[string]int)
+	number := func(ss []string) []int {
+		ns := make([]int, len(ss))
+		for i, s := range ss {
+			if !has(ids, s) {
+				ids[s] = len(ids)
+			}
+			ns[i] = ids[s]
+		}
+		return ns
+	}
+	return number(a), number(b)
+}
+
+// lcs knows the longest common subsequences of two sequences: the shortest diffs.
+type lcs struct {
+	a, b []int
+	rest [][]int // rest[i][j]: length for a[i:], b[j:]
+}
+
+func newLCS(a, b []string) *lcs {
+	l := &lcs{}
+	l.a, l.b = intern(a, b)
+	l.rest = make([][]int, len(a)+1)
+	for i := range l.rest {
+		l.rest[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			l.rest[i][j] = max(l.rest[i+1][j], l.rest[i][j+1])
+			if l.a[i] == l.b[j] {
+				l.rest[i][j] = max(l.rest[i][j], l.rest[i+1][j+1]+1)
+			}
+		}
+	}
+	return l
+}
+
+// keeps reports whether a shortest diff of a[i:] and b[j:] may keep a[i] as b[j].
+func (l *lcs) keeps(i, j int) bool {
+	return l.a[i] == l.b[j] && l.rest[i][j] == l.rest[i+1][j+1]+1
+}
+
+// alignment says which element of b each element of a is kept as, or -1.
+type alignment []int
+
+// extremes returns the two outermost shortest diffs: all others lie between them.
+func (l *lcs) extremes() (alignment, alignment) {
+	walk := func(removeFirst bool) alignment {
+		m := make(alignment, len(l.a))
+		for i := range m {
+			m[i] = -1
+		}
+		for i, j := 0, 0; i < len(l.a) && j < len(l.b); {
+			remove := l.rest[i+1][j] == l.rest[i][j]
+			insert := l.rest[i][j+1] == l.rest[i][j]
+			switch {
+			case removeFirst && remove:
+				i++
+			case !removeFirst && insert:
+				j++
+			case l.keeps(i, j):
+				m[i] = j
+				i, j = i+1, j+1
+			case remove:
+				i++
+			default:
+				j++
+			}
+		}
+		return m
+	}
+	return walk(true), walk(false)
+}
+
+// unique returns the only shortest diff; ok is false where there are several.
+func (l *lcs) unique() (m alignment, ok bool) {
+	m, n := l.extremes()
+	return m, slices.Equal(m, n)
+}
+
+// all returns every shortest diff; ok is false where there are more than limit.
+func (l *lcs) all(limit int) (ms []alignment, ok bool) {
+	m := make(alignment, len(l.a))
+	for i := range m {
+		m[i] = -1
+	}
+	steps := 0
+	var from func(i, j int) bool
+	from = func(i, j int) bool {
+		if steps++; steps > 20*limit {
+			return false
+		}
+		if l.rest[i][j] == 0 {
+			ms = append(ms, slices.Clone(m))
+			return len(ms) <= limit
+		}
+		for x := i; x < len(l.a) && l.rest[x][j] == l.rest[i][j]; x++ {
+			for y := j; y < len(l.b) && l.rest[x][y] == l.rest[i][j]; y++ {
+				if !l.keeps(x, y) {
+					continue
+				}
+				m[x] = y
+				ok := from(x+1, y+1)
+				m[x] = -1
+				if !ok {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if !from(0, 0) {
+		return nil, false
+	}
+	return ms, true
+}
+
+// kept returns the least and the most elements that a shortest diff keeps among those
+// pairs that in accepts.
+func (l *lcs) kept(in func(i, j int) bool) (least, most int) {
+	best := func(sign int) int {
+		next := make([]int, len(l.b)+1)
+		row := make([]int, len(l.b)+1)
+		for i := len(l.a) - 1; i >= 0; i-- {
+			row[len(l.b)] = 0
+			for j := len(l.b) - 1; j >= 0; j-- {
+				v, set := 0, false
+				consider := func(w int) {
+					if !set || w*sign > v*sign {
+						v, set = w, true
+					}
+				}
+				if l.rest[i+1][j] == l.rest[i][j] {
+					consider(next[j])
+				}
+				if l.rest[i][j+1] == l.rest[i][j] {
+					consider(row[j+1])
+				}
+				if l.keeps(i, j) {
+					w := next[j+1]
+					if in(i, j) {
+						w++
+					}
+					consider(w)
+				}
+				row[j] = v
+			}
+			next, row = row, next
+		}
+		return next[0]
+	}
+	return best(-1), best(1)
+}

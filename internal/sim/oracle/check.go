@@ -1,0 +1,159 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Check compares the reports of one notification with what must and may be in it.
+// truncated is the notification's own word that it left some out.
+func (e *Expectation) Check(reports []Report, truncated bool) error {
+	seen := make(map[Report]bool)
+	shown := make(map[Report]bool)
+	for _, r := range reports {
+		if seen[r] {
+			return fmt.Errorf("%s %q: reported twice at %d: %q", r.Event, r.Keyword, r.Offset, r.Text)
+		}
+		seen[r] = true
+		look := r
+		look.Offset = 0
+		if shown[look] {
+			return fmt.Errorf("%s %q: identical reports of %q", r.Event, r.Keyword, r.Text)
+		}
+		shown[look] = true
+		if err := e.checkReport(r); err != nil {
+			return fmt.Errorf("%s %q: %w", r.Event, r.Keyword, err)
+		}
+	}
+	for _, c := range e.claims {
+		for _, p := range c.must {
+			if err := e.checkPlace(c, p, reports, truncated); err != nil {
+				return fmt.Errorf("%s %q: %w", c.event, c.key.spelling, err)
+			}
+		}
+	}
+	if n := len(e.claims); truncated && len(reports) < max(50, n) && !e.Doubtful() {
+		return fmt.Errorf("truncated at %d reports", len(reports))
+	}
+	return nil
+}
+
+func (e *Expectation) claim(event, spelling string) *claim {
+	for _, c := range e.claims {
+		if c.event == event && c.key.spelling == spelling {
+			return c
+		}
+	}
+	return nil
+}
+
+func (e *Expectation) page(event string) Page {
+	if event == Added {
+		return e.change.pages[newSide]
+	}
+	return e.change.pages[oldSide]
+}
+
+// checkReport holds one report against what may be reported.
+func (e *Expectation) checkReport(r Report) error {
+	c := e.claim(r.Event, r.Keyword)
+	if c == nil {
+		return fmt.Errorf("nothing of it in this change, but reported: %q", r.Text)
+	}
+	p := e.page(r.Event)
+	b := -1
+	for i, block := range p {
+		if r.Offset >= block.Offset && r.Offset+len(r.Text) <= block.Offset+len(block.Text) {
+			b = i
+		}
+	}
+	if b < 0 {
+		return fmt.Errorf("text %q at %d is in no block", r.Text, r.Offset)
+	}
+	if at := r.Offset - p[b].Offset; p[b].Text[at:at+len(r.Text)] != r.Text {
+		return fmt.Errorf("text %q is not what stands at %d: %q", r.Text, r.Offset, p[b].Text[at:at+len(r.Text)])
+	}
+	if !c.may[b] {
+		return fmt.Errorf("text %q is in block %d, where it is no news", r.Text, b)
+	}
+	if !e.reading.contains(c.key, r.Text) {
+		return fmt.Errorf("text %q does not hold it", r.Text)
+	}
+	if !strings.Contains(r.Snippet, r.Text) {
+		return fmt.Errorf("snippet %q does not hold text %q", r.Snippet, r.Text)
+	}
+	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "..."))
+	if !strings.Contains(flat(p), strings.Join(strings.Fields(inner), " ")) {
+		return fmt.Errorf("snippet %q is not in its version", r.Snippet)
+	}
+	if e.reading.Terms || !c.exact {
+		return nil
+	}
+	for s := range c.changed {
+		if r.Offset <= s[0] && s[1] <= r.Offset+len(r.Text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("text %q holds only occurrences that were kept", r.Text)
+}
+
+// checkPlace looks for the reports that one place asks for. Identical reports are given
+// once per notification, so one that looks the same elsewhere will do.
+func (e *Expectation) checkPlace(c *claim, p place, reports []Report, truncated bool) error {
+	page := e.page(c.event)
+	inside := setOf(p.blocks)
+	there, similar := false, false
+	for _, r := range reports {
+		if r.Event != c.event || r.Keyword != c.key.spelling {
+			continue
+		}
+		similar = similar || truncated
+		for i, b := range page {
+			if !inside[i] {
+				continue
+			}
+			there = there || r.Offset >= b.Offset && r.Offset < b.Offset+len(b.Text)
+			similar = similar || strings.Contains(b.Text, r.Text)
+		}
+	}
+	if !there && !similar {
+		return fmt.Errorf("must be reported in blocks %v", p.blocks)
+	}
+	for _, o := range p.occurrences {
+		found := truncated
+		for _, r := range reports {
+			if r.Event != c.event || r.Keyword != c.key.spelling {
+				continue
+			}
+			found = found || r.Offset < o[1] && o[0] < r.Offset+len(r.Text) || e.around(page, o, r.Text)
+		}
+		if !found {
+			return fmt.Errorf("the occurrence at %d must be reported", o[0])
+		}
+	}
+	return nil
+}
+
+// around reports whether text also stands around the bytes o of page.
+func (e *Expectation) around(page Page, o [2]int, text string) bool {
+	for _, b := range page {
+		if o[0] < b.Offset || o[1] > b.Offset+len(b.Text) {
+			continue
+		}
+		for at := range b.Text {
+			if strings.HasPrefix(b.Text[at:], text) && b.Offset+at < o[1] && o[0] < b.Offset+at+len(text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// flat returns the page as one line.
+func flat(p Page) string {
+	var words []string
+	for _, b := range p {
+		words = append(words, strings.Fields(b.Text)...)
+	}
+	return strings.Join(words, " ")
+}

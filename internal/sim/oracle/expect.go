@@ -1,0 +1,276 @@
+package oracle
+
+// place is where a keyword must be reported: a group, or a block that moved.
+type place struct {
+	blocks []int // of the event's side
+	// occurrences, as ranges of bytes in the version's text, each of which a report must
+	// touch; nil where any report in blocks will do.
+	occurrences [][2]int
+}
+
+// claim is one keyword with one event.
+type claim struct {
+	event string
+	key   keyword
+	must  []place
+	// may holds the blocks in which a report may be.
+	may map[int]bool
+	// changed holds ranges of bytes: a report must hold an occurrence of a phrase that is
+	// one of these. Nil where that is not known.
+	changed map[[2]int]bool
+	exact   bool // changed is known
+}
+
+// Expectation is what a notification must and may contain.
+type Expectation struct {
+	change  *Change
+	reading reading
+	claims  []*claim
+}
+
+// Expect returns what c says to s, whose words are compared in lang.
+func (c *Change) Expect(s Subscription, lang *Language) *Expectation {
+	e := &Expectation{change: c, reading: reading{s, lang}}
+	seen := make(map[string]bool)
+	for _, spelling := range s.Keywords {
+		if seen[spelling] {
+			continue
+		}
+		seen[spelling] = true
+		k := e.reading.compile(spelling)
+		for _, sd := range []side{oldSide, newSide} {
+			if sd == oldSide && !s.Removed || sd == newSide && !s.Added {
+				continue
+			}
+			cl := &claim{event: sd.event(), key: k, may: map[int]bool{}, changed: map[[2]int]bool{}, exact: true}
+			e.fill(cl, sd)
+			if len(cl.may) > 0 {
+				e.claims = append(e.claims, cl)
+			}
+		}
+	}
+	return e
+}
+
+// Must reports whether there must be a notification.
+func (e *Expectation) Must() bool {
+	for _, c := range e.claims {
+		if len(c.must) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// May reports whether there may be a notification.
+func (e *Expectation) May() bool { return len(e.claims) > 0 }
+
+// Doubtful reports whether the behaviour leaves open what is reported.
+func (e *Expectation) Doubtful() bool {
+	for _, c := range e.claims {
+		if len(c.must) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Expectation) fill(cl *claim, s side) {
+	c := e.change
+	if c.doubtful {
+		cl.exact = false
+		e.anywhere(cl, c.rest[s])
+		if e.reading.Moved {
+			e.movable(cl, s)
+		}
+		return
+	}
+	for _, g := range c.groups {
+		if e.reading.Terms {
+			e.terms(cl, g, s)
+		} else {
+			e.phrase(cl, g, s)
+		}
+	}
+	switch {
+	case !e.reading.Moved:
+	case c.doubtfulMoves:
+		cl.exact = false
+		e.movable(cl, s)
+	default:
+		for _, u := range c.moved[s] {
+			e.whole(cl, u)
+		}
+	}
+}
+
+// phrase claims a phrase that stands more often on side s of g than on the other.
+func (e *Expectation) phrase(cl *claim, g *group, s side) {
+	ts := g.tokens[s]
+	occ := e.reading.occurrences(cl.key, ts)
+	if len(occ) <= len(e.reading.occurrences(cl.key, g.tokens[s.other()])) {
+		return
+	}
+	p := place{blocks: blocks(ts)}
+	for _, o := range occ {
+		cl.may[ts[o.first].block] = true
+	}
+	if !g.complete || len(g.alignments) > 1 {
+		cl.exact = false
+	} else {
+		ch := g.changes(g.alignments[0], s)
+		for _, o := range occ {
+			if ch.touches(o) {
+				r := e.span(s, ts, o.first, o.last)
+				p.occurrences = append(p.occurrences, r)
+				cl.changed[r] = true
+			}
+		}
+	}
+	cl.must = append(cl.must, p)
+}
+
+// span returns the bytes that tokens first to last take in the version's text.
+func (e *Expectation) span(s side, ts []token, first, last int) [2]int {
+	p := e.change.pages[s]
+	return [2]int{p[ts[first].block].Offset + ts[first].start, p[ts[last].block].Offset + ts[last].end}
+}
+
+// terms claims a keyword whose terms are all in one difference of g.
+func (e *Expectation) terms(cl *claim, g *group, s side) {
+	ts := g.tokens[s]
+	here, there := e.reading.count(cl.key, ts), e.reading.count(cl.key, g.tokens[s.other()])
+	rises := false
+	for t, n := range here {
+		if n == 0 {
+			return
+		}
+		rises = rises || n > there[t]
+	}
+	if !rises {
+		return
+	}
+	always := g.complete
+	var sure, maybe map[int]bool
+	for _, m := range g.alignments {
+		ch := g.changes(m, s)
+		strict := e.holding(cl.key, ts, ch.merged(true), ch, here, there)
+		loose := e.holding(cl.key, ts, ch.merged(false), ch, here, there)
+		if len(strict) == 0 {
+			always = false
+		}
+		sure, maybe = union(sure, strict), union(maybe, loose)
+	}
+	if !g.complete { // other alignments may bring together what these do not
+		maybe = union(maybe, setOf(blocks(ts)))
+	}
+	for b := range maybe {
+		cl.may[b] = true
+	}
+	if always {
+		p := place{}
+		for b := range sure {
+			p.blocks = append(p.blocks, b)
+		}
+		cl.must = append(cl.must, p)
+	}
+}
+
+// holding returns the blocks of those differences that hold every term of k, one of
+// them in a changed token and more often in the group than before.
+func (e *Expectation) holding(k keyword, ts []token, differences []occurrence, ch changes, here, there map[string]int) map[int]bool {
+	found := make(map[int]bool)
+	for _, d := range differences {
+		part := ts[d.first : d.last+1]
+		all, rises := true, false
+		for _, n := range e.reading.count(k, part) {
+			all = all && n > 0
+		}
+		for i := d.first; i <= d.last; i++ {
+			if ts[i].border() || !ch.changed[i] || k.filter && e.reading.stop(ts[i].text) {
+				continue
+			}
+			w := e.reading.norm(ts[i].text)
+			rises = rises || here[w] > there[w]
+		}
+		if all && rises {
+			for _, b := range blocks(part) {
+				found[b] = true
+			}
+		}
+	}
+	return found
+}
+
+// whole claims what stands in a unit that moved.
+func (e *Expectation) whole(cl *claim, u unit) {
+	p := place{blocks: blocks(u.tokens)}
+	if !e.reading.Terms {
+		for _, o := range e.reading.occurrences(cl.key, u.tokens) {
+			cl.exact = false
+			cl.may[u.tokens[o.first].block] = true
+		}
+	} else {
+		for _, n := range e.reading.count(cl.key, u.tokens) {
+			if n == 0 {
+				return
+			}
+		}
+		cl.exact = false
+		for _, b := range p.blocks {
+			cl.may[b] = true
+		}
+		if len(p.blocks) > 1 {
+			return // whether the terms may be in different cells is not said
+		}
+	}
+	for _, b := range p.blocks {
+		if cl.may[b] {
+			cl.must = append(cl.must, p)
+			return
+		}
+	}
+}
+
+// anywhere allows the keyword wherever it stands in ts.
+func (e *Expectation) anywhere(cl *claim, ts []token) {
+	if !e.reading.Terms {
+		for _, o := range e.reading.occurrences(cl.key, ts) {
+			cl.may[ts[o.first].block] = true
+		}
+		return
+	}
+	for _, n := range e.reading.count(cl.key, ts) {
+		if n == 0 {
+			return
+		}
+	}
+	for _, b := range blocks(ts) {
+		cl.may[b] = true
+	}
+}
+
+// movable allows the keyword in every unit that may have moved.
+func (e *Expectation) movable(cl *claim, s side) {
+	for _, u := range e.change.pairs[s] {
+		e.anywhere(cl, u.tokens)
+	}
+}
+
+func setOf(bs []int) map[int]bool {
+	m := make(map[int]bool)
+	for _, b := range bs {
+		m[b] = true
+	}
+	return m
+}
+
+func union(a, b map[int]bool) map[int]bool {
+	if a == nil {
+		a = make(map[int]bool)
+	}
+	for k := range b {
+		a[k] = true
+	}
+	return a
+}

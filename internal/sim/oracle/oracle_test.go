@@ -1,0 +1,154 @@
+package oracle
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// page makes a version of blocks; one that begins with "*" is a list item, cells of a
+// row are separated by "|".
+func page(blocks ...string) Page {
+	var p Page
+	at := 0
+	add := func(text string, items []int) {
+		p = append(p, Block{Text: text, Offset: at, Items: items})
+		at += len(text) + 1
+	}
+	for i, b := range blocks {
+		row, ok := strings.CutPrefix(b, "*")
+		if !ok {
+			add(b, nil)
+			continue
+		}
+		for cell := range strings.SplitSeq(row, "|") {
+			add(cell, []int{i + 1})
+		}
+	}
+	return p
+}
+
+// answer lists what must be reported, as "added argus".
+func answer(e *Expectation) []string {
+	got := []string{}
+	for _, c := range e.claims {
+		if len(c.must) > 0 {
+			got = append(got, c.event+" "+c.key.spelling)
+		} else {
+			got = append(got, "maybe "+c.event+" "+c.key.spelling)
+		}
+	}
+	slices.Sort(got)
+	return got
+}
+
+var english = &Language{
+	Stop: map[string]bool{"the": true, "of": true, "and": true, "who": true},
+	Stem: func(w string) string { return strings.TrimSuffix(w, "s") },
+}
+
+func TestExpect(t *testing.T) {
+	both := func(s Subscription, keywords ...string) Subscription {
+		s.Keywords, s.Added, s.Removed = keywords, true, true
+		return s
+	}
+	plain := Subscription{}
+	for _, c := range []struct {
+		name     string
+		old, new Page
+		sub      Subscription
+		want     []string
+	}{
+		{"nothing", page("Zeus. In stock."), page("Zeus. In stock!"), both(plain, "Zeus", "stock"), nil},
+		{"whole tokens", page("see a cat 100"), page("see a cats 1000"), both(plain, "cat", "cats", "100", "1000", "a"),
+			[]string{"added 1000", "added cats", "removed 100", "removed cat"}},
+		{"phrase through a kept word", page("Zeus is in stock"), page("Zeus is out of stock"), both(plain, "out of stock", "stock"),
+			[]string{"added out of stock"}},
+		{"case counts", page("one Zeus two"), page("one ZEUS two"), both(plain, "ZEUS", "Zeus", "zeus"),
+			[]string{"added ZEUS", "removed Zeus"}},
+		{"case is ignored", page("one Zeus two"), page("one ZEUS two"), both(Subscription{IgnoreCase: true}, "ZEUS"), nil},
+		{"a moved block is none", page("argus sees all things", "two words here", "three words here"),
+			page("two words here", "three words here", "argus sees all things"), both(plain, "argus"), nil},
+		{"a moved block on demand", page("argus sees all things", "two words here", "three words here"),
+			page("two words here", "three words here", "argus sees all things"), both(Subscription{Moved: true}, "argus", "two"),
+			[]string{"added argus", "removed argus"}},
+		{"an insertion above moves nothing", page("one argus", "two zeus"), page("new hera", "one argus", "two zeus"),
+			both(Subscription{Moved: true}, "argus", "zeus", "hera"), []string{"added hera"}},
+		{"one passage goes, another comes", page("old argus left his post at dawn"), page("nobody knows what argus wrote yesterday"),
+			both(plain, "argus"), []string{"added argus", "removed argus"}},
+		{"an edited block", page("argus sees all the things in town"), page("argus sees all the things in hamlets"),
+			both(plain, "argus", "town"), []string{"removed town"}},
+		{"a split block", page("one two three four argus five six seven"), page("one two three four", "argus five six seven"),
+			both(plain, "argus", "four argus"), []string{"removed four argus"}},
+		{"blocks that merge", page("one two three out", "of stock now here"), page("one two three out of stock now here"),
+			both(plain, "out of stock"), []string{"added out of stock"}},
+		{"moved and edited", page("alpha beta gamma delta argus", "one two three", "four five six"),
+			page("one two three", "four five six", "alpha beta gamma delta zeus"), both(plain, "alpha", "argus", "zeus"),
+			[]string{"added zeus", "removed argus"}},
+		{"rows count as one block", page("*alpha|beta|gamma", "*one|two|three"), page("*alpha|beta|argus", "*one|two|three"),
+			both(plain, "alpha", "gamma", "argus", "beta argus"), []string{"added argus", "removed gamma"}},
+		{"terms", page("nothing at all"), page("nothing at all", "A god bought a big house"),
+			both(Subscription{Terms: true, Stem: true, FilterStopwords: true}, "House of the Gods", "house zeus"),
+			[]string{"added House of the Gods"}},
+		{"terms in two differences", page("one a b c d e f g h two"), page("one god a b c d e f g h house two"),
+			both(Subscription{Terms: true}, "house god", "god"), []string{"added god"}},
+		{"terms of one merged difference", page("one a b c two"), page("one god a b c house two"),
+			both(Subscription{Terms: true}, "house god", "house b"), []string{"added house b", "added house god"}},
+		{"stop words are skipped", page("house zeus here"), page("house of the zeus here"),
+			both(Subscription{FilterStopwords: true}, "house zeus"), nil},
+		{"stop words only", page("one two three four"), page("one two The Who three four"),
+			both(Subscription{FilterStopwords: true}, "The Who"), []string{"added The Who"}},
+		{"marks", page("un cafe noir"), page("un café noir"), both(Subscription{IgnoreDiacritics: true}, "café"), nil},
+		{"marks count", page("un cafe noir"), page("un café noir"), both(plain, "café", "cafe"),
+			[]string{"added café", "removed cafe"}},
+		{"overlapping occurrences", page("x a b a y"), page("x a b a b a y"), both(plain, "a b a"), []string{"added a b a"}},
+		{"doubt", page("p q", "x y", "p q"), page("p q"), both(plain, "p"), []string{"maybe removed p"}},
+	} {
+		if c.want == nil {
+			c.want = []string{}
+		}
+		if got := answer(Compare(c.old, c.new).Expect(c.sub, english)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	old, new := page("Zeus is in stock today."), page("Zeus is out of stock today.")
+	e := Compare(old, new).Expect(Subscription{Keywords: []string{"out of stock", "in"}, Added: true, Removed: true}, nil)
+	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8}
+	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8}
+	if err := e.Check([]Report{out, in}, false); err != nil {
+		t.Fatalf("right reports: %v", err)
+	}
+	change := func(r Report, f func(*Report)) Report { f(&r); return r }
+	for name, rs := range map[string][]Report{
+		"missed":          {out},
+		"invented":        {out, in, {Added, "in", "stock", "stock", 15}},
+		"twice":           {out, in, in},
+		"wrong text":      {change(out, func(r *Report) { r.Text = "out of stack" }), in},
+		"wrong offset":    {change(out, func(r *Report) { r.Offset = 9 }), in},
+		"without keyword": {change(out, func(r *Report) { r.Text = "out of" }), in},
+		"wrong snippet":   {change(out, func(r *Report) { r.Snippet = "Hera is out of stock today." }), in},
+		"snippet without": {change(out, func(r *Report) { r.Snippet = "Zeus is" }), in},
+		"wrong side":      {change(out, func(r *Report) { r.Event = Removed }), in},
+	} {
+		if err := e.Check(rs, false); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestImportsNothingOfTheModule(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "github.com/") && !strings.HasSuffix(line, "/internal/sim/oracle") {
+			t.Errorf("the oracle depends on %s", line)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package oracle
+
+import (
+	"strings"
+	"unicode"
+)
+
+// token is a word of a block, or the border behind a block.
+type token struct {
+	text       string // exact; empty for a border
+	block      int    // index into the page
+	start, end int    // in bytes within the block's text
+}
+
+func (t token) border() bool { return t.text == "" }
+
+// tokenize splits text into runs of letters and digits.
+func tokenize(text string) []token {
+	var ts []token
+	start := -1
+	for i, r := range text {
+		switch in := unicode.IsLetter(r) || unicode.IsDigit(r); {
+		case in && start < 0:
+			start = i
+		case !in && start >= 0:
+			ts = append(ts, token{text: text[start:i], start: start, end: i})
+			start = -1
+		}
+	}
+	if start >= 0 {
+		ts = append(ts, token{text: text[start:], start: start, end: len(text)})
+	}
+	return ts
+}
+
+// plain maps the letters with marks that pages may use to those without.
+var plain = strings.NewReplacer(
+	"à", "a", "á", "a", "â", "a", "ä", "a", "å", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
+	"í", "i", "ï", "i", "ñ", "n", "ó", "o", "ô", "o", "ö", "o", "ú", "u", "ü", "u",
+	"À", "A", "Á", "A", "Â", "A", "Ä", "A", "Å", "A", "Ç", "C", "È", "E", "É", "E", "Ê", "E", "Ë", "E",
+	"Í", "I", "Ï", "I", "Ñ", "N", "Ó", "O", "Ô", "O", "Ö", "O", "Ú", "U", "Ü", "U",
+)
+
+// fold drops case and marks.
+func fold(s string) string { return strings.ToLower(plain.Replace(s)) }
+
+// keyword is a keyword as its subscription compares words.
+type keyword struct {
+	spelling string
+	terms    []string
+	filter   bool // stop words of the text are skipped
+}
+
+// reading is how a subscription reads texts of one language.
+type reading struct {
+	Subscription
+	lang *Language
+}
+
+// compile returns the terms of a keyword: without stop words, unless it has no others.
+func (r reading) compile(spelling string) keyword {
+	k := keyword{spelling: spelling}
+	for _, t := range tokenize(spelling) {
+		if !r.stop(t.text) {
+			k.terms = append(k.terms, r.norm(t.text))
+		}
+	}
+	k.filter = len(k.terms) > 0
+	if !k.filter {
+		for _, t := range tokenize(spelling) {
+			k.terms = append(k.terms, r.norm(t.text))
+		}
+	}
+	return k
+}
+
+// stop reports whether a word is one that the subscription ignores.
+func (r reading) stop(word string) bool {
+	return r.FilterStopwords && r.lang != nil && r.lang.Stop[strings.ToLower(word)]
+}
+
+// norm returns a word as the subscription compares it.
+func (r reading) norm(word string) string {
+	if r.IgnoreCase || r.Stem {
+		word = strings.ToLower(word)
+	}
+	if r.IgnoreDiacritics {
+		word = plain.Replace(word)
+	}
+	if r.Stem && r.lang != nil {
+		word = r.lang.Stem(word)
+	}
+	return word
+}
+
+// occurrence is a place where a keyword stands: tokens first to last of a list.
+type occurrence struct{ first, last int }
+
+// occurrences returns where the phrase k stands in ts, overlapping ones each. It does
+// not cross a border.
+func (r reading) occurrences(k keyword, ts []token) []occurrence {
+	var found []occurrence
+	var at []int
+	var norm []string
+	flush := func() {
+		for i := 0; i+len(k.terms) <= len(at); i++ {
+			equal := true
+			for j, t := range k.terms {
+				equal = equal && norm[i+j] == t
+			}
+			if equal {
+				found = append(found, occurrence{at[i], at[i+len(k.terms)-1]})
+			}
+		}
+		at, norm = at[:0], norm[:0]
+	}
+	for i, t := range ts {
+		switch {
+		case t.border():
+			flush()
+		case k.filter && r.stop(t.text):
+		default:
+			at, norm = append(at, i), append(norm, r.norm(t.text))
+		}
+	}
+	flush()
+	return found
+}
+
+// count returns how often each term of k stands in ts.
+func (r reading) count(k keyword, ts []token) map[string]int {
+	n := make(map[string]int, len(k.terms))
+	for _, t := range k.terms {
+		n[t] = 0
+	}
+	for _, t := range ts {
+		if t.border() || k.filter && r.stop(t.text) {
+			continue
+		}
+		if w := r.norm(t.text); has(n, w) {
+			n[w]++
+		}
+	}
+	return n
+}
+
+func has[V any](m map[string]V, k string) bool {
+	_, ok := m[k]
+	return ok
+}
+
+// contains reports whether text holds the keyword's tokens.
+func (r reading) contains(k keyword, text string) bool {
+	var ts []token
+	for _, line := range strings.Split(text, "\n") {
+		ts = append(append(ts, tokenize(line)...), token{})
+	}
+	if !r.Terms {
+		return len(r.occurrences(k, ts)) > 0
+	}
+	for _, n := range r.count(k, ts) {
+		if n == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,88 @@
+package oracle
+
+import "strings"
+
+// longestItem is the most tokens that a list item or table row may have to count as
+// one block.
+const longestItem = 40
+
+// unit is what counts as one block for grouping: a block, or the blocks of an item.
+type unit struct {
+	tokens []token // with a border behind each block
+	folded string  // what must be equal for two units to be equal
+	exact  string
+	length int // tokens without borders
+}
+
+// units returns what grouping sees of a page, in document order. Blocks without tokens
+// are none.
+func units(p Page) []unit {
+	tokens := make([][]token, len(p))
+	words := make(map[int]int) // by item
+	for i, b := range p {
+		tokens[i] = tokenize(b.Text)
+		for j := range tokens[i] {
+			tokens[i][j].block = i
+		}
+		for _, item := range b.Items {
+			words[item] += len(tokens[i])
+		}
+	}
+	var us []unit
+	last := 0 // item of the last unit, 0 for none
+	for i, b := range p {
+		if len(tokens[i]) == 0 {
+			continue
+		}
+		item := 0
+		for _, it := range b.Items {
+			if words[it] <= longestItem {
+				item = it
+				break
+			}
+		}
+		if item == 0 || item != last {
+			us = append(us, unit{})
+		}
+		last = item
+		u := &us[len(us)-1]
+		u.length += len(tokens[i])
+		u.tokens = append(append(u.tokens, tokens[i]...), token{block: i})
+	}
+	for i := range us {
+		us[i].folded = join(us[i].tokens, fold)
+		us[i].exact = join(us[i].tokens, func(s string) string { return s })
+	}
+	return us
+}
+
+func join(ts []token, f func(string) string) string {
+	var b strings.Builder
+	for _, t := range ts {
+		b.WriteString(f(t.text))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// blocks returns the indexes of the blocks in ts.
+func blocks(ts []token) []int {
+	var bs []int
+	for _, t := range ts {
+		if len(bs) == 0 || bs[len(bs)-1] != t.block {
+			bs = append(bs, t.block)
+		}
+	}
+	return bs
+}
+
+// strip returns ts without borders, folded.
+func strip(ts []token) []string {
+	var ss []string
+	for _, t := range ts {
+		if !t.border() {
+			ss = append(ss, fold(t.text))
+		}
+	}
+	return ss
+}
