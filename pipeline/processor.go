@@ -99,14 +99,3 @@ func TxFrom(ctx context.Context) (Tx, bool) {
 // Resetter is what a transport's Tx implements beside Tx: Reset forgets all that was
 // written, emitted and scheduled, so that a handler can be tried again.
 type Resetter interface{ Reset() }
-
-// Syncer is what a transport's Tx implements beside Tx, if it has a choice: Sync makes
-// the commit durable before anyone is told of it, at the price of a write to disk.
-type Syncer interface{ Sync() }
-
-// SyncTx asks for a durable commit of tx, where that is a choice.
-func SyncTx(tx Tx) {
-	if s, ok := tx.(Syncer); ok {
-		s.Sync()
-	}
-}

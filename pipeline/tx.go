@@ -1,0 +1,31 @@
+package pipeline
+
+import "context"
+
+// Syncer is what a durable transport's Tx implements beside Tx: Sync makes the commit
+// wait until the disk has it.
+type Syncer interface{ Sync() }
+
+// SyncTx asks that tx be on disk before its OnCommit functions run and the next message
+// comes: for handlers whose commit is told to somebody outside. Where the transport has
+// no such choice it does nothing.
+func SyncTx(tx Tx) {
+	if s, ok := tx.(Syncer); ok {
+		s.Sync()
+	}
+}
+
+// Positioner is what a transport's Tx implements beside Tx: Position is what
+// Message.Position says.
+type Positioner interface{ Position() string }
+
+// PositionFrom returns the position of the message whose transaction ctx carries; it is
+// empty for wakes, posted messages and outside a transaction.
+func PositionFrom(ctx context.Context) string {
+	if tx, ok := TxFrom(ctx); ok {
+		if p, ok := tx.(Positioner); ok {
+			return p.Position()
+		}
+	}
+	return ""
+}
