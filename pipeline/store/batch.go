@@ -1,0 +1,188 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Batch collects writes that become durable together. It is for one goroutine at a
+// time. It must be closed; a Batch whose commit succeeded is empty.
+type Batch struct {
+	d *DB
+	b *pebble.Batch
+	// read says that the batch's own writes can be read through it.
+	read bool
+	err  error
+	key  []byte
+	rec  []byte
+}
+
+// NewBatch returns an empty batch. The reads of an indexed one see its own writes.
+func (d *DB) NewBatch(indexed bool) (*Batch, error) {
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	b := &Batch{d: d, read: indexed}
+	if indexed {
+		b.b = d.pebble.NewIndexedBatch()
+	} else {
+		b.b = d.pebble.NewBatch()
+	}
+	return b, nil
+}
+
+// Close drops what was not committed. A second Close does nothing.
+func (b *Batch) Close() error {
+	if b.b == nil {
+		return nil
+	}
+	err := b.b.Close()
+	b.b = nil
+	b.d.done()
+	return err
+}
+
+// Empty reports whether nothing was written to b.
+func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
+
+func (b *Batch) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *Batch) set(k, v []byte) {
+	if b.b == nil {
+		b.fail(ErrClosed)
+		return
+	}
+	if err := b.b.Set(k, v, nil); err != nil {
+		b.fail(err)
+	}
+}
+
+func (b *Batch) delete(k []byte) {
+	if b.b == nil {
+		b.fail(ErrClosed)
+		return
+	}
+	if err := b.b.Delete(k, nil); err != nil {
+		b.fail(err)
+	}
+}
+
+func (b *Batch) deleteRange(from, to []byte) {
+	if b.b == nil {
+		b.fail(ErrClosed)
+		return
+	}
+	if err := b.b.DeleteRange(from, to, nil); err != nil {
+		b.fail(err)
+	}
+}
+
+// Append puts r at offset into the log of a topic's lane.
+func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
+	b.rec = appendRecord(b.rec[:0], r)
+	b.set(logKey(topic, lane, offset), b.rec)
+}
+
+// Trim removes the log of a topic's lane from offset from to before offset to, and
+// remembers that it begins at to.
+func (b *Batch) Trim(topic string, lane int, from, to uint64) {
+	b.deleteRange(logKey(topic, lane, from), logKey(topic, lane, to))
+	b.set(beginKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
+}
+
+// SetPosition makes offset the next one that group consumes.
+func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
+	b.set(positionKey(group, topic, lane), binary.BigEndian.AppendUint64(b.key[:0], offset))
+}
+
+// SetState stores value under name. Group, lane, key and name are any strings.
+func (b *Batch) SetState(group string, lane int, key, name string, value []byte) {
+	b.set(stateKey(group, lane, key, name), value)
+}
+
+// DeleteState removes name.
+func (b *Batch) DeleteState(group string, lane int, key, name string) {
+	b.delete(stateKey(group, lane, key, name))
+}
+
+// SetWake makes at the time of key's wake, instead of any it had; the zero time takes it
+// back. AtStart wakes can be listed by StartWakes. No other batch may write wakes of the
+// same group and topic meanwhile.
+func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time, atStart bool) {
+	back := wakeTimeKey(group, topic, lane, key)
+	old, ok, err := b.d.get(back)
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	if ok {
+		t, err := timeOf(old)
+		if err != nil {
+			b.fail(err)
+			return
+		}
+		b.delete(wakeKey(group, topic, lane, t, key))
+		if len(old) > 8 {
+			b.delete(atStartKey(group, topic, lane, key))
+		}
+	}
+	if at.IsZero() {
+		if ok {
+			b.delete(back)
+		}
+		return
+	}
+	v := appendTime(nil, at)
+	b.set(wakeKey(group, topic, lane, at, key), nil)
+	if atStart {
+		b.set(atStartKey(group, topic, lane, key), v)
+		v = append(v, 1)
+	}
+	b.set(back, v)
+}
+
+// DropGroup removes the positions and wakes that group has in topic.
+func (b *Batch) DropGroup(group, topic string) {
+	for _, kind := range []byte{kindPosition, kindWake, kindWakeTime, kindAtStart} {
+		p := stringsOf(kind, group, topic)
+		b.deleteRange(p, after(p))
+	}
+}
+
+// DropState removes all state of group.
+func (b *Batch) DropState(group string) {
+	p := stringsOf(kindState, group)
+	b.deleteRange(p, after(p))
+}
+
+// Commit makes the writes of b visible, and with sync durable, before it returns.
+func (b *Batch) Commit(sync bool) error {
+	wait, err := b.Apply(sync)
+	if err != nil {
+		return err
+	}
+	return errors.Join(wait(), b.Close())
+}
+
+// Apply makes the writes of b visible. With sync they are durable when wait returned
+// nil; without it wait does nothing. Batches become durable in the order in which they
+// were applied. The caller closes b after wait.
+func (b *Batch) Apply(sync bool) (wait func() error, err error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if b.b == nil {
+		return nil, ErrClosed
+	}
+	if !sync || !b.d.durable {
+		return func() error { return nil }, b.b.Commit(pebble.NoSync)
+	}
+	return b.b.SyncWait, b.d.pebble.ApplyNoSyncWait(b.b, pebble.Sync)
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrClosed is what a DB and its batches return after Close.
+var ErrClosed = errors.New("store: closed")
+
+// Limits of Options.Lanes.
+const (
+	DefaultLanes = 16
+	MaxLanes     = 1 << 12
+)
+
+// storeFormat is the version of the keys and values that this code writes.
+const storeFormat = 1
+
+// Options says where a DB is and how it is made.
+type Options struct {
+	// Dir is the directory; it is made if it is missing. Empty: in memory, without a
+	// write-ahead log, gone at Close.
+	Dir string
+	// FS is the file system of Dir; nil is the operating system's.
+	FS vfs.FS
+	// Lanes is the number of lanes of a store that is made now, 1 to MaxLanes; 0 is
+	// DefaultLanes. A store that exists keeps its own.
+	Lanes int
+	// Logger gets Pebble's reports at debug, its errors at error; nil discards them.
+	Logger *slog.Logger
+	// OnFatal is called with what happened just before the process ends because Pebble
+	// cannot go on, for example on a full disk; nil does nothing more.
+	OnFatal func(error)
+}
+
+// DB is an open store. It is safe for concurrent use.
+type DB struct {
+	pebble *pebble.DB
+	meta   meta
+	// durable says that there is a write-ahead log to wait for.
+	durable bool
+
+	mu     sync.Mutex
+	idle   sync.Cond // open == 0
+	open   int       // operations, iterators and batches that use pebble
+	closed bool
+}
+
+// meta is fixed when a store is made.
+type meta struct {
+	ID    string `json:"id"`
+	Lanes int    `json:"lanes"`
+}
+
+// Open opens the store in o.Dir and makes it if there is none. Its errors say what to do.
+func Open(o Options) (*DB, error) {
+	if o.Lanes == 0 {
+		o.Lanes = DefaultLanes
+	}
+	if o.Lanes < 1 || o.Lanes > MaxLanes {
+		return nil, fmt.Errorf("store: %d lanes are not between 1 and %d", o.Lanes, MaxLanes)
+	}
+	po := &pebble.Options{
+		FS:                 o.FS,
+		FormatMajorVersion: pebble.FormatTableFormatV6,
+		Logger:             newLogger(o.Logger, o.Dir, o.OnFatal),
+	}
+	if o.Dir == "" {
+		po.FS, po.DisableWAL = vfs.NewMem(), true
+	} else if o.FS == nil {
+		if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+			return nil, openError(o.Dir, err)
+		}
+	}
+	p, err := pebble.Open(o.Dir, po)
+	if err != nil {
+		return nil, openError(o.Dir, err)
+	}
+	d := &DB{pebble: p, durable: !po.DisableWAL}
+	d.idle.L = &d.mu
+	if err := d.readMeta(o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return d, nil
+}
+
+// readMeta reads what was fixed at creation, or fixes it.
+func (d *DB) readMeta(o Options) error {
+	v, ok, err := d.get([]byte{kindMeta})
+	if err != nil {
+		return openError(o.Dir, err)
+	}
+	if ok {
+		switch {
+		case len(v) == 0:
+			return openError(o.Dir, errKey)
+		case v[0] > storeFormat:
+			return fmt.Errorf("%s was written by a newer version of Vokter (format %d, this one knows %d): "+
+				"use that version, or another directory", o.Dir, v[0], storeFormat)
+		}
+		if err := json.Unmarshal(v[1:], &d.meta); err != nil {
+			return openError(o.Dir, err)
+		}
+		if d.meta.Lanes < 1 || d.meta.Lanes > MaxLanes {
+			return openError(o.Dir, fmt.Errorf("store: %d lanes", d.meta.Lanes))
+		}
+		return nil
+	}
+	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
+	b, err := json.Marshal(d.meta)
+	if err != nil {
+		return openError(o.Dir, err)
+	}
+	if err := d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true)); err != nil {
+		return openError(o.Dir, err)
+	}
+	return nil
+}
+
+// openError says what to do about err.
+func openError(dir string, err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "resource temporarily unavailable"):
+		return fmt.Errorf("%s is in use by another process: stop that one, or use another directory", dir)
+	case strings.Contains(text, "lock held by current process"):
+		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the data directory %s cannot be written: give this user the right to, or use another directory: %w", dir, err)
+	case dir == "":
+		return fmt.Errorf("opening a store in memory: %w", err)
+	default:
+		return fmt.Errorf("the data directory %s cannot be opened: use a directory on a local disk that this user can write: %w", dir, err)
+	}
+}
+
+// ID is the random ID that the store got when it was made: 26 letters and digits.
+func (d *DB) ID() string { return d.meta.ID }
+
+// Lanes is the number of lanes that the store was made with.
+func (d *DB) Lanes() int { return d.meta.Lanes }
+
+// Close waits for what is going on, writes the log out and closes the store. Batches
+// that were not committed are lost. A second Close does nothing.
+func (d *DB) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	for d.open > 0 {
+		d.idle.Wait()
+	}
+	d.mu.Unlock()
+	return d.pebble.Close()
+}
+
+// use keeps the store open until done is called; every use of pebble stands between.
+func (d *DB) use() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	d.open++
+	return nil
+}
+
+func (d *DB) done() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open--; d.open == 0 {
+		d.idle.Broadcast()
+	}
+}
+
+func (d *DB) writeOptions(sync bool) *pebble.WriteOptions {
+	if sync && d.durable {
+		return pebble.Sync
+	}
+	return pebble.NoSync
+}

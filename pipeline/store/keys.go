@@ -1,0 +1,132 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+const (
+	kindMeta     = 'm'
+	kindLog      = 'l'
+	kindBegin    = 'b'
+	kindPosition = 'p'
+	kindState    = 's'
+	kindWake     = 'w'
+	kindWakeTime = 'r'
+	kindAtStart  = 'a'
+)
+
+var errKey = errors.New("store: malformed key")
+
+// appendString appends s so that keys order as their strings do and no string is a
+// prefix of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends it.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		b = append(b, s[i])
+		if s[i] == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, 0, 1)
+}
+
+// cutString is the inverse of appendString; rest is what follows.
+func cutString(b []byte) (s string, rest []byte, err error) {
+	var out []byte
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != 0 {
+			out = append(out, b[i])
+			continue
+		}
+		switch b[i+1] {
+		case 1:
+			return string(out), b[i+2:], nil
+		case 0xff:
+			out = append(out, 0)
+			i++
+		default:
+			return "", nil, errKey
+		}
+	}
+	return "", nil, errKey
+}
+
+// keyOf begins a key of kind with strings and a lane.
+func keyOf(kind byte, lane int, parts ...string) []byte {
+	n := 3
+	for _, p := range parts {
+		n += len(p) + 2
+	}
+	b := append(make([]byte, 0, n+48), kind)
+	for _, p := range parts {
+		b = appendString(b, p)
+	}
+	return binary.BigEndian.AppendUint16(b, uint16(lane))
+}
+
+// stringsOf is keyOf without a lane: the prefix of all keys of kind with these strings.
+func stringsOf(kind byte, parts ...string) []byte {
+	b := []byte{kind}
+	for _, p := range parts {
+		b = appendString(b, p)
+	}
+	return b
+}
+
+func logKey(topic string, lane int, offset uint64) []byte {
+	return binary.BigEndian.AppendUint64(keyOf(kindLog, lane, topic), offset)
+}
+
+func beginKey(topic string, lane int) []byte { return keyOf(kindBegin, lane, topic) }
+
+func positionKey(group, topic string, lane int) []byte {
+	return keyOf(kindPosition, lane, group, topic)
+}
+
+// statePrefix begins all names of key. The lane stands before the key so that what one
+// lane owns is one range.
+func statePrefix(group string, lane int, key string) []byte {
+	return appendString(keyOf(kindState, lane, group), key)
+}
+
+func stateKey(group string, lane int, key, name string) []byte {
+	return append(statePrefix(group, lane, key), name...)
+}
+
+func wakeKey(group, topic string, lane int, at time.Time, key string) []byte {
+	return append(appendTime(keyOf(kindWake, lane, group, topic), at), key...)
+}
+
+func wakeTimeKey(group, topic string, lane int, key string) []byte {
+	return append(keyOf(kindWakeTime, lane, group, topic), key...)
+}
+
+func atStartKey(group, topic string, lane int, key string) []byte {
+	return append(keyOf(kindAtStart, lane, group, topic), key...)
+}
+
+// appendTime appends t, between the years 1678 and 2262, so that order is that of time.
+func appendTime(b []byte, t time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(t.UnixNano())^1<<63)
+}
+
+func timeOf(b []byte) (time.Time, error) {
+	if len(b) < 8 {
+		return time.Time{}, errKey
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b)^1<<63)).UTC(), nil
+}
+
+// after returns the least key above all that begin with prefix, which must hold a byte
+// other than 0xff; the kind is one.
+func after(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := append([]byte(nil), prefix[:i+1]...)
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
+	if err := d.use(); err != nil {
+		return nil, false, err
+	}
+	defer d.done()
+	return getFrom(d.pebble, key)
+}
+
+// getFrom returns a copy of the value of key.
+func getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
+}
+
+// scan yields the entries of r that begin with prefix; k is what follows it. Both are
+// only valid until the next one.
+func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
+	if err := d.use(); err != nil {
+		return err
+	}
+	defer d.done()
+	if from == nil {
+		from = prefix
+	}
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if more, err := f(it.Key()[len(prefix):], v); err != nil || !more {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// Entry is a record and its offset.
+type Entry struct {
+	Offset uint64
+	Record Record
+}
+
+// ReadLog returns the records of a topic's lane from offset from to before offset to, as
+// many as fit into bytes, but at least one if there is one.
+func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entry, error) {
+	var out []Entry
+	prefix := keyOf(kindLog, lane, topic)
+	err := d.scan(d.pebble, prefix, logKey(topic, lane, from), func(k, v []byte) (bool, error) {
+		if len(k) != 8 {
+			return false, errKey
+		}
+		offset := binary.BigEndian.Uint64(k)
+		if bytes -= len(v); offset >= to || (bytes < 0 && len(out) > 0) {
+			return false, nil
+		}
+		r, err := parseRecord(v)
+		out = append(out, Entry{offset, r})
+		return true, err
+	})
+	return out, err
+}
+
+// Bounds returns the offsets of the oldest record kept in a topic's lane and of the next
+// one to append. Positions may be beyond.
+func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
+	v, ok, err := d.get(beginKey(topic, lane))
+	if err != nil {
+		return 0, 0, err
+	}
+	if ok {
+		if len(v) != 8 {
+			return 0, 0, errKey
+		}
+		begin = binary.BigEndian.Uint64(v)
+	}
+	if err := d.use(); err != nil {
+		return 0, 0, err
+	}
+	defer d.done()
+	prefix := keyOf(kindLog, lane, topic)
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: logKey(topic, lane, begin), UpperBound: after(prefix)})
+	if err != nil {
+		return 0, 0, err
+	}
+	end = begin
+	if it.Last() {
+		if k := it.Key()[len(prefix):]; len(k) == 8 {
+			end = binary.BigEndian.Uint64(k) + 1
+		}
+	}
+	return begin, end, errors.Join(it.Error(), it.Close())
+}
+
+// Topics lists the topics that have a log, in order.
+func (d *DB) Topics() ([]string, error) {
+	seen := map[string]bool{}
+	var out []string
+	for _, kind := range []byte{kindLog, kindBegin} {
+		next := []byte{kind}
+		for next != nil {
+			from := next
+			next = nil
+			err := d.scan(d.pebble, []byte{kind}, from, func(k, _ []byte) (bool, error) {
+				topic, _, err := cutString(k)
+				if err != nil {
+					return false, err
+				}
+				if !seen[topic] {
+					seen[topic] = true
+					out = append(out, topic)
+				}
+				next = after(stringsOf(kind, topic))
+				return false, nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Position is where a group stands in a topic's lane.
+type Position struct {
+	Group, Topic string
+	Lane         int
+	Offset       uint64
+}
+
+// Positions lists where all groups stand.
+func (d *DB) Positions() ([]Position, error) {
+	var out []Position
+	err := d.scan(d.pebble, []byte{kindPosition}, nil, func(k, v []byte) (bool, error) {
+		group, rest, err := cutString(k)
+		if err != nil {
+			return false, err
+		}
+		topic, rest, err := cutString(rest)
+		if err != nil || len(rest) != 2 || len(v) != 8 {
+			return false, errors.Join(err, errKey)
+		}
+		out = append(out, Position{group, topic, int(binary.BigEndian.Uint16(rest)), binary.BigEndian.Uint64(v)})
+		return true, nil
+	})
+	return out, err
+}
+
+// Wake is when a key is to be woken.
+type Wake struct {
+	Key string
+	At  time.Time
+}
+
+// NextWake returns the earliest wake at or after from; ok is false where there is none.
+func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok bool, err error) {
+	prefix := keyOf(kindWake, lane, group, topic)
+	low := prefix
+	if !from.IsZero() {
+		low = appendTime(append([]byte(nil), prefix...), from)
+	}
+	err = d.scan(d.pebble, prefix, low, func(k, _ []byte) (bool, error) {
+		at, err := timeOf(k)
+		if err != nil {
+			return false, err
+		}
+		w, ok = Wake{string(k[8:]), at}, true
+		return false, nil
+	})
+	return w, ok, err
+}
+
+// StartWakes lists the wakes that also come at start, by key.
+func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
+	var out []Wake
+	err := d.scan(d.pebble, keyOf(kindAtStart, lane, group, topic), nil, func(k, v []byte) (bool, error) {
+		at, err := timeOf(v)
+		out = append(out, Wake{string(k), at})
+		return true, err
+	})
+	return out, err
+}
+
+// GetState returns a copy of the value of name; ok is false where there is none. A nil b
+// reads what is committed, an indexed one what it wrote, too.
+func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value []byte, ok bool, err error) {
+	if err := d.use(); err != nil {
+		return nil, false, err
+	}
+	defer d.done()
+	return getFrom(d.reader(b), stateKey(group, lane, key, name))
+}
+
+// ScanState calls f with the names of key that begin with prefix, in order, and a copy
+// of each value, until f returns false. See GetState for b.
+func (d *DB) ScanState(b *Batch, group string, lane int, key, prefix string, f func(name string, value []byte) bool) error {
+	if err := d.use(); err != nil {
+		return err
+	}
+	defer d.done()
+	p := append(statePrefix(group, lane, key), prefix...)
+	return d.scan(d.reader(b), p, nil, func(k, v []byte) (bool, error) {
+		return f(prefix+string(k), append(make([]byte, 0, len(v)), v...)), nil
+	})
+}
+
+func (d *DB) reader(b *Batch) pebble.Reader {
+	if b == nil || b.b == nil || !b.read {
+		return d.pebble
+	}
+	return b.b
+}
+
+// StateKeys yields the keys for which group keeps state, by lane and key, without
+// reading their values. A store's failure ends it with an error.
+func (d *DB) StateKeys(group string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		prefix := stringsOf(kindState, group)
+		for from := prefix; from != nil; {
+			var key string
+			at := from
+			from = nil
+			err := d.scan(d.pebble, prefix, at, func(k, _ []byte) (bool, error) {
+				if len(k) < 2 {
+					return false, errKey
+				}
+				var err error
+				if key, _, err = cutString(k[2:]); err != nil {
+					return false, err
+				}
+				from = after(appendString(append(append([]byte(nil), prefix...), k[:2]...), key))
+				return false, nil
+			})
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if from != nil && !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
