@@ -1,0 +1,72 @@
+package sinks
+
+import (
+	"sync"
+	"time"
+)
+
+// book is what this process knows of receivers with something pending, in memory. It
+// is written after commits only.
+type book struct {
+	mu      sync.Mutex
+	entries map[string]entry
+}
+
+type entry struct {
+	pending int
+	due     time.Time
+	// attempt is the number of the attempt in flight, 0 if there is none; posted is when
+	// its result was handed to its lane.
+	attempt uint64
+	posted  time.Time
+}
+
+// postedFor is how long a posted result may take to be handled before it is held to
+// be lost.
+const postedFor = time.Minute
+
+func (b *book) set(receiver string, q Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if q.Pending() == 0 {
+		delete(b.entries, receiver)
+		return
+	}
+	e := entry{pending: q.Pending(), due: q.Due}
+	if q.InFlight {
+		e.attempt = q.Attempt
+		if old := b.entries[receiver]; old.attempt == e.attempt {
+			e.posted = old.posted
+		}
+	}
+	b.entries[receiver] = e
+}
+
+func (b *book) posted(receiver string, attempt uint64, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[receiver]; ok && e.attempt == attempt {
+		e.posted = at
+		b.entries[receiver] = e
+	}
+}
+
+func (b *book) inFlight(receiver string, attempt uint64, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[receiver]
+	return ok && e.attempt == attempt && (e.posted.IsZero() || now.Sub(e.posted) < postedFor)
+}
+
+func (b *book) backlog(until time.Time) (due, parked int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if e.attempt != 0 || !e.due.After(until) {
+			due += e.pending
+		} else {
+			parked += e.pending
+		}
+	}
+	return due, parked
+}

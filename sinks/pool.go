@@ -1,0 +1,227 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+const (
+	// fastFor is how long an attempt may hold a fast slot.
+	fastFor = time.Second
+	// postGrace is how long the results of attempts that have ended are still posted after
+	// the pool was told to stop.
+	postGrace = 5 * time.Second
+	// postPause is the pause after a result could not be posted.
+	postPause = time.Second
+)
+
+// errCut is why an attempt ends early when the slow slots are full.
+var errCut = errors.New("cut short after " + fastFor.String() + ", since too many other receivers are slow")
+
+// slot is what an attempt counts against.
+type slot int
+
+const (
+	noSlot slot = iota
+	fastSlot
+	slowSlot
+)
+
+// pool makes attempts: at most cfg.Fast of them that are younger than fastFor, at most
+// cfg.Slow others. Attempts wait for their slots in order.
+type pool struct {
+	cfg  *Config
+	book *book
+
+	mu      sync.Mutex
+	ctx     context.Context // of run; nil before it
+	stopped bool
+	used    [slowSlot + 1]int
+	waiting [slowSlot + 1][]Attempt
+	// open counts the attempts that were handed over and whose result was not posted.
+	open int
+	wg   sync.WaitGroup
+}
+
+func newPool(cfg *Config, b *book) *pool { return &pool{cfg: cfg, book: b} }
+
+func (p *pool) limit(s slot) int {
+	if s == fastSlot {
+		return p.cfg.Fast
+	}
+	return p.cfg.Slow
+}
+
+// hand takes an attempt over. After the pool stopped it is dropped: the next process
+// makes it.
+func (p *pool) hand(a Attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return
+	}
+	s := fastSlot
+	if a.slow {
+		s = slowSlot
+	}
+	p.open++
+	p.waiting[s] = append(p.waiting[s], a)
+	p.dispatch()
+}
+
+// dispatch starts what has a slot. p.mu is held.
+func (p *pool) dispatch() {
+	if p.ctx == nil || p.stopped {
+		return
+	}
+	for s := fastSlot; s <= slowSlot; s++ {
+		for p.used[s] < p.limit(s) && len(p.waiting[s]) > 0 {
+			a := p.waiting[s][0]
+			p.waiting[s][0] = Attempt{}
+			p.waiting[s] = p.waiting[s][1:]
+			p.used[s]++
+			p.wg.Go(func() { p.attempt(a, s) })
+		}
+	}
+}
+
+func (p *pool) run(ctx context.Context) error {
+	p.mu.Lock()
+	if p.ctx != nil {
+		p.mu.Unlock()
+		return errors.New("sinks: Run was called twice")
+	}
+	p.ctx = ctx
+	p.dispatch()
+	p.mu.Unlock()
+
+	<-ctx.Done()
+	p.mu.Lock()
+	p.stopped = true
+	p.waiting = [slowSlot + 1][]Attempt{}
+	p.mu.Unlock()
+	p.wg.Wait()
+	return nil
+}
+
+func (p *pool) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open == 0
+}
+
+// attempt makes a, which holds a slot of kind s, and posts its result.
+func (p *pool) attempt(a Attempt, s slot) {
+	ctx, cut := context.WithCancelCause(p.ctx)
+	defer cut(nil)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.AttemptTimeout)
+	defer cancel()
+
+	h := &holding{pool: p, slot: s}
+	if s == fastSlot {
+		t := time.AfterFunc(fastFor, func() { h.move(cut) })
+		defer t.Stop()
+	}
+	err := p.deliver(ctx, a)
+	h.release()
+
+	switch class, _ := pipeline.ClassOf(err); {
+	case err == nil:
+	case context.Cause(ctx) == errCut:
+		err = errCut
+	case class != pipeline.ClassCanceled:
+	case p.ctx.Err() != nil:
+		p.closed() // broken off: as if it had not begun
+		return
+	default:
+		err = fmt.Errorf("the sink gave up: %v", err) // nobody asked it to, so it counts
+	}
+	p.post(a, err)
+	p.closed()
+}
+
+func (p *pool) closed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+}
+
+// deliver calls the sink; a panic there is a failed attempt.
+func (p *pool) deliver(ctx context.Context, a Attempt) (err error) {
+	s, ok := p.cfg.Sinks[a.Receiver.Sink]
+	if !ok || s == nil {
+		return fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			p.cfg.Logger.Error("a sink panicked", "sink", a.Receiver.Sink, "panic", oneLine(fmt.Sprint(r)), "stack", string(debug.Stack()))
+			err = fmt.Errorf("the sink panicked: %v", r)
+		}
+	}()
+	return s.Deliver(ctx, a.Notification)
+}
+
+// post hands the result to its lane. What was delivered should be known, so it goes on
+// for a moment after the pool was told to stop.
+func (p *pool) post(a Attempt, result error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx))
+	defer cancel()
+	stop := context.AfterFunc(p.ctx, func() { time.AfterFunc(postGrace, cancel) })
+	defer stop()
+	m := a.Result(result)
+	for ctx.Err() == nil {
+		err := p.cfg.Poster.Post(ctx, m)
+		if err == nil {
+			p.book.posted(m.Key, a.Number, p.cfg.Now())
+			return
+		}
+		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", a.Receiver.Sink, "err", err)
+		select {
+		case <-time.After(postPause):
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// holding is the slot that one attempt counts against.
+type holding struct {
+	pool *pool
+	slot slot // guarded by pool.mu
+}
+
+// move changes a fast slot into a slow one, or into none and cuts the attempt short.
+func (h *holding) move(cut context.CancelCauseFunc) {
+	p := h.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.slot != fastSlot {
+		return
+	}
+	p.used[fastSlot]--
+	if p.used[slowSlot] < p.cfg.Slow {
+		h.slot = slowSlot
+		p.used[slowSlot]++
+	} else {
+		h.slot = noSlot
+		cut(errCut)
+	}
+	p.dispatch()
+}
+
+func (h *holding) release() {
+	p := h.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h.slot != noSlot {
+		p.used[h.slot]--
+		h.slot = noSlot
+	}
+	p.dispatch()
+}
