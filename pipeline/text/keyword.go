@@ -1,0 +1,19 @@
+package text
+
+import (
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// ValidKeyword returns why k cannot be a keyword, in words for the user, or nil: it has
+// no token, or more than pipeline.MaxKeywordTokens.
+func ValidKeyword(k string) error {
+	switch n := len(Tokens(k)); {
+	case n == 0:
+		return fmt.Errorf("%q has no word in it; a keyword needs a letter or a digit", k)
+	case n > pipeline.MaxKeywordTokens:
+		return fmt.Errorf("%q has %d words; a keyword has at most %d", k, n, pipeline.MaxKeywordTokens)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func split(s string) []string {
+	out := []string{}
+	for _, t := range Tokens(s) {
+		out = append(out, s[t.Start:t.End])
+	}
+	return out
+}
+
+func TestTokens(t *testing.T) {
+	for _, c := range []struct{ in, want string }{ // want: tokens joined by |
+		{"", ""},
+		{"!!! … — 🔥 $ %", ""},
+		{"Zeus. Out of stock.", "Zeus|Out|of|stock"},
+		{"100-eyed e-mail", "100|eyed|e|mail"},
+		{"12.50 1,000,000 .5 100% v1.2.3 3D 12:30 2024-01-02", "12.50|1,000,000|.5|100|v1.2.3|3D|12|30|2024|01|02"},
+		{"ASN.1 example.com", "ASN|1|example.com"},
+		{"AT&T R&D a@b.com a & b", "AT&T|R&D|a@b.com|a|b"},
+		{".NET (.NET) “#tag” #tag wait...what x.", ".NET|.NET|#tag|#tag|wait|what|x"},
+		{"## heading ##h Introduction# issue#42", "heading|h|Introduction|issue|42"},
+		{"C++ c# F#, C#/F# Notepad++ C++17 C+++ A#b", "C++|c#|F#|C#|F#|Notepad++|C++|17|C|A|b"},
+		{"don't it’s O'Brien Argus' rock'n'roll", "don't|it’s|O'Brien|Argus|rock'n'roll"},
+		{"l'été d’accord qu'il dell'arte un'altra L'Aquila", "l|été|d|accord|qu|il|dell|arte|un|altra|L|Aquila"},
+		{"d's aujourd'hui c'", "d's|aujourd'hui|c"},
+		{"l'́", "l"}, // a mark alone is no letter
+		{"__init__ foo_bar ___ _x", "init|foo_bar|x"},
+		{"é e\u0301 naïve", "é|e\u0301|naïve"},
+		{"m² ½ №5", "m|²|½|5"},
+		{"東京都 かな カタカナ コーヒー", "東|京|都|か|な|カ|タ|カ|ナ|コ|ー|ヒ|ー"},
+		{"ガ ｶﾞ", "ガ|ｶﾞ"}, // a voiced mark belongs to its character
+		{"한국어를 LG전자 3개월", "한|국|어|를|LG|전|자|3|개|월"},
+		{"ไทย ກິນ ខ្ញុំ မြန်", "ไ|ท|ย|ກິ|ນ|ខ្|ញុំ|မြ|န်"},
+		{"नमस्ते мир שלום مرحبا", "नमस्ते|мир|שלום|مرحبا"},
+		{"a\xffb \x00 c\xc3", "a|b|c"},
+		{"soft\u00ADhyphen", "soft\u00ADhyphen"},
+	} {
+		if got := strings.Join(split(c.in), "|"); got != c.want {
+			t.Errorf("Tokens(%q)\n got %q\nwant %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestAnalyze(t *testing.T) {
+	items := func(n int) string { return "\x02" + strings.Repeat("w ", n) + "\n\x03" }
+	for _, c := range []struct{ name, in, want string }{ // unit: blocks; blocks by /, units by |
+		{"empty", "", ""},
+		{"blocks", "Title\nA b.\n\n!!!\nc\n", "Title|A b.|c"},
+		{"no last end", "a\nb", "a|b"},
+		{"row of cells", "\x02a b\nc\n\x03d\n", "a b/c|d"},
+		{"nested, the outermost counts", "\x02a\n\x02b\n\x03\x02c\n\x03\x03d\n", "a/b/c|d"},
+		{"mark within a block", "a\x02b\nc\x03d\n", "a|b/c|d"},
+		{"end without a start", "\x03a\n\x03b\n", "a|b"},
+		{"start without an end", "a\n\x02b\nc\n", "a|b/c"},
+		{"empty item", "\x02\x03\x02!\n\x03a\n", "a"},
+		{"40 tokens", items(20)[:41] + items(20) + "\n\x03", "w*20/w*20"},
+		{"41 tokens: the inner ones", "\x02x\n" + items(20) + items(20) + "\x03", "x|w*20|w*20"},
+		{"a long first inner item", "\x02" + items(41) + "y\nz\n\x03", "w*41|y|z"},
+	} {
+		d := Analyze(c.in)
+		var units []string
+		for i, u := range d.Units {
+			var blocks []string
+			for b := u.FirstBlock; b < u.LastBlock; b++ {
+				if d.Blocks[b].Unit != i {
+					t.Errorf("%s: block %d has unit %d, want %d", c.name, b, d.Blocks[b].Unit, i)
+				}
+				s := c.in[d.Blocks[b].Start:d.Blocks[b].End]
+				if n := strings.Count(s, "w "); n > 1 {
+					s = fmt.Sprintf("w*%d", n)
+				}
+				blocks = append(blocks, s)
+			}
+			units = append(units, strings.Join(blocks, "/"))
+		}
+		if got := strings.Join(units, "|"); got != c.want {
+			t.Errorf("%s: Analyze(%q)\n got %q\nwant %q", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestVisible(t *testing.T) {
+	in := "Title\n\x02a b\n \n\x02c\n\x03\x03\n!!!\nend"
+	if got, want := Visible(in), "Title\na b\nc\n!!!\nend"; got != want {
+		t.Errorf("Visible = %q, want %q", got, want)
+	}
+	if Hash(in) != Hash("Title\na b\nc\n!!!\nend\n") {
+		t.Error("marks change the hash")
+	}
+	if Hash("a\nb\n") == Hash("a b\n") {
+		t.Error("a border does not change the hash")
+	}
+	if got, want := Hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"; got != want {
+		t.Errorf("Hash(\"\") = %s, want %s", got, want)
+	}
+}
+
+// checkDoc fails where d breaks what Doc promises.
+func checkDoc(t *testing.T, d *Doc) {
+	t.Helper()
+	starts := map[int]bool{len(d.Content): true}
+	for i := range d.Content {
+		starts[i] = true
+	}
+	last := 0
+	for i, k := range d.Tokens {
+		if k.Start < last || k.End <= k.Start || k.End > len(d.Content) || !starts[k.Start] || !starts[k.End] {
+			t.Fatalf("token %d %v behind %d in %q", i, k, last, d.Content)
+		}
+		if Fold(d.Text(i)) == "" {
+			t.Fatalf("token %q folds to nothing", d.Text(i))
+		}
+		last = k.End
+	}
+	at := 0
+	for i, b := range d.Blocks {
+		if b.First != at || b.Last <= b.First {
+			t.Fatalf("block %d has tokens [%d,%d), want from %d", i, b.First, b.Last, at)
+		}
+		at = b.Last
+		if d.Tokens[b.First].Start < b.Start || d.Tokens[b.Last-1].End > b.End || strings.ContainsAny(d.Content[b.Start:b.End], marks) {
+			t.Fatalf("block %d %v does not hold its tokens, or marks", i, b)
+		}
+		if alone := Tokens(d.Content[b.Start:b.End]); len(alone) != b.Last-b.First {
+			t.Fatalf("block %q has %d tokens in its text, %d alone", d.Content[b.Start:b.End], b.Last-b.First, len(alone))
+		}
+	}
+	if at != len(d.Tokens) {
+		t.Fatalf("blocks end at token %d of %d", at, len(d.Tokens))
+	}
+	at = 0
+	for i, u := range d.Units {
+		if u.FirstBlock != at || u.LastBlock <= u.FirstBlock {
+			t.Fatalf("unit %d is %v, want from %d", i, u, at)
+		}
+		at = u.LastBlock
+	}
+	if at != len(d.Blocks) {
+		t.Fatalf("units end at block %d of %d", at, len(d.Blocks))
+	}
+	if os, err := UnpackOccurrences(PackOccurrences(d), d.Content); err != nil || len(os) != len(d.Tokens) {
+		t.Fatalf("unpacked %d of %d occurrences: %v", len(os), len(d.Tokens), err)
+	}
+}
+
+func FuzzAnalyze(f *testing.F) {
+	for _, s := range []string{
+		"", "Title\n\x02a b\nc\n\x03d", "C++ .NET AT&T l'eau 12.50 don't", "漢字カナ한글ไทย", "a\xffb\x03\x02", "e\u0301\u200d'\u0301x", "ﾞa",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkDoc(t, Analyze(s)) })
+}
+
+func TestOccurrences(t *testing.T) {
+	content := "Zeus is\x02in — stock\n\x03C++"
+	d := Analyze(content)
+	b := PackOccurrences(d)
+	got, err := UnpackOccurrences(b, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, o := range got {
+		s = append(s, fmt.Sprint(o.Position, content[o.Start:o.End]))
+	}
+	if want := []string{"0Zeus", "1is", "3in", "4stock", "6C++"}; !slices.Equal(s, want) {
+		t.Errorf("got %q, want %q", s, want)
+	}
+	for i := range b {
+		if _, err := UnpackOccurrences(b[:i], content); err == nil {
+			t.Errorf("no error for the first %d of %d bytes", i, len(b))
+		}
+	}
+	if _, err := UnpackOccurrences(b, "Zeus"); err == nil {
+		t.Error("no error for another text")
+	}
+	if _, err := UnpackOccurrences(append(b, 0), content); err == nil {
+		t.Error("no error for bytes too many")
+	}
+	long := strings.Repeat("The hundred eyes of Argus never slept all at once.\n", 100)
+	if d := Analyze(long); len(PackOccurrences(d)) > len(d.Tokens)*13/10 {
+		t.Errorf("%d bytes for %d tokens", len(PackOccurrences(d)), len(d.Tokens))
+	}
+}
+
+func TestValidKeyword(t *testing.T) {
+	for k, ok := range map[string]bool{
+		"argus": true, "C++": true, "!!!": false, "": false, "🔥": false,
+		strings.Repeat("a ", 16): true, strings.Repeat("a ", 17): false,
+	} {
+		if err := ValidKeyword(k); (err == nil) != ok {
+			t.Errorf("ValidKeyword(%q) = %v", k, err)
+		}
+	}
+}
+
+func BenchmarkAnalyze(b *testing.B) {
+	content := strings.Repeat("The hundred eyes of Argus never slept all at once, said Ovid in 8 AD.\n", 300)
+	b.SetBytes(int64(len(content)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Analyze(content)
+	}
+}
