@@ -1,0 +1,90 @@
+// Package guard makes the HTTP clients by which Vokter talks to others: whatever a URL,
+// a redirect or a name server says, they connect to public addresses only, unless a
+// network is allowed.
+package guard
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// Bounds of a client.
+const (
+	// DefaultDialTimeout covers looking up the name and connecting.
+	DefaultDialTimeout = 3 * time.Second
+	// DefaultResponseHeaderTimeout is how long a server may think.
+	DefaultResponseHeaderTimeout = 15 * time.Second
+	// MaxResponseHeaderBytes is how large the header of a response may be.
+	MaxResponseHeaderBytes = 64 << 10
+
+	tlsHandshakeTimeout = 5 * time.Second
+	idleConnTimeout     = 30 * time.Second
+	pingTimeout         = 15 * time.Second
+)
+
+// Config alters a client. The zero Config is good for a sink: public addresses only, no
+// redirects.
+type Config struct {
+	// Allow lists networks that may be reached besides public addresses.
+	Allow []netip.Prefix
+	// CheckRedirect is http.Client's; nil means NoRedirects.
+	CheckRedirect func(req *http.Request, via []*http.Request) error
+	// DialTimeout is DefaultDialTimeout if 0.
+	DialTimeout time.Duration
+	// ResponseHeaderTimeout is DefaultResponseHeaderTimeout if 0, and none if negative.
+	ResponseHeaderTimeout time.Duration
+	// RootCAs are the authorities to trust; nil means the system's.
+	RootCAs *x509.CertPool
+	// Resolver looks names up; nil means the system's.
+	Resolver *net.Resolver
+	// KeepCompressed leaves Content-Encoding to the caller.
+	KeepCompressed bool
+}
+
+// NewClient returns a client whose every connection, also those of redirects, is decided
+// by its address, after the name was looked up. A refusal is an *AddressError within the
+// client's error. It uses no proxy, since the proxy's address would be all that could be
+// decided on, verifies TLS and has no overall time limit: that is the request's context.
+func NewClient(c Config) *http.Client {
+	d := &net.Dialer{
+		Timeout:  orDefault(c.DialTimeout, DefaultDialTimeout),
+		Resolver: c.Resolver,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			ap, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err // a TCP dialer gets here with addresses only
+			}
+			return Check(ap.Addr(), c.Allow)
+		},
+	}
+	t := &http.Transport{
+		DialContext:            d.DialContext,
+		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    tlsHandshakeTimeout,
+		DisableCompression:     c.KeepCompressed,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        idleConnTimeout,
+		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, DefaultResponseHeaderTimeout), 0),
+		MaxResponseHeaderBytes: MaxResponseHeaderBytes,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
+	}
+	check := c.CheckRedirect
+	if check == nil {
+		check = NoRedirects
+	}
+	return &http.Client{Transport: t, CheckRedirect: check}
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
