@@ -47,11 +47,13 @@ func foldCase(s string) string {
 
 var caseFolder = cases.Fold()
 
-// strokes are letters with a mark that Unicode does not take apart, and the tatweel,
-// which only stretches a word.
+// tatweel only stretches an Arabic word.
+const tatweel = '\u0640'
+
+// strokes are letters with a mark that Unicode does not take apart, and the tatweel.
 var strokes = map[rune]rune{
 	'ł': 'l', 'Ł': 'L', 'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ħ': 'h', 'Ħ': 'H', 'ŧ': 't', 'Ŧ': 'T',
-	'ı': 'i', '\u0640': -1,
+	'ı': 'i', tatweel: -1,
 }
 
 // dropMarks is s, in form C, without the marks on Latin, Greek, Arabic and Hebrew letters.

@@ -61,6 +61,13 @@ func appendValid(ts []Token, s string, offset int) []Token {
 	for it.Next() {
 		start, end := it.Start(), it.End()
 		start = max(start, taken)
+		if start < end && alphanumeric(s[start:end]) && (end == len(s) || s[end] != '+' && s[end] != '#') {
+			ts = append(ts, Token{offset + start, offset + end}) // nearly every word
+			continue
+		}
+		if end-start == 1 && s[start] < utf8.RuneSelf && !alphanumeric(s[start:end]) {
+			continue // nearly all between words
+		}
 		if start >= end || !hasWord(s[start:end]) {
 			continue
 		}
@@ -72,9 +79,20 @@ func appendValid(ts []Token, s string, offset int) []Token {
 	return ts
 }
 
-func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+// isWord reports whether r makes a segment a word. The tatweel only stretches one.
+func isWord(r rune) bool { return (unicode.IsLetter(r) || unicode.IsNumber(r)) && r != tatweel }
 
 func hasWord(s string) bool { return strings.IndexFunc(s, isWord) >= 0 }
+
+// alphanumeric reports whether s holds ASCII letters and digits only.
+func alphanumeric(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
 
 // trim takes from both ends of the segment s[start:end] what is not part of the word.
 func trim(s string, start, end int) (int, int) {

@@ -40,6 +40,7 @@ func TestTokens(t *testing.T) {
 		{"ไทย ກິນ ខ្ញុំ မြန်", "ไ|ท|ย|ກິ|ນ|ខ្|ញុំ|မြ|န်"},
 		{"नमस्ते мир שלום مرحبا", "नमस्ते|мир|שלום|مرحبا"},
 		{"a\xffb \x00 c\xc3", "a|b|c"},
+		{"ـ مـرحـبا", "مـرحـبا"},
 		{"soft\u00ADhyphen", "soft\u00ADhyphen"},
 	} {
 		if got := strings.Join(split(c.in), "|"); got != c.want {
