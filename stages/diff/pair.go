@@ -1,0 +1,88 @@
+package diff
+
+import "github.com/vokter/vokter/pipeline/text"
+
+// pairs says which units pair off: those with equal folded tokens and borders.
+type pairs struct {
+	// of[o] is the new unit that the old unit o pairs with, or -1.
+	of []int
+	// inOrder[o] says that the diff of the units kept o; o moved where it has a
+	// pair and is not kept.
+	inOrder []bool
+	// restOld and restNew are the units without a pair, in order.
+	restOld, restNew []int
+}
+
+// pairUnits pairs off equal units.
+func (c *comparison) pairUnits() pairs {
+	n, m := len(c.old.Units), len(c.new.Units)
+	p := pairs{of: make([]int, n), inOrder: make([]bool, n)}
+	taken := make([]bool, m)
+	pair := func(o, u int, inOrder bool) { p.of[o], p.inOrder[o], taken[u] = u, inOrder, true }
+	for o := range p.of {
+		p.of[o] = -1
+	}
+
+	// Equal texts at both ends are kept by the diff in any case, and cheaper to see.
+	lo, hi := equalEnds(c.old, c.new)
+	for i := range lo {
+		pair(i, i, true)
+	}
+	for i := range hi {
+		pair(n-1-i, m-1-i, true)
+	}
+	a, b := c.unitSymbols(c.old, lo, n-hi), c.unitSymbols(c.new, lo, m-hi)
+	w := work{left: c.limits.units}
+	kept, _ := w.align(a, b, c.limits.units, true)
+	c.spent += w.spent
+	for _, r := range kept {
+		for k := range r.n {
+			pair(lo+r.a+k, lo+r.b+k, true)
+		}
+	}
+
+	// What moved: the first left-over with the first, the second with the second.
+	over := make(map[int32][]int)
+	for j, x := range b {
+		if !taken[lo+j] {
+			over[x] = append(over[x], lo+j)
+		}
+	}
+	for i, x := range a {
+		if q := over[x]; p.of[lo+i] < 0 && len(q) > 0 {
+			pair(lo+i, q[0], false)
+			over[x] = q[1:]
+		}
+	}
+	for o, u := range p.of {
+		if u < 0 {
+			p.restOld = append(p.restOld, o)
+		}
+	}
+	for u, t := range taken {
+		if !t {
+			p.restNew = append(p.restNew, u)
+		}
+	}
+	return p
+}
+
+func (c *comparison) unitSymbols(d *text.Doc, from, to int) []int32 {
+	out := make([]int32, 0, to-from)
+	for u := from; u < to; u++ {
+		out = append(out, c.symbols.unit(d, u))
+	}
+	return out
+}
+
+// equalEnds returns how many units at the start and at the end have equal texts.
+func equalEnds(a, b *text.Doc) (start, end int) {
+	n, m := len(a.Units), len(b.Units)
+	for start < min(n, m) && unitText(a, start) == unitText(b, start) {
+		start++
+	}
+	for end < min(n, m)-start && unitText(a, n-1-end) == unitText(b, m-1-end) {
+		end++
+	}
+	return start, end
+}

@@ -1,0 +1,99 @@
+package diff
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// Config is what New takes. The zero Config is ready to use.
+type Config struct {
+	// Logger is told of each change, at level debug. Default: nobody.
+	Logger *slog.Logger
+	// Observe hears of each change, as pipeline.KindChange, once it is committed.
+	Observe pipeline.Observer
+}
+
+// Processor is the stage: it turns the snapshots of pipeline.TopicSnapshots into
+// changes on pipeline.TopicChanges. It keeps no state and is safe for concurrent use.
+type Processor struct{ cfg Config }
+
+var _ pipeline.Processor = (*Processor)(nil)
+
+// New returns the stage for consumer group pipeline.GroupDiff.
+func New(cfg Config) *Processor {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Processor{cfg}
+}
+
+// Process handles one message. A snapshot without one before it, or without a token
+// difference and without a moved block, emits nothing; any other emits its change. The
+// end of a page is passed on behind its last change. What cannot be read and types
+// that are not known are permanent errors: no message is dropped in silence.
+func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	switch m.Type {
+	case pipeline.TypeSnapshot:
+		return p.snapshot(tx, m)
+	case pipeline.TypeEnded:
+		return passOn(tx, m)
+	}
+	return pipeline.Permanent(fmt.Errorf("diff: message %s: type %q is not known", m.ID, m.Type))
+}
+
+func (p *Processor) snapshot(tx pipeline.Tx, m pipeline.Message) error {
+	s, err := pipeline.SnapshotFrom(m)
+	if err != nil {
+		return fmt.Errorf("diff: %w", err)
+	}
+	c, ok := ChangeOf(s)
+	if !ok {
+		return nil
+	}
+	out, err := c.Message()
+	if err != nil {
+		return fmt.Errorf("diff: %w", err)
+	}
+	tx.Emit(out)
+	tx.OnCommit(func() {
+		p.cfg.Logger.Debug("change", "url", c.URL, "version", c.Version, "groups", len(c.Groups), "id", c.ID)
+		p.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindChange, Page: c.Page, Document: c.Document,
+			URL: c.URL, ID: c.ID, N: int(c.Version), Time: c.Time})
+	})
+	return nil
+}
+
+// ChangeOf returns the change that s tells of, and whether there is one: not for a first
+// version, which is a baseline, nor where no token differs and no block moved.
+func ChangeOf(s pipeline.Snapshot) (pipeline.Change, bool) {
+	if s.Previous == 0 {
+		return pipeline.Change{}, false
+	}
+	groups := Diff(text.Analyze(s.Old), text.Analyze(s.New))
+	return pipeline.Change{
+		ID:  pipeline.ChangeID(s.Document, s.Incarnation, s.N),
+		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
+		Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
+		Language: s.Language, Title: s.Title, Groups: groups,
+	}, len(groups) > 0
+}
+
+// passOn emits m, which says that a page ended, on pipeline.TopicChanges.
+func passOn(tx pipeline.Tx, m pipeline.Message) error {
+	var e pipeline.Ended
+	if err := json.Unmarshal(m.Body, &e); err != nil {
+		return pipeline.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))
+	}
+	out := m
+	out.ID = pipeline.DeriveID("ended", pipeline.TopicChanges, e.Page, e.Incarnation)
+	out.Topic, out.Position = pipeline.TopicChanges, ""
+	out.Header = maps.Clone(m.Header)
+	tx.Emit(out)
+	return nil
+}

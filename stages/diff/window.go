@@ -1,0 +1,110 @@
+package diff
+
+import (
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// How far a window reaches beyond its outermost edits.
+const (
+	contextTokens = 64
+	contextRunes  = 1000
+)
+
+// view is a window in the making: tokens [first, last) and bytes [start, end) of the text.
+type view struct {
+	first, last int
+	start, end  int
+	edits       []pipeline.Span // as tokens of the text
+}
+
+// windows returns the stretches of block b of d around its edits, which are indexes
+// of tokens within the block, in order.
+func windows(d *text.Doc, b int, edits []pipeline.Span) []pipeline.Window {
+	block := d.Blocks[b]
+	var views []view
+	for _, e := range edits {
+		e = pipeline.Span{block.First + e[0], block.First + e[1]}
+		v := view{edits: []pipeline.Span{e}}
+		v.first, v.start = before(d, block, e)
+		v.last, v.end = behind(d, block, e)
+		if k := len(views) - 1; k >= 0 && v.first <= views[k].last {
+			views[k].last, views[k].end = v.last, v.end
+			views[k].edits = append(views[k].edits, e)
+			continue
+		}
+		views = append(views, v)
+	}
+	out := make([]pipeline.Window, len(views))
+	for i, v := range views {
+		out[i] = v.window(d, block)
+	}
+	return out
+}
+
+// before returns where the window around edit e begins, in tokens and in bytes. The
+// neighbours of an empty edit are in it however long they are.
+func before(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) {
+	token, offset = e[0], d.Tokens[e[0]].Start
+	room := contextRunes
+	for token > block.First && e[0]-token < contextTokens {
+		start := d.Tokens[token-1].Start
+		room -= utf8.RuneCountInString(d.Content[start:offset])
+		if room < 0 && !(e[0] == e[1] && token == e[0]) {
+			return token, offset
+		}
+		token, offset = token-1, start
+	}
+	if token == block.First && utf8.RuneCountInString(d.Content[block.Start:offset]) <= room {
+		offset = block.Start
+	}
+	return token, offset
+}
+
+// behind returns where the window around edit e ends.
+func behind(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) {
+	token, offset = e[1], d.Tokens[e[1]-1].End
+	room := contextRunes
+	for token < block.Last && token-e[1] < contextTokens {
+		end := d.Tokens[token].End
+		room -= utf8.RuneCountInString(d.Content[offset:end])
+		if room < 0 && !(e[0] == e[1] && token == e[1]) {
+			return token, offset
+		}
+		token, offset = token+1, end
+	}
+	if token == block.Last && utf8.RuneCountInString(d.Content[offset:block.End]) <= room {
+		offset = block.End
+	}
+	return token, offset
+}
+
+func (v view) window(d *text.Doc, block text.Block) pipeline.Window {
+	w := pipeline.Window{
+		Offset:  v.start,
+		Text:    d.Content[v.start:v.end],
+		CutLeft: v.start > block.Start, CutRight: v.end < block.End,
+		Tokens: make([]pipeline.Span, 0, v.last-v.first),
+		Edits:  make([]pipeline.Span, 0, len(v.edits)),
+	}
+	for _, t := range d.Tokens[v.first:v.last] {
+		w.Tokens = append(w.Tokens, pipeline.Span{t.Start - v.start, t.End - v.start})
+	}
+	for _, e := range v.edits {
+		w.Edits = append(w.Edits, pipeline.Span{e[0] - v.first, e[1] - v.first})
+	}
+	return w
+}
+
+// whole returns the blocks of q as windows of one edit each.
+func whole(d *text.Doc, q sequence) []pipeline.Window {
+	out := make([]pipeline.Window, len(q.blocks))
+	for i, s := range q.blocks {
+		b := d.Blocks[s.block]
+		v := view{b.First, b.Last, b.Start, b.End, []pipeline.Span{{b.First, b.Last}}}
+		out[i] = v.window(d, b)
+	}
+	return out
+}
