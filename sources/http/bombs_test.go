@@ -1,0 +1,140 @@
+package httpsource
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestBombs fetches bodies that are far larger than the bound, or never end.
+func TestBombs(t *testing.T) {
+	zeros := make([]byte, 1<<20)
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/zeros": // 1 GB of zeros, gzipped as it goes
+			w.Header().Set("Content-Encoding", "gzip")
+			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+			for range 1 << 10 {
+				if _, err := z.Write(zeros); err != nil {
+					return
+				}
+			}
+			z.Close()
+		case "/endless":
+			for {
+				if _, err := w.Write(zeros); err != nil {
+					return
+				}
+			}
+		case "/members": // no end of gzip members, each of them empty
+			w.Header().Set("Content-Encoding", "gzip")
+			members := bytes.Repeat(gzipped(nil), 1000)
+			for {
+				if _, err := w.Write(members); err != nil {
+					return
+				}
+			}
+		}
+	})
+	f := New(Config{Allow: loopback})
+	defer f.Close()
+	for _, path := range []string{"/zeros", "/endless", "/members"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: srv.URL + path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		runtime.ReadMemStats(&after)
+		e, _ := errors.AsType[*pipeline.FetchError](err)
+		if e == nil || e.Class != pipeline.FailTooLarge || e.Reason != "the page is larger than 10 MB" {
+			t.Errorf("%s: got %v, want too_large", path, err)
+		}
+		if n > DefaultMaxBody {
+			t.Errorf("%s: %d bytes were handed out", path, n)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // both ends of the connection
+			t.Errorf("%s: %d bytes were allocated", path, grown)
+		}
+	}
+}
+
+func TestBodyBound(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		text := strings.Repeat("x", len(r.URL.Path)-1)
+		if r.URL.RawQuery == "gzip" {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(gzipped([]byte(text)))
+			return
+		}
+		w.(http.Flusher).Flush() // no Content-Length
+		io.WriteString(w, text)
+	})
+	f := New(Config{Allow: loopback, MaxBody: 100})
+	for _, query := range []string{"", "?gzip"} {
+		for n, ok := range map[int]bool{1: true, 99: true, 100: true, 101: false, 200: false} {
+			_, b, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/" + strings.Repeat("p", n) + query})
+			if ok && (err != nil || len(b) != n) {
+				t.Errorf("%d bytes%s: got %d, %v", n, query, len(b), err)
+			}
+			if e, _ := errors.AsType[*pipeline.FetchError](err); !ok && (e == nil || e.Class != pipeline.FailTooLarge) {
+				t.Errorf("%d bytes%s: got %v, want too_large", n, query, err)
+			}
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 9, 1, 10, 0, 0, 500, time.UTC)
+	for _, tc := range []struct {
+		value string
+		want  time.Duration
+		ok    bool
+	}{
+		{"", 0, false},
+		{"0", 0, true},
+		{"120", 2 * time.Minute, true},
+		{" 120 ", 2 * time.Minute, true},
+		{"86401", MaxRetryAfter, true},
+		{"9223372036854775807", MaxRetryAfter, true},
+		{"9223372036854775808", 0, false},
+		{"-1", 0, false},
+		{"+5", 0, false},
+		{"1e3", 0, false},
+		{"1.5", 0, false},
+		{"soon", 0, false},
+		{"Tue, 01 Sep 2026 10:00:10 GMT", 10 * time.Second, true},
+		{"Tuesday, 01-Sep-26 10:00:10 GMT", 10 * time.Second, true},
+		{"Tue Sep  1 10:00:10 2026", 10 * time.Second, true},
+		{"Tue, 01 Sep 2026 09:00:00 GMT", 0, true},
+		{"Fri, 01 Jan 2100 00:00:00 GMT", MaxRetryAfter, true},
+		{"Fri, 01 Jan 9999 00:00:00 GMT", MaxRetryAfter, true},
+		{"2026-09-01T10:00:10Z", 0, false},
+	} {
+		got, ok := retryAfter(tc.value, now)
+		if got != tc.want || ok != tc.ok {
+			t.Errorf("%q: got %v, %v, want %v, %v", tc.value, got, ok, tc.want, tc.ok)
+		}
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	f.Add("120")
+	f.Add("Tue, 01 Sep 2026 10:00:10 GMT")
+	now := time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, value string) {
+		if d, ok := retryAfter(value, now); d < 0 || d > MaxRetryAfter || (!ok && d != 0) {
+			t.Errorf("%q: got %v, %v", value, d, ok)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+// Package httpsource gets pages over http and https.
+package httpsource
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of a fetch.
+const (
+	// DefaultMaxBody is how large a decoded body may be, in bytes.
+	DefaultMaxBody = 10 << 20
+	// MaxRedirects is how many redirects are followed.
+	MaxRedirects = 10
+	// MaxRetryAfter is the longest wait that a host can ask for.
+	MaxRetryAfter = 24 * time.Hour
+
+	dialTimeout = 10 * time.Second
+)
+
+// Config alters a Fetcher. The zero Config is good for the public internet.
+type Config struct {
+	// Allow lists networks that may be reached besides public addresses.
+	Allow []netip.Prefix
+	// UserAgent is sent with every request; empty means DefaultUserAgent(Version).
+	UserAgent string
+	// Version is that of the program, for the default user agent.
+	Version string
+	// MaxBody bounds the decoded body in bytes; 0 means DefaultMaxBody.
+	MaxBody int64
+	// RootCAs are the authorities to trust; nil means the system's.
+	RootCAs *x509.CertPool
+	// Resolver looks names up; nil means the system's.
+	Resolver *net.Resolver
+	// Now is the clock by which a date in Retry-After counts; nil means time.Now.
+	Now func() time.Time
+}
+
+// DefaultUserAgent is how Vokter introduces itself.
+func DefaultUserAgent(version string) string {
+	if version == "" {
+		version = "dev"
+	}
+	return "vokter/" + version + " (+https://github.com/vokter/vokter)"
+}
+
+// Fetcher gets pages over http and https, from public addresses only unless others are
+// allowed. How long a fetch may take is up to its context.
+type Fetcher struct {
+	client    *http.Client
+	userAgent string
+	maxBody   int64
+	now       func() time.Time
+}
+
+var _ pipeline.Fetcher = (*Fetcher)(nil)
+
+// New returns a Fetcher.
+func New(c Config) *Fetcher {
+	f := &Fetcher{
+		client: guard.NewClient(guard.Config{
+			Allow: c.Allow, CheckRedirect: guard.Redirects(MaxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
+			DialTimeout: dialTimeout, ResponseHeaderTimeout: -1, KeepCompressed: true,
+		}),
+		userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now,
+	}
+	if f.userAgent == "" {
+		f.userAgent = DefaultUserAgent(c.Version)
+	}
+	if f.maxBody <= 0 {
+		f.maxBody = DefaultMaxBody
+	}
+	if f.now == nil {
+		f.now = time.Now
+	}
+	return f
+}
+
+// Schemes returns http and https.
+func (f *Fetcher) Schemes() []string { return []string{"http", "https"} }
+
+// Close closes the connections that are kept for the next fetch.
+func (f *Fetcher) Close() error {
+	f.client.CloseIdleConnections()
+	return nil
+}
+
+// Fetch gets r. A fetch that ctx broke off returns its error; every other error is a
+// *pipeline.FetchError, and so are those of Response.Body.
+func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
+	if err != nil {
+		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
+	}
+	req.Header.Set("User-Agent", f.userAgent)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
+	req.Header.Set("Accept-Encoding", "gzip")
+	conditional := false
+	if r.ETag != "" {
+		req.Header.Set("If-None-Match", r.ETag)
+		conditional = true
+	}
+	if r.LastModified != "" {
+		req.Header.Set("If-Modified-Since", r.LastModified)
+		conditional = true
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return pipeline.Response{}, classify(ctx, err, u.Hostname())
+	}
+	if failed := f.refuse(resp, conditional); failed != nil {
+		resp.Body.Close()
+		return pipeline.Response{}, failed
+	}
+	body, err := newBody(ctx, resp, f.maxBody, u.Hostname())
+	if err != nil {
+		resp.Body.Close()
+		return pipeline.Response{}, err
+	}
+	return pipeline.Response{URL: withoutUser(resp.Request.URL), Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// refuse returns why resp is no answer, or nil.
+func (f *Fetcher) refuse(resp *http.Response, conditional bool) error {
+	status := resp.StatusCode
+	if status == http.StatusOK || (status == http.StatusNotModified && conditional) {
+		return nil
+	}
+	wait, asked := retryAfter(resp.Header.Get("Retry-After"), f.now())
+	e := &pipeline.FetchError{Class: pipeline.FailStatus, Status: status}
+	e.Reason = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", status, http.StatusText(status)))
+	switch {
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && asked:
+		e.Class, e.RetryAfter = pipeline.FailBusy, int(wait/time.Second)
+		if wait > 0 {
+			e.Reason += fmt.Sprintf("; the host asks to wait for %v", wait)
+		}
+	case status == http.StatusNotModified:
+		e.Reason += ", though nothing was asked for conditionally"
+	}
+	return e
+}
+
+func withoutUser(u *url.URL) string {
+	c := *u
+	c.User = nil
+	return c.String()
+}
