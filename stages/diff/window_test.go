@@ -1,0 +1,120 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// numbered returns "w0 w1 ..." of n words.
+func numbered(prefix string, n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprint(prefix, i)
+	}
+	return strings.Join(words, " ")
+}
+
+func onlyGroup(t *testing.T, old, new string) pipeline.Group {
+	t.Helper()
+	a, b := analyze(old), analyze(new)
+	groups := Diff(a, b)
+	check(t, a, b, groups)
+	if len(groups) != 1 {
+		t.Fatalf("got %d groups, want 1", len(groups))
+	}
+	return groups[0]
+}
+
+func TestWindowReach(t *testing.T) {
+	left, right := numbered("l", 100), numbered("r", 100)
+	g := onlyGroup(t, left+" cat "+right, left+" dog "+right)
+	w := g.New[0]
+	if got, want := len(w.Tokens), 64+1+64; len(g.New) != 1 || got != want {
+		t.Fatalf("%d windows, the first of %d tokens, want 1 of %d", len(g.New), got, want)
+	}
+	if !strings.HasPrefix(w.Text, "l36 ") || !strings.HasSuffix(w.Text, " r63") || !w.CutLeft || !w.CutRight {
+		t.Errorf("window %q, cut %v %v", w.Text, w.CutLeft, w.CutRight)
+	}
+	if w.Edits[0] != (pipeline.Span{64, 65}) {
+		t.Errorf("edits %v", w.Edits)
+	}
+}
+
+func TestWindowReachesTheBorder(t *testing.T) {
+	g := onlyGroup(t, "(“The cat, sat”).", "(“The dog, sat”).")
+	if w := g.New[0]; w.Text != "(“The dog, sat”)." || w.CutLeft || w.CutRight || w.Offset != 0 {
+		t.Errorf("window %q at %d, cut %v %v", w.Text, w.Offset, w.CutLeft, w.CutRight)
+	}
+}
+
+func TestWindowOfLongWords(t *testing.T) {
+	long := strings.Repeat("é", 300)
+	side := strings.TrimSpace(strings.Repeat(long+" ", 10))
+	w := onlyGroup(t, side+" cat "+side, side+" dog "+side).New[0]
+	// Three words of 300 and their spaces are 903 characters, a fourth is too much.
+	if got, want := utf8.RuneCountInString(w.Text), 903+3+903; got != want || len(w.Tokens) != 7 || !w.CutLeft || !w.CutRight {
+		t.Errorf("%d characters, %d tokens, want %d and 7", got, len(w.Tokens), want)
+	}
+	// The border itself can be too far as well.
+	far := strings.Repeat("!", 1001)
+	w = onlyGroup(t, far+" the cat "+far, far+" the dog "+far).New[0]
+	if w.Text != "the dog" || !w.CutLeft || !w.CutRight {
+		t.Errorf("window of %d bytes, cut %v %v", len(w.Text), w.CutLeft, w.CutRight)
+	}
+}
+
+// TestWindowOfAnEmptyEdit: both neighbours are in it, however long they are.
+func TestWindowOfAnEmptyEdit(t *testing.T) {
+	x, y := strings.Repeat("x", 1500), strings.Repeat("y", 1500)
+	g := onlyGroup(t, x+" cat "+y, x+" "+y)
+	if w := g.New[0]; w.Text != x+" "+y || len(w.Edits) != 1 || w.Edits[0] != (pipeline.Span{1, 1}) {
+		t.Errorf("window of %d bytes with edits %v", len(w.Text), w.Edits)
+	}
+	if w := g.Old[0]; w.Text != "cat" || !w.CutLeft || !w.CutRight {
+		t.Errorf("old window %q", w.Text)
+	}
+}
+
+func TestWindowsThatTouchAreOne(t *testing.T) {
+	for _, tt := range []struct{ between, windows int }{{2, 1}, {127, 1}, {128, 1}, {129, 2}, {500, 2}} {
+		middle := numbered("m", tt.between)
+		g := onlyGroup(t, "one "+middle+" two", "uno "+middle+" due")
+		if len(g.Old) != tt.windows || len(g.New) != tt.windows {
+			t.Errorf("%d tokens between: %d old and %d new windows, want %d", tt.between, len(g.Old), len(g.New), tt.windows)
+		}
+		if tt.windows == 1 {
+			if w := g.New[0]; len(w.Edits) != 2 || w.CutLeft || w.CutRight {
+				t.Errorf("%d tokens between: edits %v, cut %v %v", tt.between, w.Edits, w.CutLeft, w.CutRight)
+			}
+		}
+	}
+}
+
+func TestWindowsOfSeveralBlocks(t *testing.T) {
+	g := onlyGroup(t, "the name|cat|old", "the name|dog|young")
+	if len(g.New) != 2 || g.New[0].Text != "dog" || g.New[1].Text != "young" {
+		t.Errorf("windows %+v", g.New)
+	}
+}
+
+func TestMovedBlockIsWhole(t *testing.T) {
+	long := numbered("w", 300)
+	a, b := analyze(long+".", "one two", "three four"), analyze("one two", "three four", long+".")
+	groups := Diff(a, b)
+	check(t, a, b, groups)
+	if len(groups) != 1 || !groups[0].Moved || len(groups[0].Differences) != 0 {
+		t.Fatalf("groups %+v", groups)
+	}
+	for side, ws := range [][]pipeline.Window{groups[0].Old, groups[0].New} {
+		if len(ws) != 1 || ws[0].Text != long+"." || ws[0].Edits[0] != (pipeline.Span{0, 300}) || ws[0].CutLeft || ws[0].CutRight {
+			t.Errorf("side %d: %d windows", side, len(ws))
+		}
+	}
+	if got, want := groups[0].New[0].Offset, len("one two\nthree four\n"); got != want {
+		t.Errorf("offset %d, want %d", got, want)
+	}
+}
