@@ -1,0 +1,61 @@
+package stdout
+
+import (
+	"strings"
+	"unicode"
+)
+
+// steers reports whether r could do more to a terminal than appear there: control
+// characters, those that turn the direction of the text, and invisible ones.
+func steers(r rune) bool {
+	switch {
+	case unicode.IsControl(r):
+		return true
+	case r == '\u061C', r == '\u200E', r == '\u200F', r >= '\u202A' && r <= '\u202E', r >= '\u2066' && r <= '\u2069':
+		return true // marks and controls of direction
+	case r == '\u2028', r == '\u2029', r == '\uFEFF', r == '\u00AD', r >= 0xE0000 && r <= 0xE007F:
+		return true // separators of lines, the byte order mark, the soft hyphen, tags
+	}
+	return false
+}
+
+// clean makes text from a page fit for one line of a terminal: white space becomes one
+// blank, what steers is dropped.
+func clean(s string) string {
+	var b strings.Builder
+	blank := false
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case unicode.IsSpace(r), r == '\u2028', r == '\u2029':
+			blank = b.Len() > 0
+			continue
+		case steers(r):
+			continue
+		}
+		if blank {
+			b.WriteByte(' ')
+			blank = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// window cuts s to about limit runes, so that what begins at byte at stays visible with
+// a third of the limit before it. at has to be the start of a rune.
+func window(s string, at, limit int) (out string, shift int) {
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s, 0
+	}
+	start := max(min(len([]rune(s[:at]))-limit/3, len(runes)-limit), 0)
+	end := start + limit
+	prefix, suffix := "", ""
+	if start > 0 {
+		prefix = "..."
+	}
+	if end < len(runes) {
+		suffix = "..."
+	}
+	return prefix + string(runes[start:end]) + suffix, len(prefix) - len(string(runes[:start]))
+}

@@ -1,0 +1,36 @@
+package stdout
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// encodeJSON returns the documented body in one line. Characters that could steer a
+// terminal are escaped, which no reader of JSON can tell from themselves.
+func encodeJSON(n pipeline.Notification) ([]byte, error) {
+	if n.Diffs == nil {
+		n.Diffs = []pipeline.Diff{}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(n); err != nil {
+		return nil, err
+	}
+	line := b.Bytes()
+	out := make([]byte, 0, len(line))
+	for len(line) > 0 {
+		r, size := utf8.DecodeRune(line)
+		if r < 0x10000 && r != '\n' && steers(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = append(out, line[:size]...)
+		}
+		line = line[size:]
+	}
+	return out, nil
+}
