@@ -200,4 +200,7 @@ const Forever = uint64(1)<<53 - 1
 type Ended struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
+	// Stamp is the last stamp of the incarnation, 0 if the sender does not say: who
+	// forgets the incarnation's subscriptions waits until it has applied that.
+	Stamp uint64 `json:"stamp,omitempty"`
 }
