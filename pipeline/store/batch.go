@@ -148,6 +148,19 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 	b.set(back, v)
 }
 
+// TakeWake removes the wake that key has at that very time, because it was delivered.
+func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time) {
+	old, ok, err := b.d.get(wakeTimeKey(group, topic, lane, key))
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	if !ok || len(old) < 8 || string(old[:8]) != string(appendTime(nil, at)) {
+		return
+	}
+	b.SetWake(group, topic, lane, key, time.Time{}, false)
+}
+
 // DropGroup removes the positions and wakes that group has in topic.
 func (b *Batch) DropGroup(group, topic string) {
 	for _, kind := range []byte{kindPosition, kindWake, kindWakeTime, kindAtStart} {

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -106,8 +107,14 @@ func atStartKey(group, topic string, lane int, key string) []byte {
 	return append(keyOf(kindAtStart, lane, group, topic), key...)
 }
 
-// appendTime appends t, between the years 1678 and 2262, so that order is that of time.
+// latest is the last time that a key can hold.
+var latest = time.Unix(0, math.MaxInt64)
+
+// appendTime appends t, not before the year 1678, so that order is that of time.
 func appendTime(b []byte, t time.Time) []byte {
+	if t.After(latest) {
+		t = latest
+	}
 	return binary.BigEndian.AppendUint64(b, uint64(t.UnixNano())^1<<63)
 }
 

@@ -1,0 +1,169 @@
+package local
+
+import (
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// commit makes what x did and the position of its message count together. It gives up
+// with errRevoked when revoked is closed while it waits for room.
+func (t *Transport) commit(x *tx, revoked <-chan struct{}) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	wait, err := t.applyTx(x, revoked)
+	if err != nil {
+		return err
+	}
+	if err := wait(); err != nil {
+		return err
+	}
+	x.over = true
+	return nil
+}
+
+// applyTx makes the effects of x visible; they are as durable as asked once wait returns.
+func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, err error) {
+	c := x.cur.c
+	wakes := len(x.wakes) > 0 || x.w.kind == fromWake
+	if wakes {
+		c.wakes.Lock()
+		defer c.wakes.Unlock()
+	}
+	x.trimFrom, x.trimTo = x.cur.lane.trimmable()
+	lanes := lanesOf(x.out)
+	room := func(l *lane) bool { return l.topic.feedback || !l.full(t.cfg.Bound) }
+	if err := t.lockWithRoom(lanes, room, revoked, nil); err != nil {
+		return nil, err
+	}
+	defer unlock(lanes)
+	b := x.batch
+	if b == nil && (!t.volatile || wakes) {
+		if b, err = t.db.NewBatch(false); err != nil {
+			return nil, err
+		}
+		x.batch = b
+	}
+	wait = func() error { return nil }
+	if b != nil {
+		if !t.volatile {
+			t.appendTo(b, x.out)
+		}
+		writeWakes(b, x)
+		if wait, err = t.applyWith(b, x); err != nil {
+			return nil, err
+		}
+	}
+	t.push(x.out)
+	for _, w := range x.wakes {
+		w.cur.rescheduled(w.key, w.at)
+	}
+	return wait, nil
+}
+
+// writeWakes puts the changes of wakes into b; a wake that was delivered and not set
+// again is gone.
+func writeWakes(b *store.Batch, x *tx) {
+	c := x.cur.c
+	again := false
+	for _, w := range x.wakes {
+		b.SetWake(c.group, c.topic.name, w.cur.lane.index, w.key, w.at, w.atStart)
+		again = again || w.key == x.w.wake.Key
+	}
+	if x.w.kind == fromWake && !again {
+		b.TakeWake(c.group, c.topic.name, x.cur.lane.index, x.w.wake.Key, x.w.wake.At)
+	}
+}
+
+// position puts the position after x's message, and the trimming that it is time for,
+// into b.
+func (t *Transport) position(b *store.Batch, x *tx) {
+	if t.volatile || x.w.kind != fromLog {
+		return
+	}
+	c, l := x.cur.c, x.cur.lane
+	b.SetPosition(c.group, c.topic.name, l.index, x.w.entry.Offset+1)
+	if x.trimTo > x.trimFrom {
+		b.Trim(c.topic.name, l.index, x.trimFrom, x.trimTo)
+	}
+}
+
+// handled runs x's OnCommit functions and moves on from its message, after the commit.
+func (t *Transport) handled(x *tx) {
+	for _, f := range x.onCommit {
+		f()
+	}
+	cur := x.cur
+	switch x.w.kind {
+	case fromLog:
+		cur.lane.advance(cur, x.w.entry.Offset+1, x.w.entry.Record.Size(), t.cfg.Bound, t.volatile)
+		cur.lane.trimmed(x.trimTo)
+	case fromPost:
+		cur.held = nil
+		cur.posted.Add(-1)
+	case fromWake:
+		cur.woken(x.w.wake)
+	}
+	t.activity.Add(1)
+	t.retain(x.out)
+}
+
+// lanesOf lists the lanes that out goes to, in the order in which they are locked.
+func lanesOf(out []output) []*lane {
+	var lanes []*lane
+	for _, o := range out {
+		if !slices.Contains(lanes, o.lane) {
+			lanes = append(lanes, o.lane)
+		}
+	}
+	slices.SortFunc(lanes, func(a, b *lane) int { return a.order - b.order })
+	return lanes
+}
+
+// lockWithRoom locks lanes once all have room. While it waits it gives up with
+// errRevoked when one of the channels is closed.
+func (t *Transport) lockWithRoom(lanes []*lane, room func(*lane) bool, cancel, stop <-chan struct{}) error {
+	for {
+		var wait <-chan struct{}
+		for _, l := range lanes {
+			l.mu.Lock()
+			if wait == nil && !room(l) {
+				wait = l.waitRoom()
+			}
+		}
+		if wait == nil {
+			return nil
+		}
+		unlock(lanes)
+		select {
+		case <-wait:
+		case <-cancel:
+			return errRevoked
+		case <-stop:
+			return errRevoked
+		}
+	}
+}
+
+func unlock(lanes []*lane) {
+	for _, l := range lanes {
+		l.mu.Unlock()
+	}
+}
+
+// appendTo puts out into b, each at the next offset of its lane. The lanes are locked.
+func (t *Transport) appendTo(b *store.Batch, out []output) {
+	ahead := make(map[*lane]uint64, 1)
+	for _, o := range out {
+		b.Append(o.lane.topic.name, o.lane.index, o.lane.head+ahead[o.lane], o.rec)
+		ahead[o.lane]++
+	}
+}
+
+// push makes out, which was applied, visible to the consumers. The lanes are locked.
+func (t *Transport) push(out []output) {
+	for _, o := range out {
+		o.lane.push(o.rec, o.size, t.volatile)
+	}
+	t.activity.Add(1)
+}

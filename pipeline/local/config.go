@@ -1,0 +1,100 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// ErrClosed is what a closed Transport and its publishers, subscribers and posters return.
+var ErrClosed = errors.New("local: the transport is closed")
+
+// Config says where a Transport keeps its messages and how many. Its zero value is a
+// transport in memory.
+type Config struct {
+	// Dir is the data directory; it is made if it is missing. Empty: everything is in
+	// memory and gone at Close.
+	Dir string
+	// Store is used instead of Dir if it is not nil. It stays open at Close, and no other
+	// Transport may use it meanwhile.
+	Store *store.DB
+	// Lanes is how many messages of a topic are handled at the same time, for a data
+	// directory that is made now; one that exists keeps its own number. 0 is 16.
+	Lanes int
+	// Bound is how many messages may wait in a lane for the slowest group before
+	// publishing into it blocks. 0 is 1024.
+	Bound int
+	// MaxAge and MaxBytes limit what is kept in a topic without groups: the oldest
+	// messages go first. 0 is 7 days and 64 MiB.
+	MaxAge   time.Duration
+	MaxBytes int64
+	// Topics declares who consumes what. Where anything is declared, groups that the
+	// store knows and that are not declared any more are dropped, with a warning.
+	Topics map[string]Topic
+	// Grace is how long a closing subscription lets handlers finish before their contexts
+	// are cancelled; those that go on for another second are abandoned. 0 is 10 s.
+	Grace time.Duration
+	// MaxPause is the longest pause before a rejected message comes again. Pauses begin
+	// at 5 ms and double. 0 is 1 s.
+	MaxPause time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Logger gets what operators should know; nil discards it.
+	Logger *slog.Logger
+	// OnFatal is called just before the process ends because the disk fails; see
+	// store.Options.
+	OnFatal func(error)
+}
+
+// Topic declares a topic.
+type Topic struct {
+	// Groups are the consumer groups that read it.
+	Groups []string
+	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
+	Feedback bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.Bound == 0 {
+		c.Bound = 1024
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = 7 * 24 * time.Hour
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 64 << 20
+	}
+	if c.Grace == 0 {
+		c.Grace = 10 * time.Second
+	}
+	if c.MaxPause == 0 {
+		c.MaxPause = time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Store != nil && c.Dir != "":
+		return errors.New("local: Dir and Store are both set")
+	case c.Bound < 0 || c.MaxAge < 0 || c.MaxBytes < 0 || c.Grace < 0 || c.MaxPause < 0:
+		return errors.New("local: a limit is negative")
+	}
+	for name, t := range c.Topics {
+		for _, g := range t.Groups {
+			if g == "" {
+				return fmt.Errorf("local: topic %q declares a group without a name", name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package local
+
+// Activity is a counter that grows with every publication, post and commit.
+func (t *Transport) Activity() uint64 { return t.activity.Load() }
+
+// Idle reports whether there is nothing to do: every group has consumed all messages of
+// its topics, nothing is in flight or posted, and no wake is due. It is false where that
+// changed while it looked.
+func (t *Transport) Idle() bool {
+	before := t.activity.Load()
+	now := t.cfg.Now().UnixNano()
+	for _, tp := range t.allTopics() {
+		for _, c := range tp.consumers() {
+			for _, cur := range c.cursors {
+				if !cur.idle(now) {
+					return false
+				}
+			}
+		}
+	}
+	return t.activity.Load() == before
+}
+
+// idle reports whether c has nothing to do. What is in flight is not yet consumed.
+func (c *cursor) idle(now int64) bool {
+	c.lane.mu.Lock()
+	behind := c.next < c.lane.head
+	c.lane.mu.Unlock()
+	if behind || c.posted.Load() > 0 || c.nextWake.Load() <= now {
+		return false
+	}
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	return len(c.starting) == 0
+}

@@ -1,0 +1,155 @@
+package local
+
+import (
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// tailBytes is how much of a lane's log is kept in memory beside the store, so that
+// consumers that keep up read nothing back. At least one message is kept.
+const tailBytes = 256 << 10
+
+// A lane's consumed messages are trimmed in chunks: each is one range tombstone.
+const (
+	trimMessages = 256
+	trimBytes    = 4 << 20
+)
+
+// lane is one of the parallel logs of a topic.
+type lane struct {
+	topic *topic
+	index int
+	// order is where the lane stands when several are locked.
+	order int
+
+	mu sync.Mutex
+	// low is the offset of the oldest message kept, head that of the next to come.
+	low, head uint64
+	// tail are the last messages before head.
+	tail      []store.Entry
+	tailBytes int
+	// consumed is about how many bytes from low on all groups have consumed.
+	consumed int
+	cursors  []*cursor
+	// room is closed when the lane is not full any more; nil while nobody waits.
+	room chan struct{}
+	// kept are the messages of a lane without groups, oldest first.
+	kept []mark
+}
+
+// mark stands for consecutive messages of a lane without groups.
+type mark struct {
+	to      uint64 // the offset after the last
+	at      time.Time
+	bytes   int64
+	entries int
+}
+
+// min returns the position of the slowest group; low without groups. l.mu is held.
+func (l *lane) min() uint64 {
+	if len(l.cursors) == 0 {
+		return l.low
+	}
+	m := l.head
+	for _, c := range l.cursors {
+		m = min(m, c.next)
+	}
+	return m
+}
+
+// full reports whether the lane holds bound messages that a group has not consumed.
+// l.mu is held.
+func (l *lane) full(bound int) bool {
+	return len(l.cursors) > 0 && l.head-l.min() >= uint64(bound)
+}
+
+// waitRoom returns a channel that is closed when there may be room. l.mu is held.
+func (l *lane) waitRoom() <-chan struct{} {
+	if l.room == nil {
+		l.room = make(chan struct{})
+	}
+	return l.room
+}
+
+// push appends e, which has offset l.head, and tells the consumers. l.mu is held.
+func (l *lane) push(r store.Record, size int, volatile bool) {
+	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})
+	l.tailBytes += size
+	l.head++
+	for !volatile && l.tailBytes > tailBytes && len(l.tail) > 1 {
+		l.drop()
+	}
+	if len(l.cursors) == 0 {
+		l.keep(r.Time, size)
+	}
+	for _, c := range l.cursors {
+		c.notify()
+	}
+}
+
+// drop forgets the oldest message of the tail.
+func (l *lane) drop() {
+	l.tailBytes -= l.tail[0].Record.Size()
+	l.tail[0] = store.Entry{}
+	l.tail = l.tail[1:]
+}
+
+// tailFrom is the offset of the first message of the tail.
+func (l *lane) tailFrom() uint64 { return l.head - uint64(len(l.tail)) }
+
+// keep notes the last message of a lane without groups.
+func (l *lane) keep(at time.Time, size int) {
+	if n := len(l.kept); n == 0 || l.kept[n-1].entries == 64 {
+		l.kept = append(l.kept, mark{})
+	}
+	m := &l.kept[len(l.kept)-1]
+	m.to, m.at = l.head, at
+	m.bytes += int64(size)
+	m.entries++
+	l.topic.kept.Add(int64(size))
+}
+
+// advance makes next the position of c, one message of size bytes further.
+func (l *lane) advance(c *cursor, next uint64, size, bound int, volatile bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.min()
+	c.next = next
+	m := l.min()
+	if m == before {
+		return
+	}
+	l.consumed += size
+	for len(l.tail) > 0 && l.tail[0].Offset < m {
+		l.drop()
+	}
+	if volatile {
+		l.low, l.consumed = m, 0
+	}
+	if l.room != nil && !l.full(bound) {
+		close(l.room)
+		l.room = nil
+	}
+}
+
+// trimmable returns the range of messages to trim now; it is empty where that is not
+// worth a tombstone.
+func (l *lane) trimmable() (from, to uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.min(); m >= l.low+trimMessages || l.consumed >= trimBytes {
+		return l.low, m
+	}
+	return l.low, l.low
+}
+
+// trimmed notes that the log begins at to.
+func (l *lane) trimmed(to uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to > l.low {
+		l.low, l.consumed = to, 0
+	}
+}

@@ -1,0 +1,156 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// laneOf returns the lane of a key. It is part of the store's format.
+func (t *Transport) laneOf(key string) int { return int(xxhash.Sum64String(key) % uint64(t.lanes)) }
+
+// output directs m to its lane: that of its key, or of its ID if it has none.
+func (t *Transport) output(m pipeline.Message) output {
+	return t.outputOf(m.Topic, m.Key, m.ID, m.Metadata(), m.Body)
+}
+
+func (t *Transport) outputOf(topicName, key, id string, meta map[string]string, payload []byte) output {
+	if key == "" {
+		key = id
+	}
+	o := output{lane: t.topic(topicName).lanes[t.laneOf(key)], rec: t.record(id, meta, payload)}
+	o.size = o.rec.Size()
+	return o
+}
+
+// Publish puts ms into their topics, all of them or none, and returns once they are
+// durable. It blocks while a lane that it needs is full, until ctx is done or the
+// Transport is closed. Where ctx carries a transaction of this Transport, ms are
+// published with its commit.
+func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
+	return t.publish(ctx, true, ms)
+}
+
+func (t *Transport) publish(ctx context.Context, sync bool, ms []pipeline.Message) error {
+	out := make([]output, len(ms))
+	for i, m := range ms {
+		out[i] = t.output(m)
+	}
+	return t.send(ctx, sync, out)
+}
+
+// send collects out in the transaction of ctx, or publishes it.
+func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
+	if len(out) == 0 {
+		return nil
+	}
+	if p, ok := pipeline.TxFrom(ctx); ok {
+		if x, ok := p.(*tx); ok && x.t == t {
+			if !x.collect(out...) {
+				return errOver
+			}
+			return nil
+		}
+	}
+	if t.closed() {
+		return ErrClosed
+	}
+	wait, err := t.applyPublished(ctx, sync, out)
+	if err != nil {
+		return err
+	}
+	if err := wait(); err != nil {
+		return err
+	}
+	t.retain(out)
+	return nil
+}
+
+// applyPublished makes out visible; it is durable once wait returned.
+func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func() error, err error) {
+	lanes := lanesOf(out)
+	err = t.lockWithRoom(lanes, func(l *lane) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
+	if err != nil {
+		if t.closed() {
+			return nil, ErrClosed
+		}
+		return nil, fmt.Errorf("publishing into a full lane: %w", context.Cause(ctx))
+	}
+	defer unlock(lanes)
+	if t.volatile {
+		t.push(out)
+		return func() error { return nil }, nil
+	}
+	b, err := t.db.NewBatch(false)
+	if err != nil {
+		return nil, err
+	}
+	t.appendTo(b, out)
+	synced, err := b.Apply(sync)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	t.push(out)
+	return func() error { return errors.Join(synced(), b.Close()) }, nil
+}
+
+// Unsynced returns a publisher like t itself that does not wait for the disk: for what
+// may be lost in a crash. Order holds between the two.
+func (t *Transport) Unsynced() pipeline.Publisher { return unsynced{t} }
+
+type unsynced struct{ t *Transport }
+
+func (u unsynced) Publish(ctx context.Context, ms ...pipeline.Message) error {
+	return u.t.publish(ctx, false, ms)
+}
+
+// Publisher returns a Watermill publisher. Messages whose context carries a transaction
+// of this Transport are published with its commit; others at once, durably, those of
+// one call together. Its Close is private to it.
+func (t *Transport) Publisher() message.Publisher { return &publisher{t: t} }
+
+type publisher struct {
+	t      *Transport
+	closed atomic.Bool
+}
+
+var (
+	_ message.Publisher  = (*publisher)(nil)
+	_ pipeline.Publisher = (*Transport)(nil)
+	_ pipeline.Publisher = unsynced{}
+)
+
+func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	for len(msgs) > 0 {
+		// Messages of one transaction stand together in all but odd cases.
+		tx, _ := pipeline.TxFrom(msgs[0].Context())
+		var out []output
+		ctx := msgs[0].Context()
+		for len(msgs) > 0 {
+			if next, _ := pipeline.TxFrom(msgs[0].Context()); next != tx {
+				break
+			}
+			m := msgs[0]
+			out = append(out, p.t.outputOf(topic, m.Metadata[pipeline.HeaderKey], m.UUID, m.Metadata, m.Payload))
+			msgs = msgs[1:]
+		}
+		if err := p.t.send(ctx, true, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publisher) Close() error {
+	p.closed.Store(true)
+	return nil
+}

@@ -1,0 +1,152 @@
+package local
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// restore brings back what the store knows, and declares what the configuration does.
+func (t *Transport) restore() error {
+	positions, err := t.db.Positions()
+	if err != nil {
+		return err
+	}
+	if positions, err = t.dropUndeclared(positions); err != nil {
+		return err
+	}
+	names, err := t.db.Topics()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		for _, l := range t.topic(name).lanes {
+			if l.low, l.head, err = t.db.Bounds(name, l.index); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range positions {
+		if p.Lane < t.lanes {
+			t.restorePosition(p)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.cfg.Topics)) {
+		for _, g := range t.cfg.Topics[name].Groups {
+			if _, err := t.consumer(g, t.topic(name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, tp := range t.allTopics() {
+		if err := t.restoreTopic(tp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropUndeclared drops the groups that the configuration does not declare, if it
+// declares any, and returns the positions of the others.
+func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position, error) {
+	if len(t.cfg.Topics) == 0 {
+		return positions, nil
+	}
+	type share struct{ group, topic string }
+	declared, groups := map[share]bool{}, map[string]bool{}
+	for name, tp := range t.cfg.Topics {
+		for _, g := range tp.Groups {
+			declared[share{g, name}], groups[g] = true, true
+		}
+	}
+	b, err := t.db.NewBatch(false)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	dropped, states := map[share]bool{}, map[string]bool{}
+	positions = slices.DeleteFunc(positions, func(p store.Position) bool {
+		s := share{p.Group, p.Topic}
+		if declared[s] {
+			return false
+		}
+		if !dropped[s] {
+			dropped[s] = true
+			t.log.Warn("dropping a consumer group that is not declared any more", "group", p.Group, "topic", p.Topic)
+			b.DropGroup(p.Group, p.Topic)
+		}
+		if !groups[p.Group] && !states[p.Group] {
+			states[p.Group] = true
+			b.DropState(p.Group)
+		}
+		return true
+	})
+	if b.Empty() {
+		return positions, nil
+	}
+	return positions, b.Commit(true)
+}
+
+// restorePosition puts a group where it stood.
+func (t *Transport) restorePosition(p store.Position) {
+	tp := t.topic(p.Topic)
+	c := tp.groups[p.Group]
+	if c == nil {
+		c = newConsumer(t, p.Group, tp)
+		tp.groups[p.Group] = c
+		for _, cur := range c.cursors {
+			cur.next = cur.lane.low
+			cur.join()
+		}
+	}
+	l := tp.lanes[p.Lane]
+	c.cursors[p.Lane].next = p.Offset
+	l.head = max(l.head, p.Offset)
+}
+
+// restoreTopic trims what all groups consumed, finds what a topic without groups keeps,
+// and the next wakes of those with groups.
+func (t *Transport) restoreTopic(tp *topic) error {
+	for _, l := range tp.lanes {
+		if m := l.min(); m > l.low {
+			if err := t.trimStored(l, m); err != nil {
+				return err
+			}
+			l.low = m
+		}
+		if len(l.cursors) == 0 {
+			if err := t.restoreKept(l); err != nil {
+				return err
+			}
+		}
+		for _, cur := range l.cursors {
+			if err := cur.restore(); err != nil {
+				return err
+			}
+		}
+	}
+	t.retainTopic(tp)
+	return nil
+}
+
+// restoreKept finds out what a lane without groups keeps.
+func (t *Transport) restoreKept(l *lane) error {
+	end := l.head
+	for from := l.low; from < end; {
+		page, err := t.db.ReadLog(l.topic.name, l.index, from, end, readBytes)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, e := range page {
+			l.head = e.Offset + 1
+			l.keep(e.Record.Time, e.Record.Size())
+			from = l.head
+		}
+	}
+	l.head = end
+	return nil
+}

@@ -1,0 +1,159 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// firstPause is the pause after a message is rejected for the first time.
+const firstPause = 5 * time.Millisecond
+
+// errRevoked says that a commit was given up because the subscription ends.
+var errRevoked = errors.New("local: the subscription ends")
+
+// run serves one lane for one subscription, until revoke is closed.
+type run struct {
+	cur    *cursor
+	sub    *subscription
+	prev   <-chan struct{} // closed when the lane's last run is over
+	first  bool            // of the group's first subscription
+	revoke chan struct{}
+	done   chan struct{}
+}
+
+func (r *run) loop() {
+	defer r.sub.runs.Done()
+	defer close(r.done)
+	if r.prev != nil {
+		<-r.prev
+	}
+	if r.first {
+		r.cur.started = false
+	}
+	for pause := firstPause; ; {
+		w, ok, err := r.next()
+		switch {
+		case err != nil:
+			r.cur.c.t.log.Error("reading a lane failed", "group", r.cur.c.group, "topic", r.cur.lane.topic.name,
+				"lane", r.cur.lane.index, "error", err)
+			if !r.sleep(&pause) {
+				return
+			}
+		case ok:
+			if !r.deliver(w) {
+				return
+			}
+			pause = firstPause
+		default:
+			select {
+			case <-r.revoke:
+				return
+			case <-r.cur.signal:
+			}
+		}
+	}
+}
+
+// next returns what there is to do, nothing once the lane is revoked.
+func (r *run) next() (work, bool, error) {
+	select {
+	case <-r.revoke:
+		return work{}, false, nil
+	default:
+	}
+	if err := r.cur.begin(); err != nil {
+		return work{}, false, err
+	}
+	return r.cur.take()
+}
+
+// deliver hands w out until it is committed. It returns false when the lane was revoked
+// before that; then w comes again.
+func (r *run) deliver(w work) bool {
+	for pause := firstPause; ; {
+		tx := newTx(r.cur, w)
+		ctx, cancel := context.WithCancel(r.sub.ctx)
+		msg := r.cur.message(w)
+		msg.SetContext(pipeline.WithTx(ctx, tx))
+		done, revoked := r.try(msg, tx)
+		tx.close()
+		cancel()
+		if done || revoked {
+			return done
+		}
+		if !r.sleep(&pause) {
+			return false
+		}
+	}
+}
+
+// try hands msg out once, waits for its acknowledgement and commits.
+func (r *run) try(msg *message.Message, tx *tx) (done, revoked bool) {
+	select {
+	case r.sub.out <- msg:
+	case <-r.revoke:
+		return false, true
+	}
+	select {
+	case <-msg.Acked():
+	case <-msg.Nacked():
+		return false, false
+	case <-r.sub.abandoned:
+		return false, true
+	}
+	err := r.cur.c.t.commit(tx, r.revoke)
+	switch {
+	case err == nil:
+		r.cur.c.t.handled(tx)
+		return true, false
+	case errors.Is(err, errRevoked):
+		return false, true
+	default:
+		r.cur.c.t.log.Error("a commit failed", "group", r.cur.c.group, "topic", r.cur.lane.topic.name,
+			"lane", r.cur.lane.index, "error", err)
+		return false, false
+	}
+}
+
+// sleep waits for *pause and doubles it; false when the lane was revoked meanwhile.
+func (r *run) sleep(pause *time.Duration) bool {
+	limit := r.cur.c.t.cfg.MaxPause
+	timer := time.NewTimer(min(*pause, limit))
+	defer timer.Stop()
+	*pause = min(*pause*2, limit)
+	select {
+	case <-timer.C:
+		return true
+	case <-r.revoke:
+		return false
+	}
+}
+
+// message makes what Watermill sees of w. It is the handler's own.
+func (c *cursor) message(w work) *message.Message {
+	switch w.kind {
+	case fromPost:
+		return watermillMessage(w.posted)
+	case fromWake:
+		return watermillMessage(c.c.wakeMessage(w.wake))
+	default:
+		m := message.NewMessage(w.entry.Record.ID, w.entry.Record.Payload)
+		m.Metadata = maps.Clone(w.entry.Record.Meta)
+		if m.Metadata == nil {
+			m.Metadata = message.Metadata{}
+		}
+		return m
+	}
+}
+
+func watermillMessage(m pipeline.Message) *message.Message {
+	wm := message.NewMessage(m.ID, m.Body)
+	wm.Metadata = m.Metadata()
+	return wm
+}

@@ -1,0 +1,166 @@
+package local
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// maxSleep bounds the timer, so that a clock that was set, or a machine that slept, is
+// noticed.
+const maxSleep = time.Minute
+
+// alarm is the one timer of a Transport.
+type alarm struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	at    int64
+}
+
+// arm sees to it that ring runs at the time at, or before.
+func (t *Transport) arm(at int64) {
+	a := &t.alarm
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.closed() || at >= a.at {
+		return
+	}
+	a.at = at
+	d := min(max(time.Duration(at-t.cfg.Now().UnixNano()), 0), maxSleep)
+	if a.timer == nil {
+		a.timer = time.AfterFunc(d, t.ring)
+		return
+	}
+	a.timer.Reset(d)
+}
+
+// ring tells the lanes whose wakes are due, and sleeps until the next.
+func (t *Transport) ring() {
+	t.alarm.mu.Lock()
+	t.alarm.at = never
+	t.alarm.mu.Unlock()
+	now, next := t.cfg.Now().UnixNano(), never
+	for _, tp := range t.allTopics() {
+		for _, c := range tp.consumers() {
+			for _, cur := range c.cursors {
+				switch at := cur.nextWake.Load(); {
+				case at <= now:
+					cur.notify()
+				case at < next:
+					next = at
+				}
+			}
+		}
+	}
+	if next != never {
+		t.arm(next)
+	}
+}
+
+func (t *Transport) stopAlarm() {
+	t.alarm.mu.Lock()
+	defer t.alarm.mu.Unlock()
+	if t.alarm.timer != nil {
+		t.alarm.timer.Stop()
+	}
+}
+
+// begin lists the wakes that also come at start. It runs when a group's first
+// subscription begins to serve the lane.
+func (c *cursor) begin() error {
+	if c.started {
+		return nil
+	}
+	start, err := c.c.t.db.StartWakes(c.c.group, c.lane.topic.name, c.lane.index)
+	if err != nil {
+		return err
+	}
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	c.started, c.start = true, start
+	c.starting = make(map[string]bool, len(start))
+	for _, w := range start {
+		c.starting[w.Key] = true
+	}
+	return nil
+}
+
+// takeWake returns a wake that is due, or one that comes at start.
+func (c *cursor) takeWake() (work, bool, error) {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	for len(c.start) > 0 {
+		if w := c.start[0]; c.starting[w.Key] {
+			return work{kind: fromWake, wake: w}, true, nil
+		}
+		c.start = c.start[1:]
+	}
+	at := c.nextWake.Load()
+	if at == never {
+		return work{}, false, nil
+	}
+	now := c.c.t.cfg.Now()
+	if at > now.UnixNano() {
+		return work{}, false, nil
+	}
+	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, c.floor)
+	if err != nil {
+		return work{}, false, err
+	}
+	if !ok {
+		c.nextWake.Store(never)
+		return work{}, false, nil
+	}
+	c.floor = w.At
+	c.nextWake.Store(w.At.UnixNano())
+	if w.At.After(now) {
+		c.c.t.arm(w.At.UnixNano())
+		return work{}, false, nil
+	}
+	return work{kind: fromWake, wake: w}, true, nil
+}
+
+// rescheduled notes that key's wake was set to at, or taken back if at is zero, by a
+// batch that was applied.
+func (c *cursor) rescheduled(key string, at time.Time) {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	delete(c.starting, key)
+	if at.IsZero() {
+		return
+	}
+	if at.Before(c.floor) {
+		c.floor = at
+	}
+	if n := at.UnixNano(); n < c.nextWake.Load() {
+		c.nextWake.Store(n)
+		c.c.t.arm(n)
+	}
+}
+
+// woken notes that a wake was handled: the next time nothing or a later one is found.
+func (c *cursor) woken(w store.Wake) {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	delete(c.starting, w.Key)
+}
+
+// restore finds a cursor's first wake in the store.
+func (c *cursor) restore() error {
+	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, time.Time{})
+	if err == nil && ok {
+		c.rescheduled("", w.At)
+	}
+	return err
+}
+
+// wakeMessage is what the handler gets.
+func (c *consumer) wakeMessage(w store.Wake) pipeline.Message {
+	return pipeline.Message{
+		ID:    pipeline.DeriveID("wake", c.group, c.topic.name, w.Key, strconv.FormatInt(w.At.UnixNano(), 10)),
+		Topic: c.topic.name, Key: w.Key, Type: pipeline.TypeWake, Time: w.At,
+	}
+}
