@@ -1,0 +1,194 @@
+package index
+
+import (
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/schedule"
+)
+
+const (
+	// AskFor is how long after it was asked for a fetch may begin.
+	AskFor = 2 * time.Minute
+	// slack is how much later than it may an outcome is waited for: queues and clocks.
+	slack = 30 * time.Second
+	// heldWake is when a page that may not be checked in this run is looked at again. Its
+	// wake comes at the start of the next run anyway.
+	heldWake = time.Hour
+	// maxRetryAfter bounds how long a host may ask us to stay away.
+	maxRetryAfter = 24 * time.Hour
+	// maxInterval keeps schedules within what time.Duration can hold.
+	maxInterval = 366 * 24 * time.Hour
+)
+
+// Apply returns the page after ev, and what is to be done, in order. It is a pure
+// function: it changes nothing that p and ev hold. The zero Page is returned where the page
+// ended. Without outputs the page is as it was.
+func Apply(p Page, ev Event) (Page, []Output) {
+	a := &application{Event: ev, p: p.clone()}
+	switch do := ev.Do.(type) {
+	case Subscribe:
+		a.subscribe(do)
+	case Replace:
+		a.replace(do)
+	case Cancel:
+		a.cancel(do)
+	case CheckNow:
+		if !a.exists() {
+			return p, nil
+		}
+		a.p.Soon = true
+	case Outcome:
+		if !a.outcome(do.Outcome) {
+			return p, nil
+		}
+	case Wake:
+		if !a.exists() {
+			return p, nil
+		}
+		a.wake(do)
+	}
+	a.settle()
+	return a.p, a.out
+}
+
+// application is one call of Apply.
+type application struct {
+	Event
+	p   Page
+	out []Output
+	// spent says that the event completed a check.
+	spent bool
+}
+
+func (a *application) emit(o Output) { a.out = append(a.out, o) }
+
+func (a *application) exists() bool { return a.p.Incarnation != "" }
+
+func (a *application) wake(w Wake) {
+	o := a.p.Open
+	if o == nil || (!w.Lost && a.Now.Before(o.Deadline)) {
+		return
+	}
+	a.p.Open, a.p.Soon, a.p.Bare = nil, true, o.Bare
+}
+
+// interval is what the most impatient subscription asks for.
+func (a *application) interval() time.Duration {
+	if a.Rules.Every != nil {
+		return min(max(*a.Rules.Every, 0), maxInterval)
+	}
+	every := pipeline.DefaultInterval
+	if len(a.p.Intervals) > 0 {
+		every = a.p.Intervals[0].Every
+	}
+	return min(max(every, a.Rules.MinInterval), maxInterval)
+}
+
+// held reports whether no more requests are made in this run.
+func (a *application) held() bool {
+	if a.Budget == nil {
+		return false
+	}
+	left := *a.Budget
+	if a.spent {
+		left--
+	}
+	return left <= 0
+}
+
+// settle asks for a check if one is due, and sets the wake.
+func (a *application) settle() {
+	p := &a.p
+	switch {
+	case !a.exists():
+		return
+	case p.Open != nil:
+		a.emit(WakeAt{p.Open.Deadline, true})
+		return
+	case a.held():
+		a.emit(WakeAt{a.Now.Add(heldWake), true})
+		return
+	}
+	if at := a.next(); at.After(a.Now) {
+		a.emit(WakeAt{at, false})
+		return
+	}
+	a.ask()
+}
+
+// next is when to ask for the next check.
+func (a *application) next() time.Time {
+	p, interval := &a.p, a.interval()
+	if interval < p.Paced {
+		// Somebody more impatient came.
+		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
+	}
+	at := p.Due
+	switch {
+	case p.Soon || a.AtOnce:
+		at = a.Now
+	case !p.Delayed.IsZero():
+		at = p.Delayed
+	case a.Rules.Every == nil:
+		if t, overdue := schedule.Overdue(p.URL, latest(at, p.NotBefore), a.Now, interval); overdue {
+			p.Delayed, at = t, t
+		}
+	}
+	return latest(at, p.NotBefore)
+}
+
+// gap is the least time between two checks. An interval that the user forces is kept
+// exactly.
+func (a *application) gap(interval time.Duration) time.Duration {
+	if a.Rules.Every != nil {
+		return interval
+	}
+	return min(a.Rules.MinInterval, interval)
+}
+
+// reschedule sets when the page is due again, after a check that is complete.
+func (a *application) reschedule(retryAfter time.Duration) {
+	p, interval := &a.p, a.interval()
+	switch {
+	case a.Rules.Every != nil:
+		// A forced interval leaves no phase behind: all pages would have the same.
+		p.Due, p.Phased = schedule.Next(p.Due, p.Asked, a.Now, interval, 0), false
+	case !p.Phased:
+		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), true
+	default:
+		p.Due = schedule.Next(p.Due, p.Asked, a.Now, interval, a.gap(interval))
+	}
+	p.Paced, p.NotBefore = interval, time.Time{}
+	if retryAfter > 0 {
+		p.NotBefore = a.Now.Add(min(retryAfter, maxRetryAfter))
+	}
+}
+
+// ask makes a request with a new number.
+func (a *application) ask() {
+	p := &a.p
+	p.Check++
+	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, NotAfter: a.Now.Add(AskFor)}
+	if !p.Bare && p.standsFor(p.Check) {
+		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
+	}
+	for _, d := range p.Documents {
+		rd := pipeline.RequestDocument{ID: d.ID, View: d.View}
+		if !p.Bare {
+			rd.TextHash = d.TextHash
+		}
+		r.Documents = append(r.Documents, rd)
+	}
+	p.Open = &Open{Deadline: r.NotAfter.Add(a.Rules.FetchTimeout + slack), Parts: len(r.Documents), Bare: p.Bare}
+	p.Asked, p.Delayed, p.Soon, p.Bare = a.Now, time.Time{}, false, false
+	a.emit(Ask{r})
+	a.emit(WakeAt{p.Open.Deadline, true})
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,114 @@
+package index
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// command reads a command and the subscriptions that it is about. What is wrong with it
+// comes back as a refusal; the error is the store's.
+func command(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, error) {
+	switch m.Type {
+	case pipeline.TypeSubscribe:
+		var c pipeline.SubscribeCommand
+		if err := json.Unmarshal(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return subscribeCommand(st, m.Key, c)
+	case pipeline.TypeApply:
+		var c pipeline.ApplyCommand
+		if err := json.Unmarshal(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return applyCommand(st, p, m.Key, c)
+	default:
+		var c pipeline.CancelCommand
+		if err := json.Unmarshal(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return cancelCommand(st, p, m.Key, c)
+	}
+}
+
+func malformed(err error) *Refusal {
+	return &Refusal{CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
+}
+
+func subscribeCommand(st pipeline.State, page string, c pipeline.SubscribeCommand) (Action, *Refusal, error) {
+	s := c.Subscription.WithDefaults()
+	if r := refuse(page, s); r != nil {
+		return nil, r, nil
+	}
+	existing, err := subscription(st, pipeline.DocumentID(page, s.View), s.Client)
+	return Subscribe{Origin: c.Origin, Subscription: s, Existing: existing}, nil, err
+}
+
+func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyCommand) (Action, *Refusal, error) {
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep}
+	seen := make(map[string]bool, len(c.Subscriptions))
+	for _, s := range c.Subscriptions {
+		if s.Client == "" {
+			s.Client = c.Client
+		}
+		s = s.WithDefaults()
+		if r := refuse(page, s); r != nil {
+			return nil, r, nil
+		}
+		if c.Client != "" && s.Client != c.Client {
+			return nil, &Refusal{CodeFormat, fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
+		}
+		name := subscriptionName(pipeline.DocumentID(page, s.View), s.Client)
+		if seen[name] {
+			return nil, conflict(s), nil
+		}
+		seen[name] = true
+		do.Subscriptions = append(do.Subscriptions, s)
+	}
+	var err error
+	do.Existing, err = existing(st, p, c.Client)
+	return do, nil, err
+}
+
+func cancelCommand(st pipeline.State, p Page, page string, c pipeline.CancelCommand) (Action, *Refusal, error) {
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
+	es, err := existing(st, p, client)
+	return Cancel{Client: client, Existing: es}, nil, err
+}
+
+// existing returns the subscriptions of the page, or of one client.
+func existing(st pipeline.State, p Page, client string) ([]pipeline.Stamped, error) {
+	if client == "" {
+		return Subscriptions(st)
+	}
+	var es []pipeline.Stamped
+	for _, d := range p.Documents {
+		e, err := subscription(st, d.ID, client)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			es = append(es, *e)
+		}
+	}
+	return es, nil
+}
+
+// refuseURL returns what is wrong with the URL of a command for page, or nil.
+func refuseURL(page, raw string) *Refusal {
+	url, err := pipeline.CanonicalURL(raw)
+	if err != nil {
+		return &Refusal{CodeURL, "url: " + err.Error()}
+	}
+	if url != page {
+		return &Refusal{CodeURL, fmt.Sprintf("%s is not the page %s that the command was sent to", raw, page)}
+	}
+	return nil
+}

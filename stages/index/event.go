@@ -1,0 +1,149 @@
+package index
+
+import (
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Event is one thing that happened to a page, with all that Apply needs to know.
+type Event struct {
+	// URL is the page's canonical URL.
+	URL string
+	// Now is when it is handled.
+	Now time.Time
+	// Position is where a command stands in its log; it names incarnations.
+	Position string
+	Rules    Rules
+	// Budget is how many more checks of the page this run may accept; nil means any number.
+	// With none left no request is made.
+	Budget *int
+	// AtOnce makes the page due whatever its schedule says.
+	AtOnce bool
+	// Do is what happened.
+	Do Action
+}
+
+// Rules are the settings that Apply follows.
+type Rules struct {
+	// MinInterval is what smaller intervals are raised to.
+	MinInterval time.Duration
+	// Every replaces all intervals and lifts MinInterval, if not nil.
+	Every *time.Duration
+	// FetchTimeout is how long a fetch may last that began in time.
+	FetchTimeout time.Duration
+	// Keep is how many versions of a document are stored, at least 1.
+	Keep int
+}
+
+// Action is one of Subscribe, Replace, Cancel, CheckNow, Outcome and Wake.
+type Action interface{ action() }
+
+// Subscribe adds a subscription, valid and with its defaults filled in.
+type Subscribe struct {
+	Origin       string
+	Subscription pipeline.Subscription
+	// Existing is the subscription that the pair has, if any.
+	Existing *pipeline.Stamped
+}
+
+// Replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
+// They are valid, have their defaults filled in, and no two are for one pair.
+type Replace struct {
+	Origin, Client string
+	Keep           bool
+	Subscriptions  []pipeline.Subscription
+	// Existing are the subscriptions of the page: all, or all of Client if it is set.
+	Existing []pipeline.Stamped
+}
+
+// Cancel ends a client's subscriptions on the page.
+type Cancel struct {
+	Client string
+	// Existing are all that the client has.
+	Existing []pipeline.Stamped
+}
+
+// CheckNow asks for a check that begins after it.
+type CheckNow struct{}
+
+// Outcome is what a check found, or a part of that.
+type Outcome struct{ pipeline.Outcome }
+
+// Wake comes at the time of the last WakeAt, or when the process starts.
+type Wake struct {
+	// Lost says that the process that asked for the outstanding check is gone, and what
+	// it had to fetch with it.
+	Lost bool
+}
+
+func (Subscribe) action() {}
+func (Replace) action()   {}
+func (Cancel) action()    {}
+func (CheckNow) action()  {}
+func (Outcome) action()   {}
+func (Wake) action()      {}
+
+// Output is one thing to do after an event: one of Ask, Version, DropVersion,
+// DropDocument, Stamp, Decide, WakeAt, Checked and Ended.
+type Output interface{ output() }
+
+// Ask publishes a request.
+type Ask struct{ Request pipeline.Request }
+
+// Version stores a version and publishes its snapshot.
+type Version struct {
+	// Snapshot lacks the texts and the language.
+	Snapshot pipeline.Snapshot
+	// Packed is the text, packed with pipeline.PackText; Declared the language that the
+	// page claims; Extractor what made the text.
+	Packed    []byte
+	Declared  string
+	Extractor string
+}
+
+// DropVersion removes version N of a document.
+type DropVersion struct {
+	Document string
+	N        uint64
+}
+
+// DropDocument removes all versions and occurrences of a document.
+type DropDocument struct{ Document string }
+
+// Stamp stores the subscription, or removes it where Until is not Forever, and publishes
+// the record.
+type Stamp struct{ pipeline.Stamped }
+
+// Decide answers the command that is being handled: with nil where it was accepted.
+type Decide struct{ Refusal *Refusal }
+
+// WakeAt sets the page's wake, which is to come at the process's start too with AtStart.
+type WakeAt struct {
+	Time    time.Time
+	AtStart bool
+}
+
+// Checked tells that a check was accepted and is complete.
+type Checked struct {
+	Time time.Time
+	// Unchanged says that it found nothing new and nothing wrong.
+	Unchanged bool
+	// Class and Reason are of the first failure, of the page or one of its documents.
+	Class, Reason string
+	// Before is the Trouble that the page had before.
+	Before string
+}
+
+// Ended clears the page's state and tells those behind that this life of it is over.
+type Ended struct{ Incarnation string }
+
+func (Ask) output()          {}
+func (Version) output()      {}
+func (DropVersion) output()  {}
+func (DropDocument) output() {}
+func (Stamp) output()        {}
+func (Decide) output()       {}
+func (WakeAt) output()       {}
+func (Checked) output()      {}
+func (Ended) output()        {}

@@ -1,0 +1,164 @@
+package index
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// execute carries out one output of the event that m brought; p is the page after it.
+func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) error {
+	st := tx.State(m.Key)
+	switch o := o.(type) {
+	case Ask:
+		tx.OnCommit(func() { s.run.ask(o.Request) })
+		return emitJSON(tx, pipeline.Message{
+			ID:    pipeline.DeriveID("request", o.Request.Page, o.Request.Incarnation, strconv.FormatUint(o.Request.Check, 10)),
+			Topic: pipeline.TopicRequests, Key: pipeline.HostKey(o.Request.Page), Type: pipeline.TypeRequest,
+			Subject: o.Request.Page, Time: s.cfg.Now(),
+		}, o.Request)
+	case Version:
+		return s.version(tx, st, o)
+	case DropVersion:
+		return st.Delete(versionName(o.Document, o.N))
+	case DropDocument:
+		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
+			return err
+		}
+		return st.Delete(occurrencesName + o.Document)
+	case Stamp:
+		return s.stamp(tx, st, o.Stamped)
+	case Decide:
+		s.decide(tx, m, o.Refusal)
+	case WakeAt:
+		if o.AtStart {
+			tx.WakeAt(m.Key, o.Time, pipeline.AtStart)
+		} else {
+			tx.WakeAt(m.Key, o.Time)
+		}
+	case Checked:
+		tx.OnCommit(func() { s.checked(m.Key, p, o) })
+	case Ended:
+		tx.WakeAt(m.Key, noWake)
+		if err := clearNames(st, ""); err != nil {
+			return err
+		}
+		return emitJSON(tx, pipeline.Message{
+			ID:    pipeline.DeriveID("ended", m.Key, o.Incarnation),
+			Topic: pipeline.TopicSnapshots, Key: m.Key, Type: pipeline.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
+		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation})
+	}
+	return nil
+}
+
+// stamp stores and publishes a record of a subscription.
+func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) error {
+	name := subscriptionName(r.Document, r.Subscription.Client)
+	if r.Until == pipeline.Forever {
+		b, err := encodeStamped(r)
+		if err != nil {
+			return err
+		}
+		if err := st.Set(name, b); err != nil {
+			return err
+		}
+	} else if err := st.Delete(name); err != nil {
+		return err
+	}
+	return emitJSON(tx, pipeline.Message{
+		ID:    pipeline.DeriveID("stamp", r.Page, r.PageIncarnation, strconv.FormatUint(r.Stamp, 10)),
+		Topic: pipeline.TopicSubscriptions, Key: r.Page, Type: pipeline.TypeStamp, Subject: r.Page, Time: s.cfg.Now(),
+	}, r)
+}
+
+// decide answers the command m once the commit stands. Whoever sent it is told, so the
+// commit must be durable first.
+func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
+	pipeline.SyncTx(tx)
+	tx.OnCommit(func() {
+		if r == nil {
+			s.cfg.Decided(m.ID, nil)
+			return
+		}
+		s.cfg.Logger.Info("command refused", "page", m.Key, "type", m.Type, "code", r.Code, "reason", r.Message)
+		s.cfg.Decided(m.ID, r)
+	})
+}
+
+// version stores a version with its occurrences and publishes its snapshot.
+func (s *Stage) version(tx pipeline.Tx, st pipeline.State, v Version) error {
+	snap := v.Snapshot
+	var err error
+	if snap.New, err = pipeline.UnpackText(v.Packed); err != nil {
+		return pipeline.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
+	}
+	last := ""
+	if snap.Previous > 0 {
+		old, ok, err := LoadVersion(st, snap.Document, snap.Previous)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page)
+		}
+		if snap.Old, err = pipeline.UnpackText(old.Packed); err != nil {
+			return fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err)
+		}
+		last = old.Language
+	}
+	snap.Language = last
+	if snap.Previous == 0 || mostlyNew(snap.Old, snap.New) {
+		snap.Language = text.Detect(snap.New, v.Declared, last)
+	}
+	b, err := encode(StoredVersion{
+		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title,
+		Language: snap.Language, Extractor: v.Extractor, Packed: v.Packed,
+	})
+	if err != nil {
+		return err
+	}
+	if err := st.Set(versionName(snap.Document, snap.N), b); err != nil {
+		return err
+	}
+	if err := st.Set(occurrencesName+snap.Document, text.PackOccurrences(text.Analyze(snap.New))); err != nil {
+		return err
+	}
+	tx.Emit(snap.Message())
+	tx.OnCommit(func() {
+		s.cfg.Observe.Note(pipeline.Observation{
+			Kind: pipeline.KindVersion, Page: snap.Page, Document: snap.Document, URL: snap.Page, N: int(snap.N), Time: snap.Time,
+		})
+	})
+	return nil
+}
+
+// emitJSON emits m with v as its body.
+func emitJSON(tx pipeline.Tx, m pipeline.Message, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return pipeline.Permanent(fmt.Errorf("%s %s: %w", m.Type, m.ID, err))
+	}
+	m.Body, m.Header = b, map[string]string{"content-type": "application/json"}
+	tx.Emit(m)
+	return nil
+}
+
+// clearNames deletes all names that begin with prefix.
+func clearNames(st pipeline.State, prefix string) error {
+	var names []string
+	for name, v := range st.Scan(prefix) {
+		if v.Err != nil {
+			return v.Err
+		}
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if err := st.Delete(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

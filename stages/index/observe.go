@@ -1,0 +1,39 @@
+package index
+
+import (
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// noWake takes a wake back.
+var noWake time.Time
+
+// checked tells of a check of page, which is p now.
+func (s *Stage) checked(page string, p Page, c Checked) {
+	s.run.done(page)
+	ob := pipeline.Observation{Kind: pipeline.KindCheck, Page: page, URL: page, Time: c.Time}
+	if len(p.Documents) == 1 {
+		ob.Document = p.Documents[0].ID
+	}
+	s.cfg.Observe.Note(ob)
+	switch {
+	case c.Class != "":
+		ob.Kind, ob.Text = pipeline.KindFailed, c.Class
+		if c.Reason != "" {
+			ob.Text += ": " + c.Reason
+		}
+		s.cfg.Observe.Note(ob)
+	case c.Unchanged:
+		ob.Kind = pipeline.KindUnchanged
+		s.cfg.Observe.Note(ob)
+	}
+	// A trouble that goes on is told once.
+	switch {
+	case c.Class == c.Before:
+	case c.Class == "":
+		s.cfg.Logger.Info("check succeeded again", "page", page)
+	default:
+		s.cfg.Logger.Warn("check failed", "page", page, "class", c.Class, "reason", c.Reason)
+	}
+}

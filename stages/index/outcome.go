@@ -1,0 +1,196 @@
+package index
+
+import (
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// outcome takes what a check found and reports whether it counts. One of another life of
+// the page, of another check than the outstanding one, and a part that came before, do not.
+func (a *application) outcome(o pipeline.Outcome) bool {
+	open := a.p.Open
+	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check {
+		return false
+	}
+	if o.Parts == 0 {
+		if open.Got != nil {
+			return false // its parts have begun to come
+		}
+		return a.whole(o)
+	}
+	if o.Parts != open.Parts || o.Part < 0 || o.Part >= o.Parts || !open.take(o.Part) {
+		return false
+	}
+	a.part(o)
+	if open.complete() {
+		a.finish(o)
+	}
+	return true
+}
+
+// take marks part as come; it is false where it came before.
+func (o *Open) take(part int) bool {
+	if o.Got == nil {
+		o.Got = make([]byte, (o.Parts+7)/8)
+	}
+	bit := byte(1) << (part % 8)
+	if o.Got[part/8]&bit != 0 {
+		return false
+	}
+	o.Got[part/8] |= bit
+	return true
+}
+
+func (o *Open) complete() bool {
+	for i := range o.Parts {
+		if o.Got[i/8]&(1<<(i%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fail notes the first failure of a check.
+func (o *Open) fail(class, reason string) {
+	o.Partial = true
+	if o.Class == "" {
+		o.Class, o.Reason = class, reason
+	}
+}
+
+// whole takes an outcome about the page as a whole.
+func (a *application) whole(o pipeline.Outcome) bool {
+	p, open := &a.p, a.p.Open
+	switch o.Kind {
+	case pipeline.OutcomeUnchanged:
+		if open.Bare {
+			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
+			break
+		}
+		if o.Against != p.BodyHash || !p.standsFor(o.Check) {
+			// It compared with what does not stand: nothing is known, so look again.
+			p.Open, p.Soon, p.Bare = nil, true, true
+			return true
+		}
+		open.Reached = true
+	case pipeline.OutcomeFailed:
+		open.fail(failure(o))
+		open.Reached = !counts(open.Class)
+	default:
+		return false
+	}
+	a.close(o)
+	return true
+}
+
+// part takes an outcome about one document.
+func (a *application) part(o pipeline.Outcome) {
+	p, open := &a.p, a.p.Open
+	// Texts move on one by one; until all have, no body stands for them.
+	p.forgetBody()
+	d := p.Document(o.Document)
+	if d == nil || o.Check <= d.Since {
+		open.Reached = true // it left, or returned as another
+		return
+	}
+	switch o.Kind {
+	case pipeline.OutcomeRead:
+		if o.TextHash == "" {
+			open.fail(pipeline.FailUnreadable, "a text came without its hash")
+			return
+		}
+		open.Reached = true
+		a.read(d, o)
+	case pipeline.OutcomeUnchanged:
+		switch {
+		case o.Against == d.TextHash && d.TextHash != "":
+			open.Reached = true
+			d.Candidate, d.Stood = "", 0
+		case open.Bare:
+			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
+		default:
+			open.Reached, open.Partial = true, true
+			p.Soon, p.Bare = true, true
+		}
+	default:
+		class, reason := failure(o)
+		open.fail(class, reason)
+		open.Reached = open.Reached || !counts(class)
+	}
+}
+
+// read takes a text of d.
+func (a *application) read(d *Document, o pipeline.Outcome) {
+	if o.TextHash == d.TextHash {
+		d.Candidate, d.Stood = "", 0
+		return
+	}
+	if d.TextHash != "" && d.View.Confirm > 1 {
+		if d.Candidate != o.TextHash {
+			d.Candidate, d.Stood = o.TextHash, 0
+		}
+		if d.Stood++; d.Stood < d.View.Confirm {
+			return
+		}
+	}
+	previous := d.N
+	if d.TextHash == "" {
+		previous, d.Oldest = 0, d.N+1
+	}
+	d.N++
+	d.TextHash, d.Candidate, d.Stood = o.TextHash, "", 0
+	a.p.Open.New = true
+	a.emit(Version{
+		Snapshot: pipeline.Snapshot{
+			Page: a.p.URL, Incarnation: a.p.Incarnation, Document: d.ID, N: d.N, Previous: previous,
+			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, TextHash: o.TextHash,
+		},
+		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
+	})
+	for ; d.N-d.Oldest >= uint64(max(a.Rules.Keep, 1)); d.Oldest++ {
+		a.emit(DropVersion{d.ID, d.Oldest})
+	}
+}
+
+// finish closes a check all of whose parts came; the last was o.
+func (a *application) finish(o pipeline.Outcome) {
+	if !a.p.Open.Partial {
+		a.p.ETag, a.p.LastModified, a.p.BodyHash = o.ETag, o.LastModified, o.BodyHash
+	}
+	a.close(o)
+}
+
+// close ends the outstanding check; its last outcome was o.
+func (a *application) close(o pipeline.Outcome) {
+	p, open := &a.p, a.p.Open
+	p.Open = nil
+	if open.Reached {
+		p.Failures = 0
+	} else {
+		p.Failures++
+	}
+	a.emit(Checked{
+		Time: o.Time, Unchanged: open.Class == "" && !open.New,
+		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
+	})
+	p.Trouble = open.Class
+	a.spent = true
+	a.reschedule(o.RetryAfter)
+}
+
+// failure returns the class of a failed outcome, and its reason.
+func failure(o pipeline.Outcome) (class, reason string) {
+	switch {
+	case o.Kind != pipeline.OutcomeFailed:
+		return pipeline.FailUnreadable, fmt.Sprintf("%q is not an outcome", o.Kind)
+	case o.Class == "":
+		return pipeline.FailNetwork, o.Reason
+	}
+	return o.Class, o.Reason
+}
+
+// counts reports whether a failure of this class says that the page cannot be reached.
+func counts(class string) bool {
+	return class != pipeline.FailSelectorGone && class != pipeline.FailEmpty
+}

@@ -1,0 +1,301 @@
+package index
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+var main = pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
+
+func TestTheFirstVersionIsTheBaseline(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	r := one[Ask](b).Request
+	if r.Check != 1 || r.BodyHash != "" || r.ETag != "" || len(r.Documents) != 1 || r.Documents[0].TextHash != "" {
+		t.Errorf("got request %+v, want a full one, number 1", r)
+	}
+	if got, want := r.NotAfter, b.now.Add(2*time.Minute); got != want {
+		t.Errorf("got NotAfter %v, want %v", got, want)
+	}
+	if w := one[WakeAt](b); !w.AtStart || !w.Time.After(r.NotAfter.Add(30*time.Second)) {
+		t.Errorf("got wake %+v, want it behind the last moment of the fetch, also at start", w)
+	}
+	b.read("A")
+	v := one[Version](b)
+	if s := v.Snapshot; s.N != 1 || s.Previous != 0 || s.Stamp != 1 || s.Document != whole || s.Check != 1 || s.TextHash != "text:A" {
+		t.Errorf("got snapshot %+v, want version 1 without a previous one", s)
+	}
+	if c := one[Checked](b); c.Unchanged || c.Class != "" {
+		t.Errorf("got %+v, want a check that found something", c)
+	}
+	if w := one[WakeAt](b); w.AtStart || w.Time.Sub(b.now) > 10*time.Minute {
+		t.Errorf("got wake %+v, want the next check within the interval", w)
+	}
+}
+
+func TestVersionsFollowTexts(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	for i, text := range []string{"B", "A", "B", "A"} {
+		r := b.due()
+		if r.Check != uint64(i+2) || r.BodyHash == "" || r.ETag == "" || r.Documents[0].TextHash == "" {
+			t.Fatalf("got request %+v, want number %d with validators and hashes", r, i+2)
+		}
+		b.read(text)
+		s := one[Version](b).Snapshot
+		if s.N != uint64(i+2) || s.Previous != uint64(i+1) {
+			t.Errorf("%s: got version %d after %d", text, s.N, s.Previous)
+		}
+	}
+	if d := b.p.Document(whole); d.N != 5 || d.Oldest != 3 {
+		t.Errorf("got %+v, want 3 versions up to 5", d)
+	}
+	if got := one[DropVersion](b); got != (DropVersion{whole, 2}) {
+		t.Errorf("got %+v, want version 2 dropped", got)
+	}
+	b.due()
+	b.read("A")
+	none[Version](b)
+	if !one[Checked](b).Unchanged {
+		t.Error("an equal text counts as news")
+	}
+}
+
+func TestUnchangedMustBeAgainstWhatStands(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	b.due()
+	b.unchanged()
+	if !one[Checked](b).Unchanged {
+		t.Error("want the check to count")
+	}
+	b.due()
+	o := b.outcome(pipeline.OutcomeUnchanged)
+	o.Against = "body:Z"
+	b.do(Outcome{o})
+	none[Checked](b)
+	r := one[Ask](b).Request
+	if r.Check != o.Check+1 || r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash != "" {
+		t.Errorf("got %+v, want a new full request", r)
+	}
+	// A fetch that says so again is broken, and asking on would never end.
+	b.unchanged()
+	if c := one[Checked](b); c.Class != pipeline.FailUnreadable {
+		t.Errorf("got %+v, want a failed check", c)
+	}
+	none[Ask](b)
+}
+
+func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	part := func(against string) {
+		o := b.outcome(pipeline.OutcomeUnchanged)
+		o.Document, o.Parts, o.Against, o.BodyHash = whole, 1, against, "body:A2"
+		b.do(Outcome{o})
+	}
+	b.due()
+	part("text:A")
+	if !one[Checked](b).Unchanged || b.p.BodyHash != "body:A2" {
+		t.Errorf("got %+v, want unchanged and the new body's hash", b.out)
+	}
+	b.due()
+	part("text:Z")
+	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
+		t.Errorf("got %+v, want a full request", r)
+	}
+	part("text:Z")
+	if c := one[Checked](b); c.Class != pipeline.FailUnreadable {
+		t.Errorf("got %+v, want a failed check", c)
+	}
+	none[Ask](b)
+}
+
+func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	b.due()
+	good := b.outcome(pipeline.OutcomeRead)
+	good.Document, good.Parts, good.TextHash, good.BodyHash = whole, 1, "text:B", "body:B"
+	for name, change := range map[string]func(*pipeline.Outcome){
+		"an older check":        func(o *pipeline.Outcome) { o.Check-- },
+		"a check to come":       func(o *pipeline.Outcome) { o.Check++ },
+		"another life":          func(o *pipeline.Outcome) { o.Incarnation = "other" },
+		"too many parts":        func(o *pipeline.Outcome) { o.Parts = 1 << 40 },
+		"a part beyond":         func(o *pipeline.Outcome) { o.Part = 1 },
+		"a part before":         func(o *pipeline.Outcome) { o.Part = -1 },
+		"a read page, no parts": func(o *pipeline.Outcome) { o.Parts = 0 },
+		"a negative number":     func(o *pipeline.Outcome) { o.Parts = -1 },
+	} {
+		o := good
+		change(&o)
+		if out := b.do(Outcome{o}); len(out) != 0 {
+			t.Errorf("%s: got %+v, want nothing", name, out)
+		}
+	}
+	b.do(Outcome{good})
+	one[Version](b)
+	if out := b.do(Outcome{good}); len(out) != 0 {
+		t.Errorf("a duplicate: got %+v, want nothing", out)
+	}
+}
+
+func TestPartsCountOnceEach(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("c", main)
+	b.read("A") // the first check was asked for before there was a second document
+	if r := one[Ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
+		t.Fatalf("got %+v, want a full request for both documents at once", r)
+	}
+	id := pipeline.DocumentID(page, main)
+	b.text(whole, "B", 0, 2)
+	one[Version](b)
+	none[Checked](b)
+	if b.p.BodyHash != "" {
+		t.Error("a body stands before all its texts were read")
+	}
+	if out := b.text(whole, "B", 0, 2); len(out) != 0 {
+		t.Errorf("a repeated part: got %+v", out)
+	}
+	if out := b.unchanged(); len(out) != 0 {
+		t.Errorf("an outcome of the whole page among parts: got %+v", out)
+	}
+	b.text(id, "M", 1, 2)
+	if s := one[Version](b).Snapshot; s.Document != id || s.N != 1 {
+		t.Errorf("got %+v, want version 1 of the second document", s)
+	}
+	one[Checked](b)
+	if b.p.BodyHash != "body:M" {
+		t.Errorf("got body hash %q, want that of the body that was read", b.p.BodyHash)
+	}
+}
+
+func TestAHalfReadBodyDoesNotStand(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("c", main)
+	b.read("A")
+	b.text(whole, "A", 0, 2)
+	b.text(pipeline.DocumentID(page, main), "A", 1, 2)
+	b.due()
+	b.text(whole, "B", 0, 2)
+	// The other part is lost. Were the old body's hash sent again, a page that went
+	// back would be "unchanged", and B would stand for ever.
+	if r := b.due(); r.BodyHash != "" || r.ETag != "" {
+		t.Errorf("got %+v, want no validators", r)
+	}
+}
+
+func TestFailedChecksLeaveTheBaseline(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	for i := range 3 {
+		b.due()
+		b.failed(pipeline.FailTimeout)
+		if c := one[Checked](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
+			t.Errorf("got %+v, want the failure", c)
+		}
+		if b.p.Failures != i+1 || b.p.BodyHash != "body:A" {
+			t.Errorf("got %d failures, body %q", b.p.Failures, b.p.BodyHash)
+		}
+	}
+	b.due()
+	b.unchanged()
+	if b.p.Failures != 0 || b.p.Trouble != "" {
+		t.Errorf("got %d failures, trouble %q after a success", b.p.Failures, b.p.Trouble)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for name, c := range map[string]struct{ wish, want time.Duration }{
+		"longer than the interval": {time.Hour, time.Hour},
+		"beyond reason":            {100 * time.Hour, 24 * time.Hour},
+	} {
+		b := newBench(t)
+		b.subscribe("c", pipeline.View{})
+		o := b.outcome(pipeline.OutcomeFailed)
+		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
+		b.do(Outcome{o})
+		until := b.now.Add(c.want)
+		if w := one[WakeAt](b); w.Time != until {
+			t.Errorf("%s: got %v, want %v", name, w.Time, until)
+		}
+		b.subscribe("d", main) // a new document must wait, too
+		none[Ask](b)
+		b.do(CheckNow{})
+		none[Ask](b)
+		b.due()
+		if b.now.Before(until) {
+			t.Errorf("%s: asked at %v, before %v", name, b.now, until)
+		}
+	}
+}
+
+func TestOneDocumentFailsAlone(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("c", main)
+	id := pipeline.DocumentID(page, main)
+	b.read("A")
+	b.text(whole, "A", 0, 2)
+	b.text(id, "A", 1, 2)
+	b.due()
+	o := b.outcome(pipeline.OutcomeFailed)
+	o.Document, o.Part, o.Parts, o.Class, o.BodyHash = id, 0, 2, pipeline.FailSelectorGone, "body:B"
+	b.do(Outcome{o})
+	b.text(whole, "B", 1, 2)
+	if s := one[Version](b).Snapshot; s.Document != whole || s.N != 2 {
+		t.Errorf("got %+v, want version 2 of the page", s)
+	}
+	if c := one[Checked](b); c.Class != pipeline.FailSelectorGone || c.Unchanged {
+		t.Errorf("got %+v, want a failed check", c)
+	}
+	if d := b.p.Document(id); d.N != 1 || d.TextHash != "text:A" {
+		t.Errorf("got %+v, want the baseline", d)
+	}
+	if b.p.Failures != 0 {
+		t.Errorf("got %d failures of a page that was reached", b.p.Failures)
+	}
+	if r := b.due(); r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash == "" || r.Documents[1].TextHash == "" {
+		t.Errorf("got %+v, want no validators but the texts' hashes", r)
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	view := pipeline.View{Confirm: 2}
+	id := pipeline.DocumentID(page, view)
+	b := newBench(t)
+	b.subscribe("c", view)
+	b.text(id, "A", 0, 1)
+	one[Version](b)
+	for _, step := range []struct {
+		text    string
+		version bool
+	}{
+		{"B", false}, {"A", false}, {"B", false}, {"C", false}, {"B", false}, {"B", true}, {"B", false}, {"A", false}, {"A", true},
+	} {
+		r := b.due()
+		if d := b.p.Document(id); (d.Candidate == "") != (r.BodyHash != "") {
+			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate, r)
+		}
+		b.text(id, step.text, 0, 1)
+		if got := len(all[Version](b.out)) == 1; got != step.version {
+			t.Errorf("%s: got version %v, want %v", step.text, got, step.version)
+		}
+	}
+	b.due()
+	b.text(id, "Z", 0, 1)
+	b.due()
+	b.failed(pipeline.FailTimeout) // says nothing about the text
+	b.due()
+	b.text(id, "Z", 0, 1)
+	one[Version](b)
+}

@@ -1,0 +1,73 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// Codes of refused commands, as the original's REST API numbers them.
+const (
+	CodeURL      = 1 // the document's URL is invalid
+	CodeKeywords = 3 // no keyword, or one that is invalid
+	CodeEvents   = 4 // no event that exists
+	CodeConflict = 5 // the pair of document and client has a subscription
+	CodeFormat   = 6 // anything else is wrong with the command
+	CodeNotFound = 7 // there is nothing to cancel
+)
+
+// Refusal is why index did not do what a command asked for.
+type Refusal struct {
+	// Code is one of the Code constants.
+	Code int
+	// Message says it in words for the user.
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+func conflict(s pipeline.Subscription) *Refusal {
+	return &Refusal{CodeConflict, fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
+}
+
+// refuse returns what is wrong with s, which is meant for page, or nil.
+func refuse(page string, s pipeline.Subscription) *Refusal {
+	if err := s.Validate(); err != nil {
+		return &Refusal{codeOf(err), err.Error()}
+	}
+	if url, _ := pipeline.CanonicalURL(s.URL); url != page {
+		return &Refusal{CodeURL, fmt.Sprintf("%s is not the page %s that the command was sent to", s.URL, page)}
+	}
+	for _, k := range s.Keywords {
+		if err := text.ValidKeyword(k); err != nil {
+			return &Refusal{CodeKeywords, "keywords: " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// codeOf is the smallest code among the errors that Validate joined: the documented ones
+// come before CodeFormat.
+func codeOf(err error) int {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		code := CodeFormat
+		for _, e := range joined.Unwrap() {
+			code = min(code, codeOf(e))
+		}
+		return code
+	}
+	field, _ := errors.AsType[*pipeline.FieldError](err)
+	switch {
+	case field == nil:
+		return CodeFormat
+	case field.Field == "url":
+		return CodeURL
+	case field.Field == "keywords":
+		return CodeKeywords
+	case field.Field == "events":
+		return CodeEvents
+	}
+	return CodeFormat
+}

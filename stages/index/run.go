@@ -1,0 +1,128 @@
+package index
+
+import (
+	"sync"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// run is what one process knows of its pages and forgets with its end. It changes after
+// commits only.
+type run struct {
+	limit int
+	only  func(page string) bool
+
+	mu       sync.Mutex
+	requests map[string]request // outstanding ones of this process, by page
+	counts   map[string]int     // accepted checks by page, where there is a limit
+	expected map[string]bool
+	ended    map[string]bool // expected pages that ended
+}
+
+// request names a request.
+type request struct {
+	incarnation string
+	check       uint64
+}
+
+func newRun(limit int, only func(string) bool) *run {
+	return &run{
+		limit: limit, only: only, requests: make(map[string]request), counts: make(map[string]int),
+		expected: make(map[string]bool), ended: make(map[string]bool),
+	}
+}
+
+// budget is how many more checks of page may be accepted; nil means any number.
+func (r *run) budget(page string) *int {
+	if r.only != nil && !r.only(page) {
+		return new(int)
+	}
+	if r.limit <= 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := r.limit - r.counts[page]
+	return &left
+}
+
+// atOnce reports whether page is to be checked whatever its schedule says: a limited run
+// does not wait for its first check.
+func (r *run) atOnce(page string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limit > 0 && r.counts[page] == 0
+}
+
+// ask notes a request.
+func (r *run) ask(q pipeline.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests[q.Page] = request{q.Incarnation, q.Check}
+}
+
+// asked reports whether this process made the outstanding request of p.
+func (r *run) asked(p Page) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.requests[p.URL] == request{p.Incarnation, p.Check}
+}
+
+// done notes an accepted check of page, which is complete.
+func (r *run) done(page string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.requests, page)
+	if r.limit > 0 {
+		r.counts[page]++
+	}
+}
+
+// lives notes that a life of page began, or ended.
+func (r *run) lives(page string, begins bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ended, page)
+	if !begins {
+		delete(r.requests, page)
+		if r.expected[page] {
+			r.ended[page] = true
+		}
+	}
+}
+
+// Expect adds a page, by its canonical URL, to those that Finished waits for.
+func (s *Stage) Expect(page string) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.expected[page] = true
+}
+
+// Finished reports whether every expected page has had Config.Checks accepted checks in
+// this run, or has ended in it. Without Config.Checks it is false.
+func (s *Stage) Finished() bool {
+	r := s.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit <= 0 {
+		return false
+	}
+	for page := range r.expected {
+		if !r.ended[page] && r.counts[page] < r.limit {
+			return false
+		}
+	}
+	return true
+}
+
+// Counts returns how many checks of each page were accepted in this run, where
+// Config.Checks is set.
+func (s *Stage) Counts() map[string]int {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	m := make(map[string]int, len(s.run.counts))
+	for page, n := range s.run.counts {
+		m[page] = n
+	}
+	return m
+}

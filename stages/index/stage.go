@@ -1,0 +1,135 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Config is what New needs. The zero Config works.
+type Config struct {
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// MinInterval is what smaller intervals are raised to. Default
+	// pipeline.DefaultMinInterval.
+	MinInterval time.Duration
+	// Every replaces all intervals and lifts MinInterval, if not nil; 0 checks again at once.
+	Every *time.Duration
+	// Checks is how many checks of each page this run accepts, the first at once; with Every
+	// nil the others too. 0 means any number.
+	Checks int
+	// Only selects the pages that are checked in this run; nil means all.
+	Only func(page string) bool
+	// Keep is how many versions of a document are stored. Default 10.
+	Keep int
+	// FetchTimeout is how long a fetch may last. Default 30 s.
+	FetchTimeout time.Duration
+	// Logger is where troubles of pages go; nil discards them.
+	Logger *slog.Logger
+	// Observe is told of checks and versions.
+	Observe pipeline.Observer
+	// Decided is told, after the commit, how the command with this message ID ended: err is
+	// nil or a *Refusal. It must not block.
+	Decided func(commandID string, err error)
+}
+
+// Stage is the Processor of group index on TopicDocuments. It is safe for concurrent
+// use with different pages.
+type Stage struct {
+	cfg   Config
+	rules Rules
+	run   *run
+}
+
+var _ pipeline.Processor = (*Stage)(nil)
+
+// New returns a Stage.
+func New(cfg Config) *Stage {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.MinInterval == 0 {
+		cfg.MinInterval = pipeline.DefaultMinInterval
+	}
+	if cfg.Checks > 0 && cfg.Every == nil {
+		cfg.Every = new(time.Duration)
+	}
+	if cfg.Keep <= 0 {
+		cfg.Keep = 10
+	}
+	if cfg.FetchTimeout == 0 {
+		cfg.FetchTimeout = 30 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Decided == nil {
+		cfg.Decided = func(string, error) {}
+	}
+	return &Stage{
+		cfg:   cfg,
+		rules: Rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
+		run:   newRun(cfg.Checks, cfg.Only),
+	}
+}
+
+// Process handles one message of TopicDocuments or a wake. A command that is invalid is
+// decided, not failed.
+func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	st := tx.State(m.Key)
+	before, stored, err := load(st)
+	if err != nil {
+		return err
+	}
+	do, refusal, err := s.action(st, before, m)
+	if err != nil {
+		return err
+	}
+	if refusal != nil {
+		s.decide(tx, m, refusal)
+		return nil
+	}
+	page, out := Apply(before, Event{
+		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: s.rules,
+		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Do: do,
+	})
+	if page.Incarnation != before.Incarnation {
+		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
+	}
+	for _, o := range out {
+		if err := s.execute(tx, m, page, o); err != nil {
+			return err
+		}
+	}
+	if page.Incarnation == "" || len(out) == 0 {
+		return nil
+	}
+	b, err := encode(page)
+	if err != nil || bytes.Equal(b, stored) {
+		return err
+	}
+	return st.Set(pageName, b)
+}
+
+// action reads what m is about and what state Apply needs for it.
+func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, error) {
+	switch m.Type {
+	case pipeline.TypeOutcome:
+		o, err := pipeline.OutcomeFrom(m)
+		return Outcome{o}, nil, err
+	case pipeline.TypeWake:
+		return Wake{Lost: !s.run.asked(p)}, nil, nil
+	case pipeline.TypeCheckNow:
+		return CheckNow{}, nil, nil
+	case pipeline.TypeSubscribe, pipeline.TypeApply, pipeline.TypeCancel:
+		if m.Position == "" {
+			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
+		}
+		return command(st, p, m)
+	}
+	return nil, nil, pipeline.Permanent(fmt.Errorf("index does not know messages of type %q (%s)", m.Type, m.ID))
+}
