@@ -1,0 +1,211 @@
+package sinks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+func TestDeliversInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []string
+		observe := func(o pipeline.Observation) { seen = append(seen, o.Kind+" "+o.ID+" "+o.Page) }
+		s := &recorder{}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Observe: observe})
+		for i := range 5 {
+			r.notify("a", fmt.Sprint(i))
+		}
+		r.notify("a", "3")
+		synctest.Wait()
+		r.stop()
+		if got, want := s.got(), "[0 1 2 3 4]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := seen[0], "delivered 0 https://example.com/"; len(seen) != 5 || got != want {
+			t.Errorf("observed %q and %d in all, want %q and 5", got, len(seen), want)
+		}
+		if !r.d.Idle() {
+			t.Error("not idle")
+		}
+	})
+}
+
+func TestFailingReceiverIsLoggedOncePerReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		answers := []error{errors.New("one"), errors.New("one"), errors.New("two\n"), nil}
+		s := &recorder{do: func(context.Context, pipeline.Notification) error {
+			err := answers[0]
+			answers = answers[1:]
+			return err
+		}}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r.notify("a", "x")
+		synctest.Wait()
+		if due, parked := r.d.Backlog(time.Second); due != 0 || parked != 1 {
+			t.Errorf("backlog %d, %d within a second, want 0, 1", due, parked)
+		}
+		if due, parked := r.d.Backlog(time.Minute); due != 1 || parked != 0 {
+			t.Errorf("backlog %d, %d within a minute, want 1, 0", due, parked)
+		}
+		time.Sleep(time.Hour)
+		r.stop()
+		for text, want := range map[string]int{"reason=one": 1, "reason=two": 1, "takes notifications again": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
+			}
+		}
+	})
+}
+
+func TestDeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{do: func(context.Context, pipeline.Notification) error { return pipeline.Permanent(errors.New("no way")) }}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r.notify("a", "x")
+		synctest.Wait()
+		r.stop()
+		if len(r.dead) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(r.dead))
+		}
+		m := r.dead[0]
+		var d pipeline.DeadLetter
+		if err := json.Unmarshal(m.Body, &d); err != nil {
+			t.Fatal(err)
+		}
+		if m.Topic != pipeline.TopicDead || m.Key != "a" || d.Reason != "no way" || d.Attempts != 1 || d.Addressed.Notification.ID != "x" {
+			t.Errorf("got %+v: %s", m, m.Body)
+		}
+	})
+}
+
+func TestWhatCountsAsFailure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sinks map[string]pipeline.Sink
+		want  string
+	}{
+		"panic": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { panic("ouch") })},
+			"the sink panicked: ouch"},
+		"no sink": {nil, `no sink named "a" is configured`},
+		"gave up": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return context.Canceled })},
+			"the sink gave up: context canceled"},
+		"hangs": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return ctx.Err() })},
+			"context deadline exceeded"},
+		"ambiguous": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return pipeline.Ambiguous(errors.New("reset")) })},
+			"reset (it may have arrived)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, txtest.New(), Config{Sinks: tt.sinks})
+				r.notify("a", "x")
+				time.Sleep(21 * time.Second)
+				synctest.Wait()
+				q := r.queue("a")
+				r.stop()
+				if q.Reason != tt.want || q.Tries == 0 || q.Pending() != 1 {
+					t.Errorf("got %+v, want one pending and the reason %q", q, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestShutdownDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := txtest.New()
+		hang := &recorder{do: func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return ctx.Err() }}
+		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": hang}})
+		r.notify("a", "x")
+		synctest.Wait()
+		r.stop()
+		if q := r.queue("a"); q.Tries != 0 || !q.InFlight {
+			t.Errorf("after the stop: %+v, want the attempt in flight and none counted", q)
+		}
+		s := &recorder{}
+		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		synctest.Wait()
+		r.stop()
+		if got, want := s.got(), "[x]"; got != want {
+			t.Errorf("after the restart: got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestWhatWasDeliveredAtShutdownIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := txtest.New()
+		s := &recorder{do: func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return nil }}
+		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r.notify("a", "x")
+		synctest.Wait()
+		r.stop()
+		if q := r.queue("a"); q.Pending() != 0 {
+			t.Errorf("after the stop: %+v, want nothing pending", q)
+		}
+	})
+}
+
+func TestLostResultIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		first := true
+		r.lose = func(pipeline.Message) bool { lost := first; first = false; return lost }
+		r.notify("a", "x")
+		time.Sleep(lookAfter - time.Second)
+		if got, want := s.got(), "[x]"; got != want {
+			t.Errorf("early: got %s, want %s", got, want)
+		}
+		time.Sleep(time.Minute)
+		r.stop()
+		if got, want := s.got(), "[x x]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestBadMessages(t *testing.T) {
+	d := NewDelivery(Config{})
+	for name, m := range map[string]pipeline.Message{
+		"type":   {Type: "vokter.surprise.v1"},
+		"body":   {Type: pipeline.TypeNotification, Body: []byte("{")},
+		"key":    {Type: pipeline.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
+		"id":     {Type: pipeline.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+		"result": {Type: typeResult, Body: []byte("[]")},
+	} {
+		err := txtest.New().Handle(t.Context(), d, m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%s: got %v, want a permanent error", name, err)
+		}
+	}
+	if err := txtest.New().Handle(t.Context(), d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"}); err != nil {
+		t.Errorf("a wake of an unknown receiver: %v", err)
+	}
+}
+
+func TestTraceReachesTheResult(t *testing.T) {
+	store := txtest.New()
+	var got Attempt
+	d := NewDelivery(Config{Hand: func(a Attempt) { got = a }})
+	m, err := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: "x"}}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Header[pipeline.HeaderTrace] = "00-1-2-01"
+	if err := store.Handle(t.Context(), d, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := got.Result(nil).Header[pipeline.HeaderTrace]; got != "00-1-2-01" {
+		t.Errorf("got the trace %q", got)
+	}
+}

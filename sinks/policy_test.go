@@ -1,0 +1,248 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// last applies ev to q and returns the actions without the wake that ends them,
+// and the wake.
+func last(t *testing.T, q *Queue, p Policy, ev Event) ([]Action, Wake) {
+	t.Helper()
+	var acts []Action
+	*q, acts = p.Apply(*q, ev)
+	if len(acts) == 0 {
+		return nil, Wake{}
+	}
+	w, ok := acts[len(acts)-1].(Wake)
+	if !ok {
+		t.Fatalf("the last action is %#v, want a Wake", acts[len(acts)-1])
+	}
+	return acts[:len(acts)-1], w
+}
+
+func failed(err error) Outcome { return OutcomeOf(err) }
+
+func TestOneAtATimeInOrder(t *testing.T) {
+	var q Queue
+	var p Policy
+	acts, w := last(t, &q, p, Enqueued{t0})
+	if want := []Action{Send{Seq: 0, Number: 1}}; !slices.Equal(acts, want) {
+		t.Fatalf("got %#v, want %#v", acts, want)
+	}
+	if !w.AtStart {
+		t.Error("no wake at the next start while an attempt is in flight")
+	}
+	if acts, _ = last(t, &q, p, Enqueued{t0}); len(acts) != 0 {
+		t.Errorf("a second one while the first is in flight: got %#v, want nothing", acts)
+	}
+	acts, _ = last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)})
+	if want := []Action{Done{0}, Send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+	acts, w = last(t, &q, p, Resulted{At: t0, Attempt: 2, Outcome: OutcomeOf(nil)})
+	if want := []Action{Done{1}}; !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+	if want := (Wake{At: t0.Add(DefaultRemember)}); w != want {
+		t.Errorf("idle: got %v, want %v", w, want)
+	}
+}
+
+func TestScheduleOfRetries(t *testing.T) {
+	var q Queue
+	var p Policy
+	at := t0
+	last(t, &q, p, Enqueued{at})
+	var delays []time.Duration
+	for {
+		acts, w := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: failed(errors.New("down")), Jitter: 0.5})
+		if len(acts) > 0 {
+			dead, ok := acts[0].(Dead)
+			if !ok || len(acts) != 1 {
+				t.Fatalf("got %#v, want one Dead", acts)
+			}
+			if want := 13; dead.Attempts != want {
+				t.Errorf("given up after %d attempts, want %d", dead.Attempts, want)
+			}
+			if !strings.Contains(dead.Reason, "down") || !strings.Contains(dead.Reason, "72h") {
+				t.Errorf("reason %q does not say why", dead.Reason)
+			}
+			break
+		}
+		delays = append(delays, w.At.Sub(at))
+		// A wake that comes early, as those of a start do, only sets the wake again.
+		acts, again := last(t, &q, p, Woken{w.At.Add(-time.Nanosecond)})
+		if len(acts) != 0 || again != w {
+			t.Fatalf("early wake: got %#v and %v, want nothing and %v", acts, again, w)
+		}
+		at = w.At
+		acts, _ = last(t, &q, p, Woken{at})
+		if len(acts) != 1 || acts[0].(Send).Slow != true {
+			t.Fatalf("due: got %#v, want a Send in the slow pool", acts)
+		}
+	}
+	h := time.Hour
+	want := []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * h, 5 * h, 10 * h, 12 * h, 12 * h, 12 * h, 12 * h}
+	if got := delays[:len(want)]; !slices.Equal(got, want) {
+		t.Errorf("delays %v, want %v", got, want)
+	}
+	if got := at.Sub(t0); got != DefaultDeadAfter {
+		t.Errorf("given up after %v, want %v", got, DefaultDeadAfter)
+	}
+}
+
+func TestJitter(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		jitter float64
+		want   time.Duration
+	}{
+		{errors.New("x"), 0, 80 * time.Second},
+		{errors.New("x"), 0.5, 100 * time.Second},
+		{errors.New("x"), 1, 120 * time.Second},
+		{pipeline.RetryAfter(errors.New("x"), 1000*time.Second), 0, 1000 * time.Second},
+		{pipeline.RetryAfter(errors.New("x"), 1000*time.Second), 0.5, 1100 * time.Second},
+		{pipeline.RetryAfter(errors.New("x"), 10*time.Second), 0, 80 * time.Second},
+		{pipeline.RetryAfter(errors.New("x"), 100*365*24*time.Hour), 0, 24 * time.Hour},
+	} {
+		var q Queue
+		p := Policy{Retry: []time.Duration{100 * time.Second}}
+		last(t, &q, p, Enqueued{t0})
+		_, w := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(tt.err), Jitter: tt.jitter})
+		if got := w.At.Sub(t0); got != tt.want {
+			t.Errorf("%v, jitter %v: delay %v, want %v", tt.err, tt.jitter, got, tt.want)
+		}
+	}
+}
+
+func TestPermanentIsDeadAtOnce(t *testing.T) {
+	var q Queue
+	var p Policy
+	last(t, &q, p, Enqueued{t0})
+	last(t, &q, p, Enqueued{t0})
+	acts, _ := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Permanent(errors.New("no")))})
+	want := []Action{Dead{Seq: 0, Attempts: 1, Reason: "no"}, Send{Seq: 1, Number: 2, Slow: true}}
+	if !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+}
+
+func TestRefusedThreeTimesThenTheNext(t *testing.T) {
+	var q Queue
+	var p Policy
+	last(t, &q, p, Enqueued{t0})
+	last(t, &q, p, Enqueued{t0})
+	refused := failed(pipeline.Refused(errors.New("400")))
+	at := t0
+	for i := range 2 {
+		acts, w := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: refused})
+		if len(acts) != 0 || !w.At.After(at) {
+			t.Fatalf("refusal %d: got %#v, want a wake later", i+1, acts)
+		}
+		at = w.At
+		last(t, &q, p, Woken{at})
+	}
+	acts, _ := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: refused})
+	want := []Action{Dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, Send{Seq: 1, Number: 4, Slow: true}}
+	if !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+}
+
+func TestGoneGivesUpAllThatIsPending(t *testing.T) {
+	var q Queue
+	var p Policy
+	const n = 2*dropBatch + 7
+	for range n {
+		last(t, &q, p, Enqueued{t0})
+	}
+	dead := 0
+	count := func(acts []Action) {
+		for _, a := range acts {
+			d, ok := a.(Dead)
+			if !ok {
+				t.Fatalf("got %#v, want only the dead", a)
+			}
+			if d.Seq != uint64(dead) || !strings.Contains(d.Reason, "410") {
+				t.Fatalf("got %#v as number %d", d, dead)
+			}
+			dead++
+		}
+	}
+	acts, w := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Gone(errors.New("410")))})
+	count(acts)
+	// One that comes later is tried for itself.
+	acts, _ = last(t, &q, p, Enqueued{t0})
+	count(acts)
+	for q.DropTo > 0 {
+		if w.At.After(t0) {
+			t.Fatalf("the rest has to wait until %v", w.At)
+		}
+		acts, w = last(t, &q, p, Woken{t0})
+		if q.DropTo == 0 {
+			if s, ok := acts[len(acts)-1].(Send); !ok || s.Seq != n {
+				t.Errorf("got %#v, want a Send of %d", acts[len(acts)-1], n)
+			}
+			acts = acts[:len(acts)-1]
+		}
+		count(acts)
+	}
+	if dead != n {
+		t.Errorf("%d are dead, want %d", dead, n)
+	}
+}
+
+func TestCanceledDoesNotCount(t *testing.T) {
+	var q Queue
+	var p Policy
+	last(t, &q, p, Enqueued{t0})
+	acts, _ := last(t, &q, p, Resulted{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
+	if want := []Action{Send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+	if q.Tries != 0 || q.Failures != 0 || !q.First.Equal(t0.Add(time.Hour)) {
+		t.Errorf("it counted: %+v", q)
+	}
+}
+
+func TestLostAttemptIsMadeAgain(t *testing.T) {
+	var q Queue
+	var p Policy
+	last(t, &q, p, Enqueued{t0})
+	acts, _ := last(t, &q, p, Lost{t0})
+	if want := []Action{Send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+		t.Errorf("got %#v, want %#v", acts, want)
+	}
+	before := q
+	after, acts := p.Apply(q, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)})
+	if after != before || acts != nil {
+		t.Errorf("the result of the lost attempt: got %+v, %#v, want no change", after, acts)
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\r\nb\tc":       "a b c",
+		"\x1b[31mred\x00": "[31mred",
+		"\xff":            "\uFFFD",
+		"x\u202Ey":        "x y",
+		"":                "",
+	} {
+		if got := oneLine(in); got != want {
+			t.Errorf("oneLine(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := oneLine(strings.Repeat("ä", 10_000)); len(got) > maxReason+8 || !strings.HasSuffix(got, "ä...") {
+		t.Errorf("a long text became %d bytes, ending in %q", len(got), got[len(got)-5:])
+	}
+}

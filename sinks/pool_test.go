@@ -1,0 +1,157 @@
+package sinks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// slots returns how many slots are in use: of none, fast, slow.
+func slots(r *rig) [slowSlot + 1]int {
+	r.d.pool.mu.Lock()
+	defer r.d.pool.mu.Unlock()
+	return r.d.pool.used
+}
+
+func hang(ctx context.Context, _ pipeline.Notification) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestHangingReceiversHoldUpNobody has more hanging receivers than fast slots.
+func TestHangingReceiversHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hanging, free = 64, 1000
+		sinks := make(map[string]pipeline.Sink)
+		release := make(chan struct{})
+		for i := range hanging {
+			sinks[fmt.Sprint("hang", i)] = pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { <-release; return nil })
+		}
+		s := &recorder{}
+		for i := range free {
+			sinks[fmt.Sprint("free", i)] = s
+		}
+		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 8, Slow: 64, AttemptTimeout: time.Hour})
+		for i := range hanging {
+			r.notify(fmt.Sprint("hang", i), "x")
+		}
+		for i := range free {
+			r.notify(fmt.Sprint("free", i), "x")
+		}
+		time.Sleep(hanging/8*fastFor + fastFor)
+		synctest.Wait()
+		if got := len(s.calls); got != free {
+			t.Errorf("%d free receivers were served, want %d", got, free)
+		}
+		if got, want := slots(r), ([3]int{0, 0, hanging}); got != want {
+			t.Errorf("slots in use %v, want %v", got, want)
+		}
+		if r.d.Idle() {
+			t.Error("idle with attempts under way")
+		}
+		close(release)
+		synctest.Wait()
+		if got, want := slots(r), ([3]int{}); got != want {
+			t.Errorf("slots in use %v, want %v", got, want)
+		}
+		r.stop()
+	})
+}
+
+func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sinks := make(map[string]pipeline.Sink)
+		for i := range 3 {
+			sinks[fmt.Sprint(i)] = pipeline.SinkFunc(hang)
+		}
+		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 3, Slow: 1})
+		for name := range sinks {
+			r.notify(name, "x")
+		}
+		time.Sleep(fastFor + time.Millisecond)
+		synctest.Wait()
+		cut := 0
+		for name := range maps.Keys(sinks) {
+			if q := r.queue(name); q.Reason == errCut.Error() && q.Tries == 1 {
+				cut++
+			}
+		}
+		if cut != 2 {
+			t.Errorf("%d attempts were cut short, want 2", cut)
+		}
+		if got, want := slots(r), ([3]int{0, 0, 1}); got != want {
+			t.Errorf("slots in use %v, want %v", got, want)
+		}
+		r.stop()
+	})
+}
+
+// TestSinkThatIgnoresItsContext keeps its receiver's turn, but no slot that others need.
+func TestSinkThatIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &recorder{}
+		sinks := map[string]pipeline.Sink{
+			"slow":  pipeline.SinkFunc(hang),
+			"stuck": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { <-release; return nil }),
+			"free":  s,
+		}
+		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 1, Slow: 1})
+		r.notify("slow", "x")
+		time.Sleep(fastFor + time.Millisecond)
+		r.notify("stuck", "x")
+		r.notify("free", "x")
+		time.Sleep(2 * fastFor)
+		synctest.Wait()
+		if got, want := s.got(), "[x]"; got != want {
+			t.Errorf("the free receiver got %s, want %s", got, want)
+		}
+		close(release)
+		synctest.Wait()
+		if q := r.queue("stuck"); q.Pending() != 0 {
+			t.Errorf("a delivery that succeeded after its time does not count: %+v", q)
+		}
+		r.stop()
+	})
+}
+
+func TestFailedReceiverStartsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
+			ctx, cancel := context.WithTimeout(ctx, 900*time.Millisecond)
+			defer cancel()
+			return hang(ctx, pipeline.Notification{})
+		})
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r.notify("a", "x")
+		synctest.Wait()
+		if got, want := slots(r), ([3]int{0, 1, 0}); got != want {
+			t.Errorf("first attempt: slots %v, want %v", got, want)
+		}
+		// 0.9 s, then the delay of 5 s, then the next tick of the rig.
+		time.Sleep(6100 * time.Millisecond)
+		synctest.Wait()
+		if got, want := slots(r), ([3]int{0, 0, 1}); got != want {
+			t.Errorf("second attempt: slots %v, want %v", got, want)
+		}
+		r.stop()
+	})
+}
+
+func TestRunTwice(t *testing.T) {
+	d := NewDelivery(Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if err := d.Run(ctx); err == nil {
+		t.Error("the second Run succeeded")
+	}
+}

@@ -1,0 +1,142 @@
+package sinks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// rig is a Delivery with its pool over a Store, with one lane, for use in a synctest
+// bubble.
+type rig struct {
+	t     *testing.T
+	store *txtest.Store
+	d     *Delivery
+	inbox chan pipeline.Message
+	// lose makes the lane drop results.
+	lose func(pipeline.Message) bool
+	stop func()
+
+	mu   sync.Mutex
+	dead []pipeline.Message
+}
+
+// newRig starts a process on store.
+func newRig(t *testing.T, store *txtest.Store, cfg Config) *rig {
+	r := &rig{t: t, store: store, inbox: make(chan pipeline.Message), lose: func(pipeline.Message) bool { return false }}
+	cfg.Poster = r
+	if cfg.Jitter == nil {
+		cfg.Jitter = func() float64 { return 0.5 }
+	}
+	r.d = NewDelivery(cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	lanes, endLanes := context.WithCancel(t.Context())
+	var pool, lane sync.WaitGroup
+	pool.Go(func() {
+		if err := r.d.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	lane.Go(func() { r.lane(lanes) })
+	for _, m := range store.Start(time.Now()) {
+		r.send(m)
+	}
+	r.stop = func() {
+		cancel()
+		pool.Wait()
+		endLanes()
+		lane.Wait()
+	}
+	return r
+}
+
+// lane handles messages and wakes, one after the other.
+func (r *rig) lane(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case m := <-r.inbox:
+			r.handle(m)
+		case <-tick.C:
+			for _, m := range r.store.Due(time.Now()) {
+				r.handle(m)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *rig) handle(m pipeline.Message) {
+	if m.Type == typeResult && r.lose(m) {
+		return
+	}
+	if err := r.store.Handle(r.t.Context(), r.d, m); err != nil {
+		r.t.Errorf("%s: %v", m.Type, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dead = append(r.dead, r.store.Take()...)
+}
+
+func (r *rig) send(m pipeline.Message) { r.inbox <- m }
+
+// Post is that of a pipeline.Poster.
+func (r *rig) Post(ctx context.Context, m pipeline.Message) error {
+	select {
+	case r.inbox <- m:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *rig) notify(receiver, id string) {
+	r.t.Helper()
+	m, err := pipeline.Addressed{
+		Receiver:     pipeline.Receiver{Sink: receiver},
+		Notification: pipeline.Notification{ID: id, URL: "https://example.com/"},
+	}.Message()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.send(m)
+}
+
+func (r *rig) queue(receiver string) Queue {
+	r.t.Helper()
+	q, err := state{r.store.Begin().State(receiver)}.queue()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+// recorder is a sink that counts, and does what it is told.
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+	do    func(ctx context.Context, n pipeline.Notification) error
+}
+
+func (s *recorder) Deliver(ctx context.Context, n pipeline.Notification) error {
+	s.mu.Lock()
+	s.calls = append(s.calls, n.ID)
+	s.mu.Unlock()
+	if s.do == nil {
+		return nil
+	}
+	return s.do(ctx, n)
+}
+
+func (s *recorder) got() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.calls)
+}
