@@ -126,7 +126,7 @@ func TestWorkIsBounded(t *testing.T) {
 
 // TestConcurrentUse compares two shared texts a hundred times at once.
 func TestConcurrentUse(t *testing.T) {
-	lines := page(7, 40_000)
+	lines := page(7, 8_000)
 	old, new := doc(lines, "\n"), doc(changed(7, lines, 30), "\n")
 	want := Diff(old, new)
 	if len(want) == 0 {

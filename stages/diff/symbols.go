@@ -1,7 +1,7 @@
 package diff
 
 import (
-	"encoding/binary"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -21,54 +21,75 @@ const (
 
 // symbols gives the tokens and units of both texts numbers: equal ones the same.
 type symbols struct {
-	tokens   map[string][2]int32 // by their exact text
-	forms    [2]map[string]int32
-	units    map[string]int32 // by their exact text
-	unitKeys map[string]int32 // by their folded tokens and borders
+	tokens [2]map[string]int32 // by form, by the token in this form
+	folds  map[string]string   // the folded forms of tokens for which folding is work
+	units  map[string]int32    // by their exact text, so that each is folded once
+	keys   map[string]int32    // by their folded tokens and borders
+	key    []byte              // scratch
 }
 
 func newSymbols() *symbols {
 	return &symbols{
-		tokens: make(map[string][2]int32), forms: [2]map[string]int32{{}, {}},
-		units: make(map[string]int32), unitKeys: make(map[string]int32),
+		tokens: [2]map[string]int32{{}, {}}, folds: make(map[string]string),
+		units: make(map[string]int32), keys: make(map[string]int32),
 	}
 }
 
 func (s *symbols) token(raw string, f form) int32 {
-	t, ok := s.tokens[raw]
-	if !ok {
-		t = [2]int32{
-			folded: number(s.forms[folded], text.Fold(raw), 1),
-			exact:  number(s.forms[exact], norm.NFC.String(raw), 1),
-		}
-		s.tokens[raw] = t
+	var key string
+	if f == folded {
+		key = s.fold(raw)
+	} else {
+		key = norm.NFC.String(raw)
 	}
-	return t[f]
-}
-
-// unit returns the number of unit u of d. A unit is its folded tokens and the borders of its blocks.
-func (s *symbols) unit(d *text.Doc, u int) int32 {
-	raw := unitText(d, u)
-	id, ok := s.units[raw]
+	id, ok := s.tokens[f][key]
 	if !ok {
-		var key []byte
-		for _, x := range s.sequence(d, []int{u}, folded).symbols {
-			key = binary.LittleEndian.AppendUint32(key, uint32(x))
-		}
-		id = number(s.unitKeys, string(key), 0)
-		s.units[raw] = id
+		id = int32(len(s.tokens[f])) + border + 1
+		s.tokens[f][key] = id
 	}
 	return id
 }
 
-// number returns what key is numbered in m, counting from first.
-func number(m map[string]int32, key string, first int) int32 {
-	n, ok := m[key]
-	if !ok {
-		n = int32(len(m) + first)
-		m[key] = n
+// fold is text.Fold, which is quick for ASCII alone.
+func (s *symbols) fold(raw string) string {
+	for i := range len(raw) {
+		if raw[i] < utf8.RuneSelf {
+			continue
+		}
+		f, ok := s.folds[raw]
+		if !ok {
+			f = text.Fold(raw)
+			s.folds[raw] = f
+		}
+		return f
 	}
-	return n
+	return text.Fold(raw)
+}
+
+// unit returns the number of unit u of d. Units are equal whose folded tokens and the
+// borders between them are.
+func (s *symbols) unit(d *text.Doc, u int) int32 {
+	raw := unitText(d, u)
+	id, ok := s.units[raw]
+	if ok {
+		return id
+	}
+	// No token holds a control character.
+	const endOfToken, endOfBlock = 0, 1
+	key := s.key[:0]
+	for _, b := range d.Blocks[d.Units[u].FirstBlock:d.Units[u].LastBlock] {
+		for t := b.First; t < b.Last; t++ {
+			key = append(append(key, s.fold(d.Text(t))...), endOfToken)
+		}
+		key = append(key, endOfBlock)
+	}
+	s.key = key
+	if id, ok = s.keys[string(key)]; !ok {
+		id = int32(len(s.keys))
+		s.keys[string(key)] = id
+	}
+	s.units[raw] = id
+	return id
 }
 
 // unitText is unit u as it stands in the text, with the marks between its blocks.

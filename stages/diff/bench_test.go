@@ -1,0 +1,52 @@
+package diff
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// benchmark repeats Diff and reports the cells it spends beside the time.
+func benchmark(b *testing.B, old, new *text.Doc) {
+	b.Helper()
+	b.ReportAllocs()
+	b.SetBytes(int64(len(old.Content) + len(new.Content)))
+	var spent int64
+	for b.Loop() {
+		_, spent = compare(old, new, standard)
+	}
+	b.ReportMetric(float64(spent), "cells/op")
+}
+
+func BenchmarkDiff(b *testing.B) {
+	for _, size := range []int{20_000, 200_000} {
+		lines := page(1, size)
+		for _, percent := range []float64{1, 10, 100} {
+			b.Run(fmt.Sprintf("%dKB/%v%%", size/1000, percent), func(b *testing.B) {
+				benchmark(b, doc(lines, "\n"), doc(changed(1, lines, percent), "\n"))
+			})
+		}
+	}
+	lines := page(2, 200_000)
+	for _, percent := range []float64{1, 50} {
+		b.Run(fmt.Sprintf("one line of 200KB/%v%%", percent), func(b *testing.B) {
+			benchmark(b, doc(lines, " "), doc(changed(2, lines, percent), " "))
+		})
+	}
+}
+
+func BenchmarkAdversaries(b *testing.B) {
+	for _, a := range adversaries() {
+		b.Run(a.name, func(b *testing.B) { benchmark(b, a.old, a.new) })
+	}
+}
+
+// BenchmarkAnalyze is what must be done before any Diff, to compare with.
+func BenchmarkAnalyze(b *testing.B) {
+	d := doc(page(1, 20_000), "\n")
+	b.SetBytes(int64(len(d.Content)))
+	for b.Loop() {
+		text.Analyze(d.Content)
+	}
+}

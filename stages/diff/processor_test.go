@@ -1,0 +1,164 @@
+package diff
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// fakeTx collects what a handler does. The stage keeps no state and sets no wakes, so
+// those methods of the embedded nil Tx panic.
+type fakeTx struct {
+	pipeline.Tx
+	emitted  []pipeline.Message
+	onCommit []func()
+}
+
+func (t *fakeTx) Emit(m pipeline.Message) { t.emitted = append(t.emitted, m) }
+func (t *fakeTx) OnCommit(f func())       { t.onCommit = append(t.onCommit, f) }
+
+func (t *fakeTx) commit() {
+	for _, f := range t.onCommit {
+		f()
+	}
+}
+
+func snapshot(old, new string) pipeline.Snapshot {
+	return pipeline.Snapshot{
+		Page: "https://example.com/a", Incarnation: "life", Document: "doc", N: 7, Previous: 6, Check: 12,
+		Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Stamp: 3, Language: "en", Title: "Zeus", Old: old, New: new,
+	}
+}
+
+func TestProcessSnapshot(t *testing.T) {
+	var log bytes.Buffer
+	var noted []pipeline.Observation
+	p := New(Config{
+		Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Observe: func(o pipeline.Observation) { noted = append(noted, o) },
+	})
+	s := snapshot(content("Zeus is in stock"), content("Zeus is out of stock"))
+	tx := &fakeTx{}
+	if err := p.Process(context.Background(), tx, s.Message()); err != nil {
+		t.Fatal(err)
+	}
+	if len(tx.emitted) != 1 {
+		t.Fatalf("%d messages, want 1", len(tx.emitted))
+	}
+	m := tx.emitted[0]
+	id := pipeline.ChangeID("doc", "life", 7)
+	if m.Topic != pipeline.TopicChanges || m.Type != pipeline.TypeChange || m.Key != s.Page || m.ID != id || !m.Time.Equal(s.Time) {
+		t.Errorf("message %+v", m)
+	}
+	var got pipeline.Change
+	if err := json.Unmarshal(m.Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := pipeline.Change{
+		ID: id, URL: s.Page, Page: s.Page, Document: "doc", Incarnation: "life", Version: 7, Previous: 6,
+		Time: s.Time, Stamp: 3, Language: "en", Title: "Zeus",
+		Groups: []pipeline.Group{{
+			Old: []pipeline.Window{{Text: "Zeus is in stock", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []pipeline.Span{{2, 3}}}},
+			New: []pipeline.Window{{Text: "Zeus is out of stock", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []pipeline.Span{{2, 4}}}},
+			Differences: []pipeline.Difference{
+				{Event: pipeline.Removed, Text: "in", Offset: 8}, {Event: pipeline.Added, Text: "out of", Offset: 8},
+			},
+		}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+
+	if len(noted) != 0 {
+		t.Errorf("observed before the commit: %v", noted)
+	}
+	tx.commit()
+	if len(noted) != 1 || noted[0].Kind != pipeline.KindChange || noted[0].ID != id || noted[0].N != 7 || noted[0].Document != "doc" {
+		t.Errorf("observed %v", noted)
+	}
+	if !strings.Contains(log.String(), id) {
+		t.Errorf("log %q", log.String())
+	}
+
+	again := &fakeTx{}
+	if err := p.Process(context.Background(), again, s.Message()); err != nil || !reflect.DeepEqual(again.emitted, tx.emitted) {
+		t.Errorf("the second time: %v, %+v", err, again.emitted)
+	}
+}
+
+func TestProcessNothingToSay(t *testing.T) {
+	first := snapshot("", content("Zeus is in stock"))
+	first.N, first.Previous = 1, 0
+	for name, s := range map[string]pipeline.Snapshot{
+		"first version":    first,
+		"equal":            snapshot(content("a b"), content("a b")),
+		"punctuation":      snapshot(content("a, b"), content("a; b!")),
+		"markup":           snapshot(content("a b|c d"), content("a b", "c d")),
+		"spacing":          snapshot("a b\n", "a  b \n\n"),
+		"empty then empty": snapshot("", "\n"),
+	} {
+		tx := &fakeTx{}
+		if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 0 {
+			t.Errorf("%s: %v, %d messages, want none", name, err, len(tx.emitted))
+		}
+	}
+}
+
+func TestProcessOnlyMoved(t *testing.T) {
+	tx := &fakeTx{}
+	s := snapshot(content("alpha", "beta", "gamma"), content("beta", "gamma", "alpha"))
+	if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
+		t.Fatalf("%v, %d messages, want 1", err, len(tx.emitted))
+	}
+	if body := string(tx.emitted[0].Body); !strings.Contains(body, `"moved":true`) {
+		t.Errorf("body %s", body)
+	}
+}
+
+func TestProcessEnded(t *testing.T) {
+	body, err := json.Marshal(pipeline.Ended{Page: "https://example.com/a", Incarnation: "life"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := pipeline.Message{ID: "x", Topic: pipeline.TopicSnapshots, Key: "https://example.com/a", Type: pipeline.TypeEnded,
+		Subject: "https://example.com/a", Time: time.Unix(1, 0).UTC(), Header: map[string]string{"h": "v"}, Body: body, Position: "here"}
+	tx := &fakeTx{}
+	if err := New(Config{}).Process(context.Background(), tx, in); err != nil || len(tx.emitted) != 1 {
+		t.Fatalf("%v, %d messages, want 1", err, len(tx.emitted))
+	}
+	got := tx.emitted[0]
+	if got.ID == in.ID || got.ID == "" {
+		t.Errorf("id %q", got.ID)
+	}
+	want := in
+	want.ID, want.Topic, want.Position = got.ID, pipeline.TopicChanges, ""
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestProcessRefuses(t *testing.T) {
+	broken := snapshot("a", "b").Message()
+	broken.Body = []byte("no zstd")
+	for name, m := range map[string]pipeline.Message{
+		"unknown type":    {ID: "1", Type: "vokter.snapshot.v9"},
+		"a wake":          {Type: pipeline.TypeWake},
+		"no header":       {ID: "2", Type: pipeline.TypeSnapshot},
+		"broken texts":    broken,
+		"ended, no JSON":  {ID: "3", Type: pipeline.TypeEnded, Body: []byte("{")},
+		"ended, no body.": {ID: "4", Type: pipeline.TypeEnded},
+	} {
+		tx := &fakeTx{}
+		err := New(Config{}).Process(context.Background(), tx, m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || len(tx.emitted) != 0 {
+			t.Errorf("%s: error %v, %d messages, want a permanent error and none", name, err, len(tx.emitted))
+		}
+	}
+}
