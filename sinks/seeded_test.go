@@ -101,9 +101,12 @@ func (w *world) hand(a Attempt) {
 // and takes what the commit says into the model.
 func (w *world) handle(m pipeline.Message) {
 	for w.r.IntN(5) == 0 {
-		tx := w.store.Begin()
-		if err := w.d.Process(w.t.Context(), tx, m); err != nil {
+		before := maps.Clone(w.d.book.entries)
+		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
 			w.fatalf("%s: %v", m.Type, err)
+		}
+		if !maps.Equal(w.d.book.entries, before) {
+			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
 		}
 	}
 	tx := w.store.Begin()

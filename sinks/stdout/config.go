@@ -1,6 +1,7 @@
 package stdout
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/vokter/vokter/pipeline"
@@ -16,13 +17,15 @@ type Config struct {
 }
 
 // Register makes the configuration know the kind of sink "stdout", which prints to w.
-func Register(r *registry.Registry, w io.Writer) {
+// What the configuration leaves open is as in byDefault.
+func Register(r *registry.Registry, w io.Writer, byDefault Options) {
 	r.Sink("stdout", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
 		var c Config
 		if err := decode(&c); err != nil {
 			return nil, err
 		}
-		o := Options{Format: c.Format, Color: c.Color}
+		o := byDefault
+		o.Format, o.Color = cmp.Or(c.Format, o.Format), cmp.Or(c.Color, o.Color)
 		if err := o.Validate(); err != nil {
 			return nil, err
 		}
