@@ -3,7 +3,8 @@ package diff
 // limits bound the work of one Diff in cells: pairs of symbols that a diff may have to
 // compare. Myers' algorithm, as go-diff has it, looks at no more than a small
 // multiple of min(n·m, (n+m)·(d+1)) of them, for n and m symbols of which d are removed
-// or added. A million cells took 2 to 5 ms where this was measured.
+// or added. A million cells took 2 to 5 ms where this was measured, and a real page of
+// 9,000 tokens that was rewritten as a whole needed 31 million for its grouping.
 type limits struct {
 	units    int64 // for the diff of the units
 	grouping int64 // for the diff of the unpaired units' tokens, and as much for each other way to compare them

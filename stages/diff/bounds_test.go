@@ -90,6 +90,7 @@ func adversaries() []adversary {
 	}
 	return []adversary{
 		{"one word repeated", text.Analyze("x " + repeat("a ", 100_000) + "b " + repeat("a ", 100_000) + "y"), text.Analyze("z " + repeat("a ", 150_000) + "w")},
+		{"few edits between repeats", text.Analyze("c " + repeat("a ", 100_000) + "d " + repeat("a ", 100_000) + "c d"), text.Analyze("d " + repeat("a ", 99_990) + "c " + repeat("a ", 100_000) + "d c")},
 		{"two words in turn", text.Analyze(repeat("a b ", 60_000)), text.Analyze(repeat("b a a ", 40_000))},
 		{"four letters at random", text.Analyze(letters(80_000)), text.Analyze(letters(80_000))},
 		{"equal lines", text.Analyze(repeat("a b\n", 50_000)), text.Analyze(repeat("a b\nb a\n", 30_000))},

@@ -52,7 +52,7 @@ func before(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) 
 	for token > block.First && e[0]-token < contextTokens {
 		start := d.Tokens[token-1].Start
 		room -= utf8.RuneCountInString(d.Content[start:offset])
-		if room < 0 && !(e[0] == e[1] && token == e[0]) {
+		if room < 0 && (e[0] != e[1] || token != e[0]) {
 			return token, offset
 		}
 		token, offset = token-1, start
@@ -70,7 +70,7 @@ func behind(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) 
 	for token < block.Last && token-e[1] < contextTokens {
 		end := d.Tokens[token].End
 		room -= utf8.RuneCountInString(d.Content[offset:end])
-		if room < 0 && !(e[0] == e[1] && token == e[1]) {
+		if room < 0 && (e[0] != e[1] || token != e[1]) {
 			return token, offset
 		}
 		token, offset = token+1, end
