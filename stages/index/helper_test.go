@@ -1,7 +1,9 @@
 package index
 
 import (
+	"bytes"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -39,6 +41,10 @@ func (b *bench) do(a Action) []Output {
 	b.now = b.now.Add(time.Second)
 	b.n++
 	before := b.p
+	stored, err := encode(before)
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.p, b.out = Apply(b.p, Event{
 		URL: page, Now: b.now, Position: fmt.Sprintf("pos%d", b.n), Rules: b.rules, Budget: b.budget, Do: a,
 	})
@@ -50,10 +56,38 @@ func (b *bench) do(a Action) []Output {
 			delete(b.subs, name)
 		}
 	}
-	if len(b.out) == 0 && before.Check != b.p.Check {
-		b.Error("a change without outputs")
+	if again, err := encode(before); err != nil || !bytes.Equal(again, stored) {
+		b.Errorf("%T changed the page it was given (%v)", a, err)
+	}
+	after, err := encode(b.p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(b.out) == 0 && !bytes.Equal(after, stored) {
+		b.Errorf("%T changed the page without outputs", a)
+	}
+	var read Page
+	if err := decode(after, &read); err != nil || !reflect.DeepEqual(normal(read), normal(b.p)) {
+		b.Errorf("stored %+v, read %+v (%v)", b.p, read, err)
 	}
 	return b.out
+}
+
+// normal is p with empty lists as nil, as they are stored.
+func normal(p Page) Page {
+	if len(p.Keep) == 0 {
+		p.Keep = nil
+	}
+	if len(p.Intervals) == 0 {
+		p.Intervals = nil
+	}
+	if len(p.Documents) == 0 {
+		p.Documents = nil
+	}
+	if len(p.Gone) == 0 {
+		p.Gone = nil
+	}
+	return p
 }
 
 // all returns the outputs of one kind.

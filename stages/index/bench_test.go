@@ -1,0 +1,123 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+func benchPage() Page {
+	return Page{
+		URL: page, Incarnation: "STORE/documents/3/12345", Stamp: 4, Check: 1000, Asked: t0,
+		Intervals: []Interval{{10 * time.Minute, 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
+		Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
+		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
+		Documents: []Document{{ID: whole, N: 17, Oldest: 8, TextHash: text.Hash("text"), Subscriptions: 3}},
+	}
+}
+
+func BenchmarkPageCodec(b *testing.B) {
+	p := benchPage()
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		v, err := encode(p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var q Page
+		if err := decode(v, &q); err != nil {
+			b.Fatal(err)
+		}
+		size = len(v)
+	}
+	b.ReportMetric(float64(size), "B/page")
+}
+
+func BenchmarkApplyUnchanged(b *testing.B) {
+	p := benchPage()
+	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{pipeline.Outcome{
+		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: pipeline.OutcomeUnchanged, Against: p.BodyHash,
+	}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, out := Apply(p, ev); len(out) == 0 {
+			b.Fatal("dropped")
+		}
+	}
+}
+
+// BenchmarkUnchanged is a whole check that finds nothing: the wake that asks for it, and
+// its outcome, through the Stage over maps.
+func BenchmarkUnchanged(b *testing.B) {
+	store, now := txtest.New(), t0
+	s := New(Config{Now: func() time.Time { return now }})
+	tx := store.Begin()
+	p := benchPage()
+	v, err := encode(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := tx.State(page).Set(pageName, v); err != nil {
+		b.Fatal(err)
+	}
+	tx.Commit()
+	ctx := context.Background()
+	wake := pipeline.Message{ID: "w", Key: page, Type: pipeline.TypeWake}
+	o := pipeline.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: pipeline.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := store.Handle(ctx, s, o.Message()); err != nil {
+			b.Fatal(err)
+		}
+		o.Check++
+		now = now.Add(10 * time.Minute)
+		if err := store.Handle(ctx, s, wake); err != nil {
+			b.Fatal(err)
+		}
+		store.Take()
+	}
+	if got, err := Load(store.Begin().State(page)); err != nil || got.Check != o.Check {
+		b.Fatalf("got check %d (%v), want %d", got.Check, err, o.Check)
+	}
+}
+
+// BenchmarkVersion is an outcome with a new text of 20 KB, 1 % of whose words changed.
+func BenchmarkVersion(b *testing.B) {
+	content := strings.Repeat("The stock of the shop is counted every evening by those who work there, and it was never as large.\n", 200)
+	changed := strings.Replace(content, "stock", "store", 40)
+	ctx, store := context.Background(), txtest.New()
+	s := New(Config{Now: func() time.Time { return t0 }, Every: new(time.Duration)})
+	body, err := json.Marshal(pipeline.SubscribeCommand{Origin: "go", Subscription: sub("c", pipeline.View{})})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeSubscribe, Position: "p", Body: body}
+	if err := store.Handle(ctx, s, m); err != nil {
+		b.Fatal(err)
+	}
+	check := uint64(0)
+	texts := []string{content, changed}
+	packed := [][]byte{pipeline.PackText(content), pipeline.PackText(changed)}
+	hashes := []string{text.Hash(content), text.Hash(changed)}
+	b.SetBytes(int64(len(content)))
+	b.ReportAllocs()
+	for b.Loop() {
+		i := check % uint64(len(texts))
+		check++
+		o := pipeline.Outcome{Page: page, Incarnation: "p", Check: check, Parts: 1, Document: whole, Kind: pipeline.OutcomeRead, TextHash: hashes[i], Packed: packed[i], Time: t0}
+		if err := store.Handle(ctx, s, o.Message()); err != nil {
+			b.Fatal(err)
+		}
+		store.Take()
+	}
+	if got, err := Load(store.Begin().State(page)); err != nil || got.Documents[0].N != check {
+		b.Fatalf("got %+v (%v), want %d versions", got.Documents, err, check)
+	}
+}

@@ -1,0 +1,326 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// stamps renders the stamps among the outputs.
+func stamps(b *bench) []string {
+	var got []string
+	for _, s := range all[Stamp](b.out) {
+		until := fmt.Sprint(s.Until)
+		if s.Until == pipeline.Forever {
+			until = "-"
+		}
+		got = append(got, fmt.Sprintf("%s %s %d/%d (%d,%s] %s", s.Subscription.Client, s.Origin, s.Stamp, s.Since, s.From, until, s.Incarnation))
+	}
+	return got
+}
+
+func wantStamps(b *bench, want ...string) {
+	b.Helper()
+	if got := stamps(b); !slices.Equal(got, want) {
+		b.Errorf("got stamps %q, want %q", got, want)
+	}
+}
+
+func decided(b *bench, code int) {
+	b.Helper()
+	r := one[Decide](b).Refusal
+	if got := 0; r != nil {
+		got = r.Code
+		if got != code {
+			b.Errorf("got code %d (%s), want %d", got, r.Message, code)
+		}
+	} else if code != 0 {
+		b.Errorf("got an acceptance, want code %d", code)
+	}
+}
+
+func TestSubscribeStampsInOrder(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	decided(b, 0)
+	wantStamps(b, "a api 1/1 (0,-] pos1")
+	b.subscribe("a", pipeline.View{})
+	decided(b, CodeConflict)
+	wantStamps(b)
+	b.read("A")
+	b.subscribe("b", pipeline.View{})
+	wantStamps(b, "b api 2/2 (1,-] pos4")
+	b.due()
+	b.read("B")
+	if s := one[Version](b).Snapshot; s.Stamp != 2 || s.N != 2 {
+		t.Errorf("got %+v, want version 2 behind stamp 2", s)
+	}
+	b.subscribe("c", pipeline.View{})
+	wantStamps(b, "c api 3/3 (2,-] pos7")
+	b.cancel("a")
+	decided(b, 0)
+	wantStamps(b, "a api 4/1 (0,2] pos1")
+	b.cancel("a")
+	decided(b, CodeNotFound)
+}
+
+func TestCancelOnNoPage(t *testing.T) {
+	b := newBench(t)
+	b.cancel("a")
+	decided(b, CodeNotFound)
+	if b.p.Incarnation != "" {
+		t.Errorf("got page %+v", b.p)
+	}
+}
+
+func TestCancelTakesAllOfTheClient(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.subscribe("a", main)
+	b.subscribe("b", main)
+	b.cancel("a")
+	if got := len(all[Stamp](b.out)); got != 2 {
+		t.Errorf("got %d records ended, want 2", got)
+	}
+	if got := one[DropDocument](b).Document; got != whole {
+		t.Errorf("got %s dropped, want the document that nobody watches", got)
+	}
+	none[Ended](b)
+	if len(b.p.Documents) != 1 || b.p.Documents[0].Subscriptions != 1 {
+		t.Errorf("got %+v, want one document with one subscription", b.p.Documents)
+	}
+}
+
+func TestTheLastCancelEndsThePage(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.read("A")
+	b.due()
+	late := b.outcome(pipeline.OutcomeRead)
+	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
+	b.cancel("a")
+	if got := one[Ended](b).Incarnation; got != "pos1" {
+		t.Errorf("got %q ended, want pos1", got)
+	}
+	if b.p.Incarnation != "" || b.p.Check != 0 {
+		t.Errorf("got page %+v, want none", b.p)
+	}
+	none[WakeAt](b)
+	for _, a := range []Action{Outcome{late}, Wake{}, Wake{Lost: true}, CheckNow{}} {
+		if out := b.do(a); len(out) != 0 {
+			t.Errorf("%T: got %+v, want nothing", a, out)
+		}
+	}
+	b.subscribe("a", pipeline.View{})
+	wantStamps(b, fmt.Sprintf("a api 1/1 (0,-] pos%d", b.n))
+	if r := one[Ask](b).Request; r.Incarnation == "pos1" || r.BodyHash != "" {
+		t.Errorf("got %+v, want a new life", r)
+	}
+	late.Check = b.p.Check
+	if out := b.do(Outcome{late}); len(out) != 0 {
+		t.Errorf("got %+v of an outcome of the life before", out)
+	}
+	b.read("C")
+	if s := one[Version](b).Snapshot; s.N != 1 || s.Previous != 0 {
+		t.Errorf("got %+v, want a fresh baseline", s)
+	}
+}
+
+func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("stays", main)
+	b.subscribe("a", pipeline.View{})
+	id := pipeline.DocumentID(page, main)
+	readBoth := func(text string) {
+		for len(all[Ask](b.out)) == 0 {
+			b.due()
+		}
+		for i, d := range b.p.Documents {
+			b.text(d.ID, text, i, 2)
+		}
+	}
+	b.text(id, "A", 0, 1)
+	readBoth("A")
+	readBoth("B")
+	b.due() // a check of the document's first life is under way
+	stale := b.outcome(pipeline.OutcomeRead)
+	b.cancel("a")
+	b.subscribe("a", pipeline.View{})
+	if got, want := stamps(b)[0][:11], "a api 4/4 ("; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i, d := range []string{id, whole} {
+		o := stale
+		o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash = d, i, 2, "text:C", "body:C"
+		b.do(Outcome{o})
+		for _, v := range all[Version](b.out) {
+			if v.Snapshot.Document == whole {
+				t.Errorf("got %+v of a check that was asked for before", v.Snapshot)
+			}
+		}
+	}
+	if r := one[Ask](b).Request; r.BodyHash != "" {
+		t.Errorf("got %+v, want a full request for the returned document", r)
+	}
+	readBoth("C")
+	s := b.p.Document(whole)
+	if s.N != 3 || s.Oldest != 3 {
+		t.Errorf("got %+v, want the baseline to be number 3", s)
+	}
+	for _, v := range all[Version](b.out) {
+		if v.Snapshot.Document == whole && v.Snapshot.Previous != 0 {
+			t.Errorf("got %+v, want a baseline", v.Snapshot)
+		}
+	}
+}
+
+func TestManyDocumentsComeAndGo(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("stays", main)
+	last := make(map[string]uint64)
+	for i := range 200 {
+		v := pipeline.View{Ignore: []string{fmt.Sprint("x", i%50)}}
+		id := pipeline.DocumentID(page, v)
+		b.subscribe("a", v)
+		d := b.p.Document(id)
+		if d.N < last[id] {
+			t.Fatalf("round %d: got version %d, want at least %d", i, d.N, last[id])
+		}
+		d.TextHash, d.N = "x", d.N+2
+		last[id] = d.N
+		b.cancel("a")
+	}
+	if len(b.p.Gone) > maxGone {
+		t.Errorf("got %d remembered, want at most %d", len(b.p.Gone), maxGone)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	b := newBench(t)
+	x, y := sub("x", pipeline.View{}), sub("y", pipeline.View{})
+	b.replace("yaml", false, x, y)
+	decided(b, 0)
+	wantStamps(b, "x yaml 1/1 (0,-] pos1/0", "y yaml 2/2 (0,-] pos1/1")
+	b.replace("yaml", false, x, y)
+	wantStamps(b)
+	decided(b, 0)
+	b.read("A")
+
+	x2 := x
+	x2.Keywords = []string{"k", "l"}
+	b.replace("yaml", false, x2, y)
+	wantStamps(b, "x yaml 3/1 (0,1] pos1/0", "x yaml 4/4 (1,-] pos1/0")
+	if got := b.p.Document(whole).Subscriptions; got != 2 {
+		t.Errorf("got %d subscriptions, want 2", got)
+	}
+
+	b.subscribe("z", pipeline.View{})
+	b.replace("yaml", false, x2)
+	wantStamps(b, "y yaml 6/2 (0,1] pos1/1")
+
+	// The operator's file takes over what the API made; the same text is a change of owner.
+	b.replace("yaml", false, x2, sub("z", pipeline.View{}))
+	if got := stamps(b); len(got) != 2 || got[1][:13] != "z yaml 8/8 (1" {
+		t.Errorf("got %q, want z taken over", got)
+	}
+	b.replace("go", false, x2)
+	decided(b, CodeConflict)
+	wantStamps(b)
+
+	moved := x
+	moved.View = main
+	b.replace("yaml", false, moved)
+	if got := len(all[Stamp](b.out)); got != 3 {
+		t.Errorf("got %q, want one added and two ended", stamps(b))
+	}
+	if got := one[DropDocument](b).Document; got != whole {
+		t.Errorf("got %s dropped, want the old document", got)
+	}
+	b.replace("yaml", false)
+	one[Ended](b)
+	decided(b, 0)
+	b.replace("yaml", false)
+	decided(b, 0)
+	if len(b.out) != 1 {
+		t.Errorf("got %+v of an empty list for no page", b.out)
+	}
+}
+
+func TestReplaceForOneClient(t *testing.T) {
+	b := newBench(t)
+	b.replace("watch", false, sub("x", pipeline.View{}), sub("y", pipeline.View{}))
+	var mine []pipeline.Stamped
+	for _, e := range b.subs {
+		if e.Subscription.Client == "x" {
+			mine = append(mine, e)
+		}
+	}
+	b.do(Replace{Origin: "watch", Client: "x", Existing: mine})
+	wantStamps(b, "x watch 3/1 (0,0] pos1/0")
+	if _, ok := b.subs[subscriptionName(whole, "y")]; !ok {
+		t.Error("another client's subscription went")
+	}
+}
+
+func TestAKeptPageLivesAlone(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", true)
+	if r := one[Ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
+		t.Errorf("got %+v, want the whole page asked for", r)
+	}
+	b.read("A")
+	b.subscribe("a", pipeline.View{})
+	b.subscribe("a", main)
+	b.cancel("a")
+	none[Ended](b)
+	if got := one[DropDocument](b).Document; got == whole {
+		t.Error("the kept document went")
+	}
+	b.replace("watch", false) // another origin's empty list
+	none[Ended](b)
+	b.replace("yaml", false)
+	one[Ended](b)
+}
+
+func TestTheMostImpatientDecides(t *testing.T) {
+	b := newBench(t)
+	every := func(client string, d time.Duration) {
+		s := sub(client, pipeline.View{})
+		s.Interval = d
+		b.do(Subscribe{Origin: "api", Subscription: s})
+	}
+	gaps := func() time.Duration {
+		b.due()
+		b.unchanged()
+		b.due()
+		first := b.now
+		b.unchanged()
+		b.due()
+		b.unchanged()
+		return b.now.Add(-time.Second).Sub(first).Round(5 * time.Second)
+	}
+	every("slow", time.Hour)
+	b.read("A")
+	if got := gaps(); got != time.Hour {
+		t.Errorf("got %v, want 1h", got)
+	}
+	every("fast", time.Minute)
+	if w := one[WakeAt](b); w.Time.Sub(b.now) > time.Minute {
+		t.Errorf("got the next check in %v, want it within the new interval", w.Time.Sub(b.now))
+	}
+	if got := gaps(); got != time.Minute {
+		t.Errorf("got %v, want 1m", got)
+	}
+	every("hasty", time.Millisecond)
+	if got := gaps(); got < 10*time.Second {
+		t.Errorf("got %v, want the least interval", got)
+	}
+	b.cancel("hasty")
+	b.cancel("fast")
+	if got, want := b.p.Intervals, []Interval{{time.Hour, 1}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

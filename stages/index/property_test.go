@@ -1,0 +1,233 @@
+package index
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// chaos runs a page that changes under a fetch that answers late, twice, in part or never.
+type chaos struct {
+	*bench
+	rnd      *rand.Rand
+	texts    map[string]int // of the page as it is now, by document
+	inflight []pipeline.Outcome
+	done     []pipeline.Outcome // for repeats
+	seen     map[string]pipeline.Snapshot
+	checked  map[string]bool
+	numbers  map[string]uint64
+	stamp    map[string]uint64
+	records  map[string]bool // by incarnation and since: whether it stands
+}
+
+var views = []pipeline.View{{}, main, {Confirm: 2}}
+
+func TestChaos(t *testing.T) {
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := &chaos{
+				bench: newBench(t), rnd: rand.New(rand.NewPCG(seed, 7)), texts: make(map[string]int),
+				seen: make(map[string]pipeline.Snapshot), checked: make(map[string]bool),
+				numbers: make(map[string]uint64), stamp: make(map[string]uint64), records: make(map[string]bool),
+			}
+			for range 300 {
+				c.step()
+				c.watch()
+				if t.Failed() {
+					t.FailNow()
+				}
+			}
+			c.quiet()
+		})
+	}
+}
+
+func (c *chaos) step() {
+	client := fmt.Sprint(c.rnd.IntN(2))
+	view := views[c.rnd.IntN(len(views))]
+	switch c.rnd.IntN(16) {
+	case 0, 1:
+		c.subscribe(client, view)
+	case 2:
+		c.cancel(client)
+	case 3:
+		c.replace("yaml", c.rnd.IntN(4) == 0, sub("y", view))
+	case 4:
+		c.replace("yaml", false)
+	case 5:
+		c.do(CheckNow{})
+	case 6:
+		c.do(Wake{Lost: true})
+	case 7:
+		c.now = c.now.Add(time.Duration(c.rnd.Int64N(int64(10 * time.Minute))))
+		c.do(Wake{})
+	case 8, 9:
+		c.texts[pipeline.DocumentID(page, view)] = c.rnd.IntN(3)
+		c.do(Wake{})
+	case 10:
+		if len(c.done) > 0 {
+			c.do(Outcome{c.done[c.rnd.IntN(len(c.done))]})
+			break
+		}
+		c.do(Wake{})
+	case 11:
+		if len(c.inflight) > 0 {
+			c.inflight = c.inflight[1:] // lost
+		}
+		c.do(Wake{})
+	default:
+		c.deliver()
+	}
+}
+
+// deliver brings one answer, mostly the oldest.
+func (c *chaos) deliver() {
+	if len(c.inflight) == 0 {
+		c.now = c.now.Add(time.Minute)
+		c.do(Wake{})
+		return
+	}
+	i := 0
+	if c.rnd.IntN(4) == 0 {
+		i = c.rnd.IntN(len(c.inflight))
+	}
+	o := c.inflight[i]
+	c.inflight = append(c.inflight[:i:i], c.inflight[i+1:]...)
+	c.done = append(c.done, o)
+	c.do(Outcome{o})
+}
+
+func hash(document string, text int) string { return fmt.Sprintf("%s:%d", document[:4], text) }
+
+// fetch answers r as the page is now.
+func (c *chaos) fetch(r pipeline.Request, honest bool) {
+	base := pipeline.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: c.now}
+	body := ""
+	for _, v := range views {
+		id := pipeline.DocumentID(page, v)
+		body += hash(id, c.texts[id]) + " "
+	}
+	fail := func(class string) pipeline.Outcome {
+		o := base
+		o.Kind, o.Class = pipeline.OutcomeFailed, class
+		return o
+	}
+	if !honest && c.rnd.IntN(8) == 0 {
+		c.inflight = append(c.inflight, fail(pipeline.FailTimeout))
+		return
+	}
+	if r.BodyHash == body {
+		base.Kind, base.Against = pipeline.OutcomeUnchanged, body
+		c.inflight = append(c.inflight, base)
+		return
+	}
+	for i, d := range r.Documents {
+		o := base
+		o.Kind, o.TextHash = pipeline.OutcomeRead, hash(d.ID, c.texts[d.ID])
+		if o.TextHash == d.TextHash {
+			o.Kind, o.Against = pipeline.OutcomeUnchanged, d.TextHash
+		}
+		if !honest && c.rnd.IntN(8) == 0 {
+			o = fail(pipeline.FailSelectorGone)
+		}
+		o.Document, o.Part, o.Parts, o.BodyHash = d.ID, i, len(r.Documents), body
+		c.inflight = append(c.inflight, o)
+	}
+}
+
+// watch holds the outputs of the last event to what must always be true.
+func (c *chaos) watch() {
+	c.Helper()
+	if n := len(all[Ask](c.out)); n > 1 {
+		c.Fatalf("%d requests at once", n)
+	}
+	for _, o := range c.out {
+		switch o := o.(type) {
+		case Ask:
+			if c.p.Open == nil || o.Request.Check != c.p.Check {
+				c.Errorf("asked for %d, and %+v is outstanding", o.Request.Check, c.p.Open)
+			}
+			c.fetch(o.Request, false)
+		case Checked:
+			k := c.p.Incarnation + fmt.Sprint(c.p.Check-uint64(len(all[Ask](c.out))))
+			if c.checked[k] {
+				c.Errorf("check %s counted twice", k)
+			}
+			c.checked[k] = true
+		case Version:
+			c.version(o.Snapshot)
+		case Stamp:
+			c.stamped(o.Stamped)
+		}
+	}
+	if c.p.Incarnation != "" && len(c.out) > 0 && len(all[WakeAt](c.out)) != 1 {
+		c.Errorf("got outputs %+v without one wake", c.out)
+	}
+}
+
+func (c *chaos) version(s pipeline.Snapshot) {
+	c.Helper()
+	k := s.Incarnation + s.Document
+	if s.N != c.numbers[k]+1 {
+		c.Errorf("version %d follows %d", s.N, c.numbers[k])
+	}
+	c.numbers[k] = s.N
+	last := c.seen[k]
+	if s.Previous != 0 && (s.Previous != s.N-1 || last.TextHash == s.TextHash) {
+		c.Errorf("got %+v behind %+v", s, last)
+	}
+	if s.Check < last.Check || s.Stamp < last.Stamp {
+		c.Errorf("got %+v, older than %+v", s, last)
+	}
+	c.seen[k] = s
+}
+
+func (c *chaos) stamped(s pipeline.Stamped) {
+	c.Helper()
+	if s.Stamp != c.stamp[s.PageIncarnation]+1 {
+		c.Errorf("stamp %d follows %d", s.Stamp, c.stamp[s.PageIncarnation])
+	}
+	c.stamp[s.PageIncarnation] = s.Stamp
+	record := fmt.Sprint(s.PageIncarnation, s.Incarnation, s.Since)
+	stands, known := c.records[record]
+	ends := s.Until != pipeline.Forever
+	if known == !ends || stands != ends || s.From > s.Until {
+		c.Errorf("got %+v of a record that is known %v and stands %v", s, known, stands)
+	}
+	c.records[record] = !ends
+	if n := c.numbers[s.PageIncarnation+s.Document]; (ends && s.Until != n) || (!ends && s.From != n) {
+		c.Errorf("got %+v while version %d stands", s, n)
+	}
+}
+
+// quiet lets an honest fetch answer until the page rests, which then must be as it is.
+func (c *chaos) quiet() {
+	for range 3 {
+		c.inflight = nil
+		c.do(CheckNow{})
+		c.do(Wake{Lost: true})
+		for rounds := 0; ; rounds++ {
+			as := all[Ask](c.out)
+			for _, a := range as {
+				c.fetch(a.Request, true)
+			}
+			if len(c.inflight) == 0 {
+				break
+			}
+			o := c.inflight[0]
+			c.inflight = c.inflight[1:]
+			c.do(Outcome{o})
+			if rounds > 20 {
+				c.Fatal("the page does not come to rest")
+			}
+		}
+	}
+	for _, d := range c.p.Documents {
+		if want := hash(d.ID, c.texts[d.ID]); d.TextHash != want {
+			c.Errorf("got text %s standing, want %s", d.TextHash, want)
+		}
+	}
+}

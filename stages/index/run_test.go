@@ -1,0 +1,129 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func TestALimitedRunFinishes(t *testing.T) {
+	d := newDesk(t, Config{Checks: 3})
+	d.stage.Expect(page)
+	d.subscribe("c")
+	for i := range 3 {
+		if d.stage.Finished() {
+			t.Fatalf("finished after %d checks", i)
+		}
+		d.answer(english)
+	}
+	if !d.stage.Finished() || d.stage.Counts()[page] != 3 {
+		t.Errorf("got counts %v, want it finished", d.stage.Counts())
+	}
+	if got := d.request.Check; got != 3 {
+		t.Errorf("got %d requests, want 3", got)
+	}
+
+	// The next run checks at once, though the page is not due for long.
+	d.restart(Config{Checks: 1})
+	d.command(pipeline.TypeCheckNow, nil)
+	if got := d.request.Check; got != 4 {
+		t.Errorf("got check %d, want the fourth", got)
+	}
+	d.answer(english)
+	if got := d.request.Check; got != 4 {
+		t.Errorf("got check %d, want no more", got)
+	}
+
+	// And one without limits goes on where the wake at its start finds the page.
+	d.restart(Config{})
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	if got := d.request.Check; got != 5 {
+		t.Errorf("got check %d, want the fifth", got)
+	}
+}
+
+func TestALimitedRunChecksWhateverTheSchedule(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	d.answer(english)
+	every := time.Hour
+	d.restart(Config{Checks: 1, Every: &every})
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	if d.request.Check != 1 {
+		t.Fatal("asked without a cause")
+	}
+	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml"})
+	if d.request.Check != 2 {
+		t.Errorf("got check %d, want the second at once", d.request.Check)
+	}
+}
+
+func TestFailedChecksCountInARun(t *testing.T) {
+	d := newDesk(t, Config{Checks: 1})
+	d.stage.Expect(page)
+	d.subscribe("c")
+	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailDNS, RetryAfter: time.Hour, Time: d.now}
+	d.handle(o.Message())
+	if !d.stage.Finished() {
+		t.Error("not finished after a failed check")
+	}
+}
+
+func TestAnEndedPageIsFinished(t *testing.T) {
+	d := newDesk(t, Config{Checks: 5})
+	d.stage.Expect(page)
+	d.subscribe("c")
+	d.cancel("c")
+	if !d.stage.Finished() {
+		t.Error("not finished after the end")
+	}
+	d.subscribe("c")
+	if d.stage.Finished() {
+		t.Error("finished, though the page lives again")
+	}
+}
+
+func TestOnlySomePages(t *testing.T) {
+	d := newDesk(t, Config{Only: func(p string) bool { return p != page }})
+	d.subscribe("c")
+	if d.request.Check != 0 {
+		t.Error("asked for a page that is not of this run")
+	}
+	if w, ok := d.store.Wake(page); !ok || !w.AtStart {
+		t.Errorf("got wake %+v, want one for the next run", w)
+	}
+	d.restart(Config{})
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	if d.request.Check != 1 {
+		t.Error("the next run did not ask")
+	}
+}
+
+func TestARolledBackCheckIsNotCounted(t *testing.T) {
+	d := newDesk(t, Config{Checks: 1})
+	d.stage.Expect(page)
+	d.subscribe("c")
+	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailDNS, Time: d.now}
+	failing := pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return errors.Join(d.stage.Process(ctx, tx, m), errors.New("the commit failed"))
+	})
+	if err := d.store.Handle(context.Background(), failing, o.Message()); err == nil {
+		t.Fatal("got no error")
+	}
+	if d.stage.Finished() || len(d.notes) != 0 {
+		t.Errorf("counted what was rolled back: %v", d.notes)
+	}
+	d.handle(o.Message())
+	if !d.stage.Finished() {
+		t.Error("not finished after the second attempt")
+	}
+}

@@ -1,0 +1,377 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// desk drives a Stage over a store.
+type desk struct {
+	*testing.T
+	store   *txtest.Store
+	stage   *Stage
+	now     time.Time
+	n       int
+	codes   []int // decisions, 0 for nil
+	notes   []string
+	out     []pipeline.Message
+	request pipeline.Request // the last
+}
+
+func newDesk(t *testing.T, cfg Config) *desk {
+	d := &desk{T: t, store: txtest.New(), now: t0}
+	d.restart(cfg)
+	return d
+}
+
+// restart begins a new process over the same store.
+func (d *desk) restart(cfg Config) {
+	cfg.Now = func() time.Time { return d.now }
+	cfg.Decided = func(id string, err error) {
+		code := 0
+		if r, ok := errors.AsType[*Refusal](err); ok {
+			code = r.Code
+		} else if err != nil {
+			d.Errorf("%s: got error %v, want a *Refusal", id, err)
+		}
+		d.codes = append(d.codes, code)
+	}
+	cfg.Observe = func(ob pipeline.Observation) { d.notes = append(d.notes, ob.Kind) }
+	d.stage = New(cfg)
+}
+
+func (d *desk) handle(m pipeline.Message) {
+	d.Helper()
+	d.n++
+	d.now = d.now.Add(time.Second)
+	if m.Type != pipeline.TypeWake {
+		m.Position = fmt.Sprintf("S/documents/0/%d", d.n)
+	}
+	if err := d.store.Handle(context.Background(), d.stage, m); err != nil {
+		d.Fatalf("%s: %v", m.Type, err)
+	}
+	d.out = d.store.Take()
+	for _, m := range d.out {
+		if m.Type == pipeline.TypeRequest {
+			d.request = body[pipeline.Request](d, m)
+		}
+	}
+}
+
+func body[T any](d *desk, m pipeline.Message) T {
+	d.Helper()
+	var v T
+	if err := json.Unmarshal(m.Body, &v); err != nil {
+		d.Fatalf("%s: %v", m.Type, err)
+	}
+	return v
+}
+
+func (d *desk) command(typ string, c any) {
+	d.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.handle(pipeline.Message{ID: fmt.Sprint("cmd", d.n), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Body: b})
+}
+
+func (d *desk) subscribe(client string) {
+	d.Helper()
+	d.command(pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: "api", Subscription: pipeline.Subscription{
+		URL: page, Client: client, Keywords: []string{"stock"}, Sinks: []string{"s"},
+	}})
+}
+
+func (d *desk) cancel(client string) {
+	d.Helper()
+	d.command(pipeline.TypeCancel, pipeline.CancelCommand{URL: page, Client: client})
+}
+
+// answer brings the outcome of the last request: content for every document.
+func (d *desk) answer(content string) {
+	d.Helper()
+	for i, doc := range d.request.Documents {
+		o := pipeline.Outcome{
+			Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Part: i, Parts: len(d.request.Documents),
+			Document: doc.ID, Kind: pipeline.OutcomeRead, Time: d.now, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
+			Title: "T", Packed: pipeline.PackText(content),
+		}
+		d.handle(o.Message())
+	}
+}
+
+// wake delivers the page's wake when it is due, until a request comes of it.
+func (d *desk) wake() {
+	d.Helper()
+	for range 3 {
+		w, ok := d.store.Wake(page)
+		if !ok {
+			d.Fatal("no wake is set")
+		}
+		d.now = latest(d.now, w.At)
+		for _, m := range d.store.Due(d.now) {
+			d.handle(m)
+		}
+		if slices.Contains(d.types(), pipeline.TypeRequest) {
+			return
+		}
+	}
+	d.Fatal("no request came")
+}
+
+// types are those of the messages that the last event emitted.
+func (d *desk) types() []string {
+	var ts []string
+	for _, m := range d.out {
+		ts = append(ts, m.Type)
+	}
+	return ts
+}
+
+const english = "The stock of the shop is counted every evening by those who work there.\nIt was never as large as it is this year.\n"
+
+func TestAPageFromSubscribeToEnd(t *testing.T) {
+	d := newDesk(t, Config{Keep: 2})
+	d.subscribe("c")
+	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeRequest}; !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	stamp := body[pipeline.Stamped](d, d.out[0])
+	if stamp.Incarnation != "S/documents/0/1" || stamp.Stamp != 1 || stamp.Until != pipeline.Forever || d.out[0].Key != page {
+		t.Errorf("got %+v", stamp)
+	}
+	if got, want := d.out[1].Key, "example.com:443"; got != want {
+		t.Errorf("got the request under key %q, want %q", got, want)
+	}
+	texts := []string{english + "None left.\n", english + "One left.\n", english + "Two left.\n"}
+	for i, content := range texts {
+		if i > 0 {
+			d.wake()
+		}
+		d.answer(content)
+		if got, want := d.types(), []string{pipeline.TypeSnapshot}; !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		s, err := pipeline.SnapshotFrom(d.out[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := ""
+		if i > 0 {
+			old = texts[i-1]
+		}
+		if s.N != uint64(i+1) || s.Previous != uint64(i) || s.New != content || s.Old != old || s.Language != "en" || s.Title != "T" || s.Stamp != 1 {
+			t.Errorf("got snapshot %+v", s)
+		}
+	}
+	want := []string{
+		"occ/" + whole, "page", "sub/" + whole + "/c",
+		"v/" + whole + "/00000000000000000002", "v/" + whole + "/00000000000000000003",
+	}
+	if got := d.store.Names(page); !slices.Equal(got, want) {
+		t.Errorf("got names %q, want %q", got, want)
+	}
+	packed, _ := d.store.Value(page, "occ/"+whole)
+	occ, err := text.UnpackOccurrences(packed, texts[2])
+	if err != nil || len(occ) != len(text.Tokens(texts[2])) {
+		t.Errorf("got %d occurrences (%v), want those of the latest version", len(occ), err)
+	}
+	st := d.store.Begin().State(page)
+	if v, ok, err := LoadVersion(st, whole, 3); err != nil || !ok || v.Language != "en" || v.TextHash != text.Hash(texts[2]) || !v.Time.Equal(d.now.Add(-time.Second)) {
+		t.Errorf("got version %+v, %v, %v", v, ok, err)
+	}
+	if p, err := Load(st); err != nil || p.URL != page || p.Check != 3 {
+		t.Errorf("got page %+v, %v", p, err)
+	}
+	if subs, err := Subscriptions(st); err != nil || len(subs) != 1 || subs[0].Subscription.Client != "c" {
+		t.Errorf("got %+v, %v", subs, err)
+	}
+
+	d.cancel("c")
+	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeEnded}; !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	if e := body[pipeline.Ended](d, d.out[1]); e.Incarnation != stamp.PageIncarnation || d.out[1].Topic != pipeline.TopicSnapshots || d.out[1].Key != page {
+		t.Errorf("got %+v on %s, want the end of %s behind its snapshots", e, d.out[1].Topic, stamp.PageIncarnation)
+	}
+	if s := body[pipeline.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 {
+		t.Errorf("got %+v, want the record ended at version 3", s)
+	}
+	if got := d.store.Names(page); len(got) != 0 {
+		t.Errorf("got %q left", got)
+	}
+	if _, ok := d.store.Wake(page); ok {
+		t.Error("got a wake of a page that ended")
+	}
+	if want := []int{0, 0}; !slices.Equal(d.codes, want) {
+		t.Errorf("got decisions %v, want %v", d.codes, want)
+	}
+}
+
+func TestOutcomesReviveNothing(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	d.cancel("c")
+	d.answer(english)
+	if len(d.out) != 0 || len(d.store.Names(page)) != 0 {
+		t.Errorf("got %v and %v", d.types(), d.store.Names(page))
+	}
+}
+
+func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	d.answer(english)
+	d.store.Writes()
+	d.wake()
+	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
+	d.handle(o.Message())
+	if got := d.store.Writes(); got != 2 {
+		t.Errorf("got %d writes, want 2", got)
+	}
+	d.handle(o.Message())
+	if got := d.store.Writes(); got != 0 || len(d.out) != 0 {
+		t.Errorf("a duplicate: got %d writes and %v", got, d.types())
+	}
+	if want := []string{"version", "check", "check", "unchanged"}; !slices.Equal(d.notes, want) {
+		t.Errorf("got observations %v, want %v", d.notes, want)
+	}
+}
+
+func TestARestartAsksAgainAtOnce(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	first := d.request
+	for _, m := range d.store.Start(d.now) { // a rebalance within the process
+		d.handle(m)
+	}
+	if d.request.Check != first.Check {
+		t.Error("asked again for what this process is still fetching")
+	}
+	d.restart(Config{})
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	if d.request.Check != first.Check+1 {
+		t.Errorf("got check %d, want %d", d.request.Check, first.Check+1)
+	}
+	if w, ok := d.store.Wake(page); !ok || !w.AtStart {
+		t.Errorf("got wake %+v", w)
+	}
+}
+
+func TestInvalidCommandsAreDecided(t *testing.T) {
+	good := pipeline.Subscription{URL: page, Keywords: []string{"stock"}, Sinks: []string{"s"}}
+	with := func(f func(*pipeline.Subscription)) pipeline.SubscribeCommand {
+		s := good
+		f(&s)
+		return pipeline.SubscribeCommand{Subscription: s, Origin: "api"}
+	}
+	for name, c := range map[string]struct {
+		typ  string
+		body any
+		want int
+	}{
+		"no URL":           {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL = "nonsense" }), CodeURL},
+		"another page":     {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL += "b" }), CodeURL},
+		"no keyword":       {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = nil }), CodeKeywords},
+		"no token":         {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), CodeKeywords},
+		"17 tokens":        {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), CodeKeywords},
+		"an unknown event": {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), CodeEvents},
+		"a bad interval":   {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -1 }), CodeFormat},
+		"no sink":          {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), CodeFormat},
+		"two mistakes":     {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), CodeKeywords},
+		"no JSON object":   {pipeline.TypeSubscribe, "text", CodeFormat},
+		"no cancel":        {pipeline.TypeCancel, 1, CodeFormat},
+		"no list":          {pipeline.TypeApply, 1, CodeFormat},
+		"cancel nonsense":  {pipeline.TypeCancel, pipeline.CancelCommand{URL: "x"}, CodeURL},
+		"cancel nothing":   {pipeline.TypeCancel, pipeline.CancelCommand{URL: page, Client: "c"}, CodeNotFound},
+		"apply elsewhere":  {pipeline.TypeApply, pipeline.ApplyCommand{URL: page + "b"}, CodeURL},
+		"a bad entry":      {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, CodeKeywords},
+		"a pair twice":     {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, CodeConflict},
+		"another's entry": {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Client: "c",
+			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, CodeFormat},
+	} {
+		d := newDesk(t, Config{})
+		d.command(c.typ, c.body)
+		if !slices.Equal(d.codes, []int{c.want}) {
+			t.Errorf("%s: got %v, want %d", name, d.codes, c.want)
+		}
+		if len(d.out) != 0 || len(d.store.Names(page)) != 0 {
+			t.Errorf("%s: got %v and %v", name, d.types(), d.store.Names(page))
+		}
+	}
+}
+
+func TestCommandsAreSynced(t *testing.T) {
+	d := newDesk(t, Config{})
+	for typ, want := range map[string]bool{pipeline.TypeCancel: true, pipeline.TypeCheckNow: false} {
+		tx := d.store.Begin()
+		m := pipeline.Message{ID: "m", Key: page, Type: typ, Position: "S/documents/0/1", Body: []byte(`{"url":"` + page + `"}`)}
+		if err := d.stage.Process(context.Background(), tx, m); err != nil {
+			t.Fatal(err)
+		}
+		if tx.Synced() != want {
+			t.Errorf("%s: got synced %v, want %v", typ, tx.Synced(), want)
+		}
+		if len(d.codes) != 0 {
+			t.Errorf("%s: told before the commit", typ)
+		}
+	}
+}
+
+func TestWhatCannotBeHandledIsPermanent(t *testing.T) {
+	d := newDesk(t, Config{})
+	for name, m := range map[string]pipeline.Message{
+		"unknown":             {ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"},
+		"a broken outcome":    {ID: "2", Key: page, Type: pipeline.TypeOutcome, Position: "p"},
+		"a posted subscribe":  {ID: "3", Key: page, Type: pipeline.TypeSubscribe},
+		"an unreadable state": {ID: "4", Key: page, Type: pipeline.TypeWake},
+	} {
+		tx := d.store.Begin()
+		if name == "an unreadable state" {
+			if err := tx.State(page).Set("page", []byte{9}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := d.stage.Process(context.Background(), tx, m)
+		if class, _ := pipeline.ClassOf(err); err == nil || (class == pipeline.ClassPermanent) == (m.ID == "4") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestApplyTwice(t *testing.T) {
+	d := newDesk(t, Config{})
+	c := pipeline.ApplyCommand{URL: "HTTPS://example.com:443/a#x", Origin: "watch", Client: "default", Subscriptions: []pipeline.Subscription{
+		{URL: "HTTPS://example.com/a", Keywords: []string{"stock"}, Sinks: []string{"s"}},
+	}}
+	d.command(pipeline.TypeApply, c)
+	s := body[pipeline.Stamped](d, d.out[0])
+	if s.Subscription.Client != "default" || s.Subscription.URL != "HTTPS://example.com/a" || s.Page != page || s.Incarnation != "S/documents/0/1/0" {
+		t.Errorf("got %+v", s)
+	}
+	d.command(pipeline.TypeApply, c)
+	if len(d.out) != 0 {
+		t.Errorf("got %v of the same list", d.types())
+	}
+	c.Subscriptions = nil
+	d.command(pipeline.TypeApply, c)
+	if !slices.Contains(d.types(), pipeline.TypeEnded) {
+		t.Errorf("got %v of an empty list, want the end", d.types())
+	}
+	if want := []int{0, 0, 0}; !slices.Equal(d.codes, want) {
+		t.Errorf("got %v, want %v", d.codes, want)
+	}
+}
