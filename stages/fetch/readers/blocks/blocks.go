@@ -1,0 +1,153 @@
+// Package blocks builds the Content of a pipeline.Text: what a Reader needs to write
+// text that follows the rules.
+package blocks
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Builder collects blocks of text. White space is collapsed, and other control
+// characters, soft hyphens, zero-width spaces and byte order marks are dropped; invalid
+// UTF-8 becomes U+FFFD. Blocks and items without text leave no trace. The zero Builder is
+// ready for use.
+type Builder struct {
+	buf   []byte
+	open  bool // the last block has text and no end
+	space bool // white space came since its last character
+	items int  // open ones
+}
+
+// How a byte below 0x80 is treated.
+const (
+	plain = iota
+	space
+	drop
+)
+
+var ascii = func() (t [utf8.RuneSelf]byte) {
+	for c := range t {
+		switch {
+		case unicode.IsSpace(rune(c)):
+			t[c] = space
+		case unicode.IsControl(rune(c)):
+			t[c] = drop
+		}
+	}
+	return t
+}()
+
+// Text appends s to the current block.
+func (b *Builder) Text(s []byte) {
+	for i := 0; i < len(s); {
+		if s[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(s[i:])
+			i += n
+			switch {
+			case unicode.IsSpace(r):
+				b.space = true
+			case r == '\u00ad', r == '\u200b', r == '\ufeff', unicode.IsControl(r):
+			default:
+				b.separate()
+				b.buf = utf8.AppendRune(b.buf, r)
+			}
+			continue
+		}
+		switch ascii[s[i]] {
+		case space:
+			b.space = true
+			i++
+		case drop:
+			i++
+		default:
+			start := i
+			for i < len(s) && s[i] < utf8.RuneSelf && ascii[s[i]] == plain {
+				i++
+			}
+			b.separate()
+			b.buf = append(b.buf, s[start:i]...)
+		}
+	}
+}
+
+// separate writes the space that is due before a character.
+func (b *Builder) separate() {
+	if b.open && b.space {
+		b.buf = append(b.buf, ' ')
+	}
+	b.open, b.space = true, false
+}
+
+// Lines appends s, each of whose lines ends a block except the last.
+func (b *Builder) Lines(s []byte) {
+	for {
+		i := indexLineEnd(s)
+		if i < 0 {
+			b.Text(s)
+			return
+		}
+		b.Text(s[:i])
+		b.Break()
+		s = s[i+1:]
+	}
+}
+
+func indexLineEnd(s []byte) int {
+	for i, c := range s {
+		if c == '\n' || c == '\r' {
+			return i
+		}
+	}
+	return -1
+}
+
+// Break ends the current block.
+func (b *Builder) Break() {
+	if b.open {
+		b.buf = append(b.buf, pipeline.BlockEnd)
+	}
+	b.open, b.space = false, false
+}
+
+// ItemStart begins a list item or table row. Items may be nested.
+func (b *Builder) ItemStart() {
+	b.Break()
+	b.buf = append(b.buf, pipeline.ItemStart)
+	b.items++
+}
+
+// ItemEnd ends the innermost item, if there is one.
+func (b *Builder) ItemEnd() {
+	b.Break()
+	if b.items == 0 {
+		return
+	}
+	b.items--
+	if n := len(b.buf); b.buf[n-1] == pipeline.ItemStart {
+		b.buf = b.buf[:n-1]
+		return
+	}
+	b.buf = append(b.buf, pipeline.ItemEnd)
+}
+
+// Len is the size of the text so far, in bytes.
+func (b *Builder) Len() int { return len(b.buf) }
+
+// Content ends what is open and returns the text.
+func (b *Builder) Content() string {
+	b.Break()
+	for b.items > 0 {
+		b.ItemEnd()
+	}
+	return string(b.buf)
+}
+
+// Line returns s as one line: white space collapsed, marks and control characters dropped.
+func Line(s string) string {
+	var b Builder
+	b.Text([]byte(s))
+	return strings.TrimSuffix(b.Content(), string(pipeline.BlockEnd))
+}

@@ -1,0 +1,137 @@
+package html
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func read(t *testing.T, page string, view pipeline.View) (pipeline.Text, error) {
+	t.Helper()
+	return New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte(page)}, view)
+}
+
+// show writes marks so that they can be read.
+var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+
+// everything is a view that selects nothing in particular, so that the page is parsed.
+var everything = pipeline.View{Remove: []pipeline.Selector{{CSS: ".no-such-class"}}}
+
+func TestRead(t *testing.T) {
+	for _, tc := range []struct{ name, page, want string }{
+		{"nothing", "", ""},
+		{"text", "hello", "hello|"},
+		{"blocks", "<div>one</div><div>two</div>three<p>four", "one|two|three|four|"},
+		{"inline", "a<b>b</b> <i> c</i>\n\td<a> </a>e", "ab c d e|"},
+		{"breaks", "a<br>b<br/>c</br>d<hr>e<wbr>f", "a|b|c|d|ef|"},
+		{"title", "<title> The\ntitle &amp; more </title><h1>Head</h1>", "The title & more|Head|"},
+		{"two titles", "<title>A</title><p>x<title>B</title>", "A|x|"},
+		{"a late title", "<p>x</p><title>A</title>", "A|x|"},
+		{"a title in a picture", "<svg><title>circle</title></svg>x", "x|"},
+		{"white space", "a&nbsp;&nbsp;b\u2003c\u3000d\u2028e", "a b c d e|"},
+		{"characters to drop", "so\u00adft ze\u200bro \ufeffbom c\x01d\x02e\x03f\x7fg\u0085h", "soft zero bom cdefg h|"},
+		{"NUL", "a\x00b", "ab|"},
+		{"invalid", "caf\xe9 &#xD800;", "caf\ufffd \ufffd|"},
+		{"entities", "&lt;p&gt; &copy &eacute; &#8364; &amp;lt;", "<p> © é € &lt;|"},
+		{"skipped", "a<script>x<b></script>b<style>p{}</style>c<noscript><p>x</noscript>d<template><p>x</template>e" +
+			"<iframe>x</iframe>f<svg><text>x</text></svg>g<math><mi>x</mi></math>h<object><p>x</object>i<canvas>x</canvas>j<textarea>x</textarea>k", "abcdefghijk|"},
+		{"comments", "a<!-- x -->b<!doctype x><?php x ?>c<!x>d", "abcd|"},
+		{"hidden", "a<span hidden>x<b>y</b></span>b<i style='color:red; DISPLAY : none'>x</i>c<u style=visibility:hidden!important>x</u>d", "abcd|"},
+		{"not hidden", "<p style='display:none;display:block'>a</p><p style='x-display:none'>b</p><p class=hidden>c<p style='--display:none'>d", "a|b|c|d|"},
+		{"hidden nested", "<div hidden>a<div>b</div>c</div>d", "d|"},
+		{"a hidden page", "<body hidden style='display:none'>a", "a|"},
+		{"hole p", "<p hidden>a<p>b<p>c", "b|c|"},
+		{"hole p by block", "<p hidden>a<div>b</div>", "b|"},
+		{"hole p by parent", "<div><p hidden>a</div>b", "b|"},
+		{"hole li", "<ul><li hidden>a<li>b</ul>c", "<b|>c|"},
+		{"hole td", "<table><tr><td hidden>a<td>b<tr hidden><td>c<tr><td>d</table>", "<b|><d|>"},
+		{"hole dd", "<dl><dt hidden>a<dd>b<dt>c<dd hidden>d</dl>e", "<b|><c|>e|"},
+		{"hole option", "<select><option hidden>a<option>b</select>c", "b|c|"},
+		{"hole th", "<table><tr><th hidden>a<th>b</table>", "<b|>"},
+		{"list", "<ul><li>a<li>b<ul><li>c</ul>d<li></li></ul>e", "<a|><b|<c|>d|>e|"},
+		{"item with blocks", "<li><p>a</p><div>b<br>c</div></li>d", "<a|b|c|>d|"},
+		{"item in a div", "<ul><li><div>a<li>b</ul>", "<a|><b|>"},
+		{"table", "<table><caption>t</caption><thead><tr><th>a<th>b<tbody><tr><td>c</td><td>d</td></tr></table>", "t|<a|b|><c|d|>"},
+		{"table in a table", "<table><tr><td>a<table><tr><td>b</table>c<td>d</table>", "<a|<b|>c|d|>"},
+		{"cells without a row", "<table><td>a<td>b<tr><td>c</table>", "<a|b|><c|>"},
+		{"a row without a table", "a<tr><td>b<td>c", "abc|"},
+		{"definitions", "<dl><dt>a<dd>b<dd>c</dl>", "<a|><b|><c|>"},
+		{"pre", "<pre>\na  b\n\n c\r\nd</pre>e", "a b|c|d|e|"},
+		{"pre and inline", "<pre>a <b>b\nc</b> d</pre>", "a b|c d|"},
+		{"xmp", "<xmp><b>a\nb</xmp>c", "<b>a|b|c|"},
+		{"plaintext", "a<plaintext>b</p>\nc", "a|b</p>|c|"},
+		{"form", "<form>a<div>b</form>c</div>d<form>e</form>f", "a|bc|d|e|f|"},
+		{"stray end tags", "a</div></td></li></b></title>b</p>c", "ab|c|"},
+		{"misnested", "<b>a<i>b</b>c</i><a>d<p>e</a>f", "abcd|ef|"},
+		{"after the body", "<body>a</body>b</html>c", "abc|"},
+		{"pictures end", "<svg><g>x<p>a</p>b", "a|b|"},
+		{"a picture's own elements", "<svg><style>x</style><title>x</svg>a<svg/>b<svg><circle/>x</svg>c", "abc|"},
+		{"unclosed comment", "a<!-- b <p>c", "a|"},
+		{"unclosed tag", "a<p class='b <p>c", "a|"},
+		{"unclosed script", "a<script>b <p>c", "a|"},
+		{"cloudflare span", `<a href="/cdn-cgi/l/email-protection" class="__cf_email__" data-cfemail="5c35323a331c39243d312c3039723f3331">[email&#160;protected]</a>!`, "info@example.com!|"},
+		{"cloudflare link", `<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">[email&#160;protected]</a>`, "info@example.com|"},
+		{"cloudflare link with words", `<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">write to us</a>`, "write to us|"},
+		{"cloudflare nonsense", `<span data-cfemail="zz">a</span><span data-cfemail="00">b</span><span data-cfemail="0041">c</span>`, "abc|"},
+	} {
+		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+			got, err := read(t, tc.page, view)
+			if err != nil {
+				t.Errorf("%s, %s: %v", tc.name, path, err)
+			}
+			if s := show.Replace(got.Content); s != tc.want {
+				t.Errorf("%s, %s:\ngot  %s\nwant %s", tc.name, path, s, tc.want)
+			}
+		}
+	}
+}
+
+func TestTitleAndLanguage(t *testing.T) {
+	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+		got, err := read(t, "<!doctype html><html lang=' de-CH '><title> Über\n uns </title>x", view)
+		if err != nil || got.Title != "Über uns" || got.Language != "de-CH" {
+			t.Errorf("%s: got %+v, %v", path, got, err)
+		}
+		got, _ = read(t, "<html><html lang=fr lang=en>x", view)
+		if got.Language != "fr" {
+			t.Errorf("%s: language: got %q, want fr", path, got.Language)
+		}
+		got, _ = read(t, "<html lang='<script>'>x", view)
+		if got.Language != "" {
+			t.Errorf("%s: language: got %q, want none", path, got.Language)
+		}
+	}
+	got, _ := New().Read(t.Context(), pipeline.Raw{ContentLanguage: "sv", Body: []byte("x")}, pipeline.View{})
+	if got.Language != "sv" {
+		t.Errorf("header: got %q, want sv", got.Language)
+	}
+	got, _ = New().Read(t.Context(), pipeline.Raw{ContentLanguage: "en, sv", Body: []byte("x")}, pipeline.View{})
+	if got.Language != "" {
+		t.Errorf("header: got %q, want none", got.Language)
+	}
+}
+
+func TestXHTML(t *testing.T) {
+	page := `<?xml version="1.0"?><html xml:lang="nl" xmlns="http://www.w3.org/1999/xhtml"><head><script src="x.js"/><title>T</title></head>` +
+		`<body><div hidden="hidden"/><p>a<br/>b</p><textarea/>c<svg><circle/></svg></body></html>`
+	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+		got, err := New().Read(t.Context(), pipeline.Raw{ContentType: "application/xhtml+xml; charset=utf-8", Body: []byte(page)}, view)
+		if want := "T|a|b|c|"; err != nil || show.Replace(got.Content) != want || got.Language != "nl" {
+			t.Errorf("%s: got %s %q, %v, want %s", path, show.Replace(got.Content), got.Language, err, want)
+		}
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	body := []byte(strings.Repeat("<p>x", 2*tokensPerCheck))
+	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+		if _, err := New().Read(ctx, pipeline.Raw{Body: body}, view); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want canceled", path, err)
+		}
+	}
+}

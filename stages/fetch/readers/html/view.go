@@ -1,0 +1,135 @@
+package html
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of a view.
+const (
+	maxSelectors   = 100
+	maxSelectorLen = 1000
+)
+
+// selector is a compiled pipeline.Selector: css, or from and perhaps to.
+type selector struct {
+	css, from, to cascadia.SelectorGroup
+	start         *html.Node // of the range, once it was met
+	finish        *html.Node
+	hits          []*html.Node
+}
+
+// Validate returns what is wrong with the selectors of view, joined
+// *pipeline.FieldErrors, or nil.
+func Validate(view pipeline.View) error {
+	_, err := compile("select", view.Select)
+	_, err2 := compile("remove", view.Remove)
+	return errors.Join(err, err2)
+}
+
+func compile(field string, list []pipeline.Selector) ([]*selector, error) {
+	if len(list) > maxSelectors {
+		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%d selectors are too many; at most %d", len(list), maxSelectors)}
+	}
+	var errs []error
+	one := func(css string) cascadia.SelectorGroup {
+		if css == "" {
+			return nil
+		}
+		if len(css) > maxSelectorLen {
+			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("a selector of %d characters is too long; at most %d", len(css), maxSelectorLen)})
+			return nil
+		}
+		g, err := cascadia.ParseGroup(css)
+		if err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a CSS selector: %v", css, err)})
+		}
+		return g
+	}
+	var out []*selector
+	for _, s := range list {
+		if (s.CSS == "") == (s.From == "") || (s.To != "" && s.From == "") {
+			errs = append(errs, &pipeline.FieldError{Field: field, Reason: "a selector is either CSS or a range from and to"})
+			continue
+		}
+		out = append(out, &selector{css: one(s.CSS), from: one(s.From), to: one(s.To)})
+	}
+	return out, errors.Join(errs...)
+}
+
+// meet tells s of an element, in document order.
+func (s *selector) meet(n *html.Node) {
+	switch {
+	case s.css != nil:
+		if s.css.Match(n) {
+			s.hits = append(s.hits, n)
+		}
+	case s.start == nil:
+		if s.from.Match(n) {
+			s.start = n
+		}
+	case s.finish == nil && s.to != nil:
+		if s.to.Match(n) {
+			s.finish = n
+		}
+	}
+}
+
+// matched reports whether s names anything. A range whose end is missing does not.
+func (s *selector) matched() bool {
+	return len(s.hits) > 0 || (s.start != nil && (s.to == nil || s.finish != nil))
+}
+
+// borders says how the selections change at a node: by enter before it and everything
+// behind, by around only for what is within it.
+type borders struct {
+	enter  int
+	around int
+}
+
+// resolve adds the borders of list to at.
+func resolve(list []*selector, at map[*html.Node]borders) {
+	add := func(n *html.Node, enter, around int) {
+		b := at[n]
+		at[n] = borders{b.enter + enter, b.around + around}
+	}
+	for _, s := range list {
+		if !s.matched() {
+			continue
+		}
+		for _, n := range s.hits {
+			add(n, 0, 1)
+		}
+		if s.start != nil {
+			add(s.start, 1, 0)
+		}
+		if s.finish != nil {
+			add(s.finish, -1, 0)
+		}
+	}
+}
+
+// mark finds out what the selectors of both lists match below root.
+func mark(ctx context.Context, root *html.Node, lists ...[]*selector) error {
+	count := 0
+	for n := range root.Descendants() {
+		if count++; count%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if n.Type != html.ElementNode {
+			continue
+		}
+		for _, list := range lists {
+			for _, s := range list {
+				s.meet(n)
+			}
+		}
+	}
+	return nil
+}
