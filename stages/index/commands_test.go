@@ -281,6 +281,8 @@ func TestAKeptPageLivesAlone(t *testing.T) {
 	}
 	b.replace("watch", false) // another origin's empty list
 	none[Ended](b)
+	b.do(Replace{Origin: "yaml", Client: "a"}) // a list of one client says nothing of the page
+	none[Ended](b)
 	b.replace("yaml", false)
 	one[Ended](b)
 }

@@ -34,3 +34,14 @@ func TestMostlyNew(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkMostlyNew(b *testing.B) {
+	old := strings.Repeat("The stock of the shop is counted every evening by those who work there, and it was never as large.\n", 200)
+	changed := strings.Replace(old, "stock", "store", 40)
+	b.SetBytes(int64(len(old) + len(changed)))
+	for b.Loop() {
+		if mostlyNew(old, changed) {
+			b.Fatal("got true")
+		}
+	}
+}

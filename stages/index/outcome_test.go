@@ -299,3 +299,36 @@ func TestConfirm(t *testing.T) {
 	b.text(id, "Z", 0, 1)
 	one[Version](b)
 }
+
+func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	b.subscribe("c", main)
+	if r := one[Ask](b).Request; r.BodyHash != "" || r.ETag != "" {
+		t.Errorf("got %+v, want a full request", r)
+	}
+	b.unchanged() // which such a request cannot give
+	none[Checked](b)
+	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
+		t.Errorf("got %+v, want one without any hash", r)
+	}
+}
+
+func TestADocumentThatLeftIsPassedOver(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("d", main)
+	b.read("A")
+	id := pipeline.DocumentID(page, main)
+	b.cancel("d")
+	b.text(id, "A", 0, 2)
+	none[Version](b)
+	b.text(whole, "B", 1, 2)
+	if s := one[Version](b).Snapshot; s.N != 2 {
+		t.Errorf("got %+v, want version 2 of the other", s)
+	}
+	if c := one[Checked](b); c.Class != "" {
+		t.Errorf("got %+v, want a good check", c)
+	}
+}

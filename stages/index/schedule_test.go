@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/schedule"
 )
 
 func TestALostRequestIsAskedAgain(t *testing.T) {
@@ -119,9 +120,10 @@ func TestEveryOverridesIntervals(t *testing.T) {
 	// Without the override the page finds a phase of its own again.
 	b.rules.Every = nil
 	b.due()
+	asked := b.now
 	b.unchanged()
-	if !b.p.Phased || b.p.Due.Sub(b.now) > 10*time.Minute {
-		t.Errorf("got %+v, want it due within its interval", b.p)
+	if got, want := b.p.Due, schedule.Second(page, asked, 10*time.Minute, 10*time.Second); got != want {
+		t.Errorf("got it due at %v, want %v", got, want)
 	}
 }
 

@@ -244,6 +244,9 @@ func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
 	if got := d.store.Writes(); got != 0 || len(d.out) != 0 {
 		t.Errorf("a duplicate: got %d writes and %v", got, d.types())
 	}
+	if got := len(d.stage.run.requests); got != 0 {
+		t.Errorf("got %d requests remembered, want none outstanding", got)
+	}
 	if want := []string{"version", "check", "check", "unchanged"}; !slices.Equal(d.notes, want) {
 		t.Errorf("got observations %v, want %v", d.notes, want)
 	}
