@@ -26,6 +26,9 @@ const (
 // ended. Without outputs the page is as it was.
 func Apply(p Page, ev Event) (Page, []Output) {
 	a := &application{Event: ev, p: p.clone()}
+	if _, ok := ev.Do.(Outcome); !ok {
+		a.giveUp()
+	}
 	switch do := ev.Do.(type) {
 	case Subscribe:
 		a.subscribe(do)
@@ -37,7 +40,7 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		if !a.exists() {
 			return p, nil
 		}
-		a.p.Soon = true
+		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case Outcome:
 		if !a.outcome(do.Outcome) {
 			return p, nil
@@ -46,7 +49,6 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		if !a.exists() {
 			return p, nil
 		}
-		a.wake(do)
 	}
 	a.settle()
 	return a.p, a.out
@@ -65,9 +67,10 @@ func (a *application) emit(o Output) { a.out = append(a.out, o) }
 
 func (a *application) exists() bool { return a.p.Incarnation != "" }
 
-func (a *application) wake(w Wake) {
+// giveUp forgets a request that is lost, so that another is made.
+func (a *application) giveUp() {
 	o := a.p.Open
-	if o == nil || (!w.Lost && a.Now.Before(o.Deadline)) {
+	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {
 		return
 	}
 	a.p.Open, a.p.Soon, a.p.Bare = nil, true, o.Bare
@@ -126,7 +129,7 @@ func (a *application) next() time.Time {
 	}
 	at := p.Due
 	switch {
-	case p.Soon || a.AtOnce:
+	case p.Soon || a.AtOnce && !a.spent:
 		at = a.Now
 	case !p.Delayed.IsZero():
 		at = p.Delayed

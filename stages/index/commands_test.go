@@ -109,7 +109,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 		t.Errorf("got page %+v, want none", b.p)
 	}
 	none[WakeAt](b)
-	for _, a := range []Action{Outcome{late}, Wake{}, Wake{Lost: true}, CheckNow{}} {
+	for _, a := range []Action{Outcome{late}, Wake{}, CheckNow{}} {
 		if out := b.do(a); len(out) != 0 {
 			t.Errorf("%T: got %+v, want nothing", a, out)
 		}

@@ -18,8 +18,11 @@ type Event struct {
 	// Budget is how many more checks of the page this run may accept; nil means any number.
 	// With none left no request is made.
 	Budget *int
-	// AtOnce makes the page due whatever its schedule says.
+	// AtOnce makes the page due whatever its schedule says, until a check is complete.
 	AtOnce bool
+	// Lost says that the process that asked for the outstanding check is gone, and with it
+	// what it had to fetch.
+	Lost bool
 	// Do is what happened.
 	Do Action
 }
@@ -64,18 +67,15 @@ type Cancel struct {
 	Existing []pipeline.Stamped
 }
 
-// CheckNow asks for a check that begins after it.
+// CheckNow asks for a check that begins after it. A run with a Budget makes its own
+// checks and no more.
 type CheckNow struct{}
 
 // Outcome is what a check found, or a part of that.
 type Outcome struct{ pipeline.Outcome }
 
 // Wake comes at the time of the last WakeAt, or when the process starts.
-type Wake struct {
-	// Lost says that the process that asked for the outstanding check is gone, and what
-	// it had to fetch with it.
-	Lost bool
-}
+type Wake struct{}
 
 func (Subscribe) action() {}
 func (Replace) action()   {}

@@ -23,6 +23,7 @@ type bench struct {
 	now    time.Time
 	rules  Rules
 	budget *int
+	lost   bool
 	n      int
 	subs   map[string]pipeline.Stamped // the standing ones, by name
 	out    []Output
@@ -46,7 +47,7 @@ func (b *bench) do(a Action) []Output {
 		b.Fatal(err)
 	}
 	b.p, b.out = Apply(b.p, Event{
-		URL: page, Now: b.now, Position: fmt.Sprintf("pos%d", b.n), Rules: b.rules, Budget: b.budget, Do: a,
+		URL: page, Now: b.now, Position: fmt.Sprintf("pos%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Do: a,
 	})
 	for _, s := range all[Stamp](b.out) {
 		name := subscriptionName(s.Document, s.Subscription.Client)
@@ -71,6 +72,14 @@ func (b *bench) do(a Action) []Output {
 		b.Errorf("stored %+v, read %+v (%v)", b.p, read, err)
 	}
 	return b.out
+}
+
+// restart applies an event as a new process would.
+func (b *bench) restart(a Action) []Output {
+	b.Helper()
+	b.lost = true
+	defer func() { b.lost = false }()
+	return b.do(a)
 }
 
 // normal is p with empty lists as nil, as they are stored.

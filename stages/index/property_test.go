@@ -60,7 +60,7 @@ func (c *chaos) step() {
 	case 5:
 		c.do(CheckNow{})
 	case 6:
-		c.do(Wake{Lost: true})
+		c.restart(Wake{})
 	case 7:
 		c.now = c.now.Add(time.Duration(c.rnd.Int64N(int64(10 * time.Minute))))
 		c.do(Wake{})
@@ -208,7 +208,7 @@ func (c *chaos) quiet() {
 	for range 3 {
 		c.inflight = nil
 		c.do(CheckNow{})
-		c.do(Wake{Lost: true})
+		c.restart(Wake{})
 		for rounds := 0; ; rounds++ {
 			as := all[Ask](c.out)
 			for _, a := range as {

@@ -114,15 +114,3 @@ func (s *Stage) Finished() bool {
 	}
 	return true
 }
-
-// Counts returns how many checks of each page were accepted in this run, where
-// Config.Checks is set.
-func (s *Stage) Counts() map[string]int {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	m := make(map[string]int, len(s.run.counts))
-	for page, n := range s.run.counts {
-		m[page] = n
-	}
-	return m
-}

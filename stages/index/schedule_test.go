@@ -20,7 +20,7 @@ func TestALostRequestIsAskedAgain(t *testing.T) {
 	}
 	old := b.outcome(pipeline.OutcomeRead)
 	old.Document, old.Parts, old.TextHash = whole, 1, "text:A"
-	b.do(Wake{Lost: true})
+	b.restart(Wake{})
 	if r := one[Ask](b).Request; r.Check != first.Check+1 {
 		t.Errorf("got %+v, want a new number", r)
 	}
@@ -39,8 +39,8 @@ func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	want := one[WakeAt](b)
-	for _, w := range []Wake{{}, {Lost: true}} {
-		b.do(w)
+	for _, do := range []func(Action) []Output{b.do, b.restart} {
+		do(Wake{})
 		none[Ask](b)
 		if got := one[WakeAt](b); got != want {
 			t.Errorf("got %+v, want %+v again", got, want)
@@ -55,8 +55,8 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	b.due()
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = "body:Z"
-	b.do(Outcome{o})
-	b.do(Wake{Lost: true})
+	b.restart(Outcome{o}) // what the last process found still counts
+	b.restart(CheckNow{})
 	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request again", r)
 	}
@@ -155,14 +155,16 @@ func TestABudgetEndsRequests(t *testing.T) {
 		t.Errorf("got wake %+v, want one for the next run", w)
 	}
 	left--
-	for _, a := range []Action{Wake{}, Wake{Lost: true}, CheckNow{}} {
+	for _, a := range []Action{Wake{}, CheckNow{}} {
 		b.do(a)
+		none[Ask](b)
+		b.restart(a)
 		none[Ask](b)
 	}
 	b.subscribe("d", main)
 	none[Ask](b)
 	b.budget, b.rules.Every = nil, nil
-	b.do(Wake{Lost: true})
+	b.restart(Wake{})
 	if r := one[Ask](b).Request; len(r.Documents) != 2 {
 		t.Errorf("got %+v, want the new document asked for in the next run", r)
 	}

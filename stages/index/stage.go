@@ -95,7 +95,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	}
 	page, out := Apply(before, Event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: s.rules,
-		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Do: do,
+		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
 	})
 	if page.Incarnation != before.Incarnation {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
@@ -122,7 +122,7 @@ func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message) (Action, *
 		o, err := pipeline.OutcomeFrom(m)
 		return Outcome{o}, nil, err
 	case pipeline.TypeWake:
-		return Wake{Lost: !s.run.asked(p)}, nil, nil
+		return Wake{}, nil, nil
 	case pipeline.TypeCheckNow:
 		return CheckNow{}, nil, nil
 	case pipeline.TypeSubscribe, pipeline.TypeApply, pipeline.TypeCancel:
