@@ -1,0 +1,96 @@
+package local_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+const testLanes = 8
+
+func TestTransport(t *testing.T) {
+	f := pipelinetest.Features{Lanes: testLanes}
+	t.Run("volatile", func(t *testing.T) {
+		f := f
+		f.Bubble, f.Volatile = true, true
+		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site { return &site{} })
+	})
+	t.Run("crashable", func(t *testing.T) {
+		f := f
+		f.Bubble = true
+		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
+			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem()}}
+		})
+	})
+	t.Run("disk", func(t *testing.T) {
+		f.At = func(dir string) pipelinetest.Site { return &site{dir: dir} }
+		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site { return f.At(t.TempDir()) })
+	})
+}
+
+// site opens transports in dir on fs; on the real file system if fs is nil, and in memory
+// without a dir.
+type site struct {
+	dir string
+	fs  *vfs.MemFS
+}
+
+func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
+	t.Helper()
+	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Grace: time.Second, MaxPause: 10 * time.Millisecond}
+	if c.Topics != nil {
+		lc.Topics = map[string]local.Topic{}
+	}
+	for name, tp := range c.Topics {
+		lc.Topics[name] = local.Topic(tp)
+	}
+	var db *store.DB
+	if s.fs != nil {
+		var err error
+		if db, err = store.Open(store.Options{Dir: s.dir, FS: s.fs, Lanes: testLanes}); err != nil {
+			t.Fatal(err)
+		}
+		lc.Dir, lc.Store = "", db
+	}
+	tr, err := local.Open(lc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &opened{tr, db}
+	t.Cleanup(func() {
+		if err := o.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return o
+}
+
+// opened closes its store, too.
+type opened struct {
+	*local.Transport
+	db *store.DB
+}
+
+func (o *opened) Close() error {
+	err := o.Transport.Close()
+	if o.db != nil {
+		err = errors.Join(err, o.db.Close())
+	}
+	return err
+}
+
+// crashable is a site whose file system can lose what was not synced.
+type crashable struct{ site }
+
+var _ pipelinetest.Crasher = (*crashable)(nil)
+
+func (c *crashable) Crash(random *rand.Rand) {
+	c.fs = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+}

@@ -1,0 +1,247 @@
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// testCommitIsAtomic looks, from within a handler and from outside, for what must not be
+// visible before the commit, and must be after it.
+func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	publish(t, tr, text("in", "k", "1"))
+	var out journal
+	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+		out.add("out", m.ID)
+		return nil
+	})
+	wrote, end := make(chan struct{}), make(chan struct{})
+	committed := make(chan string, 2)
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type == pipeline.TypeWake {
+			return nil
+		}
+		st := tx.State("k")
+		for _, name := range []string{"a", "b", "c"} {
+			if err := st.Set(name, []byte(name)); err != nil {
+				return err
+			}
+		}
+		if err := st.Delete("b"); err != nil {
+			return err
+		}
+		if v, ok, err := st.Get("a"); string(v) != "a" || !ok || err != nil {
+			t.Errorf("a transaction reads %q, %v, %v of what it wrote", v, ok, err)
+		}
+		var names []string
+		for name, v := range st.Scan("") {
+			names = append(names, name+"="+string(v.Bytes))
+		}
+		if want := []string{"a=a", "c=c"}; !slices.Equal(names, want) {
+			t.Errorf("a transaction scans %v, want %v", names, want)
+		}
+		tx.Emit(text("out", "k", "o1"))
+		tx.Emit(text("out", "k", "o2"))
+		tx.OnCommit(func() { committed <- get(t, tr.State("g", "k"), "a") })
+		tx.OnCommit(func() { committed <- "second" })
+		wrote <- struct{}{}
+		return hold(t, end)
+	})
+	await(t, wrote, "the handler")
+	if _, ok, err := tr.State("g", "k").Get("a"); ok || err != nil {
+		t.Errorf("state is visible before the commit (%v, %v)", ok, err)
+	}
+	if got := out.of("out"); len(got) > 0 || len(committed) > 0 {
+		t.Errorf("outputs %v and %d OnCommit calls before the commit", got, len(committed))
+	}
+	close(end)
+	if got := await(t, committed, "OnCommit"); got != "a" {
+		t.Errorf("OnCommit sees %q", got)
+	}
+	if got := await(t, committed, "OnCommit"); got != "second" {
+		t.Errorf("OnCommit functions ran out of order: %q", got)
+	}
+	settle(t, tr, nil)
+	if got, want := out.of("out"), []string{"o1", "o2"}; !slices.Equal(got, want) {
+		t.Errorf("emitted %v, want %v", got, want)
+	}
+	if _, ok, _ := tr.State("g", "k").Get("b"); ok {
+		t.Error("a deleted name is there")
+	}
+}
+
+// scribble writes, emits and schedules what must vanish.
+func scribble(t *testing.T, tx pipeline.Tx) {
+	if err := tx.State("k").Set("lost", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := tx.State("k").Delete("kept"); err != nil {
+		t.Error(err)
+	}
+	tx.Emit(text("out", "k", "lost"))
+	tx.WakeAt("k", time.Now())
+	tx.OnCommit(func() { t.Error("OnCommit of an attempt that was dropped") })
+}
+
+// testDropped runs attempt until it succeeds; all that it did before must be gone.
+func testDropped(t *testing.T, s Site, attempt func(n int, tx pipeline.Tx) error) {
+	tr := s.Open(t, Config{})
+	var in, out journal
+	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+		out.add("out", m.ID)
+		return nil
+	})
+	publish(t, tr, text("in", "k", "set"), text("in", "k", "try"))
+	attempts := 0
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		in.add("in", m.ID)
+		if m.ID == "set" {
+			return tx.State("k").Set("kept", []byte("v"))
+		}
+		attempts++
+		return attempt(attempts, tx)
+	})
+	settle(t, tr, nil)
+	if got := in.of("in"); slices.ContainsFunc(got, func(id string) bool { return id != "set" && id != "try" }) {
+		t.Errorf("a wake of a dropped attempt came: %v", got)
+	}
+	if got, want := out.of("out"), []string{"done"}; !slices.Equal(got, want) {
+		t.Errorf("emitted %v, want %v", got, want)
+	}
+	if _, ok, err := tr.State("g", "k").Get("lost"); ok || err != nil {
+		t.Errorf("a dropped write is there (%v, %v)", ok, err)
+	}
+	if got := get(t, tr.State("g", "k"), "kept"); got != "v" {
+		t.Errorf("a dropped deletion happened: %q", got)
+	}
+}
+
+func testRejectionDropsAll(t *testing.T, _ Features, s Site) {
+	testDropped(t, s, func(n int, tx pipeline.Tx) error {
+		if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
+			t.Errorf("attempt %d finds what an earlier one wrote (%v, %v)", n, ok, err)
+		}
+		if n < 4 {
+			scribble(t, tx)
+			return errors.New("rejected")
+		}
+		tx.Emit(text("out", "k", "done"))
+		return nil
+	})
+}
+
+func testResetDropsAll(t *testing.T, _ Features, s Site) {
+	testDropped(t, s, func(_ int, tx pipeline.Tx) error {
+		for range 3 {
+			scribble(t, tx)
+			tx.(pipeline.Resetter).Reset()
+			if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
+				t.Errorf("Reset left what was written (%v, %v)", ok, err)
+			}
+		}
+		tx.Emit(text("out", "k", "done"))
+		return nil
+	})
+}
+
+// testPublisherJoinsTransaction publishes with Watermill's interface from a handler.
+func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	pub := tr.Publisher()
+	publish(t, tr, text("in", "k", "1"))
+	var out journal
+	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+		out.add("out", m.ID)
+		return nil
+	})
+	attempts := 0
+	consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, _ pipeline.Message) error {
+		attempts++
+		id := fmt.Sprint("attempt", attempts)
+		m := text("out", "k", id)
+		wm := message.NewMessageWithContext(ctx, id, m.Body)
+		wm.Metadata = m.Metadata()
+		if err := pub.Publish("out", wm); err != nil {
+			return err
+		}
+		if attempts < 3 {
+			return errors.New("rejected")
+		}
+		return nil
+	})
+	settle(t, tr, nil)
+	if got, want := out.of("out"), []string{"attempt3"}; !slices.Equal(got, want) {
+		t.Errorf("published %v, want %v", got, want)
+	}
+}
+
+// testTransactionsEnd uses a transaction after its commit.
+func testTransactionsEnd(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	publish(t, tr, text("in", "k", "1"))
+	txs := make(chan pipeline.Tx, 1)
+	stop := consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
+		txs <- tx
+		return nil
+	})
+	tx := await(t, txs, "the message")
+	stop()
+	if err := tx.State("k").Set("late", nil); err == nil {
+		t.Error("a transaction that is over can be written to")
+	}
+	tx.Emit(text("in", "k", "late"))
+	tx.WakeAt("k", time.Now())
+	settle(t, tr, nil)
+	if _, ok, _ := tr.State("g", "k").Get("late"); ok {
+		t.Error("a write after the commit happened")
+	}
+}
+
+func testStateViews(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	keys := []string{"", "a", "a\x00", "a\x00b", "ab", "b", "\xff\xff", "ü"}
+	for _, k := range keys {
+		m := text("in", k, "id"+k)
+		publish(t, tr, m)
+	}
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		st := tx.State(m.Key)
+		return errors.Join(st.Set("1", []byte(m.Key)), st.Set("2", nil), st.Set("\xff", nil))
+	})
+	settle(t, tr, nil)
+	var got []string
+	for key, st := range tr.States("g") {
+		got = append(got, key)
+		if v := get(t, st, "1"); v != key {
+			t.Errorf("the state of %q holds %q", key, v)
+		}
+		if v, ok, err := st.Get("2"); len(v) != 0 || !ok || err != nil {
+			t.Errorf("an empty value is %q, %v, %v", v, ok, err)
+		}
+		if err := st.Set("1", nil); err == nil {
+			t.Error("a view can be written to")
+		}
+		if err := st.Delete("1"); err == nil {
+			t.Error("a view can be written to")
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(keys)
+	if !slices.Equal(got, keys) {
+		t.Errorf("States yields %q, want %q", got, keys)
+	}
+	for key := range tr.States("other") {
+		t.Errorf("another group has state for %q", key)
+	}
+	for range tr.States("g") {
+		break
+	}
+}

@@ -1,0 +1,265 @@
+package pipelinetest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// ledger is a small pipeline whose books must balance after any crash: group g notes
+// every message of "in" in its state and passes it on to "out", where h notes it too;
+// each message sets a wake, and the wake notes how far g had come.
+type ledger struct {
+	mu        sync.Mutex
+	accepted  []string // Publish returned nil
+	attempted map[string]bool
+}
+
+const ledgerKeys = 5
+
+var ledgerConfig = Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}}}
+
+func ledgerKey(i int) string { return fmt.Sprint("key", i%ledgerKeys) }
+
+// run consumes both topics; enough is closed after so many steps, unless it is nil.
+func (l *ledger) run(t *testing.T, tr Transport, steps int, enough chan struct{}) {
+	var mu sync.Mutex
+	step := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if steps--; steps == 0 && enough != nil {
+			close(enough)
+		}
+	}
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		defer step()
+		st := tx.State(m.Key)
+		book, _, err := st.Get("book")
+		if err != nil {
+			return err
+		}
+		if m.Type == pipeline.TypeWake {
+			tx.Emit(text("out", m.Key, "wake "+fmt.Sprint(len(book))))
+			return st.Set("woken", book)
+		}
+		tx.Emit(text("out", m.Key, m.ID))
+		tx.WakeAt(m.Key, time.Now().Add(soon/4), pipeline.AtStart)
+		return st.Set("book", append(book, m.ID+"@"+m.Position+"\n"...))
+	})
+	consume(t, tr, "h", "out", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		defer step()
+		st := tx.State(m.Key)
+		book, _, err := st.Get("book")
+		if err != nil || strings.HasPrefix(m.ID, "wake ") {
+			return err
+		}
+		return st.Set("book", append(book, m.ID+"\n"...))
+	})
+}
+
+// publish publishes one message and reports whether it was accepted.
+func (l *ledger) publish(t *testing.T, tr Transport, id string) bool {
+	l.mu.Lock()
+	if l.attempted == nil {
+		l.attempted = map[string]bool{}
+	}
+	i := len(l.attempted)
+	l.attempted[id] = true
+	l.mu.Unlock()
+	if tr.Publish(context.Background(), text("in", ledgerKey(i), id)) != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accepted = append(l.accepted, id)
+	return true
+}
+
+// lines splits a book.
+func lines(book string) []string {
+	return strings.Split(strings.TrimSuffix(book, "\n"), "\n")
+}
+
+// check lets a last transport finish, and balances the books.
+func (l *ledger) check(t *testing.T, s Site) {
+	t.Helper()
+	tr := s.Open(t, ledgerConfig)
+	l.run(t, tr, 0, nil)
+	settle(t, tr, func() bool {
+		for i := range ledgerKeys {
+			st := tr.State("g", ledgerKey(i))
+			if get(t, st, "book") != get(t, st, "woken") {
+				return false
+			}
+		}
+		return true
+	})
+	found, positions := map[string]bool{}, map[string]bool{}
+	for i := range ledgerKeys {
+		key := ledgerKey(i)
+		var passed []string
+		for _, line := range lines(get(t, tr.State("g", key), "book")) {
+			id, position, _ := strings.Cut(line, "@")
+			if id == "" {
+				continue
+			}
+			if found[id] {
+				t.Errorf("%s counted twice", id)
+			}
+			if positions[position] {
+				t.Errorf("two messages had the position %s", position)
+			}
+			if !l.attempted[id] {
+				t.Errorf("%s was never published", id)
+			}
+			found[id], positions[position] = true, true
+			passed = append(passed, id)
+		}
+		got := lines(get(t, tr.State("h", key), "book"))
+		if want := lines(strings.Join(passed, "\n")); !slices.Equal(got, want) {
+			t.Errorf("%s: g passed on %v, h got %v", key, want, got)
+		}
+		l.checkOrder(t, key, passed)
+	}
+	for _, id := range l.accepted {
+		if !found[id] {
+			t.Errorf("%s was accepted and is lost", id)
+		}
+	}
+	if err := tr.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// checkOrder checks that what was accepted of a key stands in the order in which it was.
+func (l *ledger) checkOrder(t *testing.T, key string, got []string) {
+	t.Helper()
+	at := -1
+	for _, id := range l.accepted {
+		if i := slices.Index(got, id); i >= 0 {
+			if i < at {
+				t.Errorf("%s: %s is out of order in %v", key, id, got)
+			}
+			at = i
+		}
+	}
+}
+
+// testSurvivesCrashes crashes the site at any moment, several times over.
+func testSurvivesCrashes(t *testing.T, site Crasher, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	l := &ledger{}
+	for round := range 6 {
+		tr := site.Open(t, ledgerConfig)
+		enough := make(chan struct{})
+		l.run(t, tr, 1+random.IntN(40), enough)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range 100 {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if !l.publish(t, tr, fmt.Sprintf("r%d.%d", round, i)) {
+					return
+				}
+			}
+		})
+		await(t, enough, "enough steps")
+		l.mu.Lock()
+		certain := slices.Clone(l.accepted)
+		l.mu.Unlock()
+		site.Crash(random)
+		close(stop)
+		wg.Wait()
+		l.accepted = certain // what was accepted later is lost
+		if err := tr.Close(); err != nil {
+			t.Errorf("Close after a crash: %v", err)
+		}
+	}
+	l.check(t, site)
+}
+
+// killEnv tells the suite's test binary that it is the process to be killed.
+const killEnv = "VOKTER_PIPELINETEST_KILL"
+
+// testSurvivesKill runs this very test in another process and kills that, several times.
+func testSurvivesKill(t *testing.T, f Features) {
+	if f.At == nil {
+		t.Skip("this transport keeps nothing for another process")
+	}
+	if dir := os.Getenv(killEnv); dir != "" {
+		victim(t, f.At(dir))
+		return
+	}
+	dir := t.TempDir()
+	l := &ledger{attempted: map[string]bool{}}
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 5 {
+		l.kill(t, dir, round, 20+random.IntN(200))
+	}
+	l.check(t, f.At(dir))
+}
+
+// kill starts a victim and kills it after so many messages.
+func (l *ledger) kill(t *testing.T, dir string, round, after int) {
+	t.Helper()
+	// Each part of the name is anchored, or -test.run would run others, too.
+	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+pattern)
+	cmd.Env = append(os.Environ(), killEnv+"="+dir, fmt.Sprintf("%s_ROUND=%d", killEnv, round))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var rest strings.Builder
+	in := bufio.NewScanner(io.TeeReader(out, &rest))
+	for in.Scan() {
+		word, id, _ := strings.Cut(in.Text(), " ")
+		switch word {
+		case "attempt":
+			l.attempted[id] = true
+		case "accept":
+			l.accepted = append(l.accepted, id)
+			if after--; after == 0 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || after > 0 {
+		t.Fatalf("the process ended by itself: %v\n%s", err, rest.String())
+	}
+}
+
+// victim works until it is killed.
+func victim(t *testing.T, s Site) {
+	tr := s.Open(t, ledgerConfig)
+	l := &ledger{}
+	l.run(t, tr, 0, nil)
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("r%s.%d", os.Getenv(killEnv+"_ROUND"), i)
+		fmt.Printf("attempt %s\n", id)
+		if !l.publish(t, tr, id) {
+			t.Fatal("Publish failed")
+		}
+		fmt.Printf("accept %s\n", id)
+	}
+}

@@ -1,0 +1,168 @@
+package pipelinetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// guard is how long the suite waits for what must come. No correct transport needs it.
+const guard = 30 * time.Second
+
+// soon is after how long wakes are set.
+const soon = 20 * time.Millisecond
+
+// handler is what the suite's consumers do.
+type handler func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error
+
+// consume handles what group gets from topic, each message in a goroutine of its own, as
+// Watermill's router does. It ends with stop or with the test.
+func consume(t *testing.T, tr Transport, group, topic string, h handler) (stop func()) {
+	t.Helper()
+	sub := tr.Subscriber(group)
+	messages, err := sub.Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatalf("Subscribe(%s): %v", topic, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var wg sync.WaitGroup
+		for msg := range messages {
+			wg.Go(func() {
+				if handle(t, topic, msg, h) != nil {
+					msg.Nack()
+					return
+				}
+				msg.Ack()
+			})
+		}
+		wg.Wait()
+	}()
+	stop = sync.OnceFunc(func() {
+		if err := sub.Close(); err != nil {
+			t.Errorf("closing a subscriber: %v", err)
+		}
+		<-done
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func handle(t *testing.T, topic string, msg *message.Message, h handler) error {
+	tx, ok := pipeline.TxFrom(msg.Context())
+	if !ok {
+		t.Error("the context of a message carries no transaction")
+		return nil
+	}
+	m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
+	if err != nil {
+		t.Errorf("FromMetadata: %v", err)
+		return nil
+	}
+	m.Topic, m.Position = topic, pipeline.PositionFrom(msg.Context())
+	return h(msg.Context(), tx, m)
+}
+
+// await receives from ch.
+func await[T any](t *testing.T, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(guard):
+		t.Fatalf("nothing came: %s", what)
+		panic("unreachable")
+	}
+}
+
+// hold keeps a handler until ch gives something.
+func hold(t *testing.T, ch <-chan struct{}) error {
+	t.Helper()
+	select {
+	case <-ch:
+		return nil
+	case <-time.After(guard):
+		t.Error("a handler was held too long")
+		return nil
+	}
+}
+
+// settle waits until tr is idle, and checks that cond, if it is not nil, becomes true.
+func settle(t *testing.T, tr Transport, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(guard); !tr.Idle() || (cond != nil && !cond()); {
+		if time.Now().After(end) {
+			t.Fatal("the transport does not come to rest")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// text makes a message.
+func text(topic, key, id string) pipeline.Message {
+	return pipeline.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: []byte(id)}
+}
+
+// publish publishes ms.
+func publish(t *testing.T, tr Transport, ms ...pipeline.Message) {
+	t.Helper()
+	if err := tr.Publish(context.Background(), ms...); err != nil {
+		t.Fatalf("Publish: %v", err)
+	}
+}
+
+// numbered makes n messages of one key: KEY.0, KEY.1 ...
+func numbered(topic, key string, n int) []pipeline.Message {
+	var ms []pipeline.Message
+	for i := range n {
+		ms = append(ms, text(topic, key, fmt.Sprintf("%s.%d", key, i)))
+	}
+	return ms
+}
+
+// idsOf returns the IDs of ms.
+func idsOf(ms []pipeline.Message) []string {
+	var ids []string
+	for _, m := range ms {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// get reads a committed value.
+func get(t *testing.T, s pipeline.State, name string) string {
+	t.Helper()
+	v, _, err := s.Get(name)
+	if err != nil {
+		t.Errorf("Get(%s): %v", name, err)
+	}
+	return string(v)
+}
+
+// journal remembers, by key, what came in which order.
+type journal struct {
+	mu  sync.Mutex
+	ids map[string][]string
+}
+
+func (j *journal) add(key, id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ids == nil {
+		j.ids = map[string][]string{}
+	}
+	j.ids[key] = append(j.ids[key], id)
+}
+
+func (j *journal) of(key string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.ids[key]...)
+}

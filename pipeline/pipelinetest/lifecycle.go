@@ -1,0 +1,166 @@
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// testPost posts before and after the group subscribes, rejects once, and looks that
+// positions stay.
+func testPost(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	p := tr.Poster("g", "in")
+	post := func(id string) {
+		if err := p.Post(context.Background(), text("", "k", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post("p1")
+	if tr.Idle() {
+		t.Error("idle though a posted message waits")
+	}
+	var seen journal
+	h := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		seen.add("k", m.ID)
+		if m.ID == "p2" && len(seen.of("k")) < 5 {
+			return errors.New("rejected")
+		}
+		if posted := m.ID[0] == 'p'; posted != (m.Position == "") || m.Topic != "in" || m.Key != "k" {
+			t.Errorf("came as %+v", m)
+		}
+		return tx.State("k").Set(m.ID, nil)
+	}
+	consume(t, tr, "g", "in", h)
+	settle(t, tr, nil)
+	publish(t, tr, text("in", "k", "m1"))
+	settle(t, tr, nil)
+	post("p2")
+	settle(t, tr, nil)
+	publish(t, tr, text("in", "k", "m2"))
+	settle(t, tr, nil)
+	if got, want := seen.of("k"), []string{"p1", "m1", "p2", "p2", "p2", "m2"}; !slices.Equal(got, want) {
+		t.Errorf("came as %v, want %v", got, want)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Post(context.Background(), text("in", "k", "p3")); err == nil {
+		t.Error("a closed transport takes posted messages")
+	}
+	tr = s.Open(t, Config{})
+	seen = journal{}
+	consume(t, tr, "g", "in", h)
+	settle(t, tr, nil)
+	if got := seen.of("k"); len(got) > 0 {
+		t.Errorf("%v came again after reopening", got)
+	}
+	for _, name := range []string{"p1", "p2", "m1", "m2"} {
+		if _, ok, err := tr.State("g", "k").Get(name); !ok || err != nil {
+			t.Errorf("what the handler of %s wrote is gone (%v)", name, err)
+		}
+	}
+}
+
+// testHandlersMayFinish closes a transport while a handler is at work.
+func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	publish(t, tr, numbered("in", "k", 2)...)
+	began, end := make(chan struct{}), make(chan struct{})
+	consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.ID != "k.0" {
+			t.Errorf("%s was handed out by a transport that closes", m.ID)
+			return nil
+		}
+		close(began)
+		if err := hold(t, end); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			t.Error("the handler's context was cancelled as soon as Close began")
+		}
+		return tx.State("k").Set("done", []byte(m.ID))
+	})
+	await(t, began, "the message")
+	closed := make(chan error, 1)
+	go func() { closed <- tr.Close() }()
+	for tr.Publish(context.Background(), text("other", "k", "x")) == nil {
+	} // until Close began
+	close(end)
+	if err := await(t, closed, "the end of Close"); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	tr = s.Open(t, Config{})
+	if got := get(t, tr.State("g", "k"), "done"); got != "k.0" {
+		t.Errorf("what was finished during Close left %q", got)
+	}
+	var seen journal
+	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+		seen.add("k", m.ID)
+		return nil
+	})
+	settle(t, tr, nil)
+	if got := seen.of("k"); !slices.Equal(got, []string{"k.1"}) {
+		t.Errorf("%v came after reopening, want the second message", got)
+	}
+}
+
+// testSurvivesReopen closes and opens a transport again and again in the middle of work.
+func testSurvivesReopen(t *testing.T, _ Features, s Site) {
+	l := &ledger{}
+	for round := range 4 {
+		tr := s.Open(t, ledgerConfig)
+		enough := make(chan struct{})
+		l.run(t, tr, 25, enough)
+		for i := range 15 {
+			l.publish(t, tr, fmt.Sprintf("r%d.%d", round, i))
+		}
+		await(t, enough, "25 steps")
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.check(t, s)
+}
+
+// testDroppedGroup leaves a group out of the declaration and declares another.
+func testDroppedGroup(t *testing.T, _ Features, s Site) {
+	handled := func(g string, seen *journal) handler {
+		return func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			seen.add(g, m.ID)
+			return tx.State("k").Set("last", []byte(m.ID))
+		}
+	}
+	var seen journal
+	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"a", "b"}}}})
+	consume(t, tr, "a", "in", handled("a", &seen))
+	consume(t, tr, "b", "in", handled("b", &seen))
+	publish(t, tr, numbered("in", "k", 3)...)
+	settle(t, tr, nil)
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr = s.Open(t, Config{Bound: 2, Topics: map[string]Topic{"in": {Groups: []string{"a", "c"}}}})
+	for key := range tr.States("b") {
+		t.Errorf("the dropped group keeps state for %q", key)
+	}
+	if got := get(t, tr.State("a", "k"), "last"); got != "k.2" {
+		t.Errorf("the group that stayed has state %q", got)
+	}
+	consume(t, tr, "a", "in", handled("a", &seen))
+	consume(t, tr, "c", "in", handled("c", &seen))
+	for _, id := range []string{"x", "y", "z", "u", "v"} {
+		publish(t, tr, text("in", "k", id)) // the dropped group holds nothing up
+	}
+	settle(t, tr, nil)
+	if got, want := seen.of("a"), []string{"k.0", "k.1", "k.2", "x", "y", "z", "u", "v"}; !slices.Equal(got, want) {
+		t.Errorf("the group that stayed got %v, want %v", got, want)
+	}
+	if got := seen.of("c"); len(got) < 5 || !slices.Equal(got[len(got)-5:], []string{"x", "y", "z", "u", "v"}) {
+		t.Errorf("the new group got %v, want what came since at least", got)
+	}
+}

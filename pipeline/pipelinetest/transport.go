@@ -1,0 +1,147 @@
+package pipelinetest
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Transport is what TestTransport tests.
+type Transport interface {
+	// Publish is durable when it returns nil, and all or nothing.
+	pipeline.Publisher
+	// Publisher publishes messages whose context carries a transaction with its commit.
+	Publisher() message.Publisher
+	// Subscriber gives a group's messages; their contexts carry a pipeline.Tx.
+	Subscriber(group string) message.Subscriber
+	Poster(group, topic string) pipeline.Poster
+	// State and States show what is committed.
+	State(group, key string) pipeline.State
+	States(group string) iter.Seq2[string, pipeline.State]
+	// Idle reports whether there is nothing to do.
+	Idle() bool
+	Close() error
+}
+
+// Config is what the suite asks of a Transport.
+type Config struct {
+	// Topics declares who reads what. Where it is nil, nothing is declared.
+	Topics map[string]Topic
+	// Bound is how many messages may wait in a lane; 0 is the transport's default.
+	Bound int
+}
+
+// Topic declares a topic.
+type Topic struct {
+	Groups   []string
+	Feedback bool
+}
+
+// Site is a place where transports keep their data, one transport at a time.
+type Site interface {
+	// Open opens a transport on what earlier ones left, and closes it when the test ends,
+	// if the test has not.
+	Open(t *testing.T, c Config) Transport
+}
+
+// Crasher is a Site that can crash: transports opened afterwards find what a power cut
+// at this moment might leave. The one that is open is closed by the test and must have
+// no effect any more.
+type Crasher interface {
+	Site
+	Crash(random *rand.Rand)
+}
+
+// Features are the promises that a transport makes beyond the interface.
+type Features struct {
+	// Lanes is how many messages of a topic are handled at the same time at most.
+	Lanes int
+	// Bubble says that a transport works in a testing/synctest bubble, in which
+	// waiting takes no time. Without it the same tests wait for milliseconds.
+	Bubble bool
+	// Volatile says that nothing outlives Close.
+	Volatile bool
+	// At returns a Site in a directory, from which another process takes over what one
+	// that was killed left. Nil: the transport has no such thing.
+	At func(dir string) Site
+}
+
+// TestTransport tests what Watermill's own suite leaves open: order per key, one
+// transaction for state, outputs, wakes and position, back-pressure, crashes. Each test
+// gets a new site; one that is a Crasher is crashed too.
+func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
+	tests := []struct {
+		name string
+		test func(t *testing.T, f Features, s Site)
+	}{
+		{"OrderPerKey", testOrderPerKey},
+		{"ParallelAcrossKeys", testParallelAcrossKeys},
+		{"OrderSurvivesRejection", testOrderSurvivesRejection},
+		{"PublisherCloseIsPrivate", testPublisherCloseIsPrivate},
+		{"RoundTrip", testRoundTrip},
+		{"HeldUntilSubscribed", testHeldUntilSubscribed},
+		{"SeveralGroups", testSeveralGroups},
+		{"PublishBlocksAtTheBound", testPublishBlocks},
+		{"CloseUnblocksPublish", testCloseUnblocksPublish},
+		{"CommitWaitsForRoom", testCommitWaitsForRoom},
+		{"CommitIsAtomic", testCommitIsAtomic},
+		{"RejectionDropsAll", testRejectionDropsAll},
+		{"ResetDropsAll", testResetDropsAll},
+		{"PublisherJoinsTransaction", testPublisherJoinsTransaction},
+		{"TransactionsEnd", testTransactionsEnd},
+		{"StateViews", testStateViews},
+		{"WakesOnce", testWakesOnce},
+		{"WakeReplacedAndTakenBack", testWakeReplaced},
+		{"WakeRejectedComesAgain", testWakeRejected},
+		{"WakeSurvivesReopen", testWakeSurvivesReopen},
+		{"WakeAtStart", testWakeAtStart},
+		{"Post", testPost},
+		{"HandlersMayFinish", testHandlersMayFinish},
+		{"SurvivesReopen", testSurvivesReopen},
+		{"DroppedGroup", testDroppedGroup},
+		{"Idle", testIdle},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if f.Volatile && reopens[test.name] {
+				t.Skip("nothing outlives Close")
+			}
+			s := site(t)
+			f.run(t, func(t *testing.T) { test.test(t, f, s) })
+		})
+	}
+	for seed := range uint64(crashSeeds) {
+		t.Run(fmt.Sprint("SurvivesCrashes/", seed), func(t *testing.T) {
+			s, ok := site(t).(Crasher)
+			if !ok {
+				t.Skip("this site cannot crash")
+			}
+			f.run(t, func(t *testing.T) { testSurvivesCrashes(t, s, seed) })
+		})
+	}
+	t.Run("SurvivesKill", func(t *testing.T) { testSurvivesKill(t, f) })
+}
+
+// crashSeeds is how many random histories with crashes are tried.
+const crashSeeds = 8
+
+// run runs a test, in a bubble where the transport works in one.
+func (f Features) run(t *testing.T, test func(t *testing.T)) {
+	if f.Bubble {
+		synctest.Test(t, test)
+		return
+	}
+	test(t)
+}
+
+// reopens lists the tests that open a second transport on what the first one left.
+var reopens = map[string]bool{
+	"WakeSurvivesReopen": true, "WakeAtStart": true, "Post": true, "HandlersMayFinish": true,
+	"SurvivesReopen": true, "DroppedGroup": true,
+}

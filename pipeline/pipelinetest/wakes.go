@@ -1,0 +1,244 @@
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// woken is a wake that came.
+type woken struct {
+	key, id string
+	at      time.Time // asked for
+	came    time.Time
+}
+
+// sleeper consumes "in": a message named KEY.0 runs plan, wakes are sent to the channel.
+func sleeper(t *testing.T, tr Transport, plan handler) (<-chan woken, func()) {
+	wakes := make(chan woken, 100)
+	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type != pipeline.TypeWake {
+			return plan(ctx, tx, m)
+		}
+		if m.Topic != "in" || m.Position != "" || m.ID == "" {
+			t.Errorf("a wake came as %+v", m)
+		}
+		w := woken{m.Key, m.ID, m.Time, time.Now()}
+		tx.OnCommit(func() { wakes <- w })
+		return nil
+	})
+	return wakes, stop
+}
+
+// delay is how far ahead wakes are set: far where waiting takes no time.
+func (f Features) delay() time.Duration {
+	if f.Bubble {
+		return guard / 3
+	}
+	return soon
+}
+
+func testWakesOnce(t *testing.T, f Features, s Site) {
+	tr := s.Open(t, Config{})
+	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	keys := []string{"a", "b", "c", "d", "\x00", ""}
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		tx.WakeAt(m.Key, base.Add(time.Duration(slices.Index(keys, m.Key))*time.Millisecond))
+		return nil
+	})
+	for _, k := range keys {
+		publish(t, tr, text("in", k, "id"+k))
+	}
+	ids := map[string]bool{}
+	for range keys {
+		w := await(t, wakes, "a wake")
+		if want := base.Add(time.Duration(slices.Index(keys, w.key)) * time.Millisecond); !w.at.Equal(want) {
+			t.Errorf("the wake of %q says %v, want %v", w.key, w.at, want)
+		}
+		if w.came.Before(w.at) {
+			t.Errorf("the wake of %q came %v early", w.key, w.at.Sub(w.came))
+		}
+		if ids[w.id] {
+			t.Errorf("two wakes have the ID %s", w.id)
+		}
+		ids[w.id] = true
+	}
+	noMore(t, f, tr, wakes)
+}
+
+// noMore checks that no wake comes until after one that is set now.
+func noMore(t *testing.T, f Features, tr Transport, wakes <-chan woken) {
+	t.Helper()
+	settle(t, tr, nil)
+	end := make(chan struct{})
+	consume(t, tr, "last", "last", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type == pipeline.TypeWake {
+			tx.OnCommit(func() { close(end) })
+			return nil
+		}
+		tx.WakeAt("k", time.Now().Add(2*f.delay()))
+		return nil
+	})
+	publish(t, tr, text("last", "k", "last"))
+	await(t, end, "the last wake")
+	settle(t, tr, nil)
+	select {
+	case w := <-wakes:
+		t.Errorf("one wake too many: %+v", w)
+	default:
+	}
+}
+
+// testWakeReplaced sets wakes and sets them anew or takes them back, in one transaction
+// and in several.
+func testWakeReplaced(t *testing.T, f Features, s Site) {
+	tr := s.Open(t, Config{})
+	now := time.Now().Truncate(time.Microsecond)
+	early, late := now.Add(f.delay()), now.Add(2*f.delay())
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		switch m.ID {
+		case "later.0", "gone.0":
+			tx.WakeAt(m.Key, early)
+		case "later.1":
+			tx.WakeAt(m.Key, late)
+		case "gone.1":
+			tx.WakeAt(m.Key, time.Time{})
+		case "sooner.0":
+			tx.WakeAt(m.Key, late, pipeline.AtStart)
+		case "sooner.1":
+			tx.WakeAt(m.Key, early)
+		case "once.0":
+			tx.WakeAt(m.Key, early)
+			tx.WakeAt(m.Key, time.Time{})
+			tx.WakeAt(m.Key, late)
+			tx.WakeAt("none", time.Time{})
+		}
+		return nil
+	})
+	for _, k := range []string{"later", "gone", "sooner", "once"} {
+		publish(t, tr, numbered("in", k, 2)...)
+	}
+	want := map[string]time.Time{"later": late, "sooner": early, "once": late}
+	for range 3 {
+		w := await(t, wakes, "a wake")
+		if !w.at.Equal(want[w.key]) {
+			t.Errorf("the wake of %q says %v, want %v", w.key, w.at, want[w.key])
+		}
+		delete(want, w.key)
+	}
+	noMore(t, f, tr, wakes)
+}
+
+// testWakeRejected rejects a wake, and sets it again while it handles it.
+func testWakeRejected(t *testing.T, f Features, s Site) {
+	tr := s.Open(t, Config{})
+	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	done := make(chan struct{})
+	var seen journal
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type != pipeline.TypeWake {
+			tx.WakeAt("k", base)
+			return nil
+		}
+		seen.add("k", m.Time.Sub(base).String())
+		switch n := len(seen.of("k")); n {
+		case 1:
+			return errors.New("rejected")
+		case 2, 3:
+			tx.WakeAt("k", base.Add(time.Duration(n)*time.Millisecond))
+		default:
+			tx.OnCommit(func() { close(done) })
+		}
+		return nil
+	})
+	publish(t, tr, text("in", "k", "1"))
+	await(t, done, "the last wake")
+	noMore(t, f, tr, nil)
+	if got, want := seen.of("k"), []string{"0s", "0s", "2ms", "3ms"}; !slices.Equal(got, want) {
+		t.Errorf("wakes came for %v, want %v", got, want)
+	}
+}
+
+func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
+	tr := s.Open(t, Config{})
+	at := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	plan := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		tx.WakeAt(m.Key, at)
+		return nil
+	}
+	_, _ = sleeper(t, tr, plan)
+	publish(t, tr, text("in", "k", "1"))
+	settle(t, tr, func() bool { return tr.Idle() })
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr = s.Open(t, Config{})
+	wakes, _ := sleeper(t, tr, plan)
+	if w := await(t, wakes, "the wake"); w.key != "k" || !w.at.Equal(at) || w.came.Before(at) {
+		t.Errorf("the wake came as %+v, want one at %v", w, at)
+	}
+	noMore(t, f, tr, wakes)
+}
+
+// testWakeAtStart closes a transport with wakes far ahead: those that also come at start
+// come when the group subscribes, once, and the others do not.
+func testWakeAtStart(t *testing.T, f Features, s Site) {
+	at := time.Now().Add(240 * time.Hour).Truncate(time.Microsecond)
+	plan := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		switch m.Key {
+		case "plain":
+			tx.WakeAt(m.Key, at)
+		case "back":
+			tx.WakeAt(m.Key, at, pipeline.AtStart)
+			tx.WakeAt(m.Key, at)
+		default:
+			tx.WakeAt(m.Key, at, pipeline.AtStart)
+		}
+		return nil
+	}
+	tr := s.Open(t, Config{})
+	wakes, _ := sleeper(t, tr, plan)
+	keys := []string{"plain", "back", "a", "b", "c"}
+	for _, k := range keys {
+		publish(t, tr, text("in", k, "id"+k))
+	}
+	settle(t, tr, nil)
+	if len(wakes) > 0 {
+		t.Errorf("%+v came though nothing was started anew", <-wakes)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr = s.Open(t, Config{})
+	wakes, stop := sleeper(t, tr, plan)
+	var got []string
+	for range 3 {
+		w := await(t, wakes, "a wake at start")
+		if got = append(got, w.key); !w.at.Equal(at) {
+			t.Errorf("the wake of %s says %v, want %v", w.key, w.at, at)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("the wakes of %v came at start", got)
+	}
+	settle(t, tr, nil)
+	stop()
+	wakes, _ = sleeper(t, tr, plan) // they were consumed
+	noMoreSoon(t, tr, wakes)
+}
+
+// noMoreSoon checks that no wake comes though everything else does.
+func noMoreSoon(t *testing.T, tr Transport, wakes <-chan woken) {
+	t.Helper()
+	publish(t, tr, text("in", "last", "last"))
+	settle(t, tr, nil)
+	select {
+	case w := <-wakes:
+		t.Errorf("one wake too many: %+v", w)
+	default:
+	}
+}
