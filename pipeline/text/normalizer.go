@@ -72,6 +72,9 @@ func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *N
 // Language returns the primary subtag, or "".
 func (n *Normalizer) Language() string { return n.lang }
 
+// HasStopwords reports whether there is any word that IsStop reports.
+func (n *Normalizer) HasStopwords() bool { return len(n.stop) > 0 }
+
 // IsStop reports whether token is a word of no significance, whatever its case.
 func (n *Normalizer) IsStop(token string) bool {
 	return n.stop != nil && n.stop[n.Term(token, FormCase)]

@@ -1,0 +1,100 @@
+package match
+
+import (
+	"container/list"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// table is the subscriptions of one document as of one stamp, indexed. It never changes.
+type table struct {
+	stamp      uint64
+	generation uint64 // of the languages
+	matcher    *Matcher
+	records    map[string]*pipeline.Stamped // by the ID of their Entry
+}
+
+func newTable(stamp uint64, records map[string]*pipeline.Stamped, build func([]Entry) *Matcher) *table {
+	entries := make([]Entry, 0, len(records))
+	for id, s := range records {
+		entries = append(entries, Entry{id, s.Subscription})
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+	return &table{stamp: stamp, matcher: build(entries), records: records}
+}
+
+// cache keeps the tables used last. A table is named by all that it was made from, so
+// that one made in a transaction that did not commit harms nobody.
+type cache struct {
+	limit int
+
+	mu    sync.Mutex
+	size  int
+	used  *list.List // of *cached, the latest first
+	items map[docKey]*list.Element
+}
+
+type docKey struct{ incarnation, document string }
+
+type cached struct {
+	key docKey
+	*table
+}
+
+func newCache(limit int) *cache {
+	return &cache{limit: limit, used: list.New(), items: map[docKey]*list.Element{}}
+}
+
+// weight counts an empty table too, so that pages without subscriptions do not add up.
+func (t *table) weight() int { return len(t.records) + 10 }
+
+func (c *cache) get(k docKey, stamp, generation uint64) *table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.items[k]
+	if e == nil {
+		return nil
+	}
+	t := e.Value.(*cached).table
+	if t.stamp != stamp || t.generation != generation {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return t
+}
+
+// put keeps t, and drops what was used longest ago; t itself stays however large it is.
+func (c *cache) put(k docKey, t *table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(c.items[k])
+	c.items[k] = c.used.PushFront(&cached{k, t})
+	c.size += t.weight()
+	for c.size > c.limit && c.used.Len() > 1 {
+		c.remove(c.used.Back())
+	}
+}
+
+func (c *cache) remove(e *list.Element) {
+	if e == nil {
+		return
+	}
+	c.used.Remove(e)
+	v := e.Value.(*cached)
+	c.size -= v.weight()
+	delete(c.items, v.key)
+}
+
+// drop forgets the documents of an incarnation.
+func (c *cache) drop(incarnation string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.items {
+		if k.incarnation == incarnation {
+			c.remove(e)
+		}
+	}
+}

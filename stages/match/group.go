@@ -1,0 +1,150 @@
+package match
+
+import "github.com/vokter/vokter/pipeline"
+
+// The sides of a group.
+const (
+	older = iota
+	newer
+)
+
+var events = [2]pipeline.Event{older: pipeline.Removed, newer: pipeline.Added}
+
+// place is where a keyword is reported: one difference, or one deletion or insertion
+// that joined or split an occurrence.
+type place struct {
+	window int
+	// shown is which difference of the window; -1 at an empty edit.
+	shown int
+	// full is what the text reaches to, core the occurrence it is cut around: tokens.
+	full, core pipeline.Span
+	// tokens are those of the keyword, where they need not stand together.
+	tokens []int
+}
+
+// spot names a place of a pattern.
+type spot struct {
+	pattern      int32
+	side, window int
+	shown, edit  int
+}
+
+// tally is what one group holds of one pattern.
+type tally struct {
+	counts [2]int // occurrences that touch an edit
+	places [2][]place
+}
+
+// reading names a stretch as a class reads it.
+type reading struct {
+	window *window
+	class  uint8
+	at     pipeline.Span
+}
+
+// search is the work on one group.
+type search struct {
+	x       *index
+	moved   bool
+	sides   [2][]window
+	tallies map[int32]*tally
+	spots   map[spot]int // indexes into tally.places
+	streams map[reading]*stream
+	// net counts, by class, how many more of each term the new side's changed tokens hold.
+	net map[uint8]map[uint32]int
+}
+
+func newSearch(x *index, g *pipeline.Group) *search {
+	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, spots: map[spot]int{}, streams: map[reading]*stream{}}
+	for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
+		s.sides[side] = make([]window, len(ws))
+		for i := range ws {
+			s.sides[side][i] = newWindow(&ws[i], g.Moved)
+		}
+	}
+	return s
+}
+
+// run finds every pattern of the index in the group and calls report for each place
+// where one is added or removed, for each pattern in the order of sides and places.
+func (s *search) run(report func(p int32, side int, pl place)) {
+	for side := range s.sides {
+		for i := range s.sides[side] {
+			s.x.scan(&s.sides[side][i], func(p int32, st *stream, k int) {
+				if s.x.patterns[p].any {
+					s.term(p, side, i, st.at[k])
+				} else if tokens := s.x.patterns[p].occurrence(st, k); tokens != nil {
+					s.occurrence(p, side, i, tokens)
+				}
+			})
+		}
+	}
+	for p, t := range s.tallies {
+		for side := range t.places {
+			for _, pl := range t.places[side] {
+				if s.reports(p, t, side, &pl) {
+					report(p, side, pl)
+				}
+			}
+		}
+	}
+}
+
+// reports says whether a place is news: in a moved block every one is, of a phrase those
+// of the side that holds more.
+func (s *search) reports(p int32, t *tally, side int, pl *place) bool {
+	if s.x.patterns[p].any {
+		return s.terms(p, side, pl)
+	}
+	return s.moved || t.counts[side] > t.counts[1-side]
+}
+
+func (s *search) tally(p int32) *tally {
+	t := s.tallies[p]
+	if t == nil {
+		t = &tally{}
+		s.tallies[p] = t
+	}
+	return t
+}
+
+// occurrence counts the occurrence of phrase p that consists of tokens, if it touches an
+// edit, and notes where it is to be reported: at all differences that are in it, if only
+// by a stop word that is passed over, or else once where something was taken out of it or
+// put into it.
+func (s *search) occurrence(p int32, side, i int, tokens []int) {
+	w := &s.sides[side][i]
+	found := pipeline.Span{tokens[0], tokens[len(tokens)-1] + 1}
+	from, to := w.touching(found)
+	if from == to {
+		return
+	}
+	t := s.tally(p)
+	t.counts[side]++
+	shown := -1
+	for _, e := range w.edits[from:to] {
+		if k := w.showing(e[0]); e[0] < e[1] && k != shown {
+			s.note(t, spot{p, side, i, k, 0}, w.shown[k], found)
+			shown = k
+		}
+	}
+	if shown < 0 {
+		s.note(t, spot{p, side, i, -1, from}, found, found)
+	}
+}
+
+// note adds an occurrence to the place at; within is the difference there.
+func (s *search) note(t *tally, at spot, within, found pipeline.Span) {
+	places := &t.places[at.side]
+	n, ok := s.spots[at]
+	if !ok {
+		s.spots[at] = len(*places)
+		*places = append(*places, place{window: at.window, shown: at.shown, full: union(within, found), core: found})
+		return
+	}
+	(*places)[n].full = union((*places)[n].full, found)
+}
+
+func union(a, b pipeline.Span) pipeline.Span {
+	return pipeline.Span{min(a[0], b[0]), max(a[1], b[1])}
+}

@@ -1,0 +1,203 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+func TestGroups(t *testing.T) {
+	away := pairOf{old: "argus went to sleep"}
+	came := pairOf{new: "then argus woke up"}
+	block := "argus sees|all things"
+	for _, c := range []struct {
+		name   string
+		groups []pairOf
+		sub    pipeline.Subscription
+		want   string
+	}{
+		{"a new passage while another went", []pairOf{away, came}, kw("argus"), "-argus: argus went to sleep; +argus: then argus woke up"},
+		{"counts are per group", []pairOf{{old: "a argus", new: "a"}, {old: "b", new: "b argus"}}, kw("argus"), "-argus: argus; +argus: argus"},
+		{"moved says nothing", []pairOf{{old: block, new: block, moved: true}}, kw("argus"), ""},
+		{"moved on demand", []pairOf{{old: block, new: block, moved: true}}, with(kw("argus", "things"), moved),
+			"-argus: argus sees; -things: all things; +argus: argus sees; +things: all things"},
+		{"moved, terms", []pairOf{{old: block, new: block, moved: true}}, with(with(kw("sees argus", "argus things"), terms), moved),
+			"-sees argus: argus sees; +sees argus: argus sees"},
+		{"moved, one event", []pairOf{{old: block, new: block, moved: true}}, with(with(kw("argus"), moved), onlyAdded), "+argus: argus sees"},
+		{"moved on demand, and an edit", []pairOf{{old: block, new: block, moved: true}, came}, with(kw("argus"), moved),
+			"-argus: argus sees; +argus: argus sees; +argus: then argus woke up"},
+	} {
+		ch, _ := changeOf(64, c.groups...)
+		if got := strings.Join(say(t, ch, c.sub), "; "); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestNoLanguage(t *testing.T) {
+	ch, _ := changeOf(64, pairOf{"x", "x of god house the", false})
+	ch.Language = ""
+	for _, c := range []struct {
+		sub  pipeline.Subscription
+		want string
+	}{
+		{with(kw("GODS"), stem), ""},
+		{with(kw("GOD"), stem), "+GOD: of god house the"},
+		{with(kw("the"), filter1), "+the: of god house the"},
+		{with(with(kw("Gods"), stem), func(s *pipeline.Subscription) { s.Language = "en-GB" }), "+Gods: of god house the"},
+	} {
+		if got := strings.Join(say(t, ch, c.sub), "; "); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.sub, got, c.want)
+		}
+	}
+}
+
+func one(t *testing.T, c *pipeline.Change, s pipeline.Subscription) Match {
+	t.Helper()
+	ms := NewMatcher([]Entry{{"s", s}}, text.NewLanguages()).Match(c)
+	if len(ms) != 1 || ms[0].ID != "s" {
+		t.Fatalf("%d matches, want 1", len(ms))
+	}
+	return ms[0]
+}
+
+func TestSnippet(t *testing.T) {
+	offset := func(n int) func(*pipeline.Subscription) {
+		return func(s *pipeline.Subscription) { s.SnippetOffset = &n }
+	}
+	long := strings.Repeat("alpha beta ", 30)
+	for _, c := range []struct {
+		name    string
+		context int
+		old     string
+		new     string
+		sub     pipeline.Subscription
+		want    string
+	}{
+		{"the whole block", 64, "Zeus. In stock.", "Zeus. Out of stock.", with(kw("out of stock"), nocase), "Zeus. Out of stock."},
+		{"0 characters", 64, "see the old eyes of it", "see the new eyes of it", with(kw("new"), offset(0)), "... new ..."},
+		{"moved out to a border", 64, "look at the old eyes of it all", "look at the new eyes of it all", with(kw("new"), offset(2)), "... the new eyes ..."},
+		{"what is left is shorter than dots", 64, "see old eyes.", "see new eyes.", with(kw("new"), offset(2)), "see new eyes."},
+		{"characters, not bytes", 64, "ééé èèè alt øøø ååå ööö", "ééé èèè neu øøø ååå ööö", with(kw("neu"), offset(3)), "... èèè neu øøø ..."},
+		{"50 by default", 64, long + "x " + long, long + "y " + long, kw("y"),
+			"... beta alpha beta alpha beta alpha beta alpha beta y alpha beta alpha beta alpha beta alpha beta alpha ..."},
+		{"cut by the window", 1, "a b x c d", "a b y c d", kw("y"), "... b y c ..."},
+		{"at the start", 64, "x a bb cc dd ee", "y a bb cc dd ee", with(kw("y"), offset(3)), "y a ..."},
+		{"spaces are trimmed", 64, "aaa - x - bbb ccc ddd", "aaa - y - bbb ccc ddd", with(kw("y"), offset(3)), "aaa - y - ..."},
+	} {
+		ch, _ := changeOf(c.context, pairOf{old: c.old, new: c.new})
+		if got := one(t, ch, c.sub).Diffs; got[0].Snippet != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got[0].Snippet, c.want)
+		}
+	}
+}
+
+func TestOffset(t *testing.T) {
+	ch, _ := changeOf(2, pairOf{old: "one", new: "one zeus"}, pairOf{old: "a b c d e old stuff", new: "a b c d e new stuff"})
+	m := one(t, ch, kw("old stuff", "new"))
+	olds, news := "one\na b c d e old stuff\n", "one zeus\na b c d e new stuff\n"
+	for i, want := range []int{strings.Index(olds, "old stuff"), strings.Index(news, "new")} {
+		if m.Diffs[i].Offset != want {
+			t.Errorf("%q is at %d, want %d", m.Diffs[i].Text, m.Diffs[i].Offset, want)
+		}
+	}
+}
+
+func TestLongTextIsCutAroundTheKeyword(t *testing.T) {
+	var words []string
+	for i := range 2000 {
+		words = append(words, fmt.Sprintf("w%d", i))
+	}
+	words[1000], words[1001] = "argus", "panoptes"
+	ch, _ := changeOf(64, pairOf{new: strings.Join(words, " ")})
+	d := one(t, ch, kw("argus panoptes")).Diffs[0]
+	if len(d.Text) > maxText || len(d.Text) < maxText-20 || !strings.Contains(d.Text, "w999 argus panoptes w1002") {
+		t.Errorf("a text of %d bytes: %q", len(d.Text), d.Text)
+	}
+	if left, right, _ := strings.Cut(d.Text, "argus panoptes"); len(left)-len(right) > 250 || len(right)-len(left) > 250 {
+		t.Errorf("%d bytes before, %d behind", len(left), len(right))
+	}
+	if !strings.Contains(d.Snippet, d.Text) || !strings.HasPrefix(d.Snippet, "... ") || !strings.HasSuffix(d.Snippet, " ...") || len(d.Snippet) > maxText+150 {
+		t.Errorf("snippet %q", d.Snippet)
+	}
+	// Terms that are further apart than a text may be long.
+	words[1001], words[1900] = "x", "panoptes"
+	ch, _ = changeOf(64, pairOf{new: strings.Join(words, " ")})
+	d = one(t, ch, with(kw("panoptes argus"), terms)).Diffs[0]
+	if d.Text != "argus ... panoptes" {
+		t.Errorf("terms far apart: %q", d.Text)
+	}
+	words[1900], words[1100] = "x", "panoptes"
+	ch, _ = changeOf(64, pairOf{new: strings.Join(words, " ")})
+	d = one(t, ch, with(kw("panoptes argus"), terms)).Diffs[0]
+	if len(d.Text) > maxText || !strings.Contains(d.Text, "argus x") || !strings.Contains(d.Text, "panoptes") {
+		t.Errorf("terms not that far apart: %q", d.Text)
+	}
+}
+
+func TestNotMoreThanFits(t *testing.T) {
+	var groups []pairOf
+	for i := range 60 {
+		groups = append(groups, pairOf{new: fmt.Sprintf("argus number%d", i)})
+	}
+	groups = append(groups, pairOf{new: "zeus", old: "hera"})
+	ch, _ := changeOf(64, groups...)
+	m := one(t, ch, kw("argus", "zeus", "hera"))
+	if len(m.Diffs) != maxDiffs || !m.Truncated {
+		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	}
+	if a, b := m.Diffs[48], m.Diffs[49]; a.Keyword != "hera" || b.Keyword != "zeus" || m.Diffs[47].Text != "argus number47" {
+		t.Errorf("the last are %q and %q", a.Keyword, b.Keyword)
+	}
+	// More keywords than diffs fit: one of each.
+	var words []string
+	for i := range 60 {
+		words = append(words, fmt.Sprintf("number%d", i))
+	}
+	m = one(t, ch, kw(append(words, "argus")...))
+	seen := map[string]int{}
+	for _, d := range m.Diffs {
+		seen[d.Keyword]++
+	}
+	if len(m.Diffs) != 61 || len(seen) != 61 || !m.Truncated {
+		t.Errorf("%d diffs of %d keywords, truncated %v", len(m.Diffs), len(seen), m.Truncated)
+	}
+	// Just as many as fit.
+	if m = one(t, ch, kw(words[:50]...)); len(m.Diffs) != 50 || m.Truncated {
+		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	}
+	// Identical reports are one, and do not count.
+	groups = nil
+	for range 60 {
+		groups = append(groups, pairOf{new: "argus"})
+	}
+	ch, _ = changeOf(64, groups...)
+	if m = one(t, ch, kw("argus")); len(m.Diffs) != 1 || m.Truncated {
+		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := pipeline.Window{Text: "ab cd", Tokens: []pipeline.Span{{0, 2}, {3, 5}}, Edits: []pipeline.Span{{0, 1}, {2, 2}}}
+	for name, spoil := range map[string]func(w *pipeline.Window){
+		"token behind the text": func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{0, 6}} },
+		"token before the text": func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{-1, 2}} },
+		"empty token":           func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{1, 1}} },
+		"tokens overlap":        func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{0, 3}, {2, 5}} },
+		"edit behind tokens":    func(w *pipeline.Window) { w.Edits = []pipeline.Span{{2, 3}} },
+		"edit backwards":        func(w *pipeline.Window) { w.Edits = []pipeline.Span{{1, 0}} },
+		"edits overlap":         func(w *pipeline.Window) { w.Edits = []pipeline.Span{{0, 2}, {1, 2}} },
+	} {
+		w := good
+		if err := Check(&pipeline.Change{Groups: []pipeline.Group{{New: []pipeline.Window{w}}}}); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&w)
+		if err := Check(&pipeline.Change{Groups: []pipeline.Group{{Old: []pipeline.Window{w}}}}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package match
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// class says how the tokens of a text are read for a keyword.
+type class struct {
+	form     text.Form
+	filtered bool // stop words are passed over
+}
+
+// key is what a pattern is found by: a term, or a pair of neighbours.
+type key struct {
+	class uint8
+	a, b  uint32 // b is 0 for a single term
+}
+
+// pattern is one keyword as it is compared, whoever has it.
+type pattern struct {
+	class uint8
+	// terms are those of a phrase in order, or, with any, all those that a difference
+	// must hold: distinct, at least two, ascending.
+	terms []uint32
+	any   bool
+	// at is which of terms is its key; with pair that and the next one are.
+	at   int
+	pair bool
+	subs []holder
+}
+
+// holder is a subscription that has a pattern as one of its keywords.
+type holder struct{ entry, keyword int32 }
+
+// index finds the patterns of some subscriptions, read in one language. It is not changed
+// once it is built.
+type index struct {
+	norm    *text.Normalizer
+	classes []class
+	// dicts number the terms of each class, from 1; classes of one form share one.
+	dicts    []map[string]uint32
+	patterns []pattern
+	postings map[key][]int32 // indexes of patterns
+	longest  int             // tokens of the longest phrase
+	moved    bool            // a subscription wants moved blocks
+}
+
+// newIndex indexes those of entries that which names.
+func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *index {
+	x := &index{norm: norm, postings: map[key][]int32{}}
+	known := map[string]int32{}
+	for _, e := range which {
+		s := entries[e].Subscription.WithDefaults()
+		x.moved = x.moved || s.Moved
+		for k, word := range s.Keywords {
+			p, ok := x.parse(s, word)
+			if !ok {
+				continue
+			}
+			id := p.identity()
+			n, ok := known[id]
+			if !ok {
+				n = int32(len(x.patterns))
+				known[id] = n
+				x.patterns = append(x.patterns, p)
+			}
+			if p := &x.patterns[n]; !p.holds(entries, e, word) {
+				p.subs = append(p.subs, holder{e, int32(k)})
+			}
+		}
+	}
+	x.post()
+	return x
+}
+
+// holds reports whether p has the keyword word of entry e, the last one indexed, already.
+func (p *pattern) holds(entries []Entry, e int32, word string) bool {
+	for i := len(p.subs) - 1; i >= 0 && p.subs[i].entry == e; i-- {
+		if entries[e].Subscription.Keywords[p.subs[i].keyword] == word {
+			return true
+		}
+	}
+	return false
+}
+
+// parse returns the pattern of keyword word of s, without its key, and false if it
+// has no token.
+func (x *index) parse(s pipeline.Subscription, word string) (pattern, bool) {
+	var all, significant []string
+	for _, t := range text.Tokens(word) {
+		w := word[t.Start:t.End]
+		all = append(all, w)
+		if s.FilterStopwords && !x.norm.IsStop(w) {
+			significant = append(significant, w)
+		}
+	}
+	c := class{form: text.FormOf(s)}
+	if len(significant) > 0 { // a keyword of stop words only is matched against all words
+		all, c.filtered = significant, x.norm.HasStopwords()
+	}
+	if len(all) == 0 {
+		return pattern{}, false
+	}
+	p := pattern{class: x.class(c), any: s.Match == pipeline.MatchTerms}
+	dict := x.dicts[p.class]
+	for _, w := range all {
+		term := x.norm.Term(w, c.form)
+		id, ok := dict[term]
+		if !ok {
+			id = uint32(len(dict) + 1)
+			dict[term] = id
+		}
+		p.terms = append(p.terms, id)
+	}
+	if p.any {
+		p.terms = distinct(p.terms)
+		p.any = len(p.terms) > 1 // a single word is a phrase too
+	}
+	if !p.any {
+		x.longest = max(x.longest, len(p.terms))
+	}
+	return p, true
+}
+
+// class returns the number of c. There are at most twelve: six forms, filtered or not.
+func (x *index) class(c class) uint8 {
+	var dict map[string]uint32
+	for i, have := range x.classes {
+		if have == c {
+			return uint8(i)
+		}
+		if have.form == c.form {
+			dict = x.dicts[i]
+		}
+	}
+	if dict == nil {
+		dict = map[string]uint32{}
+	}
+	x.classes = append(x.classes, c)
+	x.dicts = append(x.dicts, dict)
+	return uint8(len(x.classes) - 1)
+}
+
+// post chooses the keys of all patterns: those that the fewest patterns could have.
+func (x *index) post() {
+	uses := map[key]int{}
+	for i := range x.patterns {
+		x.patterns[i].keys(func(_ int, k key) { uses[k]++ })
+	}
+	for i := range x.patterns {
+		p := &x.patterns[i]
+		var best key
+		least := -1
+		p.keys(func(at int, k key) {
+			if least < 0 || uses[k] < least {
+				least, best, p.at = uses[k], k, at
+			}
+		})
+		p.pair = best.b != 0
+		x.postings[best] = append(x.postings[best], int32(i))
+	}
+}

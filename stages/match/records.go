@@ -1,0 +1,132 @@
+package match
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// The state of a page holds, for each incarnation of it,
+//
+//	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
+//	applied INC                the last stamp applied (written with the stamps)
+//	filter INC DOC             see filter.go (written with the changes)
+//
+// with NUL between the parts. Values begin with a format byte, behind which is JSON.
+const (
+	format  = 1
+	nul     = "\x00"
+	record  = "record"
+	applied = "applied"
+)
+
+func name(parts ...string) string { return strings.Join(parts, nul) }
+
+// applyStamp takes s into the table. One that ends a subscription carries its Until; the
+// record that it ends keeps everything else.
+func applyStamp(st pipeline.State, s *pipeline.Stamped) error {
+	at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
+	var err error
+	if s.From >= s.Until {
+		err = st.Delete(at) // it hears nothing any more
+	} else {
+		err = put(st, at, s)
+	}
+	if err != nil {
+		return err
+	}
+	last, err := appliedStamp(st, s.PageIncarnation)
+	if err != nil || last >= s.Stamp {
+		return err
+	}
+	return put(st, name(applied, s.PageIncarnation), s.Stamp)
+}
+
+// appliedStamp returns the last stamp that was applied, 0 if there was none.
+func appliedStamp(st pipeline.State, incarnation string) (uint64, error) {
+	var n uint64
+	v, ok, err := st.Get(name(applied, incarnation))
+	if err != nil || !ok {
+		return 0, err
+	}
+	return n, get(v, &n)
+}
+
+// waitFor returns the last stamp that was applied, and an error of class NotYet if that is
+// less than stamp.
+func waitFor(st pipeline.State, incarnation string, stamp uint64) (uint64, error) {
+	n, err := appliedStamp(st, incarnation)
+	if err == nil && n < stamp {
+		err = pipeline.NotYet(errors.New("waiting for stamp " + strconv.FormatUint(stamp, 10) + " behind " + strconv.FormatUint(n, 10)))
+	}
+	return n, err
+}
+
+// load returns the records of a document that hear version or a later one, by name. All
+// others are deleted: nothing they could hear will come.
+func load(st pipeline.State, incarnation, document string, version uint64) (map[string]*pipeline.Stamped, error) {
+	records := map[string]*pipeline.Stamped{}
+	var over []string
+	for n, v := range st.Scan(name(record, incarnation, document, "")) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		s := new(pipeline.Stamped)
+		if err := get(v.Bytes, s); err != nil {
+			return nil, err
+		}
+		if s.Until < version {
+			over = append(over, n)
+			continue
+		}
+		records[n] = s
+	}
+	return records, deleteAll(st, over)
+}
+
+// forget deletes all that the state holds of an incarnation.
+func forget(st pipeline.State, incarnation string) error {
+	names := []string{name(applied, incarnation)}
+	for _, kind := range []string{record, filtered} {
+		for n, v := range st.Scan(name(kind, incarnation, "")) {
+			if v.Err != nil {
+				return v.Err
+			}
+			names = append(names, n)
+		}
+	}
+	return deleteAll(st, names)
+}
+
+func deleteAll(st pipeline.State, names []string) error {
+	for _, n := range names {
+		if err := st.Delete(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(st pipeline.State, at string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return pipeline.Permanent(fmt.Errorf("state: %w", err))
+	}
+	return st.Set(at, append([]byte{format}, b...))
+}
+
+// get decodes a value. One that cannot be read means that the store is damaged or newer
+// than this program; trying again may help once that is mended, so it is no permanent error.
+func get(value []byte, into any) error {
+	if len(value) == 0 || value[0] != format {
+		return errors.New("state: a value is not in a format that this version knows")
+	}
+	if err := json.Unmarshal(value[1:], into); err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	return nil
+}
