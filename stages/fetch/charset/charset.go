@@ -1,0 +1,183 @@
+// Package charset turns pages into UTF-8.
+package charset
+
+import (
+	"bytes"
+	"cmp"
+	"mime"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+const (
+	// prescanned is how much of a page is searched for a declaration, in bytes.
+	prescanned = 4096
+	// sampled is how much of a page is shown to the detector, in bytes.
+	sampled = 4096
+	// confident is the least confidence, out of 100, of a guess that counts.
+	confident = 20
+)
+
+// Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
+// order: a byte order mark; UTF-8 that is valid and not just ASCII; the charset that
+// contentType or the page itself declares; ASCII; what the bytes look like; and where all
+// of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be
+// body itself.
+func Decode(body []byte, contentType string) []byte {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return valid(body[3:])
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		return decode(body[2:], unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+		return decode(body[2:], unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
+	}
+	isUTF8, ascii := utf8.Valid(body), isASCII(body)
+	if isUTF8 && !ascii {
+		return body
+	}
+	if name, enc := declared(body, contentType); enc != nil && !(ascii && plainASCII(name, body)) {
+		return decode(body, enc)
+	}
+	if ascii {
+		return body
+	}
+	return decode(body, detected(body))
+}
+
+// plainASCII reports whether body, which is ASCII, cannot be what the charset name says
+// it is: text in UTF-16 is full of NUL. All others leave ASCII as it is, or escape from it.
+func plainASCII(name string, body []byte) bool {
+	return strings.HasPrefix(name, "utf-16") && !bytes.Contains(body, []byte{0})
+}
+
+// declared returns the charset that the header or the page names.
+func declared(body []byte, contentType string) (string, encoding.Encoding) {
+	mediaType, params, err := mime.ParseMediaType(contentType)
+	if err == nil {
+		if name, enc := lookup(params["charset"]); enc != nil {
+			return name, enc
+		}
+	}
+	head := body[:min(len(body), prescanned)]
+	if m := xmlDeclaration.FindSubmatch(head); m != nil {
+		if name, enc := lookup(string(m[1])); enc != nil {
+			return withinASCII(name, enc)
+		}
+	}
+	if err == nil && !strings.Contains(mediaType, "html") && mediaType != "" {
+		return "", nil
+	}
+	if name, enc := lookup(meta(head)); enc != nil {
+		return withinASCII(name, enc)
+	}
+	return "", nil
+}
+
+var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,100}\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']`)
+
+// withinASCII corrects a declaration that was read as ASCII, so that it cannot be UTF-16.
+func withinASCII(name string, enc encoding.Encoding) (string, encoding.Encoding) {
+	if strings.HasPrefix(name, "utf-16") {
+		return "utf-8", unicode.UTF8
+	}
+	return name, enc
+}
+
+func lookup(label string) (string, encoding.Encoding) {
+	enc, name := charset.Lookup(label)
+	if name == "replacement" || name == "x-user-defined" {
+		return "", nil
+	}
+	return name, enc
+}
+
+// meta returns the charset that a meta element in head declares, or "".
+func meta(head []byte) string {
+	z := html.NewTokenizer(bytes.NewReader(head))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return ""
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			if string(name) != "meta" {
+				continue
+			}
+			var equiv, content string
+			for more {
+				var key, value []byte
+				key, value, more = z.TagAttr()
+				switch string(key) {
+				case "charset":
+					return string(value)
+				case "http-equiv":
+					equiv = string(value)
+				case "content":
+					content = string(value)
+				}
+			}
+			if strings.EqualFold(equiv, "content-type") {
+				if _, params, err := mime.ParseMediaType(content); err == nil && params["charset"] != "" {
+					return params["charset"]
+				}
+			}
+		}
+	}
+}
+
+// detected guesses from the bytes behind the first one that is not ASCII. Equally good
+// guesses are settled by name, so that a page is always read in the same way.
+func detected(body []byte) encoding.Encoding {
+	from := 0
+	for from < len(body) && body[from] < utf8.RuneSelf {
+		from++
+	}
+	guesses, err := chardet.NewTextDetector().DetectAll(body[from:min(len(body), from+sampled)])
+	if err != nil {
+		return charmap.Windows1252
+	}
+	best := slices.MinFunc(guesses, func(a, b chardet.Result) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), strings.Compare(a.Charset, b.Charset))
+	})
+	if best.Confidence < confident {
+		return charmap.Windows1252
+	}
+	if _, enc := lookup(strings.Replace(best.Charset, "GB-18030", "gb18030", 1)); enc != nil {
+		return enc
+	}
+	return charmap.Windows1252
+}
+
+func decode(body []byte, enc encoding.Encoding) []byte {
+	out, err := enc.NewDecoder().Bytes(body)
+	if err != nil {
+		return valid(body)
+	}
+	return valid(bytes.TrimPrefix(out, []byte("\ufeff")))
+}
+
+func valid(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte("\ufffd"))
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

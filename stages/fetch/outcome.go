@@ -1,0 +1,235 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/fetch/charset"
+)
+
+const (
+	// trustedAge is how old a page must be when it is sent for its time of modification to
+	// tell it from later ones: the header counts in seconds, and clocks differ.
+	trustedAge = time.Minute
+	// maxTitle is how much of a title is passed on, in bytes.
+	maxTitle = 512
+	// maxValidator is how long a validator may be, in bytes.
+	maxValidator = 1024
+)
+
+// Page is a page as it came.
+type Page struct {
+	// URL is where it came from after redirects.
+	URL string
+	// Status is 200, or 304 where the request's validators held.
+	Status int
+	Header http.Header
+	// Body is the decompressed body; empty with 304.
+	Body []byte
+	// Time is when it was asked for, and Took how long it lasted.
+	Time time.Time
+	Took time.Duration
+}
+
+// Read says what p, the answer to req, holds: one outcome for the page, if nothing
+// changed or nothing can read it, or one for each of its documents. It depends on its arguments alone, and it
+// never panics, whatever a reader does. It returns nil if ctx ends first.
+func Read(ctx context.Context, req pipeline.Request, p Page, readers *Readers) []pipeline.Outcome {
+	base := pipeline.Outcome{
+		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check,
+		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)),
+	}
+	if p.Status == http.StatusNotModified {
+		return []pipeline.Outcome{notModified(base, req, p)}
+	}
+	sum := sha256.Sum256(p.Body)
+	base.BodyHash = hex.EncodeToString(sum[:])
+	base.ETag, base.LastModified = validators(p.Header)
+	if base.BodyHash == req.BodyHash {
+		base.Kind, base.Against = pipeline.OutcomeUnchanged, req.BodyHash
+		return []pipeline.Outcome{base}
+	}
+	raw, reader, err := prepare(p, readers)
+	if err != nil {
+		base.BodyHash, base.ETag, base.LastModified = "", "", ""
+		fail(&base, err)
+		return []pipeline.Outcome{base}
+	}
+	base.Parts = len(req.Documents)
+	parts := make([]pipeline.Outcome, 0, len(req.Documents))
+	failed := false
+	for i, doc := range req.Documents {
+		o := base
+		o.Part, o.Document = i, doc.ID
+		if err := readPart(ctx, &o, raw, reader, doc); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			fail(&o, err)
+			failed = true
+		}
+		parts = append(parts, o)
+	}
+	if failed {
+		// Were the body known by its hash or validators, the next check would find the page
+		// unchanged, and so hide that a document still fails.
+		for i := range parts {
+			parts[i].BodyHash, parts[i].ETag, parts[i].LastModified = "", "", ""
+		}
+	}
+	return parts
+}
+
+// notModified is the outcome of a 304. What the answer does not repeat stays as it was.
+func notModified(o pipeline.Outcome, req pipeline.Request, p Page) pipeline.Outcome {
+	if req.BodyHash == "" || (req.ETag == "" && req.LastModified == "") {
+		fail(&o, &pipeline.FetchError{Class: pipeline.FailStatus, Status: p.Status, Reason: "HTTP status 304 Not Modified, though nothing was asked for conditionally"})
+		return o
+	}
+	o.Kind, o.Against, o.BodyHash = pipeline.OutcomeUnchanged, req.BodyHash, req.BodyHash
+	o.ETag, o.LastModified = req.ETag, req.LastModified
+	if tag := p.Header.Get("ETag"); tag != "" && len(tag) <= maxValidator {
+		o.ETag = tag
+	}
+	return o
+}
+
+// validators returns the validators to send with the next request: the entity tag as it
+// is, and the time of modification where it can be trusted.
+func validators(h http.Header) (etag, lastModified string) {
+	if etag = h.Get("ETag"); len(etag) > maxValidator {
+		etag = ""
+	}
+	lastModified = h.Get("Last-Modified")
+	modified, err := http.ParseTime(lastModified)
+	if err != nil {
+		return etag, ""
+	}
+	sent, err := http.ParseTime(h.Get("Date"))
+	if err != nil || sent.Sub(modified) < trustedAge {
+		return etag, ""
+	}
+	return etag, lastModified
+}
+
+// prepare finds the reader of p and decodes its text.
+func prepare(p Page, readers *Readers) (pipeline.Raw, pipeline.Reader, error) {
+	value, mediaType := contentType(p.Header, p.Body)
+	reader, ok := readers.forType(mediaType)
+	if !ok {
+		return pipeline.Raw{}, nil, &pipeline.FetchError{Class: pipeline.FailType,
+			Reason: fmt.Sprintf("there is no reader for pages of type %.80q; there are readers for %s", mediaType, strings.Join(readers.ContentTypes(), ", "))}
+	}
+	raw := pipeline.Raw{URL: p.URL, ContentType: value, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
+	if isText(mediaType) {
+		if err := guard(func() error { raw.Body = charset.Decode(p.Body, value); return nil }); err != nil {
+			return pipeline.Raw{}, nil, err
+		}
+	}
+	return raw, reader, nil
+}
+
+// Extractor is what a Reader may implement beside pipeline.Reader: a name for the rules by
+// which it makes text, which changes with them. Without it the name is the media type.
+type Extractor interface{ Extractor() string }
+
+// readPart reads one document into o.
+func readPart(ctx context.Context, o *pipeline.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc pipeline.RequestDocument) error {
+	if len(bytes.TrimSpace(raw.Body)) == 0 {
+		return &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
+	}
+	var t pipeline.Text
+	err := guard(func() (err error) {
+		o.Extractor = extractor(reader)
+		t, err = reader.Read(ctx, raw, doc.View)
+		return err
+	})
+	if _, ok := errors.AsType[*pipeline.FetchError](err); err != nil && !ok {
+		err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page could not be read", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	content := strings.ToValidUTF8(t.Content, "\ufffd")
+	if content, err = ignore(content, doc.View.Ignore); err != nil {
+		return err
+	}
+	switch {
+	case strings.Trim(content, borders+" ") == "":
+		return &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
+	case len(content) > pipeline.MaxText:
+		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MB"}
+	}
+	o.Title, o.Language, o.TextHash = cut(t.Title, maxTitle), cut(t.Language, maxTitle), text.Hash(content)
+	if o.TextHash == doc.TextHash {
+		o.Kind, o.Against = pipeline.OutcomeUnchanged, doc.TextHash
+		return nil
+	}
+	o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(content)
+	return nil
+}
+
+func extractor(r pipeline.Reader) string {
+	if e, ok := r.(Extractor); ok {
+		return e.Extractor()
+	}
+	if types := r.ContentTypes(); len(types) > 0 {
+		return types[0]
+	}
+	return ""
+}
+
+// guard turns a panic of f into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the reader gave up on this page", Err: fmt.Errorf("panic: %v", r)}
+		}
+	}()
+	return f()
+}
+
+// Failed says why a check of req's page failed. took is how long it lasted.
+func Failed(req pipeline.Request, at time.Time, took time.Duration, err error) pipeline.Outcome {
+	o := pipeline.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Time: at, Took: took}
+	fail(&o, err)
+	return o
+}
+
+func fail(o *pipeline.Outcome, err error) {
+	o.Kind = pipeline.OutcomeFailed
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		o.Class, o.Reason = e.Class, cut(e.Reason, maxTitle)
+		o.RetryAfter = time.Duration(max(e.RetryAfter, 0)) * time.Second
+		if e.Status != 0 {
+			o.Status = e.Status
+		}
+		return
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		o.Class, o.Reason = pipeline.FailTimeout, "the page did not come in time"
+		return
+	}
+	o.Class, o.Reason = pipeline.FailNetwork, "the page could not be fetched"
+}
+
+// cut returns the beginning of s, at most n bytes of valid UTF-8.
+func cut(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}

@@ -1,0 +1,246 @@
+package fetch
+
+import (
+	"container/heap"
+	"container/list"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// limits bound a queue.
+type limits struct {
+	perHost  int // requests of one host at once
+	rate     rate.Limit
+	burst    int
+	inFlight int // requests at once in all
+	waiting  int // requests that wait
+}
+
+// job is a request on its way.
+type job struct {
+	req   pipeline.Request
+	trace string
+	// busy is set where the host asked to be left alone for longer than the request may
+	// wait: the answer, without a fetch.
+	busy *pipeline.FetchError
+	host *host
+}
+
+type jobKey struct {
+	page, incarnation string
+	check             uint64
+}
+
+func (j *job) key() jobKey { return jobKey{j.req.Page, j.req.Incarnation, j.req.Check} }
+
+// queue holds the requests that wait, by host. A host stands in at most one of three
+// places: in line for its first request at a time, in line for a further one, or among
+// those whose time has not come. It is forgotten once it has nothing to do and nothing
+// to remember.
+type queue struct {
+	limits
+	changed chan struct{} // there may be something to take
+
+	mu      sync.Mutex
+	hosts   map[string]*host
+	queued  map[string]*job // by page; a newer request replaces an older one
+	active  map[jobKey]bool
+	first   list.List // of *host
+	further list.List
+	later   hostHeap
+}
+
+type host struct {
+	name    string
+	jobs    list.List // of *job, oldest first
+	running int
+	limiter *rate.Limiter
+	until   time.Time // when the host may be asked again, as it wished
+
+	line *list.List // first or further, where it stands there
+	elem *list.Element
+	at   time.Time // when its time comes, where it stands in later
+	pos  int       // in later, or -1
+}
+
+func newQueue(l limits) *queue {
+	return &queue{
+		limits: l, changed: make(chan struct{}, 1),
+		hosts: make(map[string]*host), queued: make(map[string]*job), active: make(map[jobKey]bool),
+	}
+}
+
+// add queues j. A request of a check that is known or overtaken is left out. It returns
+// false where there is no room.
+func (q *queue) add(j *job, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.active[j.key()] {
+		return true
+	}
+	if old := q.queued[j.req.Page]; old != nil {
+		if old.req.Incarnation != j.req.Incarnation || old.req.Check < j.req.Check {
+			old.req, old.trace = j.req, j.trace
+		}
+		return true
+	}
+	if len(q.queued) >= q.waiting {
+		return false
+	}
+	name := pipeline.HostKey(j.req.Page)
+	h := q.hosts[name]
+	if h == nil {
+		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), pos: -1}
+		q.hosts[name] = h
+	}
+	j.host = h
+	q.queued[j.req.Page] = j
+	h.jobs.PushBack(j)
+	q.place(h, now)
+	q.signal()
+	return true
+}
+
+// take returns the requests whose turn it is, and when to come again, unless changed says
+// so earlier.
+func (q *queue) take(now time.Time) (jobs []*job, next time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.later) > 0 && !q.later[0].at.After(now) {
+		q.place(q.later[0], now)
+	}
+	for {
+		line, room := &q.first, q.inFlight
+		if line.Len() == 0 {
+			line, room = &q.further, q.inFlight/2
+		}
+		if line.Len() == 0 || len(q.active) >= room {
+			break
+		}
+		h := line.Front().Value.(*host)
+		if j := q.pop(h, now); j != nil {
+			q.active[j.key()] = true
+			h.running++
+			jobs = append(jobs, j)
+		}
+		q.place(h, now)
+	}
+	if len(q.later) > 0 {
+		next = q.later[0].at
+	}
+	return jobs, next
+}
+
+// pop takes the next job of h, or nil if it came too late.
+func (q *queue) pop(h *host, now time.Time) *job {
+	j := h.jobs.Remove(h.jobs.Front()).(*job)
+	delete(q.queued, j.req.Page)
+	switch {
+	case q.active[j.key()], tooLate(j, now):
+		return nil
+	case now.Before(h.until):
+		wait := int((h.until.Sub(now) + time.Second - 1) / time.Second)
+		j.busy = &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: wait, Reason: "the host asked to be left alone"}
+	default:
+		h.limiter.AllowN(now, 1)
+	}
+	return j
+}
+
+// done ends j. pause is for how long its host wishes to be left alone.
+func (q *queue) done(j *job, pause time.Duration, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.active, j.key())
+	j.host.running--
+	if until := now.Add(pause); pause > 0 && until.After(j.host.until) {
+		j.host.until = until
+	}
+	q.place(j.host, now)
+	q.signal()
+}
+
+// place puts h where it belongs now.
+func (q *queue) place(h *host, now time.Time) {
+	if h.line != nil {
+		h.line.Remove(h.elem)
+		h.line, h.elem = nil, nil
+	}
+	if h.pos >= 0 {
+		heap.Remove(&q.later, h.pos)
+	}
+	at := h.turn(now, q.burst)
+	switch {
+	case h.jobs.Len() == 0 && h.running > 0, h.running >= q.perHost:
+		return // done places it again
+	case at.After(now):
+		h.at = at
+		heap.Push(&q.later, h)
+		return
+	case h.jobs.Len() == 0:
+		delete(q.hosts, h.name)
+		return
+	case h.running == 0:
+		h.line = &q.first
+	default:
+		h.line = &q.further
+	}
+	h.elem = h.line.PushBack(h)
+}
+
+// turn returns when the next job of h may be taken; without any, when h may be forgotten.
+func (h *host) turn(now time.Time, burst int) time.Time {
+	front := h.jobs.Front()
+	if front != nil {
+		if j := front.Value.(*job); tooLate(j, now) || (now.Before(h.until) && tooLate(j, h.until)) {
+			return now
+		}
+	}
+	need := 1.0
+	if front == nil {
+		need = float64(burst)
+	}
+	at := now
+	if missing := need - h.limiter.TokensAt(now); missing > 0 {
+		at = now.Add(time.Duration(missing/float64(h.limiter.Limit())*float64(time.Second)) + time.Microsecond)
+	}
+	if h.until.After(at) {
+		at = h.until
+	}
+	return at
+}
+
+// tooLate reports whether a fetch of j would begin too late at t.
+func tooLate(j *job, t time.Time) bool { return !j.req.NotAfter.IsZero() && t.After(j.req.NotAfter) }
+
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queued)+len(q.active) == 0
+}
+
+func (q *queue) signal() {
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// hostHeap is a heap of hosts by the time when they are due.
+type hostHeap []*host
+
+func (h hostHeap) Len() int           { return len(h) }
+func (h hostHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h hostHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].pos, h[j].pos = i, j }
+func (h *hostHeap) Push(x any)        { v := x.(*host); v.pos = len(*h); *h = append(*h, v) }
+func (h *hostHeap) Pop() any {
+	old := *h
+	v := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h, v.pos = old[:len(old)-1], -1
+	return v
+}

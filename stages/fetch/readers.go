@@ -1,0 +1,84 @@
+package fetch
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Readers is a registry of readers by media type. It is safe for concurrent use, also
+// while pages are read.
+type Readers struct {
+	mu     sync.RWMutex
+	byType map[string]pipeline.Reader
+}
+
+// NewReaders returns a registry that holds rs.
+func NewReaders(rs ...pipeline.Reader) *Readers {
+	r := &Readers{byType: make(map[string]pipeline.Reader)}
+	for _, rd := range rs {
+		r.Register(rd)
+	}
+	return r
+}
+
+// Register adds rd for its media types, in place of a reader that had them before.
+func (r *Readers) Register(rd pipeline.Reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range rd.ContentTypes() {
+		r.byType[strings.ToLower(t)] = rd
+	}
+}
+
+// Unregister takes away the readers of mediaTypes. Pages that are being read are read to
+// their end.
+func (r *Readers) Unregister(mediaTypes ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range mediaTypes {
+		delete(r.byType, strings.ToLower(t))
+	}
+}
+
+// ContentTypes lists the media types that can be read, sorted.
+func (r *Readers) ContentTypes() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var types []string
+	for t := range r.byType {
+		types = append(types, t)
+	}
+	slices.Sort(types)
+	return types
+}
+
+func (r *Readers) forType(mediaType string) (pipeline.Reader, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	rd, ok := r.byType[mediaType]
+	return rd, ok
+}
+
+// contentType returns the header's value and its media type; where there is none it is
+// what body looks like.
+func contentType(h http.Header, body []byte) (value, mediaType string) {
+	value = h.Get("Content-Type")
+	mediaType, _, err := mime.ParseMediaType(value)
+	if err != nil && mediaType == "" {
+		value = http.DetectContentType(body)
+		mediaType, _, _ = mime.ParseMediaType(value)
+		value = mediaType // its charset is a guess from the first bytes
+	}
+	return value, mediaType
+}
+
+// isText reports whether pages of mediaType are written in a charset.
+func isText(mediaType string) bool {
+	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+xml") ||
+		strings.HasSuffix(mediaType, "+json") || mediaType == "application/xml" || mediaType == "application/json"
+}

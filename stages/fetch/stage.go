@@ -1,0 +1,171 @@
+// Package fetch turns requests into outcomes: it gets pages, politely, and reads the
+// texts of their documents. It owns no truth: a request says what stands, an outcome what
+// was seen, and everything else is forgotten.
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Config says how pages are fetched.
+type Config struct {
+	// Publisher takes the outcomes. Required.
+	Publisher pipeline.Publisher
+	// Fetchers get pages; of two for the same scheme the later one does. Required.
+	Fetchers []pipeline.Fetcher
+	// Readers read them. Required.
+	Readers *Readers
+	// Timeout bounds one fetch, body included, and then reading it. Default 30 s.
+	Timeout time.Duration
+	// Concurrency is how many requests one host gets at once. Default 2.
+	Concurrency int
+	// Rate is how many requests one host gets per second. Default 1.
+	Rate float64
+	// InFlight is how many requests there are at once in all. Default 512. A host gets more
+	// than one of them only while half of them are free.
+	InFlight int
+	// Queue is how many requests may wait; one that finds it full is dropped, and its owner
+	// asks again. Default 65,536.
+	Queue int
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger gets what happens. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Timeout <= 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 2
+	}
+	if c.Rate <= 0 {
+		c.Rate = 1
+	}
+	if c.InFlight <= 0 {
+		c.InFlight = 512
+	}
+	if c.Queue <= 0 {
+		c.Queue = 1 << 16
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Stage is the fetch stage: a Processor for pipeline.TopicRequests that only queues, and a
+// pool that Run runs.
+type Stage struct {
+	cfg      Config
+	fetchers map[string]pipeline.Fetcher // by scheme
+	queue    *queue
+	reading  chan struct{} // held while a page is read, which is work for a processor
+	running  chan struct{} // held by Run
+}
+
+var _ pipeline.Processor = (*Stage)(nil)
+
+// New returns a Stage.
+func New(c Config) *Stage {
+	c = c.withDefaults()
+	s := &Stage{
+		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1),
+		reading: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		queue: newQueue(limits{
+			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
+			inFlight: c.InFlight, waiting: c.Queue,
+		}),
+	}
+	for _, f := range c.Fetchers {
+		for _, scheme := range f.Schemes() {
+			s.fetchers[scheme] = f
+		}
+	}
+	return s
+}
+
+// Process queues a request once its transaction stands. Until then, and if the process
+// ends before its outcome is published, the request's owner will ask again.
+func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	if m.Type != pipeline.TypeRequest {
+		return pipeline.Permanent(fmt.Errorf("fetch: message %s is of type %q; only %s is known", m.ID, m.Type, pipeline.TypeRequest))
+	}
+	var req pipeline.Request
+	if err := json.Unmarshal(m.Body, &req); err != nil {
+		return pipeline.Permanent(fmt.Errorf("fetch: request %s: %w", m.ID, err))
+	}
+	if req.Page == "" || len(req.Documents) == 0 {
+		return pipeline.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
+	}
+	trace := m.Header[pipeline.HeaderTrace]
+	tx.OnCommit(func() {
+		if !s.queue.add(&job{req: req, trace: trace}, s.cfg.Now()) {
+			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pipeline.HostKey(req.Page))
+		}
+	})
+	return nil
+}
+
+// Idle reports whether nothing waits, is being fetched or being published.
+func (s *Stage) Idle() bool { return s.queue.idle() }
+
+// Run fetches what is queued until ctx is done. Fetches are broken off then, nothing more
+// is published, and Run returns nil once all have ended. Only one Run can be active.
+func (s *Stage) Run(ctx context.Context) error {
+	select {
+	case s.running <- struct{}{}:
+		defer func() { <-s.running }()
+	default:
+		return errors.New("fetch: the stage runs already")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{}, s.cfg.InFlight)
+	active := 0
+	defer func() {
+		cancel()
+		for ; active > 0; active-- {
+			<-ended
+		}
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := s.cfg.Now()
+		jobs, next := s.queue.take(now)
+		for _, j := range jobs {
+			active++
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				s.work(ctx, j)
+			}()
+		}
+		if next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(max(next.Sub(now), 0))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+			active--
+		case <-s.queue.changed:
+		case <-timer.C:
+		}
+	}
+}

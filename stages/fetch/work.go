@@ -1,0 +1,103 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// work does j and publishes what came of it, unless ctx ends first.
+func (s *Stage) work(ctx context.Context, j *job) {
+	var pause time.Duration
+	defer func() { s.queue.done(j, pause, s.cfg.Now()) }()
+	outcomes := s.check(ctx, j)
+	if ctx.Err() != nil {
+		return
+	}
+	ms := make([]pipeline.Message, len(outcomes))
+	for i, o := range outcomes {
+		ms[i] = o.Message()
+		if j.trace != "" {
+			ms[i].Header[pipeline.HeaderTrace] = j.trace
+		}
+	}
+	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
+		pause = o.RetryAfter
+	}
+	if err := s.cfg.Publisher.Publish(ctx, ms...); err != nil && ctx.Err() == nil {
+		s.cfg.Logger.Error("the outcome of a check was lost; the page will be asked for again", "host", j.host.name, "err", err)
+	}
+}
+
+// check fetches and reads the page of j. Once ctx is done its result means nothing.
+func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
+	start := s.cfg.Now()
+	failed := func(err error) []pipeline.Outcome {
+		o := Failed(j.req, start, s.cfg.Now().Sub(start), err)
+		s.cfg.Logger.Debug("check failed", "host", j.host.name, "class", o.Class, "reason", o.Reason, "err", err)
+		return []pipeline.Outcome{o}
+	}
+	if j.busy != nil {
+		return failed(j.busy)
+	}
+	p, err := s.get(ctx, j.req)
+	if err != nil {
+		return failed(err)
+	}
+	p.Time, p.Took = start, s.cfg.Now().Sub(start)
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	case <-ctx.Done():
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if outcomes := Read(ctx, j.req, p, s.cfg.Readers); outcomes != nil {
+		return outcomes
+	}
+	return failed(&pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout)})
+}
+
+// get fetches the page of req, its body included.
+func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err error) {
+	scheme, _, _ := strings.Cut(req.Page, ":")
+	f := s.fetchers[scheme]
+	if f == nil {
+		return Page{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: fmt.Sprintf("there is no source for the scheme %.20q", scheme)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	resp, err := f.Fetch(ctx, pipeline.FetchRequest{URL: req.Page, ETag: req.ETag, LastModified: req.LastModified})
+	if err != nil {
+		return Page{}, within(err, s.cfg.Timeout)
+	}
+	defer resp.Body.Close()
+	p = Page{URL: resp.URL, Status: resp.Status, Header: resp.Header}
+	if resp.Status == http.StatusNotModified {
+		return p, nil
+	}
+	p.Body, err = io.ReadAll(resp.Body)
+	return p, within(err, s.cfg.Timeout)
+}
+
+// within adds the limit to a timeout's reason.
+func within(err error, limit time.Duration) error {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Class == pipeline.FailTimeout {
+		c := *e
+		c.Reason += fmt.Sprintf(" (%v)", limit)
+		return &c
+	}
+	return err
+}
