@@ -51,6 +51,14 @@ func (b *book) posted(receiver string, attempt uint64, at time.Time) {
 	}
 }
 
+// knows reports whether this process made the attempt.
+func (b *book) knows(receiver string, attempt uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[receiver]
+	return ok && e.attempt == attempt
+}
+
 func (b *book) inFlight(receiver string, attempt uint64, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

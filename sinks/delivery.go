@@ -143,6 +143,10 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if err := w.st.add(w.q.Next, p); err != nil {
 		return err
 	}
+	if w.q.InFlight && !d.book.knows(m.Key, w.q.Attempt) {
+		// It went down with an earlier process, and the wake of the start is yet to come.
+		w.q.InFlight = false
+	}
 	return w.step(Enqueued{At: w.now})
 }
 

@@ -101,7 +101,10 @@ func (w *work) step(ev Event) error {
 	return w.st.write(nameQueue, q)
 }
 
+// send begins an attempt. What the receiver is shown must be durable first, with all that
+// led to it: after a power cut it might come out differently under the same ID.
 func (w *work) send(s Send) error {
+	pipeline.SyncTx(w.tx)
 	p, err := w.st.pending(s.Seq)
 	if err != nil {
 		return err

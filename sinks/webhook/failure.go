@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/vokter/vokter/internal/guard"
@@ -51,10 +52,14 @@ func reason(err error) string {
 		return e.Error()
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
-		if e.Op == "dial" && e.Addr != nil {
-			return fmt.Sprintf("connecting to %s: %v", e.Addr, e.Err)
+		cause := e.Err
+		if sys, ok := errors.AsType[*os.SyscallError](cause); ok {
+			cause = sys.Err
 		}
-		return fmt.Sprintf("%s: %v", e.Op, e.Err)
+		if e.Op == "dial" && e.Addr != nil {
+			return fmt.Sprintf("connecting to %s: %v", e.Addr, cause)
+		}
+		return fmt.Sprintf("%s: %v", e.Op, cause)
 	}
 	return err.Error()
 }

@@ -1,0 +1,345 @@
+package pipelinetest
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// HTTPSinkOptions is what a sink under test has to be made with.
+type HTTPSinkOptions struct {
+	// Allow lists networks that it may reach besides public addresses.
+	Allow []netip.Prefix
+	// RootCAs are the authorities to trust; nil means the system's.
+	RootCAs *x509.CertPool
+	// Secret is what it signs or authenticates with, if it does.
+	Secret string
+}
+
+// NewHTTPSink makes a sink that sends to rawURL.
+type NewHTTPSink func(t *testing.T, rawURL string, o HTTPSinkOptions) pipeline.Sink
+
+// HTTPSinkFeatures claims what a sink promises beyond the interface. What it does not
+// claim is skipped.
+type HTTPSinkFeatures struct {
+	// Accept answers as a receiver that took the notification; nil answers 204.
+	Accept http.HandlerFunc
+	// Imposters answer 200 but not as the protocol demands: the notification is not
+	// delivered. Empty for protocols in which the status says it all.
+	Imposters []http.HandlerFunc
+	// Class is the class of an answer that is not 2xx; nil means HTTPStatusClass.
+	Class func(status int) pipeline.Class
+	// Decode reads what the sink sent: the notification's ID, and the texts of its diffs.
+	Decode func(h http.Header, body []byte) (id string, texts []string, err error)
+}
+
+// HTTPStatusClass is what an answer means where the protocol says nothing else.
+func HTTPStatusClass(status int) pipeline.Class {
+	switch status {
+	case 400, 413, 414, 415, 422:
+		return pipeline.ClassRefused
+	case 410:
+		return pipeline.ClassGone
+	}
+	return pipeline.ClassRetry
+}
+
+// Secrets that must not come out of a sink.
+const (
+	pathSecret  = "T0pSecretPath"
+	querySecret = "Qu3rySecret"
+	userSecret  = "Us3rSecret"
+	keySecret   = "whsec_" + "S2V5U2VjcmV0S2V5U2VjcmV0S2V5U2VjcmV0"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// httpSuite is what all the tests of a sink share.
+type httpSuite struct {
+	HTTPSinkFeatures
+	make NewHTTPSink
+}
+
+// TestHTTPSink holds a sink that talks HTTP to the contract of pipeline.Sink: what
+// counts as delivered, which class each failure has, that every read and wait is
+// bounded, that no redirect is followed, that no secret leaves it, and that the text of
+// a page arrives as data.
+func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
+	if f.Accept == nil {
+		f.Accept = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	}
+	if f.Class == nil {
+		f.Class = HTTPStatusClass
+	}
+	s := &httpSuite{f, newSink}
+	t.Run("Delivers", s.delivers)
+	t.Run("Imposters", s.imposters)
+	t.Run("Redirects", s.redirects)
+	t.Run("Statuses", s.statuses)
+	t.Run("RetryAfter", s.retryAfter)
+	t.Run("BoundedAnswers", s.boundedAnswers)
+	t.Run("Resets", s.resets)
+	t.Run("KeptAliveConnectionDies", s.keptAliveDies)
+	t.Run("NoConnection", s.noConnection)
+	t.Run("Certificates", s.certificates)
+	t.Run("Addresses", s.addresses)
+	t.Run("Cancel", s.cancel)
+	t.Run("SameNotificationTwice", s.twice)
+	t.Run("HostileText", s.hostileText)
+	t.Run("ManyFaults", s.manyFaults)
+}
+
+// sink makes the sink for a server, with secrets in every part of its URL.
+func (s *httpSuite) sink(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/hook/" + pathSecret
+	u.RawQuery = "token=" + querySecret
+	u.User = url.UserPassword("bot", userSecret)
+	return s.make(t, u.String(), HTTPSinkOptions{Allow: loopback, Secret: keySecret})
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// notification returns a notification with some text.
+func notification(id string, texts ...string) pipeline.Notification {
+	n := pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/", ID: id, Type: "notification",
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default", Diffs: []pipeline.Diff{},
+	}
+	for _, text := range texts {
+		n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: "argus", Text: text, Snippet: text})
+	}
+	return n
+}
+
+// deliver fails the test if the error holds a secret.
+func deliver(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.Notification) error {
+	t.Helper()
+	err := sink.Deliver(ctx, n)
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		for _, secret := range []string{pathSecret, querySecret, userSecret, keySecret, keySecret[6:]} {
+			if strings.Contains(e.Error(), secret) {
+				t.Errorf("the error holds a secret: %v", e)
+			}
+		}
+	}
+	if err != nil && len(err.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+	return err
+}
+
+// wantClass fails the test unless err has the class.
+func wantClass(t *testing.T, err error, want pipeline.Class) {
+	t.Helper()
+	if err == nil {
+		t.Error("delivered, want a failure")
+		return
+	}
+	if got, _ := pipeline.ClassOf(err); got != want {
+		t.Errorf("class %d, want %d: %v", got, want, err)
+	}
+}
+
+func (s *httpSuite) delivers(t *testing.T) {
+	if err := deliver(t.Context(), t, s.sink(t, serve(t, s.Accept)), notification("a", "b")); err != nil {
+		t.Errorf("got %v, want delivered", err)
+	}
+	if len(s.Imposters) > 0 {
+		return
+	}
+	for _, status := range []int{200, 201, 202, 204} {
+		sink := s.sink(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		if err := deliver(t.Context(), t, sink, notification("a")); err != nil {
+			t.Errorf("status %d: got %v, want delivered", status, err)
+		}
+	}
+}
+
+func (s *httpSuite) imposters(t *testing.T) {
+	if len(s.Imposters) == 0 {
+		t.Skip("the protocol defines no answer beyond the status")
+	}
+	for i, h := range s.Imposters {
+		if err := deliver(t.Context(), t, s.sink(t, serve(t, h)), notification("a")); err == nil {
+			t.Errorf("imposter %d: delivered, want a failure", i)
+		}
+	}
+}
+
+func (s *httpSuite) redirects(t *testing.T) {
+	followed := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("the second server was asked: %s", r.Method)
+		s.Accept(w, r)
+	})
+	for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
+		for _, location := range []string{followed + "/?" + querySecret, "/again", ":", ""} {
+			seen := 0
+			sink := s.sink(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				seen++
+				w.Header().Set("Location", location)
+				w.WriteHeader(status)
+			}))
+			err := deliver(t.Context(), t, sink, notification("a"))
+			wantClass(t, err, pipeline.ClassRetry)
+			if seen != 1 {
+				t.Errorf("%d to %q: %d requests, want 1", status, location, seen)
+			}
+		}
+	}
+}
+
+func (s *httpSuite) statuses(t *testing.T) {
+	all := []int{400, 401, 403, 404, 405, 408, 409, 410, 413, 414, 415, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504, 599}
+	for _, status := range all {
+		sink := s.sink(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, r.URL, keySecret)
+		}))
+		err := deliver(t.Context(), t, sink, notification("a"))
+		if err == nil {
+			t.Errorf("status %d: delivered, want a failure", status)
+			continue
+		}
+		if got, want := first(pipeline.ClassOf(err)), s.Class(status); got != want {
+			t.Errorf("status %d: class %d, want %d", status, got, want)
+		}
+		if !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			t.Errorf("status %d is not in the error %q", status, err)
+		}
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+func (s *httpSuite) retryAfter(t *testing.T) {
+	soon := time.Now().Add(time.Hour).UTC()
+	for _, tt := range []struct {
+		value    string
+		min, max time.Duration
+	}{
+		{"", 0, time.Minute},
+		{"120", 2 * time.Minute, 2 * time.Minute},
+		{" 120 ", 2 * time.Minute, 2 * time.Minute},
+		{soon.Format(http.TimeFormat), 30 * time.Minute, time.Hour},
+		{soon.Format("Monday, 02-Jan-06 15:04:05 GMT"), 30 * time.Minute, time.Hour},
+		{"Fri, 02 Jan 2015 15:04:05 GMT", 0, 0},
+		{"315360000", time.Hour, 24 * time.Hour},
+		{"-5", 0, time.Minute},
+		{"1e3", 0, time.Minute},
+		{"99999999999999999999999", 0, 24 * time.Hour},
+		{"tomorrow", 0, time.Minute},
+	} {
+		for _, status := range []int{429, 503} {
+			sink := s.sink(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", tt.value)
+				w.WriteHeader(status)
+			}))
+			err := deliver(t.Context(), t, sink, notification("a"))
+			wantClass(t, err, pipeline.ClassRetry)
+			if _, after := pipeline.ClassOf(err); after < tt.min || after > tt.max {
+				t.Errorf("%d with Retry-After %q: wait %v, want between %v and %v", status, tt.value, after, tt.min, tt.max)
+			}
+		}
+	}
+}
+
+func (s *httpSuite) addresses(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("a forbidden address was asked for %s", r.Host)
+		s.Accept(w, r)
+	})
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := u.Port()
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]",
+		"10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]",
+	} {
+		sink := s.make(t, "http://"+host+":"+port+"/", HTTPSinkOptions{Secret: keySecret})
+		err := deliver(t.Context(), t, sink, notification("a"))
+		if err == nil {
+			t.Errorf("%s: delivered, want refused", host)
+			continue
+		}
+		if got := first(pipeline.ClassOf(err)); got != pipeline.ClassPermanent {
+			t.Errorf("%s: class %d, want permanent: %v", host, got, err)
+		}
+	}
+}
+
+func (s *httpSuite) cancel(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		sink := s.sink(t, serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was made") }))
+		canceled(t, deliver(ctx, t, sink, notification("a")))
+	})
+	for name, header := range map[string]string{
+		"while waiting":                "",
+		"within the header":            "HTTP/1.1 200 OK\r\nContent-",
+		"within the body of a failure": "HTTP/1.1 500 Bad\r\nContent-Length: 10\r\n\r\nabc",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hold := newRaw(t, func(c *conn) {
+				c.readRequest()
+				c.write(header)
+				cancel()
+				c.wait() // until the sink went away
+			})
+			err := deliver(ctx, t, s.sink(t, hold.url), notification("a"))
+			if strings.Contains(header, "500") && err != nil && strings.Contains(err.Error(), "500") {
+				return // the status came before the end
+			}
+			canceled(t, err)
+		})
+	}
+}
+
+func canceled(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	wantClass(t, err, pipeline.ClassCanceled)
+}
+
+func (s *httpSuite) twice(t *testing.T) {
+	if s.Decode == nil {
+		t.Skip("the sink does not say how to read what it sends")
+	}
+	r := newReceiver(t, s)
+	sink := s.sink(t, r.url)
+	for range 2 {
+		if err := deliver(t.Context(), t, sink, notification("SAME")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := r.ids(), []string{"SAME", "SAME"}; !slices.Equal(got, want) {
+		t.Errorf("the receiver saw %v, want %v", got, want)
+	}
+}

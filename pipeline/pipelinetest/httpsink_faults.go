@@ -1,0 +1,228 @@
+package pipelinetest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// maxMemory is what one delivery may allocate, whatever it is answered.
+const maxMemory = 4 << 20
+
+// patience is the deadline of deliveries that cannot end before it.
+const patience = 300 * time.Millisecond
+
+func (s *httpSuite) boundedAnswers(t *testing.T) {
+	bomb := gzipBomb(t)
+	block := strings.Repeat("x", 1<<15)
+	header := "X-A: " + strings.Repeat("x", 1000) + "\r\n"
+	for name, script := range map[string]func(*conn){
+		"hang":            func(*conn) {},
+		"endless header":  func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\n", header) },
+		"endless line":    func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\nX: ", block) },
+		"endless 1xx":     func(c *conn) { c.repeat("", "HTTP/1.1 103 Early Hints\r\n\r\n") },
+		"header in drips": func(c *conn) { c.write("HTTP/1.1 200 O") },
+		"endless body":    func(c *conn) { c.repeat("HTTP/1.1 500 Bad\r\n\r\n", block) },
+		"gzip bomb": func(c *conn) {
+			c.repeat("HTTP/1.1 500 Bad\r\nContent-Encoding: gzip\r\n\r\n", bomb)
+		},
+		"no http": func(c *conn) { c.repeat("", block) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newRaw(t, func(c *conn) {
+				if c.readRequest() {
+					script(c)
+					c.wait()
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			sink := s.sink(t, server.url)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := deliver(ctx, t, sink, notification("a"))
+			runtime.ReadMemStats(&after)
+			wantClass(t, err, pipeline.ClassRetry)
+			if name == "hang" && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want context.DeadlineExceeded", err)
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > maxMemory {
+				t.Errorf("%d bytes were allocated, want at most %d", got, maxMemory)
+			}
+		})
+	}
+}
+
+// repeat writes start and then again and again the same text, until nobody reads.
+func (c *conn) repeat(start, again string) {
+	b := []byte(again) // the memory of the server counts too
+	for ok := c.write(start); ok; {
+		_, err := c.Write(b)
+		ok = err == nil
+	}
+}
+
+// gzipBomb returns a megabyte of zeros, packed; members of a gzip stream can follow each
+// other.
+func gzipBomb(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func (s *httpSuite) resets(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script    func(*conn)
+		ambiguous bool
+		requests  int64
+	}{
+		"before the request is read": {func(c *conn) { c.reset() }, false, 0},
+		"after the request is read":  {func(c *conn) { c.readRequest(); c.reset() }, true, 1},
+		"within the answer":          {func(c *conn) { c.readRequest(); c.write("HTTP/1.1 200 OK\r\nConte"); c.reset() }, true, 1},
+		"end without an answer":      {func(c *conn) { c.readRequest() }, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newRaw(t, tt.script)
+			err := deliver(t.Context(), t, s.sink(t, server.url), notification("a"))
+			wantClass(t, err, pipeline.ClassRetry)
+			if tt.ambiguous && !pipeline.IsAmbiguous(err) {
+				t.Errorf("%v is not marked as ambiguous", err)
+			}
+			if got := server.requests.Load(); got != tt.requests {
+				t.Errorf("%d requests, want %d", got, tt.requests)
+			}
+		})
+	}
+}
+
+// keptAliveDies has a connection break under its second request: the transport must
+// not send it again by itself, since the receiver may have it.
+func (s *httpSuite) keptAliveDies(t *testing.T) {
+	accepted := httptest.NewRecorder()
+	s.Accept(accepted, httptest.NewRequest(http.MethodPost, "/", nil))
+	resp := accepted.Result()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := fmt.Sprintf("HTTP/1.1 %d OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		resp.StatusCode, resp.Header.Get("Content-Type"), len(body), body)
+	if resp.StatusCode == http.StatusNoContent {
+		answer = "HTTP/1.1 204 No Content\r\n\r\n"
+	}
+	server := newRaw(t, func(c *conn) {
+		c.readRequest()
+		c.write(answer)
+		c.readRequest()
+		c.reset()
+	})
+	sink := s.sink(t, server.url)
+	if err := deliver(t.Context(), t, sink, notification("a")); err != nil {
+		t.Fatal(err)
+	}
+	err = deliver(t.Context(), t, sink, notification("b"))
+	wantClass(t, err, pipeline.ClassRetry)
+	if !pipeline.IsAmbiguous(err) {
+		t.Errorf("%v is not marked as ambiguous", err)
+	}
+	if got := server.requests.Load(); got != 2 {
+		t.Errorf("the server saw %d requests, want 2", got)
+	}
+}
+
+// manyFaults delivers a thousand notifications through a receiver that fails in every
+// way now and then. Each arrives; nothing is left over.
+func (s *httpSuite) manyFaults(t *testing.T) {
+	if s.Decode == nil {
+		t.Skip("the sink does not say how to read what it sends")
+	}
+	const deliveries, workers = 1000, 20
+	goroutines := runtime.NumGoroutine()
+	r := &receiver{}
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch calls.Add(1) % 100 {
+		case 10:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 20:
+			panic(http.ErrAbortHandler)
+		case 30:
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(http.StatusFound)
+		case 40:
+			_, _ = io.Copy(io.Discard, req.Body) // only then does the server notice that the sink goes
+			<-req.Context().Done()
+		case 50:
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.CopyN(w, rand.NewChaCha8([32]byte{}), 1<<20)
+		default:
+			r.take(t, s, req)
+			s.Accept(w, req)
+		}
+	}))
+	sink := s.sink(t, server.URL)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
+				s.insist(t, sink, fmt.Sprint("N", i))
+			}
+		})
+	}
+	wg.Wait()
+	server.Close()
+	seen := make(map[string]bool)
+	for _, id := range r.ids() {
+		seen[id] = true
+	}
+	if len(seen) != deliveries {
+		t.Errorf("%d of %d arrived", len(seen), deliveries)
+	}
+	settled(t, goroutines)
+}
+
+// insist delivers until the receiver has it.
+func (s *httpSuite) insist(t *testing.T, sink pipeline.Sink, id string) {
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		err := deliver(ctx, t, sink, notification(id))
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	t.Errorf("%s was never delivered", id)
+}
+
+// settled waits until there are no more goroutines than before.
+func settled(t *testing.T, before int) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(until) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}

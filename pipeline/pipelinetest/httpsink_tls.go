@@ -1,0 +1,102 @@
+package pipelinetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func (s *httpSuite) noConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := l.Addr().String()
+	l.Close()
+	for name, rawURL := range map[string]string{
+		"refused":        "http://" + closed,
+		"no such host":   "http://" + strings.Repeat("long", 20) + ".example", // no look-up is made for such a label
+		"https to plain": strings.Replace(serve(t, s.Accept), "http:", "https:", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantClass(t, deliver(t.Context(), t, s.sink(t, rawURL), notification("a")), pipeline.ClassRetry)
+		})
+	}
+}
+
+func (s *httpSuite) certificates(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		host          string
+		from, until   time.Duration
+		trust, accept bool
+	}{
+		"good":       {"127.0.0.1", -day, day, true, true},
+		"unknown":    {"127.0.0.1", -day, day, false, false},
+		"expired":    {"127.0.0.1", -2 * day, -day, true, false},
+		"wrong host": {"192.0.2.1", -day, day, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cert, pool := certificate(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
+			server := httptest.NewUnstartedServer(s.Accept)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			o := HTTPSinkOptions{Allow: loopback, Secret: keySecret}
+			if tt.trust {
+				o.RootCAs = pool
+			}
+			err := deliver(t.Context(), t, s.make(t, server.URL+"/"+pathSecret, o), notification("a"))
+			if tt.accept {
+				if err != nil {
+					t.Errorf("got %v, want delivered", err)
+				}
+				return
+			}
+			wantClass(t, err, pipeline.ClassRetry)
+			if err != nil && !strings.Contains(err.Error(), "certificate") {
+				t.Errorf("%q does not name the certificate", err)
+			}
+		})
+	}
+}
+
+// certificate makes a certificate for an address, which is its own authority.
+func certificate(t *testing.T, host string, from, until time.Time) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: from, NotAfter: until, IPAddresses: []net.IP{net.ParseIP(host)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}

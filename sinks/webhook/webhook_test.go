@@ -1,0 +1,173 @@
+package webhook
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+func TestValidate(t *testing.T) {
+	for _, tt := range []struct {
+		url, secret string
+		fields      []string
+	}{
+		{"https://example.com/hook?x=y", "", nil},
+		{"http://user:password@[::1]:8080", "whsec_c2VjcmV0", nil},
+		{"", "", []string{"url"}},
+		{"example.com/hook", "", []string{"url"}},
+		{"ftp://example.com/", "", []string{"url"}},
+		{"https://", "", []string{"url"}},
+		{"https://example.com:port/", "", []string{"url"}},
+		{"https://%zz/SECRETPATH", "", []string{"url"}},
+		{"https://example.com/", "whsec_", []string{"secret"}},
+		{"mailto:me", "whsec_SECRET!", []string{"url", "secret"}},
+	} {
+		w := New(tt.url, Secret(tt.secret))
+		err := w.Validate()
+		if (err == nil) != (len(tt.fields) == 0) {
+			t.Errorf("%q: got %v, want errors of %v", tt.url, err, tt.fields)
+			continue
+		}
+		if err == nil {
+			continue
+		}
+		for _, f := range tt.fields {
+			if !strings.Contains(err.Error(), f+": ") {
+				t.Errorf("%q: %v does not name %s", tt.url, err, f)
+			}
+		}
+		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok {
+			t.Errorf("%q: %T is no FieldError", tt.url, err)
+		}
+		if strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%q: a secret is in %v", tt.url, err)
+		}
+		derr := w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
+		if class, _ := pipeline.ClassOf(derr); derr == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%q: Deliver gave %v, want a permanent error", tt.url, derr)
+		}
+	}
+}
+
+func TestReasonStaysTheSame(t *testing.T) {
+	addr := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
+	reset := func(port int) error {
+		return &net.OpError{Op: "read", Net: "tcp", Source: addr(port), Addr: addr(80), Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	}
+	for _, tt := range []struct{ a, b error }{
+		{reset(40001), reset(40002)},
+		{&net.DNSError{Name: "x.example", Err: "read udp 10.0.0.1:1", IsTimeout: true}, &net.DNSError{Name: "x.example", Err: "read udp 10.0.0.1:2", IsTimeout: true}},
+		{x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 1"}, x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2"}},
+	} {
+		if a, b := reason(tt.a), reason(tt.b); a != b {
+			t.Errorf("%q differs from %q", a, b)
+		}
+	}
+	if got, want := reason(reset(1)), "read: connection reset by peer"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRefusedAddressNamesTheFlag(t *testing.T) {
+	w := New("http://127.0.0.1:1/")
+	err := w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
+	if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
+		t.Errorf("got %v, want an AddressError that names the flag", err)
+	}
+}
+
+func TestScrubber(t *testing.T) {
+	u, err := url.Parse("https://bot:hunter22@example.com/hooks/T0KEN?sig=ABCDEFG")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s scrubber
+	s.addURL(u)
+	for _, text := range []string{u.String(), u.Path, u.RequestURI(), u.RawQuery, "hunter22"} {
+		got := s.wrap("x", fmt.Errorf("malformed %q", text)).Error()
+		for _, secret := range []string{"T0KEN", "ABCDEFG", "hunter22"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%q became %q", text, got)
+			}
+		}
+	}
+}
+
+func TestRetryAfterNeverFails(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		value string
+		want  time.Duration
+		ok    bool
+	}{
+		{"0", 0, true},
+		{"007", 7 * time.Second, true},
+		{"Fri, 02 Jan 2026 03:05:05 GMT", time.Minute, true},
+		{"Fri, 02 Jan 2026 03:03:05 GMT", 0, true},
+		{"Fri, 02 Jan 2099 03:03:05 GMT", maxRetryAfter, true},
+		{"9223372036854775807", maxRetryAfter, true},
+		{"9223372036854775808", 0, false},
+		{"+5", 0, false},
+		{"2026-01-02T03:05:05Z", 0, false},
+	} {
+		if got, ok := retryAfter(tt.value, now); got != tt.want || ok != tt.ok {
+			t.Errorf("%q: got %v, %v, want %v, %v", tt.value, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestRegister(t *testing.T) {
+	var r registry.Registry
+	Register(&r)
+	build, ok := r.LookupSink("webhook")
+	if !ok {
+		t.Fatal("webhook is not registered")
+	}
+	decode := func(c Config) registry.Decode {
+		return func(v any) error { *v.(*Config) = c; return nil }
+	}
+	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	good := Config{URL: registry.NewSecret("https://example.com/"), Secret: registry.NewSecret("new"), OldSecret: registry.NewSecret("old")}
+	a, err := build(decode(good), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(a.(*Webhook).keys); got != 2 {
+		t.Errorf("%d keys, want 2", got)
+	}
+	b, err := build(decode(good), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.(*Webhook).client != b.(*Webhook).client {
+		t.Error("two webhooks do not share their connections")
+	}
+	c, err := build(decode(good), registry.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.(*Webhook).client == c.(*Webhook).client {
+		t.Error("webhooks that may reach different networks share their connections")
+	}
+	bad := good
+	bad.OldSecret = registry.NewSecret("whsec_?")
+	if s, err := build(decode(bad), env); err == nil || s != nil || !strings.Contains(err.Error(), "old_secret: ") {
+		t.Errorf("got %v, %v, want an error of old_secret", s, err)
+	}
+	failure := errors.New("line 3")
+	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
+		t.Errorf("got %v, want what decoding said", err)
+	}
+}
