@@ -94,7 +94,7 @@ func BenchmarkVersion(b *testing.B) {
 	changed := strings.Replace(content, "stock", "store", 40)
 	ctx, store := context.Background(), txtest.New()
 	s := New(Config{Now: func() time.Time { return t0 }, Every: new(time.Duration)})
-	body, err := json.Marshal(pipeline.SubscribeCommand{Origin: "go", Subscription: sub("c", pipeline.View{})})
+	body, err := json.Marshal(pipeline.SubscribeCommand{Origin: "api", Subscription: sub("c", pipeline.View{})})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -61,9 +61,9 @@ func (a *application) replace(r Replace) {
 	a.emit(Decide{})
 }
 
-// takesOver reports whether what origin lists replaces what others made: the operator's
-// own word does.
-func takesOver(origin string) bool { return origin == "yaml" || origin == "watch" }
+// takesOver reports whether what origin lists replaces what others made: the word of
+// whoever runs the program does, that of its users does not.
+func takesOver(origin string) bool { return origin == "yaml" || origin == "watch" || origin == "go" }
 
 // keep makes the page live without subscriptions, with its whole-page document.
 func (a *application) keep(origin string) {

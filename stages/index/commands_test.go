@@ -226,7 +226,7 @@ func TestReplace(t *testing.T) {
 	if got := stamps(b); len(got) != 2 || got[1][:13] != "z yaml 8/8 (1" {
 		t.Errorf("got %q, want z taken over", got)
 	}
-	b.replace("go", false, x2)
+	b.replace("api", false, x2)
 	decided(b, CodeConflict)
 	wantStamps(b)
 

@@ -1,0 +1,50 @@
+package vokter
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// The words of package pipeline that a program which embeds a Router needs.
+type (
+	// Subscription says what a client wants to hear about a document.
+	Subscription = pipeline.Subscription
+	// View is everything that alters a document's text.
+	View = pipeline.View
+	// Selector is a CSS selector or a range between two.
+	Selector = pipeline.Selector
+	// Event is what happened to a keyword.
+	Event = pipeline.Event
+	// Notification is all that one change says to one subscription at one receiver.
+	Notification = pipeline.Notification
+	// Diff is one keyword found in one difference.
+	Diff = pipeline.Diff
+	// Change carries all differences between two versions of a document.
+	Change = pipeline.Change
+	// Sink hands notifications to receivers.
+	Sink = pipeline.Sink
+	// SinkFunc is a function that is a Sink.
+	SinkFunc = pipeline.SinkFunc
+	// Fetcher gets pages of some URL schemes.
+	Fetcher = pipeline.Fetcher
+	// Reader extracts the text of a document.
+	Reader = pipeline.Reader
+	// Raw is a page to be read.
+	Raw = pipeline.Raw
+	// Text is what a Reader extracts.
+	Text = pipeline.Text
+	// Stemmer reduces the words of a language to their stems.
+	Stemmer = pipeline.Stemmer
+	// Processor handles one message at a time per key.
+	Processor = pipeline.Processor
+	// Refusal says why a command was not carried out, with the code of the REST API.
+	Refusal = index.Refusal
+	// Middleware wraps a stage's Processor.
+	Middleware = pipeline.Middleware
+)
+
+// The events.
+const (
+	Added   = pipeline.Added
+	Removed = pipeline.Removed
+)

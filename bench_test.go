@@ -1,0 +1,301 @@
+package vokter_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/sergi/go-diff/diffmatchpatch"
+	"golang.org/x/net/html"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// article is an HTML page of about 80 KB with 20 KB of text in paragraphs and lists,
+// with markup around it as real pages have.
+func article(seed uint64) []string {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	vocabulary := make([]string, 4000)
+	for i := range vocabulary {
+		b := make([]byte, 3+dice.IntN(7))
+		for j := range b {
+			b[j] = byte('a' + dice.IntN(26))
+		}
+		vocabulary[i] = string(b)
+	}
+	zipf := rand.NewZipf(dice, 1.2, 8, uint64(len(vocabulary)-1))
+	words := make([]string, 3000)
+	for i := range words {
+		words[i] = vocabulary[zipf.Uint64()]
+	}
+	return words
+}
+
+// page lays words out as HTML.
+func page(words []string) []byte {
+	var b bytes.Buffer
+	b.WriteString("<!doctype html><html lang=en><head><title>A page</title></head><body>")
+	for i := 0; i < len(words); i += 30 {
+		fmt.Fprintf(&b, `<div class="wrapper outer-%d" data-component="paragraph" data-id="%08x"><p class="text body-large" style="margin: 0 auto">`, i, i*7919)
+		for j, w := range words[i:min(i+30, len(words))] {
+			if j%10 == 5 {
+				fmt.Fprintf(&b, `<a href="https://example.com/section/%d/topic/%s?ref=inline" class="link link--inline" rel="noopener">%s</a> `, i, w, w)
+			} else {
+				b.WriteString(w + " ")
+			}
+		}
+		b.WriteString("</p></div>\n<!-- a comment as templates leave them behind, with no meaning to anybody -->\n")
+		fmt.Fprintf(&b, "<script>window.dataLayer = window.dataLayer || []; dataLayer.push({event: 'view', id: %d, section: 'body'});</script>\n", i)
+	}
+	b.WriteString("</body></html>")
+	return b.Bytes()
+}
+
+// edited returns words with one percent of them replaced.
+func edited(words []string, seed uint64) []string {
+	dice := rand.New(rand.NewPCG(seed, 1))
+	out := append([]string(nil), words...)
+	for range len(words) / 100 {
+		out[dice.IntN(len(out))] = fmt.Sprintf("edited%d", dice.IntN(1000))
+	}
+	return out
+}
+
+// turns is a Fetcher that serves its bodies in turn, without a network.
+type turns struct {
+	bodies [][]byte
+	n      atomic.Int64
+}
+
+func (t *turns) Schemes() []string { return []string{"bench"} }
+
+func (t *turns) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+	body := t.bodies[int(t.n.Add(1)-1)%len(t.bodies)]
+	return pipeline.Response{
+		URL: "bench://host/page", Status: http.StatusOK,
+		Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, nil
+}
+
+// BenchmarkPipeline takes a page of 80 KB, of which one percent of the words change at
+// every check, through read, index, diff, match and commit; beside it the primitives
+// that no implementation can do without.
+func BenchmarkPipeline(b *testing.B) {
+	words := article(1)
+	bodies := [][]byte{page(words), page(edited(words, 2))}
+	for _, durable := range []bool{false, true} {
+		b.Run(map[bool]string{false: "memory", true: "durable"}[durable], func(b *testing.B) {
+			cfg := vokter.Config{
+				Fetchers: []vokter.Fetcher{&turns{bodies: bodies}},
+				Sinks:    map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+				Subscriptions: []vokter.Subscription{{
+					URL: "bench://host/page", Keywords: []string{"edited1", "nothing of this"}, Sinks: []string{"none"},
+				}},
+				Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1e9},
+				Checks: b.N, Every: &everyTime,
+			}
+			if durable {
+				cfg.Dir = b.TempDir()
+			}
+			runOnce(b, cfg)
+		})
+	}
+	b.Run("primitives", func(b *testing.B) { primitives(b, bodies) })
+}
+
+func runOnce(b *testing.B, cfg vokter.Config) vokter.Summary {
+	b.Helper()
+	r, err := vokter.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := r.Run(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return r.Summary()
+}
+
+// primitives does the bare work of one changed check: a tokenizer pass, the hashes, a
+// diff of the words, packing and unpacking the texts, and a write.
+func primitives(b *testing.B, bodies [][]byte) {
+	db, err := pebble.Open(b.TempDir(), &pebble.Options{Logger: quiet{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	enc, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	dec, _ := zstd.NewReader(nil)
+	dmp := diffmatchpatch.New()
+	dmp.DiffTimeout = 0
+	before := ""
+	var packed []byte
+	b.ResetTimer()
+	for i := range b.N {
+		body := bodies[i%len(bodies)]
+		sum := sha256.Sum256(body)
+		var sb strings.Builder
+		z := html.NewTokenizer(bytes.NewReader(body))
+		for skip := false; ; {
+			switch z.Next() {
+			case html.TextToken:
+				if !skip {
+					sb.Write(z.Text())
+				}
+				continue
+			case html.StartTagToken, html.EndTagToken:
+				name, _ := z.TagName()
+				skip = string(name) == "script" && !skip
+				sb.WriteByte('\n')
+				continue
+			case html.ErrorToken:
+			default:
+				continue
+			}
+			break
+		}
+		after := sb.String()
+		textSum := sha256.Sum256([]byte(after))
+		if packed != nil {
+			old, err := dec.DecodeAll(packed, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			before = string(old)
+		}
+		ids := map[string]rune{}
+		dmp.DiffMainRunes(runes(before, ids), runes(after, ids), false)
+		packed = enc.EncodeAll([]byte(after), nil)
+		batch := db.NewBatch()
+		batch.Set(sum[:], packed, nil)
+		batch.Set(textSum[:], []byte(hex.EncodeToString(textSum[:])), nil)
+		if err := batch.Commit(pebble.NoSync); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// runes maps the words of s to runes.
+func runes(s string, ids map[string]rune) []rune {
+	var rs []rune
+	for _, t := range text.Tokens(s) {
+		w := s[t.Start:t.End]
+		id, ok := ids[w]
+		if !ok {
+			id = rune(0x4E00 + len(ids))
+			ids[w] = id
+		}
+		rs = append(rs, id)
+	}
+	return rs
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+
+// parallel is how many requests are under way at once, on both sides of a comparison.
+const parallel = 8
+
+// BenchmarkUnchanged checks pages that do not change, by an equal body and by 304,
+// through the running Router over loopback, beside a bare client that fetches and
+// hashes. One op is one check.
+func BenchmarkUnchanged(b *testing.B) {
+	body := page(article(1))
+	for _, conditional := range []bool{false, true} {
+		name := map[bool]string{false: "200", true: "304"}[conditional]
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			if conditional {
+				w.Header().Set("ETag", `"1"`)
+				if r.Header.Get("If-None-Match") == `"1"` {
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Write(body)
+		}
+		b.Run(name+"/bare", func(b *testing.B) { bare(b, handler, conditional) })
+		b.Run(name+"/memory", func(b *testing.B) { unchanged(b, handler, "") })
+		b.Run(name+"/durable", func(b *testing.B) { unchanged(b, handler, b.TempDir()) })
+	}
+}
+
+// bare fetches and hashes with net/http alone.
+func bare(b *testing.B, handler http.HandlerFunc, conditional bool) {
+	site := httptest.NewServer(handler)
+	defer site.Close()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: parallel, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for range parallel {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				req, _ := http.NewRequest(http.MethodGet, site.URL, nil)
+				req.Header.Set("Accept-Encoding", "gzip")
+				if conditional {
+					req.Header.Set("If-None-Match", `"1"`)
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				h := sha256.New()
+				var r io.Reader = resp.Body
+				if resp.Header.Get("Content-Encoding") == "gzip" {
+					if r, err = gzip.NewReader(r); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+				io.Copy(h, r)
+				h.Sum(nil)
+				resp.Body.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// unchanged makes b.N checks of unchanged pages, spread over several pages.
+func unchanged(b *testing.B, handler http.HandlerFunc, dir string) {
+	site := httptest.NewServer(handler)
+	defer site.Close()
+	const pages = 16
+	cfg := vokter.Config{
+		Dir:   dir,
+		Sinks: map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+		Allow: loopback, Fetch: vokter.FetchConfig{Concurrency: parallel, Rate: 1e9},
+		Checks: max(1, (b.N+pages-1)/pages), Every: &everyTime,
+	}
+	for i := range pages {
+		cfg.Subscriptions = append(cfg.Subscriptions, vokter.Subscription{
+			URL: fmt.Sprintf("%s/%d", site.URL, i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
+		})
+	}
+	s := runOnce(b, cfg)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(s.Checks), "ns/check")
+}

@@ -1,0 +1,133 @@
+package vokter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// ErrBusy says that a command was not decided in time. It may still be carried out.
+var ErrBusy = errors.New("the command was not decided within 5 seconds; ask again")
+
+// OriginAPI is the origin of subscriptions made while the Router runs. They stay in the
+// data directory until they are cancelled.
+const OriginAPI = "api"
+
+// decideTimeout is how long a command waits for the owner of its page.
+const decideTimeout = 5 * time.Second
+
+// Subscribe adds a subscription while the Router runs. It returns once the owner of
+// the page has stamped it: it hears what comes after the version then standing. It
+// fails with a *Refusal where the pair of document and client has a
+// subscription, with all that is wrong where s is invalid, and with ErrBusy.
+func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
+	s = s.WithDefaults()
+	if err := r.cfg.validate(s); err != nil {
+		return err
+	}
+	return r.command(ctx, s.URL, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: s, Origin: OriginAPI})
+}
+
+// Cancel ends the subscriptions of client on the page of url. It returns once that is
+// decided: changes seen later notify nobody. It fails with a *Refusal where
+// there is none.
+func (r *Router) Cancel(ctx context.Context, url, client string) error {
+	return r.command(ctx, url, pipeline.TypeCancel, pipeline.CancelCommand{URL: url, Client: client})
+}
+
+// command publishes a command to the owner of url's page and waits for its decision.
+func (r *Router) command(ctx context.Context, url, typ string, body any) error {
+	m, err := newCommand(url, typ, body, time.Now())
+	if err != nil {
+		return err
+	}
+	select {
+	case <-r.running:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, decideTimeout, ErrBusy)
+	defer cancel()
+	decided := r.decisions.expect(m.ID)
+	defer r.decisions.forget(m.ID)
+	if err := r.transport.Publish(ctx, m); err != nil {
+		return err
+	}
+	select {
+	case err := <-decided:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// newCommand returns a command to the owner of url's page. Its ID is random: two
+// equal commands are two.
+func newCommand(url, typ string, body any, now time.Time) (pipeline.Message, error) {
+	page, err := pipeline.CanonicalURL(url)
+	if err != nil {
+		return pipeline.Message{}, err
+	}
+	m := pipeline.Message{
+		ID: uuid.NewString(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: now,
+		Header: map[string]string{"content-type": "application/json"},
+	}
+	if body != nil {
+		if m.Body, err = json.Marshal(body); err != nil {
+			return m, fmt.Errorf("encoding a command: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// decisions brings the decisions of index to those who wait for them.
+type decisions struct {
+	mu      sync.Mutex
+	waiting map[string]chan error
+}
+
+func newDecisions() *decisions { return &decisions{waiting: make(map[string]chan error)} }
+
+// expect returns the channel on which the decision about command id will come.
+func (d *decisions) expect(id string) <-chan error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := make(chan error, 1)
+	d.waiting[id] = c
+	return c
+}
+
+func (d *decisions) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
+}
+
+// decided is called by index once the decision stands.
+func (d *decisions) decided(id string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.waiting[id]; c != nil {
+		c <- err
+		delete(d.waiting, id)
+	}
+}
+
+// validKeywords says which keywords have no token or too many.
+func validKeywords(keywords []string) error {
+	var errs []error
+	for _, k := range keywords {
+		if err := text.ValidKeyword(k); err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: "keywords", Reason: fmt.Sprintf("%q: %v", k, err)})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,178 @@
+package vokter
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Config says what a Router does. The zero value of every field is useful.
+type Config struct {
+	// Name is the Router's name in logs.
+	Name string
+	// Dir is the data directory; it is made if it does not exist. Empty: everything is
+	// kept in memory and gone with the process.
+	Dir string
+	// Transport replaces the embedded transport over Dir. The Router closes it.
+	Transport Transport
+	// Sinks are the sinks that subscriptions name.
+	Sinks map[string]Sink
+	// Subscriptions are all that Origin wants: at start what is new is added, what
+	// differs is changed, and what Origin had in the data directory and is not here is
+	// cancelled. More can be added at any time with Router.Subscribe.
+	Subscriptions []Subscription
+	// Documents are pages to be watched without a subscription.
+	Documents []Document
+	// Origin names who made Subscriptions. Default "go".
+	Origin string
+	// Fetchers replace the built-in one for the schemes they serve.
+	Fetchers []Fetcher
+	// Readers replace the built-in ones for the content types they read.
+	Readers []Reader
+	// Stemmers replace or add to the built-in ones.
+	Stemmers []Stemmer
+	Fetch    FetchConfig
+	Delivery DeliveryConfig
+	// Allow permits addresses besides public ones.
+	Allow Allow
+	// Versions is how many versions of a document are kept. Default 10.
+	Versions int
+	// Checks ends Run after that many checks of every page and the delivery of all that
+	// follows. 0: Run goes on until its context is done.
+	Checks int
+	// Every overrides the intervals of all subscriptions and lifts Fetch.MinInterval;
+	// 0 checks again at once.
+	Every *time.Duration
+	// Only restricts checks to these URLs in this run; empty means all.
+	Only []string
+	// Drain is how long Run goes on delivering once its context is done. Default 10 s.
+	Drain time.Duration
+	// Logger gets what happens. Default: nothing is logged.
+	Logger *slog.Logger
+	// OnFatal is called before Run gives up because the store failed.
+	OnFatal func(error)
+	// Middleware wraps the stages, by consumer group (pipeline.GroupIndex, ...); the first
+	// is the outermost.
+	Middleware map[string][]Middleware
+}
+
+// Document is a page that is watched without a subscription, for its versions and changes.
+type Document struct {
+	URL string
+	// Keep keeps the page alive while nobody subscribes to it.
+	Keep bool
+}
+
+// FetchConfig says how pages are fetched.
+type FetchConfig struct {
+	// Timeout bounds one fetch, body included. Default 30 s.
+	Timeout time.Duration
+	// UserAgent is sent with every request. Default "vokter/VERSION (+URL)".
+	UserAgent string
+	// MinInterval is the shortest interval between checks of a page. Default 10 s.
+	MinInterval time.Duration
+	// Concurrency is how many requests one host gets at once. Default 2.
+	Concurrency int
+	// Rate is how many requests one host gets per second. Default 1.
+	Rate float64
+	// MaxBody bounds a decoded body in bytes. Default 10 MB.
+	MaxBody int64
+}
+
+// DeliveryConfig says how notifications are delivered.
+type DeliveryConfig struct {
+	// Retry are the delays between attempts; the last one repeats. Default 5s, 30s, 5m,
+	// 30m, 2h, 5h, 10h, 12h.
+	Retry []time.Duration
+	// DeadAfter is how long after its first attempt a notification is given up. Default 72 h.
+	DeadAfter time.Duration
+}
+
+// Allow permits networks besides public ones.
+type Allow struct {
+	// Fetch is what pages may be fetched from; Sinks where notifications may go.
+	Fetch, Sinks []netip.Prefix
+}
+
+func (c Config) withDefaults() Config {
+	if c.Origin == "" {
+		c.Origin = "go"
+	}
+	if c.Fetch.Timeout == 0 {
+		c.Fetch.Timeout = 30 * time.Second
+	}
+	if c.Fetch.MinInterval == 0 {
+		c.Fetch.MinInterval = pipeline.DefaultMinInterval
+	}
+	if c.Fetch.Concurrency == 0 {
+		c.Fetch.Concurrency = 2
+	}
+	if c.Fetch.Rate == 0 {
+		c.Fetch.Rate = 1
+	}
+	if c.Versions == 0 {
+		c.Versions = 10
+	}
+	if c.Drain == 0 {
+		c.Drain = 10 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Name != "" {
+		c.Logger = c.Logger.With("router", c.Name)
+	}
+	return c
+}
+
+// Validate returns all that is wrong with c, joined, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	type pair struct{ document, client string }
+	seen := map[pair]int{}
+	for i, s := range c.Subscriptions {
+		s = s.WithDefaults()
+		if err := c.validate(s); err != nil {
+			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, s.URL, err))
+			continue
+		}
+		page, _ := pipeline.CanonicalURL(s.URL)
+		p := pair{pipeline.DocumentID(page, s.View), s.Client}
+		if j, dup := seen[p]; dup {
+			errs = append(errs, fmt.Errorf("subscription %d (%s): client %q already watches this document by subscription %d", i+1, s.URL, s.Client, j+1))
+		}
+		seen[p] = i
+	}
+	for i, d := range c.Documents {
+		if _, err := pipeline.CanonicalURL(d.URL); err != nil {
+			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
+		}
+	}
+	for name, s := range c.Sinks {
+		if s == nil {
+			errs = append(errs, fmt.Errorf("sink %q is nil", name))
+		}
+	}
+	if c.Checks < 0 {
+		errs = append(errs, errors.New("checks must not be negative"))
+	}
+	if c.Every != nil && *c.Every < 0 {
+		errs = append(errs, errors.New("every must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// validate checks one subscription, with its defaults, against the sinks of c.
+func (c Config) validate(s Subscription) error {
+	errs := []error{s.Validate(), validKeywords(s.Keywords)}
+	for _, name := range s.Sinks {
+		if _, ok := c.Sinks[name]; !ok {
+			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,164 @@
+package vokter_test
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sinks/webhook"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// A service that watches a page, with a webhook and a function as sinks.
+func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := vokter.New(vokter.Config{
+		Dir: "/var/lib/shop", // empty: everything in memory
+		Sinks: map[string]vokter.Sink{
+			"hook": webhook.New("https://ops.example.com/in", webhook.Secret(os.Getenv("HOOK_SECRET"))),
+			"log": vokter.SinkFunc(func(ctx context.Context, n vokter.Notification) error {
+				slog.Info(n.URL, "diffs", n.Diffs)
+				return nil // nil: delivered, never sent again
+			}),
+		},
+		Subscriptions: []vokter.Subscription{{
+			URL: "https://example.com/item/7", Client: "shop",
+			Keywords: []string{"out of stock"}, IgnoreCase: true,
+			Interval: 5 * time.Minute, Sinks: []string{"log", "hook"},
+		}}, // more at any time: r.Subscribe(ctx, s), r.Cancel(ctx, url, client)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := r.Run(ctx); err != nil {
+		log.Fatal(err)
+	} // nil after a clean drain
+}
+
+// shop serves a page that is another one at every request; the last one stays.
+func shop(contentType string, pages ...string) *httptest.Server {
+	var n atomic.Int64
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		fmt.Fprint(w, pages[min(int(n.Add(1)), len(pages))-1])
+	}))
+}
+
+// loopback permits the pages of the examples, which are served on this machine.
+var loopback = vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+
+// everyTime checks again at once.
+var everyTime time.Duration
+
+// A sink is one method. It returns nil only when the receiver has the notification;
+// after an error it gets the same notification again.
+func Example_sink() {
+	site := shop("text/html", "<p>Zeus. In stock.</p>", "<p>Zeus. Out of stock.</p>")
+	defer site.Close()
+
+	shout := vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		for _, d := range n.Diffs {
+			fmt.Println(strings.ToUpper(string(d.Event)), d.Keyword, "in:", d.Snippet)
+		}
+		return nil
+	})
+	r, err := vokter.New(vokter.Config{
+		Sinks: map[string]vokter.Sink{"shout": shout},
+		Subscriptions: []vokter.Subscription{{
+			URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"shout"},
+		}},
+		Allow: loopback, Checks: 2, Every: &everyTime,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := r.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output: ADDED out of stock in: Zeus. Out of stock.
+}
+
+// prices reads price lists: each record of a CSV file is a table row of the text.
+type prices struct{}
+
+func (prices) ContentTypes() []string { return []string{"text/csv"} }
+
+func (prices) Read(_ context.Context, raw vokter.Raw, _ vokter.View) (vokter.Text, error) {
+	records, err := csv.NewReader(strings.NewReader(string(raw.Body))).ReadAll()
+	if err != nil {
+		return vokter.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error(), Err: err}
+	}
+	var b strings.Builder
+	for _, record := range records {
+		b.WriteRune(pipeline.ItemStart)
+		for _, cell := range record {
+			b.WriteString(cell)
+			b.WriteRune(pipeline.BlockEnd)
+		}
+		b.WriteRune(pipeline.ItemEnd)
+	}
+	return vokter.Text{Content: b.String()}, nil
+}
+
+// A reader makes pages of another content type readable.
+func Example_reader() {
+	site := shop("text/csv", "lamp,12.50\nchair,80\n", "lamp,14.00\nchair,80\n")
+	defer site.Close()
+
+	r, err := vokter.New(vokter.Config{
+		Readers: []vokter.Reader{prices{}},
+		Sinks: map[string]vokter.Sink{"print": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+			for _, d := range n.Diffs {
+				fmt.Println(d.Event, d.Keyword)
+			}
+			return nil
+		})},
+		Subscriptions: []vokter.Subscription{{
+			URL: site.URL, Keywords: []string{"12.50", "14.00", "80"}, Sinks: []string{"print"},
+		}},
+		Allow: loopback, Checks: 2, Every: &everyTime,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := r.Run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Unordered output:
+	// removed 12.50
+	// added 14.00
+}
+
+// Diff and match work alone, over texts of one's own.
+func Example_diffAndMatch() {
+	before := text.Analyze("Zeus is in stock.\nHera is here.\n")
+	after := text.Analyze("Hera is here.\nZeus is out of stock.\n")
+
+	change := &pipeline.Change{Language: "en", Groups: diff.Diff(before, after)}
+	matcher := match.NewMatcher([]match.Entry{{
+		ID:           "shop",
+		Subscription: vokter.Subscription{Keywords: []string{"out of stock", "Hera"}}.WithDefaults(),
+	}}, text.NewLanguages())
+	for _, m := range matcher.Match(change) {
+		for _, d := range m.Diffs {
+			fmt.Printf("%s: %s %q in %q\n", m.ID, d.Event, d.Keyword, d.Snippet)
+		}
+	}
+	// Output: shop: added "out of stock" in "Zeus is out of stock."
+}

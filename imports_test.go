@@ -1,0 +1,117 @@
+package vokter
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/vokter/vokter"
+
+// direction says which packages of this module a package may import: the longest
+// prefix that fits decides. Imports of test files do not count.
+var direction = []struct {
+	pkg   string
+	may   []string
+	mills bool // may import Watermill
+}{
+	{pkg: "", may: []string{"pipeline", "pipeline/local", "pipeline/text", "stages", "sinks", "sources/http"}, mills: true},
+	{pkg: "pipeline", may: nil},
+	{pkg: "pipeline/text", may: []string{"pipeline"}},
+	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
+	{pkg: "pipeline/registry", may: []string{"pipeline"}},
+	{pkg: "pipeline/store", may: []string{"pipeline"}},
+	{pkg: "pipeline/local", may: []string{"pipeline", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/pipelinetest", may: []string{"pipeline", "pipeline/store"}, mills: true},
+	{pkg: "stages", may: []string{"pipeline", "pipeline/text", "pipeline/schedule"}},
+	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch"}},
+	{pkg: "sinks", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
+	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
+	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest"}},
+	{pkg: "cmd", may: []string{"", "config", "pipeline", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
+	{pkg: "internal/guard", may: nil},
+	{pkg: "internal/nearest", may: nil},
+	{pkg: "internal/recorded", may: nil},
+	{pkg: "internal/txtest", may: []string{"pipeline"}},
+	{pkg: "internal/campaign", may: nil},
+	{pkg: "internal/sim/oracle", may: nil},
+	{pkg: "internal/sim", may: []string{"pipeline", "pipeline/text", "stages", "sinks", "internal/sim", "internal/txtest"}},
+}
+
+// prefixes whose listing in may covers everything below them.
+var families = []string{"stages", "stages/fetch", "sinks", "sources", "internal/sim"}
+
+func TestDirectionOfImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		pkg := strings.TrimPrefix(strings.TrimPrefix(fields[0], module), "/")
+		best := -1
+		for i, d := range direction {
+			if (pkg == d.pkg || d.pkg != "" && strings.HasPrefix(pkg, d.pkg+"/")) && (best < 0 || len(d.pkg) > len(direction[best].pkg)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			t.Errorf("package %q has no place in the layout; give it one here and in the architecture", pkg)
+			continue
+		}
+		rule := direction[best]
+		for _, imp := range fields[1:] {
+			if strings.HasPrefix(imp, "github.com/ThreeDotsLabs/watermill") && !rule.mills {
+				t.Errorf("%s imports Watermill, which only the root and the transports know", pkg)
+			}
+			rest, ours := strings.CutPrefix(imp, module)
+			if ours && !allowed(rule.may, strings.TrimPrefix(rest, "/")) {
+				t.Errorf("%s may not import %s", fields[0], imp)
+			}
+		}
+	}
+}
+
+func allowed(may []string, pkg string) bool {
+	if slices.Contains(may, pkg) {
+		return true
+	}
+	for _, f := range families {
+		if slices.Contains(may, f) && strings.HasPrefix(pkg, f+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Stages do not import each other, though all of them stand in one family.
+func TestStagesDoNotImportEachOther(t *testing.T) {
+	for _, stage := range []string{"fetch", "index", "diff", "match"} {
+		out, err := exec.Command("go", "list", "-deps", "./stages/"+stage).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for pkg := range strings.Lines(string(out)) {
+			rest, ok := strings.CutPrefix(strings.TrimSpace(pkg), module+"/stages/")
+			if ok && rest != stage && !strings.HasPrefix(rest, stage+"/") {
+				t.Errorf("stages/%s depends on stages/%s", stage, rest)
+			}
+		}
+	}
+}
+
+// A program that embeds a Router with webhooks links neither Sarama nor slack-go.
+func TestHeavyDependenciesSitInLeaves(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".", "./sinks/webhook").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.Lines(string(out)) {
+		for _, heavy := range []string{"github.com/IBM/sarama", "github.com/slack-go/slack", "github.com/twmb/franz-go"} {
+			if strings.HasPrefix(pkg, heavy) {
+				t.Errorf("the root or sinks/webhook depends on %s", strings.TrimSpace(pkg))
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package recorded
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/sim/oracle"
+)
+
+// tooLarge is the size of a text, in bytes, above which the oracle's brute force would
+// take more memory than a test should.
+const tooLarge = 60_000
+
+// compare holds every notification against the oracle, and the absence of one too.
+func compare(t *testing.T, texts []extraction, got []vokter.Notification) {
+	t.Helper()
+	by := map[uint64]vokter.Notification{}
+	for _, n := range got {
+		if _, twice := by[n.Version]; twice || n.Version < 2 || int(n.Version) > len(texts) {
+			t.Errorf("unexpected notification for version %d", n.Version)
+			continue
+		}
+		by[n.Version] = n
+	}
+	sub := oracle.Subscription{Keywords: keywords, Added: true, Removed: true, IgnoreCase: true}
+	doubtful, skipped := 0, 0
+	for v := 2; v <= len(texts); v++ {
+		before, after := texts[v-2], texts[v-1]
+		if len(before.visible())+len(after.visible()) > tooLarge {
+			skipped++
+			continue
+		}
+		oldPage, newPage := before.page(), after.page()
+		want := oracle.Compare(oldPage, newPage).Expect(sub, nil)
+		if want.Doubtful() {
+			doubtful++
+		}
+		n, told := by[uint64(v)]
+		switch {
+		case want.Must() && !told:
+			t.Errorf("version %d: a notification is missing", v)
+		case told && !want.May():
+			t.Errorf("version %d: a notification was invented: %+v", v, n.Diffs)
+		case told:
+			if err := want.Check(reports(n, oldPage, newPage), n.Truncated); err != nil {
+				t.Errorf("version %d: %v", v, err)
+			}
+		}
+	}
+	t.Logf("compared %d changes, %d of them open in part, %d too large for brute force", len(texts)-1-skipped, doubtful, skipped)
+}
+
+// page is e as the oracle takes it.
+func (e extraction) page() oracle.Page {
+	var p oracle.Page
+	at := 0
+	for _, b := range e.blocks {
+		text := joined(b.text)
+		p = append(p, oracle.Block{Text: text, Offset: at, Items: b.items})
+		at += len(text) + 1
+	}
+	return p
+}
+
+// reports are the diffs of n, with texts as the oracle reads them. The offsets of a
+// notification count bytes that the extraction does not have (marks of items), so each
+// is moved to the nearest place at or before it where its text stands.
+func reports(n vokter.Notification, oldPage, newPage oracle.Page) []oracle.Report {
+	var rs []oracle.Report
+	for _, d := range n.Diffs {
+		page := newPage
+		if d.Event == vokter.Removed {
+			page = oldPage
+		}
+		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Offset: -1}
+		for _, b := range page {
+			for at := 0; ; at++ {
+				i := strings.Index(b.Text[at:], r.Text)
+				if i < 0 {
+					break
+				}
+				at += i
+				if b.Offset+at <= d.Offset {
+					r.Offset = b.Offset + at
+				}
+			}
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// joined replaces the punctuation that stands within a word, by the rules of Unicode's
+// word boundaries (UAX #29, WB6, WB7, WB11, WB12), with a letter of the same length:
+// the oracle takes words for runs of letters and digits.
+func joined(s string) string {
+	rs := []rune(s)
+	out := make([]rune, len(rs))
+	copy(out, rs)
+	for i := 1; i+1 < len(rs); i++ {
+		a, b := rs[i-1], rs[i+1]
+		letters := unicode.IsLetter(a) && unicode.IsLetter(b)
+		digits := unicode.IsDigit(a) && unicode.IsDigit(b)
+		switch rs[i] {
+		case '\'', '.':
+			if letters || digits {
+				out[i] = 'x'
+			}
+		case ':', '@', '&':
+			if letters {
+				out[i] = 'x'
+			}
+		case ',', ';':
+			if digits {
+				out[i] = 'x'
+			}
+		case '\u2019', '\u2018':
+			if letters || digits {
+				out[i] = 'ꜩ' // three bytes, as the apostrophe
+			}
+		case '\u00B7':
+			if letters {
+				out[i] = 'ø'
+			}
+		}
+	}
+	for i, r := range out {
+		if r == '_' {
+			out[i] = 'x'
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,135 @@
+package recorded
+
+import (
+	"context"
+	"flag"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+)
+
+var (
+	versions = flag.Int("recorded.versions", 40, "versions of each page to replay")
+	only     = flag.String("recorded.only", "", "replay only pages whose name contains this")
+)
+
+// keywords are looked for on every page: words that real edits of terms and policies
+// touch, and phrases of them.
+var keywords = []string{
+	"privacy", "data", "personal data", "the", "you may", "account", "third party", "cookies", "information",
+	"terms of service", "security", "email", "2024", "2025", "contact us", "California", "users", "delete",
+}
+
+// TestWhole replays every page as it is.
+func TestWhole(t *testing.T) { replay(t, func(string) declared { return declared{} }) }
+
+// TestDeclared replays the parts that the curators chose.
+func TestDeclared(t *testing.T) {
+	all := declarations(t, corpus(t))
+	if len(all) == 0 {
+		t.Skip("there is no folder of declarations beside VOKTER_CORPUS")
+	}
+	replay(t, func(name string) declared { return all[name] })
+}
+
+func replay(t *testing.T, part func(name string) declared) {
+	dir := corpus(t)
+	for _, name := range names(t, dir) {
+		if !strings.Contains(name, *only) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { replayOne(t, load(t, dir, name, *versions), part(name)) })
+	}
+}
+
+// replayOne runs the pipeline over one page and compares versions and notifications
+// with what the independent extraction and oracle say.
+func replayOne(t *testing.T, r recording, d declared) {
+	url, gets := serve(t, []recording{r})
+	var mu sync.Mutex
+	var got []vokter.Notification
+	var zero time.Duration
+	router, err := vokter.New(vokter.Config{
+		Sinks: map[string]vokter.Sink{"keep": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, n)
+			return nil
+		})},
+		Subscriptions: []vokter.Subscription{{
+			URL: url + "/" + r.name, Keywords: keywords, IgnoreCase: true, Sinks: []string{"keep"}, View: d.view(),
+		}},
+		Allow:  vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000},
+		Checks: len(r.bodies), Every: &zero,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := router.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := gets(r.name); n != len(r.bodies) {
+		t.Errorf("%d GETs for %d checks", n, len(r.bodies))
+	}
+
+	texts, failed := distinct(r, d)
+	s := router.Summary()
+	if s.Versions != len(texts) {
+		t.Errorf("%d versions, want the %d distinct texts of an independent extraction", s.Versions, len(texts))
+	}
+	if s.Failed != failed {
+		t.Errorf("%d failed checks, want %d: those where the chosen part is not there", s.Failed, failed)
+	}
+	if t.Failed() {
+		return
+	}
+	compare(t, texts, got)
+	t.Logf("%d checks, %d failed, %d versions, %d notifications", s.Checks, s.Failed, s.Versions, len(got))
+}
+
+// view is d as a subscription says it.
+func (d declared) view() vokter.View {
+	var v vokter.View
+	for _, s := range d.selectors {
+		v.Select = append(v.Select, vokter.Selector{CSS: s})
+	}
+	if d.from != "" {
+		v.Select = []vokter.Selector{{From: d.from, To: d.to}}
+	}
+	for _, s := range d.removed {
+		v.Remove = append(v.Remove, vokter.Selector{CSS: s})
+	}
+	return v
+}
+
+// distinct returns the texts that are versions: each that differs from the one before.
+func distinct(r recording, d declared) (texts []extraction, failed int) {
+	for _, body := range r.bodies {
+		e, ok := extract(body, d)
+		if !ok || e.visible() == "" {
+			failed++
+			continue
+		}
+		if len(texts) == 0 || texts[len(texts)-1].visible() != e.visible() {
+			texts = append(texts, e)
+		}
+	}
+	return texts, failed
+}
+
+// TestExtraction holds the independent extraction to a page made for it.
+func TestExtraction(t *testing.T) {
+	page := `<html><head><title>T</title><script>no</script></head><body><p>a&nbsp; b<br>c<ul><li>d <b>e</b><li>f</ul>
+		<p hidden>no</p><a href="/cdn-cgi/l/email-protection#422b2c242d02273a232f322e276c212d2f">x</a></body></html>`
+	e, ok := extract([]byte(page), declared{})
+	want := []string{"T", "a b", "c", "d e", "f", "info@example.com"}
+	if got := strings.Split(e.visible(), "\n"); !ok || !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

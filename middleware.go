@@ -1,0 +1,143 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// retryDelays are the waits between the attempts to handle one message. They add up
+// to less than four seconds, since they hold the message's lane.
+var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second}
+
+// waits are the pauses of a handler that is ahead of another one; the last repeats.
+var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
+
+// recovering turns a panic of next into a permanent error.
+func recovering(next pipeline.Processor) pipeline.Processor {
+	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = pipeline.Permanent(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			}
+		}()
+		return next.Process(ctx, tx, m)
+	})
+}
+
+// retrying tries next again as the class of its error asks, each time with a fresh
+// transaction, and gives up after the last of retryDelays. A wait for another message
+// is never given up; it ends with ctx.
+func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error) pipeline.Middleware {
+	return func(next pipeline.Processor) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			failures, waited := 0, 0
+			for {
+				err := next.Process(ctx, tx, m)
+				if err == nil {
+					return nil
+				}
+				class, after := pipeline.ClassOf(err)
+				var pause time.Duration
+				switch {
+				case ctx.Err() != nil:
+					return context.Cause(ctx)
+				case class == pipeline.ClassNotYet:
+					pause = waits[min(waited, len(waits)-1)]
+					waited++
+				case class == pipeline.ClassRetry && failures < len(retryDelays):
+					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
+					failures++
+					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", m.ID, "attempt", failures, "err", err)
+				default:
+					return err
+				}
+				if err := sleep(ctx, pause); err != nil {
+					return err
+				}
+				reset(tx)
+			}
+		})
+	}
+}
+
+// deadLettering moves a message that cannot be handled to the dead letters, in the
+// transaction that also moves the position past it. Work that was broken off is not
+// a failure: it is left to come again.
+func deadLettering(group string, log *slog.Logger, now func() time.Time, note pipeline.Observer) pipeline.Middleware {
+	return func(next pipeline.Processor) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			err := next.Process(ctx, tx, m)
+			class, _ := pipeline.ClassOf(err)
+			if err == nil || class == pipeline.ClassCanceled || ctx.Err() != nil {
+				return err
+			}
+			reset(tx)
+			log.Error("a message could not be handled and goes to the dead letters", "group", group, "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
+			d := pipeline.DeadLetter{
+				Reason: err.Error(), Time: now(), Attempts: len(retryDelays) + 1,
+				Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
+			}
+			if class == pipeline.ClassPermanent {
+				d.Attempts = 1
+			}
+			tx.Emit(d.Message(m.ID, m.Key, m.Subject))
+			return nil
+		})
+	}
+}
+
+// tracing gives every message that next emits the trace of the message that caused
+// it. A trace begins with a message that has none; its ID is derived from that message's.
+func tracing(next pipeline.Processor) pipeline.Processor {
+	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		parent := m.Header[pipeline.HeaderTrace]
+		if parent == "" && m.ID != "" {
+			parent = pipeline.TraceParent(m.ID)
+		}
+		return next.Process(ctx, &tracedTx{tx, parent}, m)
+	})
+}
+
+// tracedTx adds a trace to what is emitted through it.
+type tracedTx struct {
+	pipeline.Tx
+	parent string
+}
+
+func (t *tracedTx) Emit(m pipeline.Message) {
+	if t.parent != "" && m.Header[pipeline.HeaderTrace] == "" {
+		h := make(map[string]string, len(m.Header)+1)
+		for k, v := range m.Header {
+			h[k] = v
+		}
+		h[pipeline.HeaderTrace] = t.parent
+		m.Header = h
+	}
+	t.Tx.Emit(m)
+}
+
+func (t *tracedTx) Reset() { reset(t.Tx) }
+func (t *tracedTx) Sync()  { pipeline.SyncTx(t.Tx) }
+
+func reset(tx pipeline.Tx) {
+	if r, ok := tx.(pipeline.Resetter); ok {
+		r.Reset()
+	}
+}
+
+// sleepContext waits for d, or until ctx is done and then returns its cause.
+func sleepContext(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,147 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Router chains the stages over a transport. Several Routers may run in one process.
+type Router struct {
+	cfg       Config
+	transport Transport
+	branches  []branch
+	decisions *decisions
+	tally     *tally
+	started   atomic.Bool
+	running   chan struct{}
+	failure   atomic.Pointer[error]
+}
+
+// branch is a consumer of a topic beside the stages.
+type branch struct {
+	group, topic string
+	processor    pipeline.Processor
+}
+
+// New returns a Router for cfg, or all that is wrong with cfg.
+func New(cfg Config) (*Router, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Router{
+		cfg: cfg, transport: cfg.Transport,
+		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}),
+	}, nil
+}
+
+// Handle adds a consumer of topic beside the stages: group gets every message of topic
+// once, with a transaction and state of its own. It must be called before Run; group
+// must not be one of the stages'.
+func (r *Router) Handle(group, topic string, p Processor) {
+	r.branches = append(r.branches, branch{group, topic, p})
+}
+
+// Running is closed once the Router is at work and the subscriptions of its Config
+// are on their way.
+func (r *Router) Running() <-chan struct{} { return r.running }
+
+// Ready returns nil while the Router is at work, and otherwise why it is not.
+func (r *Router) Ready() error {
+	if err := r.failure.Load(); err != nil {
+		return *err
+	}
+	select {
+	case <-r.running:
+		return nil
+	default:
+		return errors.New("starting")
+	}
+}
+
+// Summary returns what the Router did since Run began.
+func (r *Router) Summary() Summary { return r.tally.summary() }
+
+// Run carries out the Config until ctx is done, or until Config.Checks is reached. Then
+// it stops fetching, delivers what is due, and returns nil after a clean drain. It
+// returns an error where it cannot start (a data directory in use by another process),
+// where the store fails, and where notifications are lost because there is no data
+// directory to keep them in. It may be called once.
+func (r *Router) Run(ctx context.Context) (err error) {
+	if r.started.Swap(true) {
+		return errors.New("vokter: Run was called before")
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	defer func() {
+		r.stopped(err)
+		err = errors.Join(err, r.transport.Close())
+	}()
+	s, err := r.build()
+	if err != nil {
+		return err
+	}
+	return r.run(ctx, s)
+}
+
+// stopped makes Ready tell that Run ended.
+func (r *Router) stopped(err error) {
+	if err == nil {
+		err = errors.New("stopped")
+	}
+	r.failure.Store(&err)
+}
+
+// handler returns the Watermill handler that runs p, with the middleware of this
+// package around it, in the transaction of the message's context.
+func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPublishHandlerFunc {
+	log := r.cfg.Logger.With("group", group)
+	wrapped := r.cfg.Middleware[group]
+	for i := len(wrapped) - 1; i >= 0; i-- {
+		p = wrapped[i](p)
+	}
+	p = recovering(p)
+	p = retrying(log, sleepContext)(p)
+	p = deadLettering(group, log, r.now, r.tally.note)(p)
+	p = tracing(p)
+	undecodable := deadLettering(group, log, r.now, r.tally.note)
+	return func(msg *message.Message) error {
+		ctx := msg.Context()
+		tx, ok := pipeline.TxFrom(ctx)
+		if !ok {
+			return errors.New("vokter: the transport gave a message without a transaction")
+		}
+		m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
+		if err != nil {
+			m = pipeline.Message{ID: msg.UUID, Topic: topic, Header: msg.Metadata, Body: msg.Payload}
+			bad := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return err })
+			return undecodable(bad).Process(ctx, tx, m)
+		}
+		m.Topic, m.Position = topic, pipeline.PositionFrom(ctx)
+		return p.Process(ctx, tx, m)
+	}
+}
+
+// checkGroups refuses branches that would take messages from a stage.
+func (r *Router) checkGroups() error {
+	seen := map[branch]bool{}
+	for _, b := range r.branches {
+		switch b.group {
+		case "", pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery:
+			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)
+		}
+		key := branch{group: b.group, topic: b.topic}
+		if seen[key] {
+			return fmt.Errorf("vokter: Handle: group %q consumes %q twice", b.group, b.topic)
+		}
+		seen[key] = true
+	}
+	return nil
+}

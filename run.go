@@ -1,0 +1,196 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/fetch"
+	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// drainHorizon is how far in the future a retry may lie that a run with a number of
+// checks still waits for.
+const drainHorizon = 30 * time.Second
+
+// closeTimeout bounds how long handlers may go on once everything else stopped.
+const closeTimeout = 10 * time.Second
+
+// run carries the started pools and handlers through one Run.
+func (r *Router) run(ctx context.Context, s *stages) error {
+	mills, err := r.watermill(s)
+	if err != nil {
+		return err
+	}
+	// The pools and handlers outlive ctx, so that what is under way can be drained.
+	alive, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer kill(nil)
+	fetching, stopFetching := context.WithCancel(alive)
+	defer stopFetching()
+	var g errgroup.Group
+	broken := make(chan error, 3)
+	start := func(name string, run func() error) {
+		g.Go(func() error {
+			err := run()
+			if err != nil && !errors.Is(err, context.Canceled) {
+				err = fmt.Errorf("%s: %w", name, err)
+				broken <- err
+				return err
+			}
+			return nil
+		})
+	}
+	start("fetch", func() error { return s.fetch.Run(fetching) })
+	start("delivery", func() error { return s.delivery.Run(alive) })
+	start("router", func() error { return mills.Run(alive) })
+
+	err = r.work(ctx, s, mills, broken)
+	stopFetching()
+	if err == nil {
+		err = r.drain(ctx, s)
+	}
+	err = errors.Join(err, mills.Close())
+	kill(nil)
+	return errors.Join(err, g.Wait())
+}
+
+// work starts what Config asks for and returns nil when it is time to drain.
+func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, broken <-chan error) error {
+	select {
+	case <-mills.Running():
+	case err := <-broken:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	if err := r.apply(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	close(r.running)
+	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-broken:
+			return err
+		case <-tick.C:
+			if r.cfg.Checks > 0 && s.index.Finished() {
+				return nil
+			}
+		}
+	}
+}
+
+// drain lets what is under way come to its end and the deliveries that are due be
+// made. With a number of checks it waits for all that is due within drainHorizon;
+// once ctx is done, for what is due now and at most Config.Drain.
+func (r *Router) drain(ctx context.Context, s *stages) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var deadline <-chan time.Time
+	horizon := drainHorizon
+	done := ctx.Done()
+	if r.cfg.Checks == 0 {
+		horizon = 0
+	}
+	var last uint64
+	quietBefore := false
+	for {
+		select {
+		case <-done:
+			done, horizon = nil, 0
+			deadline = time.After(r.cfg.Drain)
+		case <-deadline:
+			return r.leftover(s)
+		case <-tick.C:
+			due, _ := s.delivery.Backlog(horizon)
+			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle() && (ctx.Err() != nil || s.fetch.Idle())
+			now := r.transport.Activity()
+			if quiet && quietBefore && now == last {
+				return r.leftover(s)
+			}
+			quietBefore, last = quiet, now
+		}
+	}
+}
+
+// leftover says what becomes of notifications that were not delivered.
+func (r *Router) leftover(s *stages) error {
+	due, parked := s.delivery.Backlog(0)
+	n := due + parked
+	switch {
+	case n == 0:
+		return nil
+	case r.cfg.Dir == "" && r.cfg.Transport == nil:
+		return fmt.Errorf("%d notifications were not delivered and are lost, since there is no data directory to keep them in", n)
+	default:
+		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when the data directory is used again", "notifications", n)
+		return nil
+	}
+}
+
+// watermill builds the Watermill router that runs the stages and branches.
+func (r *Router) watermill(s *stages) (*message.Router, error) {
+	// Watermill builds a field map for every line, also for those that are not logged.
+	var logger watermill.LoggerAdapter = watermill.NopLogger{}
+	if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
+	}
+	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, logger)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range append(s.branches(), r.branches...) {
+		mills.AddConsumerHandler(b.group+"/"+b.topic, b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.topic, b.processor))
+	}
+	return mills, nil
+}
+
+func (r *Router) where() string {
+	switch {
+	case r.cfg.Transport != nil:
+		return "given transport"
+	case r.cfg.Dir == "":
+		return "memory"
+	}
+	return r.cfg.Dir
+}
+
+func (r *Router) now() time.Time { return time.Now() }
+
+// stages are the processors of one Run.
+type stages struct {
+	fetch    *fetch.Stage
+	index    *index.Stage
+	diff     *diff.Processor
+	match    *match.Processor
+	delivery *sinks.Delivery
+}
+
+// branches lists which group consumes which topic with which stage.
+func (s *stages) branches() []branch {
+	return []branch{
+		{pipeline.GroupFetch, pipeline.TopicRequests, s.fetch},
+		{pipeline.GroupIndex, pipeline.TopicDocuments, s.index},
+		{pipeline.GroupDiff, pipeline.TopicSnapshots, s.diff},
+		{pipeline.GroupMatch, pipeline.TopicSubscriptions, s.match},
+		{pipeline.GroupMatch, pipeline.TopicChanges, s.match},
+		{pipeline.GroupDelivery, pipeline.TopicNotifications, s.delivery},
+	}
+}

@@ -1,0 +1,127 @@
+package vokter
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Counts says how often something happened since Run began.
+type Counts struct {
+	Checks        int `json:"checks"`
+	Unchanged     int `json:"unchanged"`
+	Failed        int `json:"failed"`
+	Versions      int `json:"versions"`
+	Changes       int `json:"changes"`
+	Notifications int `json:"notifications"`
+	Delivered     int `json:"delivered"`
+	Dead          int `json:"dead"`
+}
+
+// Summary is what a Router did, in all and per document.
+type Summary struct {
+	Counts
+	Documents []DocumentSummary `json:"documents"`
+}
+
+// DocumentSummary is what happened to one document. Its checks are those of its page.
+type DocumentSummary struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	Counts
+	// LastError is why the last check failed; empty if it did not.
+	LastError string `json:"last_error,omitempty"`
+}
+
+// tally counts observations.
+type tally struct {
+	mu    sync.Mutex
+	total Counts
+	pages map[string]*pageTally
+}
+
+type pageTally struct {
+	Counts
+	lastError string
+	documents map[string]*Counts
+}
+
+func newTally() *tally { return &tally{pages: make(map[string]*pageTally)} }
+
+// note is a pipeline.Observer.
+func (t *tally) note(o pipeline.Observation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	count(&t.total, o.Kind)
+	if o.Page == "" {
+		return
+	}
+	p := t.pages[o.Page]
+	if p == nil {
+		p = &pageTally{documents: make(map[string]*Counts)}
+		t.pages[o.Page] = p
+	}
+	switch o.Kind {
+	case pipeline.KindCheck:
+		p.lastError = ""
+	case pipeline.KindFailed:
+		p.lastError = o.Text
+	}
+	d := p.documents[o.Document]
+	if d == nil && o.Document != "" {
+		d = new(Counts)
+		p.documents[o.Document] = d
+	}
+	switch o.Kind {
+	case pipeline.KindCheck, pipeline.KindUnchanged, pipeline.KindFailed:
+		count(&p.Counts, o.Kind) // A check is the page's, whatever documents it has.
+	default:
+		if d != nil {
+			count(d, o.Kind)
+		}
+	}
+}
+
+func count(c *Counts, kind string) {
+	switch kind {
+	case pipeline.KindCheck:
+		c.Checks++
+	case pipeline.KindUnchanged:
+		c.Unchanged++
+	case pipeline.KindFailed:
+		c.Failed++
+	case pipeline.KindVersion:
+		c.Versions++
+	case pipeline.KindChange:
+		c.Changes++
+	case pipeline.KindNotification:
+		c.Notifications++
+	case pipeline.KindDelivered:
+		c.Delivered++
+	case pipeline.KindDead:
+		c.Dead++
+	}
+}
+
+// summary returns what was counted so far.
+func (t *tally) summary() Summary {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := Summary{Counts: t.total, Documents: []DocumentSummary{}}
+	for url, p := range t.pages {
+		if len(p.documents) == 0 {
+			p.documents[pipeline.DocumentID(url, pipeline.View{})] = new(Counts)
+		}
+		for id, d := range p.documents {
+			ds := DocumentSummary{URL: url, Document: id, Counts: *d, LastError: p.lastError}
+			ds.Checks, ds.Unchanged, ds.Failed = p.Checks, p.Unchanged, p.Failed
+			s.Documents = append(s.Documents, ds)
+		}
+	}
+	slices.SortFunc(s.Documents, func(a, b DocumentSummary) int {
+		return cmp.Or(cmp.Compare(a.URL, b.URL), cmp.Compare(a.Document, b.Document))
+	})
+	return s
+}
