@@ -21,14 +21,23 @@ func Name(name string, known []string) (string, int) {
 	return best, least
 }
 
+// Likely reports whether name is probably a misspelling of k.
+func Likely(name, k string) bool {
+	if name == "" || k == "" {
+		return false
+	}
+	return distance(strings.ToLower(name), strings.ToLower(k)) <= max(1, len([]rune(k))/3) ||
+		strings.HasPrefix(k, name) || strings.HasPrefix(name, k)
+}
+
 // Hint says in words what may have been meant: a question where it is likely, the
 // nearest and all known names otherwise.
 func Hint(name string, known []string) string {
-	k, d := Name(name, known)
+	k, _ := Name(name, known)
 	switch {
 	case k == "":
 		return "none is known here"
-	case d <= max(1, len([]rune(k))/3) || strings.HasPrefix(k, name) || strings.HasPrefix(name, k):
+	case Likely(name, k):
 		return fmt.Sprintf("did you mean %q?", k)
 	case len(known) == 1:
 		return fmt.Sprintf("the only known one is %q", k)

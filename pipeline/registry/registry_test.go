@@ -74,7 +74,7 @@ func TestRegistry(t *testing.T) {
 	if !ok {
 		t.Fatal("a is not registered")
 	}
-	if _, err := b(nil, registry.Env{}); err != second {
+	if _, err := b(nil, registry.Env{}); !errors.Is(err, second) {
 		t.Errorf("got %v, want the later registration", err)
 	}
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/nearest"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // usage or configuration
+)
+
+// Run carries out the command line args until it is done or ctx is, and returns the
+// exit code. Results go to stdout, everything else to stderr.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, pace: time.Second}
+	return a.run(ctx, args)
+}
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// pace is the time between two changes of the demo's page.
+	pace  time.Duration
+	flags commonFlags
+}
+
+// usageError is a mistake in the command line or in what it names. Command, unless it is
+// empty, is where --help helps.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if mistakes, ok := errors.AsType[config.Errors](err); ok {
+		fmt.Fprintln(a.stderr, mistakes)
+		return exitUsage
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(a.stderr, "vokter-stream: %s\n", line)
+	}
+	u, ok := errors.AsType[*usageError](err)
+	if !ok {
+		return exitFailed
+	}
+	if u.command != "" {
+		fmt.Fprintf(a.stderr, "See %s --help.\n", u.command)
+	}
+	return exitUsage
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "vokter-stream",
+		Short:         "Watches web pages for keywords and tells who wants to know",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verbs := verbsOf(cmd)
+			if len(args) == 0 {
+				return usage(cmd, "no verb is given; one of %s", strings.Join(verbs, ", "))
+			}
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbs))
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
+	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version())
+	return root
+}
+
+func verbsOf(root *cobra.Command) []string {
+	var verbs []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	return verbs
+}
+
+// flagError says which flag an unknown one was probably meant to be.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		why := bad.Unwrap()
+		if _, number := errors.AsType[*strconv.NumError](why); number {
+			why = fmt.Errorf("%q is not %s", bad.GetValue(), map[string]string{"int": "a whole number", "bool": "true or false"}[bad.GetFlag().Value.Type()])
+		}
+		return usage(cmd, "--%s: %w", bad.GetFlag().Name, why)
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage(cmd, "%w", err)
+	}
+	name := "--" + unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		name = name[1:]
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	return usage(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/sinks/stdout"
+)
+
+func (a *app) demo() *cobra.Command {
+	var changes int
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "demo",
+		Short: "Serves a small changing page on loopback and watches it with the real pipeline",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("changes") && changes < 1 {
+				return usage(cmd, "--changes: %d is not at least 1; leave it out to go on until Ctrl-C", changes)
+			}
+			return a.runDemo(cmd.Context(), changes)
+		},
+	}, outputFlags)
+	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` changes were notified")
+	return cmd
+}
+
+func (a *app) runDemo(ctx context.Context, changes int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot serve the demo's page: %w", err)
+	}
+	site := &http.Server{Handler: new(story), ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = site.Serve(l) }() // ends with Close
+	defer site.Close()
+	url := "http://" + l.Addr().String() + "/"
+
+	out := &counted{next: stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), limit: changes, reached: cancel}
+	r, err := vokter.New(vokter.Config{
+		Origin: "demo",
+		Sinks:  map[string]vokter.Sink{printer: out},
+		Subscriptions: []vokter.Subscription{{
+			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printer},
+		}},
+		Every:  &a.pace,
+		Fetch:  vokter.FetchConfig{Rate: 1000},
+		Allow:  vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Logger: a.flags.logger(a.stderr, slog.LevelWarn),
+	})
+	if err != nil {
+		return err
+	}
+	say := func(format string, args ...any) {
+		if a.textual() {
+			fmt.Fprintf(a.stdout, format, args...)
+		}
+	}
+	say("A small shop at %s changes its page again and again. You watch it for: %s.\n", url, strings.Join(demoKeywords, ", "))
+	say("What you see has gone the whole way: fetch, index, diff, match, delivery. Ctrl-C ends it.\n\n")
+	if err := r.Run(ctx); err != nil {
+		return err
+	}
+	sum := r.Summary()
+	say("%s, %s, %s. To watch a page of your own: vokter-stream watch URL KEYWORD...\n",
+		count(sum.Checks, "check"), count(sum.Changes, "change"), count(out.delivered(), "notification"))
+	return nil
+}
+
+// textual reports whether the output is for people.
+func (a *app) textual() bool {
+	if a.flags.format != "" {
+		return a.flags.format == stdout.FormatText
+	}
+	f, ok := a.stdout.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// counted delivers to next until it has delivered limit notifications, if that is not
+// 0; then it calls reached and drops the rest.
+type counted struct {
+	next    vokter.Sink
+	limit   int
+	reached func()
+
+	mu sync.Mutex
+	n  int
+}
+
+// Deliver passes n on.
+func (c *counted) Deliver(ctx context.Context, n vokter.Notification) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limit > 0 && c.n == c.limit {
+		return nil
+	}
+	if err := c.next.Deliver(ctx, n); err != nil {
+		return err
+	}
+	if c.n++; c.n == c.limit {
+		c.reached()
+	}
+	return nil
+}
+
+func (c *counted) delivered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+var _ vokter.Sink = (*counted)(nil)

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/sinks/stdout"
+)
+
+// commonFlags are those that several verbs take.
+type commonFlags struct {
+	config, data, format, logLevel, transport string
+	allow                                     []netip.Prefix
+	level                                     slog.Level
+}
+
+// flagSets are the common flags, as groups of which a verb takes some.
+type flagSets int
+
+const (
+	outputFlags   flagSets = 1 << iota // every verb
+	pipelineFlags                      // verbs that run the pipeline, or check what would run
+	configFlags                        // verbs that read a configuration
+)
+
+// with gives cmd the common flags of sets, and checks their values before it runs.
+func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
+	fs := cmd.Flags()
+	if sets&outputFlags != 0 {
+		fs.StringVar(&f.format, "format", "", "`FORMAT` of the output: text or json")
+		fs.StringVar(&f.logLevel, "log-level", "", "the least `LEVEL` to log: debug, info, warn or error")
+	}
+	if sets&pipelineFlags != 0 {
+		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
+		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that fetch and sinks may reach besides public addresses (repeatable)")
+		fs.StringVar(&f.transport, "transport", "local", "the `NAME` of the transport between the stages: local")
+	}
+	if sets&configFlags != 0 {
+		fs.StringVarP(&f.config, "config", "c", "", "the configuration `FILE`")
+	}
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd, sets) }
+	return cmd
+}
+
+// check refuses wrong values.
+func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
+	if !slices.Contains([]string{"", stdout.FormatText, stdout.FormatJSON}, f.format) {
+		return usage(cmd, "--format: %q is neither text nor json", f.format)
+	}
+	if f.logLevel != "" {
+		if err := f.level.UnmarshalText([]byte(f.logLevel)); err != nil {
+			return usage(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
+		}
+	}
+	if sets&pipelineFlags != 0 {
+		if err := config.CheckTransport(f.transport); err != nil {
+			return usage(cmd, "--transport: %w", err)
+		}
+	}
+	return nil
+}
+
+// logger logs to w from the level of --log-level on, or from byDefault on.
+func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
+	level := byDefault
+	if f.logLevel != "" {
+		level = f.level
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// prefixes is a repeatable flag of networks.
+type prefixes struct{ list *[]netip.Prefix }
+
+func (p *prefixes) Type() string   { return "CIDR" }
+func (p *prefixes) String() string { return "" }
+func (p *prefixes) Set(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := config.ParsePrefix(part)
+		if err != nil {
+			return err
+		}
+		*p.list = append(*p.list, n)
+	}
+	return nil
+}
+
+// duration is a flag of a duration; least is the smallest that is allowed.
+type duration struct {
+	value *time.Duration
+	least time.Duration
+}
+
+func (d *duration) Type() string   { return "DURATION" }
+func (d *duration) String() string { return "" }
+func (d *duration) Set(s string) error {
+	v, err := config.ParseDuration(s)
+	if err == nil && v < d.least {
+		err = fmt.Errorf("%q is too short; write a duration such as 10s, 5m or 1h", s)
+	}
+	if err != nil {
+		return err
+	}
+	*d.value = v
+	return nil
+}
+
+var (
+	_ pflag.Value = (*prefixes)(nil)
+	_ pflag.Value = (*duration)(nil)
+)

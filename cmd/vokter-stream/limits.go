@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter"
+)
+
+// limitFlags are those of watch and run that bound and report what is done.
+type limitFlags struct {
+	checks  int
+	every   time.Duration
+	summary string
+}
+
+func (l *limitFlags) add(fs *pflag.FlagSet) {
+	fs.IntVar(&l.checks, "checks", 0, "make `N` checks of every page as fast as politeness allows, deliver all that follows, and exit")
+	fs.Var(&duration{&l.every, 0}, "every", "override all intervals by `DURATION`; 0s checks again at once")
+	fs.StringVar(&l.summary, "summary", "", "at exit write to `FILE` how many checks, versions, changes and notifications there were, as JSON")
+}
+
+// apply puts the flags that were given into c.
+func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
+	if cmd.Flags().Changed("checks") && l.checks < 1 {
+		return usage(cmd, "--checks: %d is not at least 1; leave it out to go on without end", l.checks)
+	}
+	c.Checks = l.checks
+	if cmd.Flags().Changed("every") {
+		c.Every = &l.every
+	}
+	if l.summary != "" {
+		if info, err := os.Stat(filepath.Dir(l.summary)); err != nil || !info.IsDir() {
+			return usage(cmd, "--summary: there is no directory %s to write into; make it or name another", filepath.Dir(l.summary))
+		}
+	}
+	return nil
+}

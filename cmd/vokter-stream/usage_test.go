@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const anyURL = "http://127.0.0.1:1/"
+
+// TestUsage holds mistakes in the command line to exit code 2, an empty standard output
+// and a message that helps.
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "no verb is given; one of demo, lint, run, version, watch"},
+		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
+		{"list", `unknown verb "list"; did you mean "lint"?`},
+		{"explain x", `unknown verb "explain"; the nearest known one is`},
+		{"completion bash", `unknown verb "completion"`},
+		{"watch", "no URL and no keyword are given"},
+		{"watch " + anyURL, "no keyword is given"},
+		{"watch example a", `"example" is not an absolute URL such as https://example.com/page`},
+		{"watch ftp://example.com/ a", "only http and https can be watched"},
+		{"watch " + anyURL + " !!!", `"!!!" has no word in it`},
+		{"watch " + anyURL + " a --chekcs 1", `unknown flag --chekcs; did you mean "--checks"?`},
+		{"watch " + anyURL + " a --brokers x:1", "unknown flag --brokers"},
+		{"watch " + anyURL + " a -x", "unknown flag -x"},
+		{"watch " + anyURL + " a --checks 0", "--checks: 0 is not at least 1"},
+		{"watch " + anyURL + " a --checks many", `--checks: "many" is not a whole number`},
+		{"watch " + anyURL + " a --stem=maybe", `--stem: "maybe" is not true or false`},
+		{"watch " + anyURL + " a --every soon", `--every: "soon" is not a duration`},
+		{"watch " + anyURL + " a --every -1s", `--every: "-1s" is negative`},
+		{"watch " + anyURL + " a --interval 10", `--interval: "10" has no unit; write 10s, 10m or 10h`},
+		{"watch " + anyURL + " a --interval 0s", `--interval: "0s" is too short`},
+		{"watch " + anyURL + " a --events added,remove", `--events: "remove" is not an event; did you mean "removed"?`},
+		{"watch " + anyURL + " a --select p[", `--select: "p[" is not a CSS selector`},
+		{"watch " + anyURL + " a --remove {to:p}", "--remove: a range needs from"},
+		{"watch " + anyURL + " a --remove {to:", "--remove: not YAML"},
+		{"watch " + anyURL + " a --select=", "--select: a CSS selector must not be empty"},
+		{"watch " + anyURL + " a --ignore (", `--ignore: "(" is not a regular expression`},
+		{"watch " + anyURL + " a --match words", `--match: "words" is neither phrase nor terms`},
+		{"watch " + anyURL + " a --language klingonish", `--language: "klingonish" is not a language tag`},
+		{"watch " + anyURL + " a --snippet-offset 501", "--snippet-offset: 501 is not between 0 and 500"},
+		{"watch " + anyURL + " a --confirm -1", "--confirm: -1 is negative"},
+		{"watch " + anyURL + " a --allow here", `--allow: "here" is not a network`},
+		{"watch " + anyURL + " a --transport kafka", `--transport: unknown transport "kafka"; the only known one is "local"`},
+		{"watch " + anyURL + " a --format xml", `--format: "xml" is neither text nor json`},
+		{"watch " + anyURL + " a --log-level loud", `--log-level: "loud" is none of debug, info, warn and error`},
+		{"watch " + anyURL + " a --summary none/s.json", "--summary: there is no directory none"},
+		{"run", "no configuration is given"},
+		{"run -c", "flag needs an argument"},
+		{"run -c none.yaml", "none.yaml: the file none.yaml does not exist"},
+		{"run x", `run takes no arguments, but got "x"`},
+		{"lint", "no configuration is given"},
+		{"demo --changes 0", "--changes: 0 is not at least 1"},
+		{"demo --data d", "unknown flag --data"},
+		{"version --format xml", `"xml" is neither text nor json`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			r := vs(t, strings.Fields(c.args)...)
+			if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+				t.Errorf("exit code %d, stdout %q, stderr %q, want 2 and %q", r.code, r.stdout, r.stderr, c.want)
+			}
+		})
+	}
+}
+
+func TestAllMistakesOfWatch(t *testing.T) {
+	r := vs(t, "watch", "nowhere", "!!!", "--match", "x", "--events", "y")
+	for _, want := range []string{"nowhere", "!!!", "--match", "--events"} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("%s is not in %s", want, r.stderr)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"watch", "--help"}, {"help", "run"}} {
+		r := vs(t, args...)
+		if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, "Usage:") {
+			t.Errorf("%v: got %+v", args, r)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := vs(t, "version"); r.code != 0 || !strings.HasPrefix(r.stdout, "vokter-stream ") || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("got %+v", r)
+	}
+	var b build
+	if err := json.Unmarshal([]byte(vs(t, "version", "--format", "json").stdout), &b); err != nil || b.Version == "" || b.Go == "" {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	b = build{Version: "v1.2.3", Revision: "0123456789abcdef", Modified: true, Go: "go1.26", OS: "linux", Arch: "amd64"}
+	if got, want := b.String(), "vokter-stream v1.2.3 (0123456789ab, modified) go1.26 linux/amd64"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+const threeMistakes = `sinks: {out: {stdout: {}}}
+subscriptions:
+  - url: https://example.com/
+    keyword: [privacy]
+    interval: 10
+    sinks: [outt]
+`
+
+func TestLint(t *testing.T) {
+	path := file(t, "c.yaml", threeMistakes)
+	r := vs(t, "lint", "-c", path)
+	want := path + `:4:5: unknown key "keyword" in subscriptions[0]; did you mean "keywords"?
+` + path + `:5:15: subscriptions[0].interval: "10" has no unit; write 10s, 10m or 10h
+` + path + `:6:13: subscriptions[0].sinks[0]: no sink is named "outt"; did you mean "out"?
+`
+	if r.code != 2 || r.stdout != want || !strings.Contains(r.stderr, "3 mistakes") {
+		t.Errorf("got %+v, want 2 and %s", r, want)
+	}
+	r = vs(t, "run", "-c", path)
+	if r.code != 2 || r.stderr != want || r.stdout != "" {
+		t.Errorf("run: got %+v", r)
+	}
+	r = vs(t, "lint", "-c", path, "--format", "json")
+	var first mistake
+	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	if first.File != path || first.Line != 4 || first.Column != 5 || strings.Count(r.stdout, "\n") != 3 || r.code != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestLintOK(t *testing.T) {
+	path := file(t, "c.yaml", `
+documents: [{url: https://example.com/feed, keep: true}]
+sinks:
+  out: {stdout: {format: json}}
+  hook: {webhook: {url: "https://example.com/in", secret: "0123456789abcdef0123456789abcdef"}}
+subscriptions:
+  - {url: https://example.com/, keywords: [a], sinks: [out, hook]}
+`)
+	r := vs(t, "lint", "-c", path)
+	if want := path + ": ok (1 subscription, 1 document, 2 sinks)\n"; r.code != 0 || r.stdout != want || r.stderr != "" {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "lint", "-c", path, "--format", "json"); r != (result{}) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestPluginMistakes checks that mistakes within the built-in sinks are placed.
+func TestPluginMistakes(t *testing.T) {
+	path := file(t, "c.yaml", `sinks:
+  out: {stdout: {format: xml}}
+  hook: {webhook: {urll: "https://example.com/in"}}
+  bad: {webhook: {url: "ftp://example.com/in?token=hunter2"}}
+  chat: {slack: {webhook_url: x}}
+`)
+	r := vs(t, "lint", "-c", path)
+	for _, want := range []string{":2:26: ", `:3:20: unknown key "urll"`, ":4:24: ", `:5:10: unknown kind of sink "slack"`} {
+		if !strings.Contains(r.stdout, path+want) {
+			t.Errorf("%s is not in %s", want, r.stdout)
+		}
+	}
+	if strings.Contains(r.stdout, "hunter2") {
+		t.Errorf("the secret is shown: %s", r.stdout)
+	}
+}
+
+func TestUnwritableDirectory(t *testing.T) {
+	plain := file(t, "plain", "")
+	r := vs(t, "watch", anyURL, "a", "--data", filepath.Join(plain, "d"), "--checks", "1")
+	if r.code != 1 || !strings.Contains(r.stderr, "cannot be written to: not a directory; give this user the right to, or name another with --data") {
+		t.Errorf("got %+v", r)
+	}
+	if os.Geteuid() == 0 {
+		t.Skip("the rest needs a user whom rights bind")
+	}
+	locked := filepath.Join(t.TempDir(), "locked")
+	if err := os.Mkdir(locked, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	r = vs(t, "watch", anyURL, "a", "--data", locked, "--checks", "1")
+	if r.code != 1 || !strings.Contains(r.stderr, "permission denied") {
+		t.Errorf("got %+v", r)
+	}
+}

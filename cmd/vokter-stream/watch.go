@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks/stdout"
+)
+
+// printer is the name of the sink that watch and demo deliver to.
+const printer = "stdout"
+
+func (a *app) watch() *cobra.Command {
+	var (
+		s      subscriptionFlags
+		limits limitFlags
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "watch URL KEYWORD...",
+		Short: "Watches one page without a configuration and prints notifications",
+		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case --interval 5m
+  vokter-stream watch https://example.com/news Argus --select main --data ./data --checks 1`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits) },
+	}, outputFlags|pipelineFlags)
+	s.add(cmd.Flags())
+	limits.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags) error {
+	switch len(args) {
+	case 0:
+		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
+	case 1:
+		return usage(cmd, "no keyword is given; write %s %s KEYWORD...", cmd.CommandPath(), args[0])
+	}
+	s, err := flags.subscription(cmd, args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	cfg := vokter.Config{
+		Dir: a.flags.data, Origin: "watch", Only: []string{s.URL},
+		Sinks:         map[string]vokter.Sink{printer: stdout.New(a.stdout, stdout.Options{Format: a.flags.format})},
+		Subscriptions: []vokter.Subscription{s},
+		Allow:         vokter.Allow{Fetch: a.flags.allow, Sinks: a.flags.allow},
+		Logger:        a.flags.logger(a.stderr, slog.LevelInfo),
+	}
+	if err := limits.apply(cmd, &cfg); err != nil {
+		return err
+	}
+	sum, err := a.execute(cmd.Context(), cfg, "", limits.summary)
+	if err != nil || limits.checks == 0 {
+		return err
+	}
+	return lastError(sum, s.URL)
+}
+
+// lastError says why the last check of the page of url failed, if it did.
+func lastError(sum vokter.Summary, url string) error {
+	page, err := pipeline.CanonicalURL(url)
+	if err != nil {
+		return err
+	}
+	for _, d := range sum.Documents {
+		if d.URL == page && d.LastError != "" {
+			return fmt.Errorf("the last check of %s failed: %s", url, d.LastError)
+		}
+	}
+	return nil
+}
+
+// subscriptionFlags are the fields of a subscription as flags.
+type subscriptionFlags struct {
+	client, language, match                                    string
+	events, selects, removes, ignores                          []string
+	interval                                                   time.Duration
+	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
+	snippetOffset, confirm                                     int
+}
+
+func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.client, "client", "default", "who it is for; a `NAME` has one subscription to a document")
+	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
+	fs.Var(&duration{&f.interval, 1}, "interval", "how often to check, as a `DURATION` (default 10m)")
+	fs.BoolVar(&f.stem, "stem", false, "match lexical variants; implies --ignore-case")
+	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore words of no significance")
+	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "do not tell upper from lower case")
+	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "do not tell letters with marks from those without")
+	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
+	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only changed place")
+	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
+	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
+	fs.StringArrayVar(&f.selects, "select", nil, "the `CSS` selector of what to watch, or a range {from: CSS, to: CSS} (repeatable)")
+	fs.StringArrayVar(&f.removes, "remove", nil, "the `CSS` selector of what to leave out, or a range (repeatable)")
+	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.IntVar(&f.confirm, "confirm", 1, "for how many checks `N` a new text must stand")
+}
+
+// subscription returns what the flags and arguments ask for, or all that is wrong.
+func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (vokter.Subscription, error) {
+	s := vokter.Subscription{
+		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval,
+		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
+		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
+		View: vokter.View{Ignore: f.ignores, Confirm: f.confirm},
+	}
+	for _, e := range f.events {
+		s.Events = append(s.Events, vokter.Event(e))
+	}
+	wrong := config.CheckSubscription(s)
+	parse := func(flag string, list []string) (out []vokter.Selector) {
+		for _, css := range list {
+			sel, err := config.ParseSelector(css)
+			if err != nil {
+				wrong = append(wrong, &pipeline.FieldError{Field: flag, Reason: err.Error()})
+			}
+			out = append(out, sel)
+		}
+		return out
+	}
+	s.Select, s.Remove = parse("select", f.selects), parse("remove", f.removes)
+	if len(wrong) == 0 {
+		return s, nil
+	}
+	lines := make([]string, len(wrong))
+	for i, fe := range wrong {
+		lines[i] = asFlag(fe)
+	}
+	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
+}
+
+// asFlag says what is wrong with a field in terms of what the user wrote.
+func asFlag(fe *pipeline.FieldError) string {
+	name, _, _ := strings.Cut(fe.Field, "[")
+	if name == "url" || name == "keywords" { // arguments
+		return fe.Reason
+	}
+	return "--" + strings.ReplaceAll(name, "_", "-") + ": " + fe.Reason
+}

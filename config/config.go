@@ -1,0 +1,162 @@
+// Package config reads the YAML file of a pipeline into a vokter.Config. It is strict:
+// whatever it does not know or cannot use is an error with file, line and column, and
+// all errors are reported at once. It knows no plugins: they come in a
+// registry.Registry.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// maxFile is the size of the largest configuration and of the largest secret, in bytes.
+const maxFile = 16 << 20
+
+// Config is what a file says.
+type Config struct {
+	// Router is the pipeline; its Origin is "yaml".
+	Router vokter.Config
+	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
+	// is a loopback address.
+	Listen string
+}
+
+// Options alter how a file is read. The zero value is useful.
+type Options struct {
+	// Registry holds the plugins that the file may name; nil: none.
+	Registry *registry.Registry
+	// Allow are networks that fetch and sinks may reach besides those in the file.
+	Allow []netip.Prefix
+	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
+	LookupEnv func(string) (string, bool)
+	// Logger is given to the plugins. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Load reads the file at path. Its error is of type Errors and holds all mistakes.
+func Load(path string, o Options) (*Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, Errors{{File: path, Message: err.Error()}}
+	}
+	return Parse(path, data, o)
+}
+
+// Parse reads a configuration from data; name stands for the file in errors. Its
+// error is of type Errors and holds all mistakes.
+func Parse(name string, data []byte, o Options) (*Config, error) {
+	if o.Registry == nil {
+		o.Registry = new(registry.Registry)
+	}
+	if o.LookupEnv == nil {
+		o.LookupEnv = os.LookupEnv
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := newDecoder(name, o.LookupEnv)
+	f := new(file)
+	if body := d.parse(data); body != nil {
+		ast.Walk(d, body)
+		d.value(body, reflect.ValueOf(f).Elem(), "")
+	}
+	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
+	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
+	sinks := d.buildSinks(f, o.Registry, o.Logger)
+	c := d.convert(f)
+	c.Router.Sinks = sinks
+	if len(d.errs) > 0 {
+		d.errs.sort()
+		return nil, d.errs
+	}
+	return c, nil
+}
+
+// newDecoder returns a decoder for file; a nil lookup knows no variables.
+func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
+	}
+	return &decoder{
+		file: file, lookup: lookup, anchors: make(map[string]ast.Node),
+		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool),
+	}
+}
+
+// parse returns the body of data, or nil where there is none.
+func (d *decoder) parse(data []byte) ast.Node {
+	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntax(data, err)
+		return nil
+	}
+	var body ast.Node
+	for _, doc := range f.Docs {
+		switch {
+		case doc.Body == nil:
+		case body != nil:
+			d.failNode(doc.Body, "a second YAML document begins here; a configuration is one")
+		default:
+			body = doc.Body
+		}
+	}
+	if _, null := body.(*ast.NullNode); null {
+		return nil
+	}
+	return body
+}
+
+// syntax reports that data is not YAML.
+func (d *decoder) syntax(data []byte, err error) {
+	var ye yaml.Error
+	if !errors.As(err, &ye) || ye.GetToken() == nil || ye.GetToken().Position == nil {
+		d.failAt(position{1, 1}, "not YAML: %v", err)
+		return
+	}
+	p := ye.GetToken().Position
+	hint := ""
+	if lines := strings.Split(string(data), "\n"); p.Line >= 1 && p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
+		hint = `; within [ ] and { } write "${NAME}" in quotes`
+	}
+	d.failAt(position{p.Line, p.Column}, "not YAML: %s%s", ye.GetMessage(), hint)
+}
+
+// readFile reads a file of at most maxFile bytes. Its errors say what to do.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the file %s does not exist", path)
+	case err != nil:
+		return nil, cannotRead(path, err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cannotRead(path, err)
+	}
+	return b, nil
+}
+
+func cannotRead(path string, err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return fmt.Errorf("the file %s cannot be read: %w", path, err)
+}

@@ -1,0 +1,295 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// fakeConfig has a field of every type that a plugin may have.
+type fakeConfig struct {
+	URL    string          `yaml:"url"`
+	Secret registry.Secret `yaml:"secret"`
+	Count  int             `yaml:"count"`
+	On     bool            `yaml:"on"`
+	Nested struct {
+		Depth *int              `yaml:"depth"`
+		Tags  map[string]string `yaml:"tags"`
+	} `yaml:"nested"`
+	Until time.Time `yaml:"until"`
+	fakeEmbedded
+}
+
+type fakeEmbedded struct {
+	Every time.Duration `yaml:"every"`
+}
+
+type fakeSink struct {
+	fakeConfig
+	env registry.Env
+}
+
+func (*fakeSink) Deliver(context.Context, pipeline.Notification) error { return nil }
+
+func fakes() *registry.Registry {
+	var r registry.Registry
+	r.Sink("fake", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
+		var c fakeConfig
+		if err := decode(&c); err != nil {
+			return nil, err
+		}
+		switch c.URL {
+		case "":
+			return nil, &pipeline.FieldError{Field: "url", Reason: "is missing; add one"}
+		case "refused":
+			return nil, errors.Join(&pipeline.FieldError{Field: "url", Reason: "is refused"}, errors.New("something else"))
+		case "broken":
+			return nil, fmt.Errorf("cannot work: %w, %w", errors.New("a"), errors.New("b"))
+		}
+		return &fakeSink{c, env}, nil
+	})
+	return &r
+}
+
+func options(env map[string]string) Options {
+	return Options{Registry: fakes(), LookupEnv: func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}}
+}
+
+var testEnv = map[string]string{
+	"TEAM_URL": "https://team.example.com/", "PORT": "9000\nkeywords: [x]", "EVIL": "a: [b", "STEM": "true", "OFFSET": "7",
+	"A": "",
+}
+
+// TestMistakes holds what is said about each file in testdata to its golden file.
+func TestMistakes(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files:", err)
+	}
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(path, options(testEnv))
+			got := "ok"
+			if err != nil {
+				got = err.Error()
+			}
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got+"\n" != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	o := options(testEnv)
+	extra := netip.MustParsePrefix("127.0.0.1/32")
+	o.Allow = []netip.Prefix{extra}
+	c, err := Load("testdata/good.yaml", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset := 0
+	sinks := c.Router.Sinks
+	c.Router.Sinks = nil
+	want := &Config{Listen: "127.0.0.1:9000", Router: vokter.Config{
+		Dir: "/var/lib/vokter", Origin: "yaml",
+		Allow: vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}, Sinks: []netip.Prefix{extra}},
+		Fetch: vokter.FetchConfig{Timeout: 30 * time.Second, UserAgent: "shop/1.0 (+https://example.com)",
+			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5},
+		Delivery:  vokter.DeliveryConfig{Retry: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, DeadAfter: 72 * time.Hour},
+		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
+		Subscriptions: []vokter.Subscription{
+			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true,
+				Interval: time.Hour, Sinks: []string{"ops", "team"}, View: vokter.View{Select: []vokter.Selector{{CSS: "main"}}}},
+			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []vokter.Event{vokter.Removed},
+				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
+				SnippetOffset: &offset, Sinks: []string{"ops"}, View: vokter.View{
+					Select: []vokter.Selector{{CSS: "main"}}, Remove: []vokter.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
+					Ignore: []string{`\d+ visitors$`}, Confirm: 2}},
+			{URL: "https://example.com/other", Keywords: []string{"privacy"}, Sinks: []string{"ops"},
+				View: vokter.View{Select: []vokter.Selector{{From: "h1"}}}},
+		},
+	}}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", c, want)
+	}
+	for name, want := range map[string][2]string{
+		"ops":  {"https://ops.example.com/in", "from a file"},
+		"team": {"https://team.example.com/", "s3cret"},
+	} {
+		s, ok := sinks[name].(*fakeSink)
+		if !ok {
+			t.Fatalf("sink %s is %T", name, sinks[name])
+		}
+		if got := [2]string{s.URL, s.Secret.Reveal()}; got != want {
+			t.Errorf("sink %s: got %v, want %v", name, got, want)
+		}
+		if len(s.env.AllowSinks) != 1 || s.env.AllowSinks[0] != extra || s.env.Logger == nil {
+			t.Errorf("sink %s: environment %+v", name, s.env)
+		}
+	}
+	if err := c.Router.Validate(); err == nil {
+		t.Error("a subscription to sinks that are not there is valid")
+	}
+	c.Router.Sinks = sinks
+	if err := c.Router.Validate(); err != nil {
+		t.Errorf("the router refuses what Load accepts: %v", err)
+	}
+}
+
+func TestErrorsUnwrap(t *testing.T) {
+	_, err := Load("testdata/three.yaml", options(nil))
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.File != "testdata/three.yaml" || e.Line != 4 {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	for path, want := range map[string]string{
+		"testdata/none.yml": "testdata/none.yml: the file testdata/none.yml does not exist",
+		"testdata":          "testdata: testdata is a directory; name a file in it",
+	} {
+		if _, err := Load(path, Options{}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestNoSecretInErrors breaks a file that holds a secret in many places.
+func TestNoSecretInErrors(t *testing.T) {
+	const secret = "hunter2"
+	for _, value := range []string{secret, "5" + secret, "${" + secret, "${" + secret + "-x}", "[" + secret + "]", "{" + secret + ": 1}", "${A:-${" + secret + "}}"} {
+		for _, quote := range []string{"", `"`} {
+			text := "sinks: {a: {fake: {url: refused, unknown: 1, secret: " + quote + value + quote + "}}}\n"
+			if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: got %v", text, err)
+			}
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	env := map[string]string{"A": "1", "EMPTY": "", "NESTED": "${A}"}
+	lookup := func(n string) (string, bool) { v, ok := env[n]; return v, ok }
+	for s, want := range map[string]string{
+		"": "", "a": "a", "$": "$", "$A": "$A", "$$": "$$", "a$": "a$", "^a$|$b": "^a$|$b",
+		"${A}": "1", "x${A}y${A}z": "x1y1z", "${B:-d}": "d", "${B:-}": "", "${EMPTY}": "", "${EMPTY:-d}": "d", "${A:-d}": "1",
+		"$${A}": "${A}", "$$${A}": "$${A}", "${NESTED}": "${A}", "${B:-a b}": "a b", "${B:-:-}": ":-",
+	} {
+		if got, err := expand(s, lookup); err != nil || got != want {
+			t.Errorf("expand(%q) = %q, %v, want %q", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"${B}", "${", "${}", "${1A}", "${A", "${A B}", "${:-x}", "${B:-${A}}", "${A:x}"} {
+		if got, err := expand(s, lookup); err == nil {
+			t.Errorf("expand(%q) = %q, want an error", s, got)
+		}
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for s, want := range map[string]time.Duration{"10s": 10 * time.Second, "1h30m": 90 * time.Minute, "0s": 0, "0": 0} {
+		if got, err := ParseDuration(s); err != nil || got != want {
+			t.Errorf("ParseDuration(%q) = %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for s, want := range map[string]string{
+		"10":   `"10" has no unit; write 10s, 10m or 10h`,
+		"-1s":  `"-1s" is negative; write a duration such as 10s, 5m or 1h`,
+		"2d":   `"2d": days are not a unit here; write 48h`,
+		"soon": `"soon" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
+		"":     `"" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
+	} {
+		if _, err := ParseDuration(s); err == nil || err.Error() != want {
+			t.Errorf("ParseDuration(%q): got %v, want %s", s, err, want)
+		}
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	for s, want := range map[string]rate{"1/s": 1, "1000/s": 1000, "30/m": 0.5, "3600/h": 1, "0.5/s": 0.5, " 2 / s ": 2} {
+		if got, err := parseRate(s); err != nil || got != want {
+			t.Errorf("parseRate(%q) = %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "1", "1/", "/s", "0/s", "-1/s", "1/d", "x/s", "NaN/s", "Inf/s", "1/s/s"} {
+		if got, err := parseRate(s); err == nil {
+			t.Errorf("parseRate(%q) = %v, want an error", s, got)
+		}
+	}
+}
+
+func TestCheckListen(t *testing.T) {
+	for _, s := range []string{"127.0.0.1:9000", "localhost:0", "[::1]:80", "127.8.8.8:1"} {
+		if err := CheckListen(s); err != nil {
+			t.Errorf("CheckListen(%q): %v", s, err)
+		}
+	}
+	for _, s := range []string{"", "9000", ":9000", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.com:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1"} {
+		if err := CheckListen(s); err == nil {
+			t.Errorf("CheckListen(%q) accepts it", s)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("c.yaml", data, options(testEnv))
+		if err == nil {
+			if err := c.Router.Validate(); err != nil {
+				t.Errorf("the router refuses what Parse accepts: %v", err)
+			}
+			return
+		}
+		es, ok := errors.AsType[Errors](err)
+		if !ok || len(es) == 0 {
+			t.Fatalf("got %T: %v", err, err)
+		}
+		lines := strings.Count(string(data), "\n") + strings.Count(string(data), "\r") + 1
+		for _, e := range es {
+			if e.Line < 1 || e.Column < 1 || e.Line > lines+1 || strings.ContainsAny(e.Error(), "\n\r") {
+				t.Errorf("a mistake without a place in %d lines: %+v", lines, e)
+			}
+		}
+	})
+}

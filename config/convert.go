@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Origin is who made the subscriptions of a file.
+const Origin = "yaml"
+
+// convert turns f into a Config without sinks and reports what is wrong in it.
+func (d *decoder) convert(f *file) *Config {
+	if f.Listen != "" {
+		if err := CheckListen(f.Listen); err != nil {
+			d.fail("listen", "listen: %v", err)
+		}
+	}
+	c := vokter.Config{
+		Dir:    f.Data,
+		Origin: Origin,
+		Allow:  vokter.Allow{Fetch: f.Allow.Fetch, Sinks: f.Allow.Sinks},
+		Fetch: vokter.FetchConfig{
+			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,
+			Rate: float64(f.Fetch.PerHost.Rate),
+		},
+		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter},
+	}
+	if n := f.Fetch.PerHost.Concurrency; n != nil {
+		if c.Fetch.Concurrency = *n; *n < 1 {
+			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: %d is not at least 1", *n)
+		}
+	}
+	c.Documents = d.documents(f)
+	c.Subscriptions = d.subscriptions(f)
+	return &Config{Router: c, Listen: f.Listen}
+}
+
+// CheckTransport refuses the name of a transport that there is none of.
+func CheckTransport(name string) error {
+	if name != "local" {
+		return fmt.Errorf("unknown transport %q; %s", name, nearest.Hint(name, []string{"local"}))
+	}
+	return nil
+}
+
+// transport is written as its name, or as a mapping from its name to its options.
+type transport string
+
+func (t *transport) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := "", true
+	if m, mapping := n.(*ast.MappingNode); mapping && len(m.Values) == 1 {
+		n = m.Values[0].Key
+		s, _ = keyText(m.Values[0].Key)
+	} else {
+		s, ok = d.text(n, path)
+	}
+	if !ok {
+		return
+	}
+	if err := CheckTransport(s); err != nil {
+		d.failNode(n, "%s: %v", path, err)
+	}
+	*t = transport(s)
+}
+
+var _ yamlDecoder = (*transport)(nil)
+
+// CheckListen refuses what is no address to listen at, and any that is not loopback.
+func CheckListen(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not an address; write HOST:PORT such as 127.0.0.1:9000", addr)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%q is not a loopback address, so others could reach it; write 127.0.0.1:%s", addr, port)
+	}
+	return nil
+}
+
+func (d *decoder) documents(f *file) []vokter.Document {
+	seen := make(map[string]int)
+	var docs []vokter.Document
+	for i, doc := range f.Documents {
+		path := fmt.Sprintf("documents[%d]", i)
+		if d.broken[path] {
+			continue
+		}
+		if _, given := d.at[path+".url"]; !given {
+			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
+		}
+		page, err := CheckURL(doc.URL)
+		if err != nil {
+			d.failEach(path, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+			continue
+		}
+		if j, dup := seen[page]; dup {
+			d.fail(path+".url", "%s: %s stands in line %d already; remove one", path, doc.URL, d.line(j, "documents"))
+			continue
+		}
+		seen[page] = i
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep})
+	}
+	return docs
+}
+
+// line is where entry i of list begins.
+func (d *decoder) line(i int, list string) int { return d.at[fmt.Sprintf("%s[%d]", list, i)].line }

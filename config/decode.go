@@ -1,0 +1,268 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Bounds that no honest configuration comes near.
+const (
+	maxDepth = 50
+	maxNodes = 1_000_000 // visited, so that aliases of aliases end
+)
+
+// position is a place in the file, counted from 1.
+type position struct{ line, column int }
+
+// decoder fills Go values from the nodes of a file, strictly, and goes on after a
+// mistake so that all are found. Paths such as subscriptions[0].url name what it read.
+type decoder struct {
+	file    string
+	lookup  func(string) (string, bool)
+	anchors map[string]ast.Node
+	at      map[string]position
+	broken  map[string]bool // paths that hold no mapping where one must be
+	nodes   int
+	depth   int
+	errs    Errors
+}
+
+// yamlDecoder is a type that is written in more than one way.
+type yamlDecoder interface {
+	decodeYAML(d *decoder, n ast.Node, path string)
+}
+
+func (d *decoder) failAt(p position, format string, args ...any) {
+	d.errs = append(d.errs, &Error{d.file, p.line, p.column, oneLine(fmt.Sprintf(format, args...))})
+}
+
+func (d *decoder) failNode(n ast.Node, format string, args ...any) {
+	d.failAt(positionOf(n), format, args...)
+}
+
+// fail reports a mistake at path.
+func (d *decoder) fail(path, format string, args ...any) {
+	d.failAt(d.place(path), format, args...)
+}
+
+// place returns where path stands, or what holds it where path itself is missing.
+func (d *decoder) place(path string) position {
+	for {
+		if p, ok := d.at[path]; ok || path == "" {
+			return p
+		}
+		path = parent(path)
+	}
+}
+
+// parent cuts the last step off a path.
+func parent(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' || path[i] == '[' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// value fills v from n.
+func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
+	n = d.resolve(n)
+	if n == nil {
+		return
+	}
+	d.depth++
+	defer func() { d.depth-- }()
+	d.at[path] = positionOf(n)
+	if _, null := n.(*ast.NullNode); null {
+		d.failNode(n, "%s has no value; give it one or remove the key", path)
+		return
+	}
+	switch p := v.Addr().Interface().(type) {
+	case yamlDecoder:
+		p.decodeYAML(d, n, path)
+		return
+	case *registry.Secret:
+		d.secret(n, p, path)
+		return
+	}
+	if s, isWord := wordTypes[v.Type()]; isWord {
+		d.word(n, v, path, s)
+		return
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if s, ok := d.text(n, path); ok {
+			if err := u.UnmarshalText([]byte(s)); err != nil {
+				d.failNode(n, "%s: %v", path, err)
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		before := len(d.errs)
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), path)
+		if len(d.errs) > before {
+			v.SetZero()
+		}
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Slice:
+		d.list(n, v, path)
+	case reflect.Map:
+		d.table(n, v, path)
+	case reflect.String:
+		if s, ok := d.text(n, path); ok {
+			v.SetString(s)
+		}
+	case reflect.Bool:
+		d.boolean(n, v, path)
+	case reflect.Int, reflect.Int64:
+		d.integer(n, v, path)
+	default:
+		panic(fmt.Sprintf("config: %s: a plugin's field has type %s, which cannot be configured", path, v.Type()))
+	}
+}
+
+func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
+	if b, ok := n.(*ast.BoolNode); ok {
+		v.SetBool(b.Value)
+		return
+	}
+	s, ok := d.expanded(n)
+	switch {
+	case !ok:
+	case s != d.raw(n) && (s == "true" || s == "false"):
+		v.SetBool(s == "true")
+	default:
+		d.failNode(n, "%s must be true or false, not %s", path, describe(n))
+	}
+}
+
+func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	i, err := strconv.ParseInt(s, 10, 64)
+	_, number := n.(*ast.IntegerNode)
+	if err != nil || v.OverflowInt(i) || !number && s == d.raw(n) {
+		d.failNode(n, "%s must be a whole number, not %s", path, describe(n))
+		return
+	}
+	v.SetInt(i)
+}
+
+// structure fills the struct v from a mapping.
+func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
+	fields := fieldsOf(v)
+	known := make([]string, 0, len(fields))
+	for name, f := range fields {
+		known = append(known, name)
+		if f.Type() == secretType {
+			known = append(known, name+"_file")
+		}
+	}
+	slices.Sort(known)
+	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+		if f, ok := fields[key]; ok {
+			d.value(value, f, join(path, key))
+			return
+		}
+		if slices.Contains(known, key) {
+			d.secretFile(value, fields[key[:len(key)-len("_file")]], join(path, key))
+			return
+		}
+		// What was meant by it is not missing as well.
+		if meant, _ := nearest.Name(key, known); nearest.Likely(key, meant) {
+			if _, given := d.at[join(path, meant)]; !given {
+				d.at[join(path, meant)] = positionOf(keyNode)
+			}
+		}
+		where := ""
+		if path != "" {
+			where = " in " + path
+		}
+		d.failNode(keyNode, "unknown key %q%s; %s", key, where, nearest.Hint(key, known))
+	})
+}
+
+// mapping calls each for every entry of n, which must be a mapping without repeated keys.
+func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode, value ast.Node)) {
+	what := path
+	if what == "" {
+		what = "the configuration"
+	}
+	m, ok := n.(*ast.MappingNode)
+	if !ok {
+		d.failNode(n, "%s must be a mapping of keys to values, not %s", what, describe(n))
+		d.broken[path] = true
+		return
+	}
+	if d.depth > maxDepth {
+		d.failNode(n, "%s is nested too deeply", what)
+		return
+	}
+	seen := make(map[string]position, len(m.Values))
+	for _, entry := range m.Values {
+		key, ok := keyText(entry.Key)
+		if !ok {
+			d.failNode(entry.Key, "a key of %s must be a plain word", what)
+			continue
+		}
+		at := positionOf(entry.Key)
+		if first, dup := seen[key]; dup {
+			d.failAt(at, "%s is given twice; it stands in line %d already", join(path, key), first.line)
+			continue
+		}
+		seen[key] = at
+		each(key, entry.Key, entry.Value)
+	}
+}
+
+// list fills the slice v from a sequence.
+func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		hint := ""
+		if s, isText := n.(ast.ScalarNode); isText {
+			hint = fmt.Sprintf("; write [%s]", s)
+		}
+		d.failNode(n, "%s must be a list, not %s%s", path, describe(n), hint)
+		return
+	}
+	if d.depth > maxDepth {
+		d.failNode(n, "%s is nested too deeply", path)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values)))
+	for i, item := range seq.Values {
+		d.value(item, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+// table fills the map v, whose keys are strings, from a mapping.
+func (d *decoder) table(n ast.Node, v reflect.Value, path string) {
+	v.Set(reflect.MakeMap(v.Type()))
+	d.mapping(n, path, func(key string, _, value ast.Node) {
+		e := reflect.New(v.Type().Elem()).Elem()
+		d.value(value, e, join(path, key))
+		v.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), e)
+	})
+}

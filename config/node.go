@@ -1,0 +1,228 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+var secretType = reflect.TypeFor[registry.Secret]()
+
+// wordTypes are the types that parseScalar reads, and what they are called.
+var wordTypes = map[reflect.Type]string{
+	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
+	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
+	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
+}
+
+// word fills v, of one of the wordTypes.
+func (d *decoder) word(n ast.Node, v reflect.Value, path, what string) {
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, "%s must be %s, not %s", path, what, describe(n))
+	} else if err := parseScalar(s, v.Addr().Interface()); err != nil {
+		d.failNode(n, "%s: %v", path, err)
+	}
+}
+
+// text returns the text of n with its variables expanded; it must not be empty.
+func (d *decoder) text(n ast.Node, path string) (string, bool) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		d.failNode(n, "%s must be a text, not %s; write it in quotes: %q", path, describe(n), d.raw(n))
+		return "", false
+	default:
+		d.failNode(n, "%s must be a text, not %s", path, describe(n))
+		return "", false
+	}
+	s, ok := d.expanded(n)
+	if ok && s == "" {
+		d.failNode(n, "%s is empty; give it a value or remove the key", path)
+		return "", false
+	}
+	return s, ok
+}
+
+// expanded returns what stands in the scalar n with its variables expanded. For any
+// other node it returns "", which no caller accepts.
+func (d *decoder) expanded(n ast.Node) (string, bool) {
+	s, err := expand(d.raw(n), d.lookup)
+	if err != nil {
+		d.failNode(n, "%v", err)
+		return "", false
+	}
+	return s, true
+}
+
+// raw returns what stands in the scalar n.
+func (d *decoder) raw(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	case ast.ScalarNode:
+		return n.GetToken().Value
+	}
+	return ""
+}
+
+// secret fills v from n. Its messages do not show what stands in n.
+func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+	default:
+		d.failNode(n, "%s must be a text; write it in quotes", path)
+		return
+	}
+	switch s, ok := d.expanded(n); {
+	case !ok:
+	case s == "":
+		d.failNode(n, "%s is empty; give it a value or remove the key", path)
+	default:
+		*v = registry.NewSecret(s)
+	}
+}
+
+// secretFile reads the secret v from the file that n names.
+func (d *decoder) secretFile(n ast.Node, v reflect.Value, path string) {
+	var name string
+	d.value(n, reflect.ValueOf(&name).Elem(), path)
+	if name == "" {
+		return
+	}
+	direct := strings.TrimSuffix(path, "_file")
+	if _, both := d.at[direct]; both {
+		d.failNode(n, "both %s and %s are given; keep one", direct, path)
+		return
+	}
+	b, err := readFile(name)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+		return
+	}
+	s := strings.TrimRight(string(b), "\r\n")
+	if s == "" {
+		d.failNode(n, "%s: %s is empty", path, name)
+		return
+	}
+	v.Set(reflect.ValueOf(registry.NewSecret(s)))
+}
+
+// resolve follows anchors and aliases. It returns nil after a mistake.
+func (d *decoder) resolve(n ast.Node) ast.Node {
+	for range maxDepth {
+		if d.nodes++; d.nodes > maxNodes {
+			if d.nodes == maxNodes+1 {
+				d.failNode(n, "the aliases make the configuration too large")
+			}
+			return nil
+		}
+		switch m := n.(type) {
+		case *ast.AnchorNode:
+			n = m.Value
+		case *ast.AliasNode:
+			target, ok := d.anchors[m.Value.GetToken().Value]
+			if !ok {
+				d.failNode(n, "no anchor &%s is defined", m.Value.GetToken().Value)
+				return nil
+			}
+			n = target
+		case *ast.TagNode:
+			d.failNode(n, "tags such as %s are not supported; remove it", m.Start.Value)
+			return nil
+		default:
+			return n
+		}
+	}
+	d.failNode(n, "the alias refers to itself")
+	return nil
+}
+
+// Visit collects the anchors of a file.
+func (d *decoder) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
+		d.anchors[a.Name.GetToken().Value] = a.Value
+	}
+	return d
+}
+
+func keyText(k ast.MapKeyNode) (string, bool) {
+	switch k := k.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return k.GetToken().Value, true
+	}
+	return "", false
+}
+
+// positionOf returns where n begins: for a mapping that is its first key.
+func positionOf(n ast.Node) position {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		n = m.Values[0].Key
+	}
+	t := n.GetToken()
+	if t == nil || t.Position == nil {
+		return position{1, 1}
+	}
+	return position{t.Position.Line, t.Position.Column}
+}
+
+// describe says what n is, for a message.
+func describe(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.StringNode:
+		return fmt.Sprintf("the text %q", clip(n.Value))
+	case *ast.LiteralNode:
+		return fmt.Sprintf("the text %q", clip(n.Value.Value))
+	case *ast.BoolNode:
+		return n.GetToken().Value
+	case *ast.NullNode:
+		return "nothing"
+	case ast.ScalarNode:
+		return "the number " + clip(n.GetToken().Value)
+	}
+	return "a " + strings.ToLower(n.Type().YAMLName())
+}
+
+// clip shortens s for a message.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+// fieldsOf returns the settable fields of the struct v by the names of their yaml
+// tags; embedded structs without a tag are part of v.
+func fieldsOf(v reflect.Value) map[string]reflect.Value {
+	fields := make(map[string]reflect.Value)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			for k, w := range fieldsOf(v.Field(i)) {
+				fields[k] = w
+			}
+		case name != "" && name != "-" && f.IsExported():
+			fields[name] = v.Field(i)
+		}
+	}
+	return fields
+}

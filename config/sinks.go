@@ -1,0 +1,106 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// sinkEntry is {KIND: {...}}. It is built when the whole file is read, since that
+// needs what stands elsewhere.
+type sinkEntry struct {
+	kind    string
+	kindKey ast.Node
+	config  ast.Node
+}
+
+func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
+	m, ok := n.(*ast.MappingNode)
+	if !ok || len(m.Values) != 1 {
+		d.failNode(n, "%s must be one kind of sink with its options, such as {stdout: {}}", path)
+		return
+	}
+	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+		*s = sinkEntry{key, keyNode, value}
+	})
+}
+
+var (
+	sinkName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	// errDecode stands for mistakes that are already reported.
+	errDecode = errors.New("the configuration has mistakes")
+)
+
+// buildSinks builds the sinks of f.
+func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
+	sinks := make(map[string]pipeline.Sink, len(f.Sinks))
+	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
+		entry := f.Sinks[name]
+		path := join("sinks", name)
+		if !sinkName.MatchString(name) {
+			d.fail(path, "%q cannot be the name of a sink; use letters, digits, \"_\", \"-\" and \".\"", name)
+		}
+		if entry.kind == "" {
+			continue
+		}
+		build, ok := reg.LookupSink(entry.kind)
+		if !ok {
+			d.failNode(entry.kindKey, "unknown kind of sink %q; %s", entry.kind, nearest.Hint(entry.kind, reg.SinkKinds()))
+			continue
+		}
+		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
+		path = join(path, entry.kind)
+		d.at[path] = positionOf(entry.kindKey)
+		sink, err := build(d.pluginDecode(entry.config, path), env)
+		if err != nil {
+			d.failEach(path, err)
+			continue
+		}
+		sinks[name] = sink
+	}
+	return sinks
+}
+
+// pluginDecode returns the Decode for the options n of a plugin, which may be absent.
+func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
+	return func(config any) error {
+		before := len(d.errs)
+		if _, null := n.(*ast.NullNode); !null {
+			d.value(n, reflect.ValueOf(config).Elem(), path)
+		}
+		if len(d.errs) > before {
+			return errDecode
+		}
+		return nil
+	}
+}
+
+// failEach reports the errors that err joins for what stands at path, each at its
+// field, unless something is known to be wrong there already.
+func (d *decoder) failEach(path string, err error) {
+	before := d.errs
+	for _, err := range leaves(err) {
+		if errors.Is(err, errDecode) {
+			continue
+		}
+		at := path
+		if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+			at, err = join(path, fe.Field), errors.New(fe.Reason)
+		}
+		p := d.place(at)
+		if !slices.ContainsFunc(before, func(e *Error) bool { return e.Line == p.line && e.Column == p.column }) {
+			d.failAt(p, "%s: %v", at, err)
+		}
+	}
+}
+
+var _ yamlDecoder = (*sinkEntry)(nil)

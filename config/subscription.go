@@ -1,0 +1,93 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// subscriptions checks and converts the subscriptions of f.
+func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
+	known := make([]string, 0, len(f.Sinks))
+	for name := range f.Sinks {
+		known = append(known, name)
+	}
+	type pair struct{ document, client string }
+	seen := make(map[pair]int)
+	all := make([]pipeline.Subscription, 0, len(f.Subscriptions))
+	for i, y := range f.Subscriptions {
+		path := fmt.Sprintf("subscriptions[%d]", i)
+		s := y.subscription()
+		d.checkSubscription(y, s, path, known)
+		all = append(all, s)
+		page, err := pipeline.CanonicalURL(s.URL)
+		if err != nil {
+			continue // reported
+		}
+		s = s.WithDefaults()
+		p := pair{pipeline.DocumentID(page, s.View), s.Client}
+		if j, dup := seen[p]; dup {
+			d.fail(join(path, "url"), "%s: client %q already watches this document by the subscription in line %d; merge the two or name another client", path, s.Client, d.line(j, "subscriptions"))
+			continue
+		}
+		seen[p] = i
+	}
+	return all
+}
+
+func (y subscription) subscription() pipeline.Subscription {
+	s := pipeline.Subscription{
+		URL: y.URL, Client: y.Client, Keywords: y.Keywords, Interval: y.Interval,
+		Stem: y.Stem, FilterStopwords: y.FilterStopwords, IgnoreCase: y.IgnoreCase, IgnoreDiacritics: y.IgnoreDiacritics,
+		Match: y.Match, Moved: y.Moved, Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
+		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore},
+	}
+	for _, e := range y.Events {
+		s.Events = append(s.Events, pipeline.Event(e))
+	}
+	if y.Confirm != nil {
+		s.Confirm = *y.Confirm
+	}
+	return s
+}
+
+// checkSubscription reports what is wrong with the subscription y at path, which is s.
+func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, path string, sinks []string) {
+	if d.broken[path] {
+		return
+	}
+	if _, given := d.at[path+".url"]; !given {
+		d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
+	}
+	for _, f := range []struct {
+		name     string
+		values   []string
+		required bool
+	}{{"keywords", y.Keywords, true}, {"sinks", y.Sinks, true}, {"events", y.Events, false}} {
+		_, given := d.at[join(path, f.name)]
+		switch {
+		case !given && f.required:
+			d.fail(path, "%s has no %s; add at least one", path, f.name)
+		case f.values != nil && len(f.values) == 0:
+			d.fail(join(path, f.name), "%s is empty; name at least one", join(path, f.name))
+		}
+	}
+	for i, name := range y.Sinks {
+		at := fmt.Sprintf("%s.sinks[%d]", path, i)
+		switch {
+		case name == "": // reported when it was read
+		case !slices.Contains(sinks, name):
+			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, sinks))
+		case slices.Contains(y.Sinks[:i], name):
+			d.fail(at, "%s: %q is named twice; name it once", at, name)
+		}
+	}
+	var errs []error
+	for _, fe := range CheckSubscription(s) {
+		errs = append(errs, fe)
+	}
+	d.failEach(path, errors.Join(errs...))
+}
