@@ -104,6 +104,7 @@ func (p *pool) run(ctx context.Context) error {
 	<-ctx.Done()
 	p.mu.Lock()
 	p.stopped = true
+	p.open -= len(p.waiting[fastSlot]) + len(p.waiting[slowSlot])
 	p.waiting = [slowSlot + 1][]Attempt{}
 	p.mu.Unlock()
 	p.wg.Wait()

@@ -89,6 +89,9 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 			t.Errorf("slots in use %v, want %v", got, want)
 		}
 		r.stop()
+		if !r.d.Idle() {
+			t.Error("not idle after the end")
+		}
 	})
 }
 

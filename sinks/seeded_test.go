@@ -35,6 +35,8 @@ type world struct {
 	// handled yet. A crash loses both.
 	flying map[string]Attempt
 	posted map[string][]pipeline.Message
+	// starting are the wakes of the start that were not handled yet.
+	starting []pipeline.Message
 
 	receivers []string
 	// queue is what each receiver still has to get, in order.
@@ -42,7 +44,8 @@ type world struct {
 	ended map[string]string // by ID: delivered or dead
 	at    map[string]time.Time
 	sent  []pipeline.Message
-	dead  int
+	// dead and handed count dead letters and attempts.
+	dead, handed int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -63,7 +66,7 @@ func (w *world) fatalf(format string, args ...any) {
 	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
-// start is the beginning of a process.
+// start is the beginning of a process. Wakes that an earlier one did not handle come again.
 func (w *world) start() {
 	w.flying = make(map[string]Attempt)
 	w.posted = make(map[string][]pipeline.Message)
@@ -71,7 +74,17 @@ func (w *world) start() {
 		Policy: Policy{DeadAfter: 10 * time.Hour, Remember: remember},
 		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
 	})
-	for _, m := range w.store.Start(w.now) {
+	w.starting = append(w.starting, w.store.Start(w.now)...)
+}
+
+// startWakes handles the wakes of the start, which may come after other messages.
+func (w *world) startWakes() {
+	if len(w.starting) == 0 {
+		return
+	}
+	for len(w.starting) > 0 {
+		m := w.starting[0]
+		w.starting = w.starting[1:]
 		w.handle(m)
 	}
 	total := 0
@@ -95,6 +108,7 @@ func (w *world) hand(a Attempt) {
 		w.fatalf("%s: %s is sent, want the first of %v", key, a.Notification.ID, q)
 	}
 	w.flying[key] = a
+	w.handed++
 }
 
 // handle gives m to the processor, now and then in a transaction that is lost first,
@@ -133,7 +147,11 @@ func (w *world) handle(m pipeline.Message) {
 			w.end(m.Key, w.queue[m.Key][0], "delivered")
 		}
 	}
+	handed := w.handed
 	tx.Commit()
+	if w.handed > handed && !tx.Synced() {
+		w.fatalf("an attempt begins before its notification is durable")
+	}
 }
 
 // end takes the first of a receiver's queue out.
@@ -237,6 +255,8 @@ func (w *world) step() {
 	case n < 90:
 		w.now = w.now.Add(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
 		w.wakes()
+	case n < 92:
+		w.startWakes()
 	case n < 97:
 		w.nextWake()
 	default:
@@ -289,6 +309,7 @@ func (w *world) flush() {
 // drain lets every attempt succeed until nothing is pending; nothing may be missing
 // then. Long after, nothing may be remembered.
 func (w *world) drain() {
+	w.startWakes()
 	for range 100_000 {
 		w.results()
 		w.finish(nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -17,6 +18,7 @@ const (
 	maxTitle   = 100
 	maxURL     = 200
 	maxKeyword = 60
+	maxPad     = 24
 )
 
 // Styles (ECMA-48 SGR).
@@ -51,8 +53,14 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	if n.Status == pipeline.StatusTimeout {
 		b.WriteString("  " + p.style("! checks of this page failed too often; it is not watched any more", yellow) + "\n")
 	}
-	for _, l := range lines(n.Diffs) {
-		b.WriteString(p.line(l))
+	found, width := lines(n.Diffs), 0
+	for _, l := range found {
+		if w := utf8.RuneCountInString(l.keywords()); w <= maxPad {
+			width = max(width, w)
+		}
+	}
+	for _, l := range found {
+		b.WriteString(p.line(l, width))
 	}
 	if n.Truncated {
 		b.WriteString("  " + p.style("... and more", dim) + "\n")
@@ -74,8 +82,10 @@ func pageName(raw string) string {
 // line is one difference with all keywords found in it.
 type line struct {
 	pipeline.Diff
-	keywords []string
+	found []string
 }
+
+func (l line) keywords() string { return strings.Join(l.found, ", ") }
 
 func lines(diffs []pipeline.Diff) []line {
 	var out []line
@@ -88,12 +98,13 @@ func lines(diffs []pipeline.Diff) []line {
 			out = append(out, line{Diff: d})
 			i = len(out) - 1
 		}
-		out[i].keywords = append(out[i].keywords, short(clean(d.Keyword), maxKeyword))
+		out[i].found = append(out[i].found, short(clean(d.Keyword), maxKeyword))
 	}
 	return out
 }
 
-func (p printer) line(l line) string {
+// line prints l, with what follows the keywords in the column after width.
+func (p printer) line(l line, width int) string {
 	sign, color, mark := "+", green, green+bold
 	if l.Event == pipeline.Removed {
 		sign, color, mark = "-", red, red+strike
@@ -110,7 +121,9 @@ func (p printer) line(l line) string {
 	if !strings.HasPrefix(snippet[at:], text) || text == "" {
 		from, to = 0, 0
 	}
-	return fmt.Sprintf("  %s %s  %s%s%s\n", p.style(sign, color+bold), p.style(strings.Join(l.keywords, ", "), color+bold),
+	keywords := l.keywords()
+	pad := strings.Repeat(" ", max(width-utf8.RuneCountInString(keywords), 0))
+	return fmt.Sprintf("  %s %s%s  %s%s%s\n", p.style(sign, color+bold), p.style(keywords, color+bold), pad,
 		shown[:from], p.style(shown[from:to], mark), shown[to:])
 }
 

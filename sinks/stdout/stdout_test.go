@@ -1,0 +1,287 @@
+package stdout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func samples() []pipeline.Notification {
+	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	ok := pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://user:password@example.com/item/7?a=b#c", ID: "A", Type: "notification",
+		Time: at, Client: "shop", Version: 7, Title: "Zeus, the god of thunder", Language: "en", Change: "C",
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Added, Keyword: "out of stock", Text: "Out of", Snippet: "Zeus. Out of stock.", Offset: 6},
+			{Event: pipeline.Added, Keyword: "stock", Text: "Out of", Snippet: "Zeus. Out of stock.", Offset: 6},
+			{Event: pipeline.Removed, Keyword: "in stock", Text: "In", Snippet: "Zeus. In stock.", Offset: 6},
+			{Event: pipeline.Added, Keyword: "argus", Text: "Argus", Snippet: strings.Repeat("before ", 100) + "Argus" + strings.Repeat(" behind", 100)},
+			{Event: pipeline.Removed, Keyword: "long", Text: "long " + strings.Repeat("text ", 100) + "end", Snippet: "... long " + strings.Repeat("text ", 100) + "end ..."},
+			{Event: pipeline.Added, Keyword: "alone", Text: "elsewhere", Snippet: ""},
+		},
+		Truncated: true,
+	}
+	hostile := pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/\x1b]0;owned\x07", ID: "B", Type: "notification", Time: at, Client: "default",
+		Title: "\x1b[2J\x1b[31mred\r\n\u202Eevil\u2066 \u009b31m",
+		Diffs: []pipeline.Diff{{
+			Event: pipeline.Added, Keyword: "a\x1b[1mb", Text: "text\twith\ncontrols\x00\x7f\u0085", Snippet: "... text\twith\ncontrols\x00\x7f\u0085 \U000E0041\uFEFF\u2028 \xff ...",
+		}},
+	}
+	return []pipeline.Notification{ok, hostile, {Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default"}}
+}
+
+func TestGolden(t *testing.T) {
+	for name, o := range map[string]Options{
+		"text.golden":  {Format: FormatText, Location: time.UTC},
+		"color.golden": {Format: FormatText, Color: ColorAlways, Location: time.UTC},
+		"json.golden":  {Format: FormatJSON},
+	} {
+		var b bytes.Buffer
+		s := New(&b, o)
+		for _, n := range samples() {
+			if err := s.Deliver(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, b.Bytes(), want)
+		}
+	}
+}
+
+// TestNothingSteersTheTerminal: whatever the page says, only our own styles do.
+func TestNothingSteersTheTerminal(t *testing.T) {
+	for _, o := range []Options{{Format: FormatText}, {Format: FormatText, Color: ColorAlways}, {Format: FormatJSON}} {
+		var b bytes.Buffer
+		s := New(&b, o)
+		for _, n := range samples() {
+			if err := s.Deliver(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := b.String()
+		for _, style := range []string{reset, bold, dim, green, red, strike, yellow} {
+			out = strings.ReplaceAll(out, style, "")
+		}
+		if o.Color != ColorAlways && out != b.String() {
+			t.Errorf("%+v: styles without colour", o)
+		}
+		for _, r := range out {
+			if r != '\n' && (unicode.IsControl(r) || r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069') {
+				t.Errorf("%+v: %U is in the output", o, r)
+			}
+		}
+		if !utf8.ValidString(out) {
+			t.Errorf("%+v: the output is not valid UTF-8", o)
+		}
+	}
+}
+
+func TestJSONIsTheDocumentedBody(t *testing.T) {
+	var b bytes.Buffer
+	s := New(&b, Options{})
+	for _, n := range samples() {
+		if err := s.Deliver(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i, n := range samples() {
+		if n.Diffs == nil {
+			n.Diffs = []pipeline.Diff{}
+		}
+		for j := range n.Diffs {
+			n.Diffs[j].Snippet = strings.ToValidUTF8(n.Diffs[j].Snippet, "\uFFFD")
+		}
+		var got pipeline.Notification
+		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
+			t.Fatalf("line %d: %v", i, err)
+		}
+		if !reflect.DeepEqual(got, n) {
+			t.Errorf("line %d: got %+v, want %+v", i, got, n)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	long := strings.Repeat("ä", 50) + "X" + strings.Repeat("ö", 50)
+	for _, tt := range []struct {
+		s     string
+		at    int
+		limit int
+		want  string
+	}{
+		{"short", 2, 10, "short"},
+		{long, 100, 9, "...äääXööööö..."},
+		{long, 0, 5, "äääää..."},
+		{long, len(long), 5, "...ööööö"},
+	} {
+		got, shift := window(tt.s, tt.at, tt.limit)
+		if got != tt.want {
+			t.Errorf("window(%.10q, %d, %d) = %q, want %q", tt.s, tt.at, tt.limit, got, tt.want)
+		}
+		if i := strings.Index(tt.s, "X"); i >= 0 && strings.Contains(got, "X") && got[i+shift] != 'X' {
+			t.Errorf("%q: the shift %d is wrong", got, shift)
+		}
+	}
+}
+
+// stingy takes limit bytes of each write.
+type stingy struct {
+	bytes.Buffer
+	limit int
+}
+
+func (w *stingy) Write(b []byte) (int, error) {
+	n := min(len(b), w.limit)
+	w.Buffer.Write(b[:n])
+	return n, nil
+}
+
+func TestShortWriteIsAFailure(t *testing.T) {
+	w := &stingy{limit: 10}
+	s := New(w, Options{})
+	n := pipeline.Notification{ID: "A", Diffs: []pipeline.Diff{}}
+	err := s.Deliver(t.Context(), n)
+	if class, _ := pipeline.ClassOf(err); !errors.Is(err, io.ErrShortWrite) || class != pipeline.ClassRetry {
+		t.Fatalf("got %v, want a short write that is tried again", err)
+	}
+	w.limit = 1 << 20
+	if err := s.Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(w.String(), "\n")
+	var got pipeline.Notification
+	if len(lines) != 3 || json.Unmarshal([]byte(lines[1]), &got) != nil || got.ID != "A" {
+		t.Errorf("after the repeat: %q, want a whole line behind the torn one", w.String())
+	}
+}
+
+// blocked takes nothing until it is opened.
+type blocked struct {
+	open chan struct{}
+	bytes.Buffer
+}
+
+func (w *blocked) Write(b []byte) (int, error) {
+	<-w.open
+	return w.Buffer.Write(b)
+}
+
+func TestBlockedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &blocked{open: make(chan struct{})}
+		s := New(w, Options{})
+		a, b := pipeline.Notification{ID: "A"}, pipeline.Notification{ID: "B"}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := s.Deliver(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want context.DeadlineExceeded", err)
+			}
+			cancel()
+		}
+		close(w.open)
+		synctest.Wait()
+		for _, n := range []pipeline.Notification{a, b} {
+			if err := s.Deliver(t.Context(), n); err != nil {
+				t.Errorf("%s: %v", n.ID, err)
+			}
+		}
+		if got := strings.Count(w.String(), `"id":"A"`); got != 1 {
+			t.Errorf("A was printed %d times, want 1", got)
+		}
+		if got := strings.Count(w.String(), `"id":"B"`); got != 1 {
+			t.Errorf("B was printed %d times, want 1", got)
+		}
+	})
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var b bytes.Buffer
+	if err := New(&b, Options{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
+		t.Errorf("got %v and %q, want context.Canceled and nothing", err, b.String())
+	}
+}
+
+func TestFormatOfFiles(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := New(f, Options{}).Deliver(t.Context(), pipeline.Notification{ID: "A"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(got) {
+		t.Errorf("a file got %q, want JSON", got)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{{Format: "xml"}, {Color: "blue"}} {
+		if err := o.Validate(); err == nil {
+			t.Errorf("%+v is valid", o)
+		}
+		err := New(io.Discard, o).Deliver(t.Context(), pipeline.Notification{ID: "A"})
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%+v: got %v, want a permanent error", o, err)
+		}
+	}
+}
+
+func TestRegister(t *testing.T) {
+	var r registry.Registry
+	var b bytes.Buffer
+	Register(&r, &b, Options{Color: ColorNever})
+	build, ok := r.LookupSink("stdout")
+	if !ok {
+		t.Fatal("stdout is not registered")
+	}
+	decode := func(c Config) registry.Decode {
+		return func(v any) error { *v.(*Config) = c; return nil }
+	}
+	s, err := build(decode(Config{Format: FormatText}), registry.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deliver(t.Context(), samples()[0]); err != nil || !strings.Contains(b.String(), "+ out of stock, stock") {
+		t.Errorf("got %v and %q", err, b.String())
+	}
+	if _, err := build(decode(Config{Format: "xml"}), registry.Env{}); err == nil {
+		t.Error("the format xml was taken")
+	}
+}
