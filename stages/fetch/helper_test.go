@@ -1,0 +1,129 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// fetcherFunc is a function that fetches http.
+type fetcherFunc func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error)
+
+func (f fetcherFunc) Schemes() []string { return []string{"http"} }
+func (f fetcherFunc) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	return f(ctx, r)
+}
+
+// lines is a reader whose text is the body.
+type lines struct{}
+
+func (lines) ContentTypes() []string { return []string{"text/plain"} }
+func (lines) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+	return pipeline.Text{Content: string(raw.Body)}, nil
+}
+
+func answer(body string, header ...string) (pipeline.Response, error) {
+	h := http.Header{"Content-Type": {"text/plain"}}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return pipeline.Response{Status: 200, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// outbox is a Publisher that keeps what it gets.
+type outbox struct {
+	mu    sync.Mutex
+	calls [][]pipeline.Outcome
+	trace []string
+	err   error
+}
+
+func (o *outbox) Publish(_ context.Context, ms ...pipeline.Message) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var call []pipeline.Outcome
+	for _, m := range ms {
+		out, err := pipeline.OutcomeFrom(m)
+		if err != nil {
+			return err
+		}
+		call = append(call, out)
+		o.trace = append(o.trace, m.Header[pipeline.HeaderTrace])
+	}
+	o.calls = append(o.calls, call)
+	return o.err
+}
+
+// take returns the first outcome of each call since the last take, by page.
+func (o *outbox) take() map[string]pipeline.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := make(map[string]pipeline.Outcome)
+	for _, c := range o.calls {
+		m[c[0].Page] = c[0]
+	}
+	o.calls = nil
+	return m
+}
+
+// bench is a stage with what it needs.
+type bench struct {
+	*Stage
+	out   *outbox
+	store *txtest.Store
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// start runs a stage until the test ends.
+func start(t *testing.T, c Config, f fetcherFunc) *bench {
+	t.Helper()
+	b := &bench{out: &outbox{}, store: txtest.New(), ended: make(chan error, 1)}
+	c.Publisher, c.Fetchers, c.Readers = b.out, []pipeline.Fetcher{f}, NewReaders(lines{})
+	b.Stage = New(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.stop = cancel
+	go func() { b.ended <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-b.ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		b.ended <- nil
+	})
+	return b
+}
+
+func request(page string, check uint64) pipeline.Request {
+	return pipeline.Request{Page: page, Incarnation: "i", Check: check, Documents: []pipeline.RequestDocument{{ID: "d"}}}
+}
+
+func (b *bench) ask(t *testing.T, reqs ...pipeline.Request) {
+	t.Helper()
+	for _, r := range reqs {
+		body, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := pipeline.Message{ID: fmt.Sprint(r.Page, r.Check), Type: pipeline.TypeRequest, Key: pipeline.HostKey(r.Page), Body: body,
+			Header: map[string]string{pipeline.HeaderTrace: "trace-" + r.Page}}
+		if err := b.store.Handle(t.Context(), b.Stage, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var t0 = time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
+
+// The encoder makes its channels when it is first used, which must not be in a bubble of
+// synctest.
+func init() { pipeline.PackText("") }
