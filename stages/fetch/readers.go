@@ -1,14 +1,23 @@
 package fetch
 
 import (
+	"bytes"
 	"mime"
 	"net/http"
+
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/charset"
 )
+
+// sniffed is how much of a page without a type is looked at, in bytes.
+const sniffed = 1024
+
+// boms are the byte order marks of UTF-8 and UTF-16.
+var boms = [][]byte{{0xef, 0xbb, 0xbf}, {0xfe, 0xff}, {0xff, 0xfe}}
 
 // Readers is a registry of readers by media type. It is safe for concurrent use, also
 // while pages are read.
@@ -70,7 +79,11 @@ func contentType(h http.Header, body []byte) (value, mediaType string) {
 	value = h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(value)
 	if err != nil && mediaType == "" {
-		value = http.DetectContentType(body)
+		head := body[:min(len(body), sniffed)]
+		if slices.ContainsFunc(boms, func(bom []byte) bool { return bytes.HasPrefix(head, bom) }) { // it would be taken for plain text
+			head = charset.Decode(head, "")
+		}
+		value = http.DetectContentType(head)
 		mediaType, _, _ = mime.ParseMediaType(value)
 		value = mediaType // its charset is a guess from the first bytes
 	}
