@@ -137,7 +137,7 @@ func (p *Processor) send(tx pipeline.Tx, s *pipeline.Stamped, n pipeline.Notific
 		tx.Emit(out)
 		tx.OnCommit(func() {
 			p.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindNotification, Page: s.Page, Document: s.Document,
-				URL: n.URL, ID: n.ID, N: len(n.Diffs), Time: n.Time})
+				URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time})
 		})
 	}
 	return nil

@@ -1,0 +1,349 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// naive is what behaviour says, by brute force: no index, no windows, whole sides.
+type naive struct {
+	s    pipeline.Subscription
+	norm *text.Normalizer
+}
+
+// read returns the terms of tokens and which token each is, without stop words unless all.
+func (n naive) read(tokens []string, all bool) (terms []string, at []int) {
+	for i, w := range tokens {
+		if all || !n.s.FilterStopwords || !n.norm.IsStop(w) {
+			terms = append(terms, n.norm.Term(w, text.FormOf(n.s)))
+			at = append(at, i)
+		}
+	}
+	return terms, at
+}
+
+func split(s string) (out []string) {
+	for _, t := range text.Tokens(s) {
+		out = append(out, s[t.Start:t.End])
+	}
+	return out
+}
+
+// keyword returns the terms of k, and whether stop words of the text count.
+func (n naive) keyword(k string) (terms []string, all bool) {
+	if terms, _ = n.read(split(k), false); len(terms) > 0 {
+		return terms, false
+	}
+	terms, _ = n.read(split(k), true)
+	return terms, true
+}
+
+// shownIn returns which differences block b of s has: ranges of tokens.
+func shownIn(s *sideOf, b int) (out [][2]int) {
+	for i, c := range s.changed[b] {
+		if !c {
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && i-out[k][1] <= 3 {
+			out[k][1] = i + 1
+		} else {
+			out = append(out, [2]int{i, i + 1})
+		}
+	}
+	return out
+}
+
+// said is one report, as naive makes it.
+type said struct {
+	side, block, from, to int
+	text                  string
+}
+
+// phrase returns the reports of a phrase on side i of a group.
+func (n naive) phrase(k string, sides [2]*sideOf, i int, moved bool) (out []said) {
+	terms, all := n.keyword(k)
+	var counts [2]int
+	for j, s := range sides {
+		for b := range s.tokens {
+			ts, _ := n.read(s.tokens[b], all)
+			for f := 0; f+len(terms) <= len(ts); f++ {
+				if slices.Equal(ts[f:f+len(terms)], terms) {
+					counts[j]++
+				}
+			}
+		}
+	}
+	if len(terms) == 0 || !moved && counts[i] <= counts[1-i] {
+		return nil
+	}
+	s := sides[i]
+	for b := range s.tokens {
+		places := map[[2]int][2]int{} // difference or place between tokens → tokens to show
+		ts, at := n.read(s.tokens[b], all)
+		for f := 0; f+len(terms) <= len(ts); f++ {
+			if !slices.Equal(ts[f:f+len(terms)], terms) {
+				continue
+			}
+			first, last := at[f], at[f+len(terms)-1]
+			shares := false
+			for _, d := range shownIn(s, b) {
+				for t := max(first, d[0]); t <= min(last, d[1]-1); t++ {
+					if s.changed[b][t] {
+						shares = true
+						r, ok := places[d]
+						if !ok {
+							r = d
+						}
+						places[d] = [2]int{min(r[0], first), max(r[1], last+1)}
+					}
+				}
+			}
+			for t := first + 1; t <= last && !shares; t++ {
+				if s.gaps[b][t] {
+					r, ok := places[[2]int{t, t}]
+					if !ok {
+						r = [2]int{first, last + 1}
+					}
+					places[[2]int{t, t}] = [2]int{min(r[0], first), max(r[1], last+1)}
+					break
+				}
+			}
+		}
+		for _, r := range places {
+			out = append(out, said{i, b, r[0], r[1], s.show(b, r)})
+		}
+	}
+	return out
+}
+
+func (n naive) terms(k string, sides [2]*sideOf, i int, moved bool) (out []said) {
+	terms, all := n.keyword(k)
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	if len(terms) == 0 {
+		return nil
+	}
+	var counts [2]map[string]int
+	for j, s := range sides {
+		counts[j] = map[string]int{}
+		for b := range s.tokens {
+			ts, _ := n.read(s.tokens[b], all)
+			for _, t := range ts {
+				counts[j][t]++
+			}
+		}
+	}
+	s := sides[i]
+	for b := range s.tokens {
+		ts, at := n.read(s.tokens[b], all)
+		for _, d := range shownIn(s, b) {
+			has, news := map[string]bool{}, false
+			for f, t := range ts {
+				if at[f] >= d[0] && at[f] < d[1] && slices.Contains(terms, t) {
+					has[t] = true
+					news = news || s.changed[b][at[f]] && (moved || counts[i][t] > counts[1-i][t])
+				}
+			}
+			if len(has) == len(terms) && news {
+				out = append(out, said{i, b, d[0], d[1], s.show(b, d)})
+			}
+		}
+	}
+	return out
+}
+
+func (s *sideOf) show(b int, r [2]int) string {
+	ts := text.Tokens(s.blocks[b])
+	return s.blocks[b][ts[r[0]].Start:ts[r[1]-1].End]
+}
+
+// diffs returns all that is said, without what repeats, as event, keyword and text.
+func (n naive) diffs(c *pipeline.Change, groups [][2]*sideOf) []string {
+	var out []string
+	for g, sides := range groups {
+		if c.Groups[g].Moved && !n.s.Moved {
+			continue
+		}
+		for i := range sides {
+			if !n.s.Wants(events[i]) {
+				continue
+			}
+			var reports []said
+			words := map[said]map[string]bool{}
+			for _, k := range n.s.Keywords {
+				rs := n.phrase(k, sides, i, c.Groups[g].Moved)
+				if n.s.Match == pipeline.MatchTerms {
+					rs = n.terms(k, sides, i, c.Groups[g].Moved)
+				}
+				for _, r := range rs {
+					if words[r] == nil {
+						words[r] = map[string]bool{}
+						reports = append(reports, r)
+					}
+					words[r][k] = true
+				}
+			}
+			slices.SortFunc(reports, func(a, b said) int {
+				return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+			})
+			for _, r := range reports {
+				seen := map[string]bool{}
+				for _, k := range n.s.Keywords {
+					if words[r][k] && !seen[k] {
+						seen[k] = true
+						out = append(out, fmt.Sprintf("%s %q: %s", events[i], k, r.text))
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// vocabulary has cases, marks, stems and stop words of each other.
+var vocabulary = strings.Fields("god gods God the The of eye eyes éye café cafe Zeus zeus argus")
+
+func someWords(r *rand.Rand, n int) string {
+	var ws []string
+	for range n {
+		ws = append(ws, vocabulary[r.IntN(len(vocabulary))])
+	}
+	return strings.Join(ws, []string{" ", ", ", " "}[r.IntN(3)])
+}
+
+// edited returns s with a few words taken out, put in or replaced, blocks merged or split.
+func edited(r *rand.Rand, s string) string {
+	ws := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' })
+	for range 1 + r.IntN(4) {
+		i := 0
+		if len(ws) > 0 {
+			i = r.IntN(len(ws))
+		}
+		switch k := r.IntN(4); {
+		case k == 0 && len(ws) > 1:
+			ws = slices.Delete(ws, i, i+1)
+		case k == 1 && len(ws) > 0:
+			ws[i] = someWords(r, 1)
+		case k == 2 && len(ws) > 0 && strings.Contains(ws[i], "|"):
+			ws[i] = strings.ReplaceAll(ws[i], "|", " ")
+		default:
+			ws = slices.Insert(ws, i, someWords(r, 1+r.IntN(2))+[]string{"", "", "|x"}[r.IntN(3)])
+		}
+	}
+	return strings.Join(ws, " ")
+}
+
+func someGroups(r *rand.Rand) (gs []pairOf) {
+	for range 1 + r.IntN(3) {
+		var blocks []string
+		for range 1 + r.IntN(3) {
+			blocks = append(blocks, someWords(r, 1+r.IntN(25)))
+		}
+		old := strings.Join(blocks, "|")
+		switch r.IntN(8) {
+		case 0:
+			gs = append(gs, pairOf{old: old})
+		case 1:
+			gs = append(gs, pairOf{new: old})
+		case 2:
+			gs = append(gs, pairOf{old, old, true})
+		default:
+			gs = append(gs, pairOf{old: old, new: edited(r, old)})
+		}
+	}
+	return gs
+}
+
+func someSubscription(r *rand.Rand) pipeline.Subscription {
+	flip := func() bool { return r.IntN(3) == 0 }
+	s := pipeline.Subscription{Stem: flip(), FilterStopwords: flip(), IgnoreCase: flip(), IgnoreDiacritics: flip(), Moved: flip()}
+	for range 1 + r.IntN(4) {
+		s.Keywords = append(s.Keywords, someWords(r, 1+r.IntN(4)))
+	}
+	s.Match = []string{"", pipeline.MatchPhrase, pipeline.MatchTerms}[r.IntN(3)]
+	s.Language = []string{"", "", "de", "en"}[r.IntN(4)]
+	if r.IntN(4) == 0 {
+		s.Events = []pipeline.Event{[]pipeline.Event{pipeline.Added, pipeline.Removed}[r.IntN(2)]}
+	}
+	return s
+}
+
+// TestAgainstBruteForce holds the Matcher, which sees only windows and looks up an index,
+// against counting over whole sides, keyword by keyword; and the filter against both.
+func TestAgainstBruteForce(t *testing.T) {
+	langs := text.NewLanguages()
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	said, closed := 0, 0
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(uint64(seed), 7))
+		c, sides := changeOf(12+r.IntN(30), someGroups(r)...)
+		c.Language = []string{"en", "en", ""}[r.IntN(3)]
+		if err := Check(c); err != nil {
+			t.Fatal(err)
+		}
+		var entries []Entry
+		for i := range 1 + r.IntN(12) {
+			entries = append(entries, Entry{fmt.Sprint(i), someSubscription(r)})
+		}
+		m := NewMatcher(entries, langs)
+		got := map[string][]string{}
+		for _, match := range m.Match(c) {
+			for _, d := range match.Diffs {
+				got[match.ID] = append(got[match.ID], fmt.Sprintf("%s %q: %s", d.Event, d.Keyword, d.Text))
+			}
+		}
+		for _, e := range entries {
+			s := e.Subscription.WithDefaults()
+			lang := c.Language
+			if s.Language != "" {
+				lang = s.Language
+			}
+			want := naive{s, langs.Normalizer(lang)}.diffs(c, sides)
+			said += len(want)
+			// Snippets tell some of those apart whose texts are equal.
+			if g, w := unique(got[e.ID]), unique(want); !reflect.DeepEqual(g, w) {
+				t.Fatalf("seed %d, %+v\n%s\n got %q\nwant %q", seed, s, show(sides), g, w)
+			}
+		}
+		if !m.filter("", 0, c.Language).mayTouch(c, langs) {
+			closed++
+			if len(got) > 0 {
+				t.Fatalf("seed %d: the filter says that nothing is touched, but %d are", seed, len(got))
+			}
+		}
+	}
+	if said < rounds || closed < rounds/100 {
+		t.Errorf("%d reports and %d closed filters in %d rounds: this proves little", said, closed, rounds)
+	}
+}
+
+func unique(ss []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, s := range ss {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func show(groups [][2]*sideOf) string {
+	var b strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&b, "  %s → %s\n", strings.Join(g[0].blocks, " | "), strings.Join(g[1].blocks, " | "))
+	}
+	return b.String()
+}

@@ -1,0 +1,337 @@
+package match
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+const page = "https://example.com/"
+
+// house is a stage with its store.
+type house struct {
+	t *testing.T
+	*txtest.Store
+	p *Processor
+}
+
+func newHouse(t *testing.T, cfg Config) house { return house{t, txtest.New(), New(cfg)} }
+
+func body(typ string, v any) pipeline.Message {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return pipeline.Message{ID: "m", Key: page, Type: typ, Body: b}
+}
+
+// stamped is subscription i of document "doc", at stamp.
+func stamped(i, stamp, from int, until uint64, words ...string) pipeline.Stamped {
+	return pipeline.Stamped{
+		Page: page, PageIncarnation: "inc", Document: "doc", Incarnation: fmt.Sprint("sub", i), Stamp: uint64(stamp), Since: uint64(stamp),
+		From: uint64(from), Until: until, Origin: "go",
+		Subscription: pipeline.Subscription{URL: "HTTPS://example.com", Client: fmt.Sprint("c", i), Keywords: words, Sinks: []string{"hook", "log", "hook"}},
+	}
+}
+
+// ended is what ends s.
+func ended(s pipeline.Stamped, stamp int, until uint64) pipeline.Stamped {
+	s.Stamp, s.Until = uint64(stamp), until
+	return s
+}
+
+func (h house) stamp(ss ...pipeline.Stamped) {
+	h.t.Helper()
+	for _, s := range ss {
+		if err := h.Handle(context.Background(), h.p, body(pipeline.TypeStamp, s)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// changed is version n, made at a stamp, which added words.
+func changed(n, stamp int, words string) *pipeline.Change {
+	c, _ := changeOf(64, pairOf{old: "old", new: "old " + words})
+	c.ID, c.Version, c.Previous, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(n-1), uint64(stamp)
+	c.Time, c.Title = time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), "A title"
+	return c
+}
+
+func (h house) try(c *pipeline.Change) ([]pipeline.Addressed, error) {
+	err := h.Handle(context.Background(), h.p, body(pipeline.TypeChange, c))
+	var out []pipeline.Addressed
+	for _, m := range h.Take() {
+		var a pipeline.Addressed
+		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != pipeline.TopicNotifications {
+			h.t.Fatalf("emitted %s on %s: %v", m.Body, m.Topic, jerr)
+		}
+		out = append(out, a)
+	}
+	return out, err
+}
+
+// says returns who is told of c: "client/sink".
+func (h house) says(c *pipeline.Change) string {
+	h.t.Helper()
+	as, err := h.try(c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, a := range as {
+		out = append(out, a.Notification.Client+"/"+a.Receiver.ID())
+	}
+	return strings.Join(out, " ")
+}
+
+func TestNotification(t *testing.T) {
+	var seen []pipeline.Observation
+	h := newHouse(t, Config{Observe: func(o pipeline.Observation) { seen = append(seen, o) }})
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	c := changed(1, 1, "argus sees")
+	as, err := h.try(c)
+	if err != nil || len(as) != 2 {
+		t.Fatalf("%d notifications, %v", len(as), err)
+	}
+	id := pipeline.NotificationID("change1", "sub1", "hook")
+	want := pipeline.Addressed{
+		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
+		Notification: pipeline.Notification{
+			Status: "ok", URL: "HTTPS://example.com", ID: id, Type: "notification", Time: c.Time, Client: "c1", Version: 1,
+			Title: "A title", Language: "en", Change: "change1",
+			Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "argus sees", Snippet: "old argus sees", Offset: 4}},
+		},
+	}
+	if !reflect.DeepEqual(as[0], want) {
+		t.Errorf("got %+v\nwant %+v", as[0], want)
+	}
+	if as[1].Receiver.Sink != "log" || as[1].Notification.ID == id {
+		t.Errorf("the other goes to %v with ID %s", as[1].Receiver, as[1].Notification.ID)
+	}
+	if len(seen) != 2 || seen[0].Kind != pipeline.KindNotification || seen[0].ID != id || seen[0].N != 1 {
+		t.Errorf("observed %+v", seen)
+	}
+}
+
+func TestWhoHearsWhat(t *testing.T) {
+	h := newHouse(t, Config{})
+	first, second := stamped(1, 1, 0, pipeline.Forever, "argus"), stamped(2, 2, 1, pipeline.Forever, "argus")
+	h.stamp(first, second)
+	if got := h.says(changed(1, 1, "argus")); got != "c1/hook c1/log" {
+		t.Errorf("version 1 is told to %q", got)
+	}
+	if got := h.says(changed(2, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+		t.Errorf("version 2 is told to %q", got)
+	}
+	// The first is cancelled while version 3 stands, which match hears only now.
+	h.stamp(ended(first, 3, 3))
+	if got := h.says(changed(3, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+		t.Errorf("version 3 is told to %q", got)
+	}
+	if got := h.says(changed(4, 3, "argus")); got != "c2/hook c2/log" {
+		t.Errorf("version 4 is told to %q", got)
+	}
+	// The second asks for another keyword from version 4 on.
+	again := stamped(2, 5, 4, pipeline.Forever, "zeus")
+	h.stamp(ended(second, 4, 4), again)
+	if got := h.says(changed(5, 5, "argus zeus")); got != "c2/hook c2/log" {
+		t.Errorf("version 5 is told to %q", got)
+	}
+	if got := h.says(changed(6, 5, "argus")); got != "" {
+		t.Errorf("version 6 is told to %q", got)
+	}
+	// Only what can still be heard is kept: one record, beside the filter and the stamp.
+	if n := len(h.Names(page)); n != 3 {
+		t.Errorf("%d values in the state: %q", n, h.Names(page))
+	}
+	// Another document of the page is none of theirs.
+	c := changed(6, 5, "zeus")
+	c.Document = "other"
+	if got := h.says(c); got != "" {
+		t.Errorf("another document is told to %q", got)
+	}
+}
+
+func TestASubscriptionThatHeardNothingIsNotKept(t *testing.T) {
+	h := newHouse(t, Config{})
+	s := stamped(1, 1, 4, pipeline.Forever, "argus")
+	h.stamp(s, ended(s, 2, 4))
+	if n := h.Names(page); len(n) != 1 { // the stamp
+		t.Errorf("the state holds %q", n)
+	}
+}
+
+func TestNotYet(t *testing.T) {
+	h := newHouse(t, Config{})
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	_, err := h.try(changed(1, 2, "argus"))
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
+		t.Fatalf("error %v of class %d", err, class)
+	}
+	err = h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
+		t.Fatalf("error %v of class %d", err, class)
+	}
+	h.stamp(stamped(2, 2, 0, pipeline.Forever, "argus"))
+	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+		t.Errorf("told to %q", got)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	h := newHouse(t, Config{})
+	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	next := stamped(1, 1, 0, pipeline.Forever, "argus")
+	next.PageIncarnation = "inc2"
+	h.stamp(s, next)
+	h.says(changed(1, 1, "argus"))
+	h.stamp(ended(s, 2, 1))
+	if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range h.Names(page) {
+		if !strings.Contains(n, "inc2") {
+			t.Errorf("%q is left", n)
+		}
+	}
+	if h.p.cache.used.Len() != 0 || h.p.cache.size != 0 {
+		t.Errorf("%d tables of weight %d are left in memory", h.p.cache.used.Len(), h.p.cache.size)
+	}
+	c := changed(1, 1, "argus")
+	c.Incarnation = "inc2"
+	if got := h.says(c); got != "c1/hook c1/log" {
+		t.Errorf("the next life is told to %q", got)
+	}
+}
+
+func TestWhatCannotBeHandled(t *testing.T) {
+	h := newHouse(t, Config{})
+	bad := changed(1, 0, "argus")
+	bad.Groups[0].New[0].Edits = []pipeline.Span{{0, 99}}
+	for name, m := range map[string]pipeline.Message{
+		"an unknown type":      {ID: "m", Key: page, Type: "vokter.other.v1"},
+		"a body that is none":  {ID: "m", Key: page, Type: pipeline.TypeChange, Body: []byte("{")},
+		"a stamp that is none": {ID: "m", Key: page, Type: pipeline.TypeStamp, Body: []byte("7")},
+		"a window that lies":   body(pipeline.TypeChange, bad),
+	} {
+		err := h.Handle(context.Background(), h.p, m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%s: error %v of class %d, want a permanent one", name, err, class)
+		}
+	}
+}
+
+func TestDamagedState(t *testing.T) {
+	h := newHouse(t, Config{})
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	tx := h.Begin()
+	_ = tx.State(page).Set(name(applied, "inc"), []byte{9, 9})
+	tx.Commit()
+	if _, err := h.try(changed(1, 1, "argus")); err == nil {
+		t.Error("a value of another format is no error")
+	}
+}
+
+// TestNothingOfAFailedAttemptCounts handles a change in a transaction that is not committed.
+func TestNothingOfAFailedAttemptCounts(t *testing.T) {
+	var seen int
+	h := newHouse(t, Config{Observe: func(pipeline.Observation) { seen++ }})
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	c := changed(1, 1, "argus")
+	for range 3 {
+		tx := h.Begin()
+		if err := h.p.Process(context.Background(), tx, body(pipeline.TypeChange, c)); err != nil {
+			t.Fatal(err)
+		}
+		if len(tx.Emitted()) != 2 {
+			t.Errorf("%d notifications", len(tx.Emitted()))
+		}
+	}
+	if seen != 0 {
+		t.Errorf("%d observations without a commit", seen)
+	}
+	if got := h.says(c); got != "c1/hook c1/log" || seen != 2 {
+		t.Errorf("told to %q, observed %d", got, seen)
+	}
+}
+
+func TestFilterSparesTheTable(t *testing.T) {
+	langs := text.NewLanguages()
+	h := newHouse(t, Config{Languages: langs, Cache: 1})
+	for i := range 30 {
+		h.stamp(stamped(i, i+1, 0, pipeline.Forever, fmt.Sprint("word", i), "out of stock"))
+	}
+	h.says(changed(1, 30, "nothing of it"))
+	evict := func() { h.p.cache.put(docKey{"x", "y"}, &table{}) }
+	load := func(p *Processor, c *pipeline.Change, stamp uint64) *table {
+		tx := h.Begin()
+		tab, err := p.table(tx.State(page), c, stamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tab
+	}
+	if load(h.p, changed(2, 30, "none"), 30) == nil {
+		t.Error("the table in memory is not used")
+	}
+	evict()
+	if load(h.p, changed(2, 30, "none of it in stock out"), 30) != nil {
+		t.Error("the filter is open for a change that touches nothing")
+	}
+	german := changed(2, 30, "none")
+	german.Language = "de"
+	for name, c := range map[string]*pipeline.Change{
+		"a word": changed(2, 30, "a word17"), "a phrase": changed(2, 30, "out of stock"), "another language": german,
+	} {
+		evict()
+		if load(h.p, c, 30) == nil {
+			t.Errorf("%s: the filter is closed", name)
+		}
+	}
+	evict()
+	if load(h.p, changed(2, 30, "none"), 31) == nil {
+		t.Error("the filter is closed for a later stamp")
+	}
+	evict()
+	if load(New(Config{}), changed(2, 30, "none"), 30) == nil {
+		t.Error("the filter of another run is believed")
+	}
+	evict()
+	langs.Unregister("en")
+	if load(h.p, changed(2, 30, "none"), 30) == nil {
+		t.Error("the filter of other languages is believed")
+	}
+	size, _ := h.Value(page, name(filtered, "inc", "doc"))
+	if len(size) > 700 {
+		t.Errorf("the filter over 31 keywords takes %d bytes", len(size))
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache(25)
+	tables := map[docKey]*table{}
+	for i := range 4 {
+		k := docKey{"inc", fmt.Sprint(i)}
+		tables[k] = &table{stamp: 1}
+		c.put(k, tables[k])
+		c.get(docKey{"inc", "0"}, 1, 0) // keeps the first in use
+	}
+	if len(c.items) != 2 || c.size != 20 || c.get(docKey{"inc", "0"}, 1, 0) == nil || c.get(docKey{"inc", "3"}, 1, 0) == nil {
+		t.Errorf("%d tables of weight %d are left", len(c.items), c.size)
+	}
+	if c.get(docKey{"inc", "0"}, 2, 0) != nil || c.get(docKey{"inc", "0"}, 1, 1) != nil {
+		t.Error("a table of another stamp or of other languages was returned")
+	}
+	c.put(docKey{"inc", "0"}, &table{stamp: 2, records: make(map[string]*pipeline.Stamped)})
+	if c.get(docKey{"inc", "0"}, 2, 0) == nil || c.size != 20 {
+		t.Errorf("replacing a table gives weight %d", c.size)
+	}
+}
