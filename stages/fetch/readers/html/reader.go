@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
 // Reader reads HTML and XHTML in UTF-8. The text is what a visitor sees without running
@@ -46,25 +47,10 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err != nil {
 		return pipeline.Text{}, err
 	}
-	if t.Language = languageTag(t.Language); t.Language == "" {
-		t.Language = languageTag(raw.ContentLanguage)
+	if t.Language = blocks.LanguageTag(t.Language); t.Language == "" {
+		t.Language = blocks.LanguageTag(raw.ContentLanguage)
 	}
 	return t, nil
-}
-
-// languageTag returns s if it looks like a BCP 47 tag, or "".
-func languageTag(s string) string {
-	s = strings.TrimSpace(s)
-	primary, _, _ := strings.Cut(s, "-")
-	if len(primary) < 2 || len(primary) > 3 || len(s) > 35 {
-		return ""
-	}
-	for _, c := range s {
-		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return ""
-		}
-	}
-	return s
 }
 
 func tooLarge(reason string) error {

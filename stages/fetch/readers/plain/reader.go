@@ -4,7 +4,6 @@ package plain
 import (
 	"bytes"
 	"context"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,12 +61,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MB"}
 		}
 	}
-	content := b.Content()
-	language := strings.TrimSpace(raw.ContentLanguage)
-	if strings.Contains(language, ",") {
-		language = ""
-	}
-	return pipeline.Text{Content: content, Language: language}, nil
+	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
 }
 
 // cutLine splits s behind its first line, which is returned without its end.
