@@ -89,6 +89,7 @@ func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
 	t.Run("Statuses", s.statuses)
 	t.Run("RetryAfter", s.retryAfter)
 	t.Run("BoundedAnswers", s.boundedAnswers)
+	t.Run("EndlessSuccess", s.endlessSuccess)
 	t.Run("Resets", s.resets)
 	t.Run("KeptAliveConnectionDies", s.keptAliveDies)
 	t.Run("NoConnection", s.noConnection)
@@ -296,6 +297,15 @@ func (s *httpSuite) cancel(t *testing.T) {
 		cancel()
 		sink := s.sink(t, serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was made") }))
 		canceled(t, deliver(ctx, t, sink, notification("a")))
+	})
+	t.Run("with a cause", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		hold := newRaw(t, func(c *conn) {
+			c.readRequest()
+			cancel(errors.New("a cause"))
+			c.wait()
+		})
+		canceled(t, deliver(ctx, t, s.sink(t, hold.url), notification("a")))
 	})
 	for name, header := range map[string]string{
 		"while waiting":                "",

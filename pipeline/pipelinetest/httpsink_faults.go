@@ -67,11 +67,40 @@ func (s *httpSuite) boundedAnswers(t *testing.T) {
 	}
 }
 
+// endlessSuccess answers 200 with a body that does not end: the status has said it all,
+// so the sink neither waits for the rest nor reads it.
+func (s *httpSuite) endlessSuccess(t *testing.T) {
+	if len(s.Imposters) > 0 {
+		t.Skip("the status does not say it all")
+	}
+	const enough = 32 << 20 // far more than the buffers between the two
+	for name, script := range map[string]func(*conn){
+		"slow": func(c *conn) { c.write("HTTP/1.1 200 OK\r\n\r\nabc") },
+		"fast": func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 1<<15)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newRaw(t, func(c *conn) {
+				if c.readRequest() {
+					script(c)
+					c.wait()
+				}
+			})
+			if err := deliver(t.Context(), t, s.sink(t, server.url), notification("a")); err != nil {
+				t.Errorf("got %v, want delivered", err)
+			}
+			if got := server.written.Load(); got > enough {
+				t.Errorf("%d bytes of the body were taken", got)
+			}
+		})
+	}
+}
+
 // repeat writes start and then again and again the same text, until nobody reads.
 func (c *conn) repeat(start, again string) {
 	b := []byte(again) // the memory of the server counts too
 	for ok := c.write(start); ok; {
-		_, err := c.Write(b)
+		n, err := c.Write(b)
+		c.server.written.Add(int64(n))
 		ok = err == nil
 	}
 }

@@ -15,6 +15,7 @@ import (
 type raw struct {
 	url      string
 	requests atomic.Int64
+	written  atomic.Int64 // bytes, by conn.repeat
 	wg       sync.WaitGroup
 }
 
