@@ -1,5 +1,10 @@
 package oracle
 
+import (
+	"fmt"
+	"strings"
+)
+
 // place is where a keyword must be reported: a group, or a block that moved.
 type place struct {
 	blocks []int // of the event's side
@@ -273,4 +278,17 @@ func union(a, b map[int]bool) map[int]bool {
 		a[k] = true
 	}
 	return a
+}
+
+// String lists what must be reported, and in brackets what may be.
+func (e *Expectation) String() string {
+	var ss []string
+	for _, c := range e.claims {
+		s := fmt.Sprintf("%s %q", c.event, c.key.spelling)
+		if len(c.must) == 0 {
+			s = "(" + s + ")"
+		}
+		ss = append(ss, s)
+	}
+	return strings.Join(ss, ", ")
 }

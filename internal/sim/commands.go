@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+var clients = []string{"ann", "bob", "cy", "dee"}
+
+// command sends one command about one page.
+func (w *world) command() {
+	s := pick(w.rng, w.sites)
+	switch w.rng.IntN(10) {
+	case 0, 1:
+		w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
+	case 2, 3, 4:
+		origin := pick(w.rng, []string{"yaml", "go", "api"})
+		a := pipeline.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0}
+		if w.rng.IntN(2) == 0 {
+			a.Client = pick(w.rng, clients)
+		}
+		seen := make(map[string]bool)
+		for range w.rng.IntN(4) {
+			sub := w.subscription(s)
+			if a.Client != "" {
+				sub.Client = a.Client
+			}
+			if pair := sub.Client + documentOf(s, sub); !seen[pair] {
+				seen[pair] = true
+				a.Subscriptions = append(a.Subscriptions, sub)
+			}
+		}
+		w.send(s, pipeline.TypeApply, a)
+	case 5:
+		w.send(s, pipeline.TypeCheckNow, nil)
+	default:
+		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
+	}
+}
+
+func documentOf(s *site, sub pipeline.Subscription) string {
+	return pipeline.DocumentID(s.url, sub.View)
+}
+
+// send publishes a command in the page's own order.
+func (w *world) send(s *site, kind string, body any) {
+	w.commands++
+	w.stats.Commands++
+	m := pipeline.Message{
+		ID:    pipeline.DeriveID("command", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.commands)),
+		Topic: pipeline.TopicDocuments, Key: s.url, Type: kind, Subject: s.url, Time: w.now,
+	}
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			panic(fmt.Sprintf("sim: command: %v", err)) // every field is encodable
+		}
+		m.Body = b
+	}
+	w.tracef("%s %s %s", kind, s.url, m.Body)
+	w.publish(m)
+	if w.chance(20) { // whoever sent it did not hear that it arrived
+		w.publish(m)
+	}
+}
+
+// subscription returns one with options of all kinds.
+func (w *world) subscription(s *site) pipeline.Subscription {
+	r := w.rng
+	once := func(n int) bool { return r.IntN(n) == 0 }
+	sub := pipeline.Subscription{
+		URL: pick(r, s.spellings), Client: pick(r, clients), View: pick(r, views),
+		Interval: pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute}),
+		Stem:     once(4), FilterStopwords: once(4), IgnoreCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
+	}
+	for range 1 + r.IntN(5) {
+		if k := pick(r, keywords); !slices.Contains(sub.Keywords, k) {
+			sub.Keywords = append(sub.Keywords, k)
+		}
+	}
+	for range 1 + r.IntN(2) {
+		if k := pick(r, sinkNames); !slices.Contains(sub.Sinks, k) {
+			sub.Sinks = append(sub.Sinks, k)
+		}
+	}
+	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
+	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
+	sub.Language = pick(r, []string{"", "", "en", "en-GB"})
+	if once(2) {
+		n := r.IntN(120)
+		sub.SnippetOffset = &n
+	}
+	return sub
+}

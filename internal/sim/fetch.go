@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// site serves one page.
+type site struct {
+	url       string // canonical
+	spellings []string
+	body      body
+	earlier   []body
+	etags     bool // it knows validators
+	nonce     bool // every body differs, whatever its text
+	served    int
+	calm      int // checks answered since all is calm
+}
+
+func newSite(r *rand.Rand, i int) *site {
+	url := fmt.Sprintf("https://site%d.example/page?n=%d", i, i)
+	return &site{
+		url:       url,
+		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i, i)},
+		body:      newBody(r), etags: r.IntN(2) == 0, nonce: r.IntN(3) == 0,
+	}
+}
+
+// edit changes the page: to something new, or back to what it was.
+func (s *site) edit(r *rand.Rand) {
+	next := s.body.edit(r)
+	if len(s.earlier) > 0 && r.IntN(3) == 0 {
+		next = s.earlier[len(s.earlier)-1-r.IntN(min(2, len(s.earlier)))]
+	}
+	s.earlier = append(s.earlier, s.body)
+	s.body = next
+}
+
+// check is one request in the pool of fetch, and what came of it once it was begun.
+type check struct {
+	request pipeline.Request
+	begun   bool
+	result  []pipeline.Message
+}
+
+// observation is what a fetch saw of a document.
+type observation struct {
+	step int
+	text rendering
+	ok   bool // the document could be read
+	// texts are those of all documents where the outcome is about the page as a whole.
+	texts map[string]rendering
+}
+
+const headerSeen = "sim_seen"
+
+// fetcher is the handler of requests: it stores the request in the pool.
+func (w *world) fetcher() pipeline.Processor {
+	return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		var r pipeline.Request
+		if err := json.Unmarshal(m.Body, &r); err != nil {
+			return err
+		}
+		tx.OnCommit(func() { w.checks = append(w.checks, &check{request: r}) })
+		return nil
+	})
+}
+
+func (w *world) site(url string) *site {
+	for _, s := range w.sites {
+		if s.url == url {
+			return s
+		}
+	}
+	return nil
+}
+
+// stepCheck begins or ends one check of the pool.
+func (w *world) stepCheck() error {
+	i := w.rng.IntN(len(w.checks))
+	c := w.checks[i]
+	if !c.begun {
+		if w.chance(15) || w.now.After(c.request.NotAfter) {
+			w.tracef("fetch: check %d of %s is lost or too late", c.request.Check, c.request.Page)
+			w.checks = slices.Delete(w.checks, i, i+1)
+			return nil
+		}
+		s := w.site(c.request.Page)
+		if s == nil {
+			return fmt.Errorf("a request for %q, which nobody watches", c.request.Page)
+		}
+		c.begun, c.result = true, w.fetch(s, c.request)
+		return nil
+	}
+	w.checks = slices.Delete(w.checks, i, i+1)
+	w.publish(c.result...)
+	w.tracef("fetch: outcome of check %d of %s", c.request.Check, c.request.Page)
+	if w.chance(8) { // an answer that was lost on its way to the publisher
+		w.stats.Duplicates++
+		w.publish(c.result[w.rng.IntN(len(c.result)):]...)
+	}
+	if w.chance(8) {
+		w.late = append(w.late, c.result...)
+	}
+	return nil
+}
+
+// fetch looks at the page as it is now.
+func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
+	w.stats.Checks++
+	s.served++
+	if w.calm {
+		s.calm++
+	}
+	base := pipeline.Outcome{
+		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: w.now, Status: 200,
+		Took: time.Second, Language: "en", Extractor: "sim",
+	}
+	if w.chance(8) {
+		w.stats.Failures++
+		o := base
+		o.Kind, o.Class, o.Reason, o.Status = pipeline.OutcomeFailed, pipeline.FailTimeout, "no answer", 0
+		if w.rng.IntN(4) == 0 {
+			o.Class, o.Reason, o.Status, o.RetryAfter = pipeline.FailBusy, "busy", 503, time.Minute
+		}
+		w.tracef("fetch: check %d of %s will fail: %s", r.Check, r.Page, o.Class)
+		return []pipeline.Message{o.Message()}
+	}
+	texts := make(map[string]rendering)
+	for _, d := range r.Documents {
+		texts[d.ID], _ = s.body.render(d.View)
+	}
+	hash := pipeline.DeriveID("body", fmt.Sprint(s.body))
+	etag := ""
+	if s.etags {
+		etag = `"` + hash + `"`
+	}
+	if s.nonce {
+		hash = pipeline.DeriveID("nonce", hash, strconv.Itoa(s.served))
+	}
+	if etag != "" && r.ETag == etag || r.BodyHash == hash {
+		o := base
+		o.Kind, o.Against = pipeline.OutcomeUnchanged, r.BodyHash
+		w.tracef("fetch: check %d of %s: unchanged", r.Check, r.Page)
+		return []pipeline.Message{w.observed(o, observation{texts: texts})}
+	}
+	var ms []pipeline.Message
+	for i, d := range r.Documents {
+		o := base
+		o.Part, o.Parts, o.Document = i, len(r.Documents), d.ID
+		o.BodyHash, o.ETag = hash, etag
+		content, ok := s.body.render(d.View)
+		th := text.Hash(content.content)
+		switch {
+		case !ok:
+			o.Kind, o.Class, o.Reason = pipeline.OutcomeFailed, pipeline.FailSelectorGone, "nothing matches"
+		case d.TextHash == th:
+			o.Kind, o.Against = pipeline.OutcomeUnchanged, th
+		default:
+			o.Kind, o.TextHash, o.Title = pipeline.OutcomeRead, th, content.title
+			o.Packed = pipeline.PackText(content.content)
+		}
+		w.tracef("fetch: check %d of %s: document %.6s: %s, text %.8s", r.Check, r.Page, d.ID, o.Kind, th)
+		ms = append(ms, w.observed(o, observation{text: content, ok: ok}))
+	}
+	return ms
+}
+
+// observed returns o as a message that leads to what was seen.
+func (w *world) observed(o pipeline.Outcome, seen observation) pipeline.Message {
+	seen.step = w.steps
+	w.seen = append(w.seen, seen)
+	m := o.Message()
+	m.Header[headerSeen] = strconv.Itoa(len(w.seen) - 1)
+	return m
+}

@@ -1,0 +1,340 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// tap is a transaction in which one thing is broken.
+type tap struct {
+	pipeline.Tx
+	emit      func(m pipeline.Message) []pipeline.Message // what is emitted in place of m
+	forgetful bool                                        // state is not stored
+	lazy      bool                                        // nothing is synced
+	deaf      bool                                        // no wake is set
+}
+
+func (t tap) Emit(m pipeline.Message) {
+	if t.emit == nil {
+		t.Tx.Emit(m)
+		return
+	}
+	for _, m := range t.emit(m) {
+		t.Tx.Emit(m)
+	}
+}
+
+func (t tap) Sync() {
+	if !t.lazy {
+		pipeline.SyncTx(t.Tx)
+	}
+}
+
+func (t tap) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+	if !t.deaf {
+		t.Tx.WakeAt(key, at, opts...)
+	}
+}
+
+func (t tap) State(key string) pipeline.State {
+	if t.forgetful {
+		return forgetful{t.Tx.State(key)}
+	}
+	return t.Tx.State(key)
+}
+
+type forgetful struct{ pipeline.State }
+
+func (forgetful) Set(string, []byte) error { return nil }
+func (forgetful) Delete(string) error      { return nil }
+
+// mutation breaks the processor of one group. It is made anew for each run.
+type mutation func() func(p pipeline.Processor) pipeline.Processor
+
+// input returns a mutation that alters what a group is given.
+func input(alter func(m *pipeline.Message)) mutation {
+	return func() func(pipeline.Processor) pipeline.Processor {
+		return func(p pipeline.Processor) pipeline.Processor {
+			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+				alter(&m)
+				return p.Process(ctx, tx, m)
+			})
+		}
+	}
+}
+
+// output returns a mutation that alters what a group emits.
+func output(make func() func(m pipeline.Message) []pipeline.Message) mutation {
+	return func() func(pipeline.Processor) pipeline.Processor {
+		emit := make()
+		return func(p pipeline.Processor) pipeline.Processor {
+			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+				return p.Process(ctx, tap{Tx: tx, emit: emit}, m)
+			})
+		}
+	}
+}
+
+// broken returns a mutation that breaks the transactions that pick picks.
+func broken(t tap, pick func(n int, m pipeline.Message) bool) mutation {
+	return func() func(pipeline.Processor) pipeline.Processor {
+		n := 0
+		return func(p pipeline.Processor) pipeline.Processor {
+			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+				if n++; pick(n, m) {
+					t := t
+					t.Tx = tx
+					tx = t
+				}
+				return p.Process(ctx, tx, m)
+			})
+		}
+	}
+}
+
+func every(int, pipeline.Message) bool { return true }
+
+// nth makes what f does to a message happen to the nth of a type only.
+func nth(n int, kind string, f func(m pipeline.Message) []pipeline.Message) func() func(pipeline.Message) []pipeline.Message {
+	return func() func(pipeline.Message) []pipeline.Message {
+		seen := 0
+		return func(m pipeline.Message) []pipeline.Message {
+			if m.Type == kind {
+				if seen++; seen == n {
+					return f(m)
+				}
+			}
+			return []pipeline.Message{m}
+		}
+	}
+}
+
+func drop(pipeline.Message) []pipeline.Message { return nil }
+
+// alter changes the JSON body of messages of one type.
+func alter[T any](kind string, f func(*T)) func(m *pipeline.Message) {
+	return func(m *pipeline.Message) {
+		if m.Type != kind {
+			return
+		}
+		var v T
+		if err := json.Unmarshal(m.Body, &v); err != nil {
+			panic(err)
+		}
+		f(&v)
+		b, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		m.Body = b
+	}
+}
+
+// emitted turns alter into an output mutation.
+func emitted(f func(m *pipeline.Message)) mutation {
+	return output(func() func(pipeline.Message) []pipeline.Message {
+		return func(m pipeline.Message) []pipeline.Message {
+			f(&m)
+			return []pipeline.Message{m}
+		}
+	})
+}
+
+// swap holds the second change of a page back behind its third.
+func swap() func(pipeline.Message) []pipeline.Message {
+	held := make(map[string]pipeline.Message)
+	seen := make(map[string]int)
+	return func(m pipeline.Message) []pipeline.Message {
+		seen[m.Key]++
+		switch h, ok := held[m.Key]; {
+		case seen[m.Key] == 2:
+			held[m.Key] = m
+			return nil
+		case ok:
+			delete(held, m.Key)
+			return []pipeline.Message{m, h}
+		}
+		return []pipeline.Message{m}
+	}
+}
+
+// renumber makes every outcome look as if it answered the last request.
+func renumber() func(pipeline.Processor) pipeline.Processor {
+	last := make(map[string]uint64)
+	return func(p pipeline.Processor) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			if m.Type == pipeline.TypeOutcome {
+				o, err := pipeline.OutcomeFrom(m)
+				if err != nil {
+					return err
+				}
+				o.Check = last[m.Key]
+				m.Header = o.Message().Header
+			}
+			note := alter(pipeline.TypeRequest, func(r *pipeline.Request) { last[r.Page] = r.Check })
+			return p.Process(ctx, tap{Tx: tx, emit: func(m pipeline.Message) []pipeline.Message {
+				note(&m)
+				return []pipeline.Message{m}
+			}}, m)
+		})
+	}
+}
+
+// hasty remembers in memory what it has handled, before that is committed.
+func hasty() func(pipeline.Processor) pipeline.Processor {
+	return func(p pipeline.Processor) pipeline.Processor {
+		seen := make(map[string]bool)
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			if m.Position != "" && seen[m.Position] {
+				return nil
+			}
+			seen[m.Position] = true
+			return p.Process(ctx, tx, m)
+		})
+	}
+}
+
+func again(m pipeline.Message) []pipeline.Message {
+	other := m
+	alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
+		a.Notification.ID = pipeline.DeriveID(a.Notification.ID)
+		other.ID = a.Notification.ID
+	})(&other)
+	return []pipeline.Message{m, other}
+}
+
+// TestCatches breaks the product in one place each and wants the simulator to notice.
+func TestCatches(t *testing.T) {
+	notification := func(f func(n *pipeline.Notification)) func(*pipeline.Message) {
+		return alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { f(&a.Notification) })
+	}
+	stamp := func(f func(s *pipeline.Stamped)) mutation { return input(alter(pipeline.TypeStamp, f)) }
+	for _, c := range []struct {
+		name  string
+		group string
+		m     mutation
+		want  string // in the error
+	}{
+		{"a lost snapshot", pipeline.GroupIndex, output(nth(5, pipeline.TypeSnapshot, drop)), "versions were told"},
+		{"a lost stamp", pipeline.GroupIndex, output(nth(4, pipeline.TypeStamp, drop)), ""},
+		{"a lost change", pipeline.GroupDiff, output(nth(3, pipeline.TypeChange, drop)), "missed"},
+		{"a lost notification", pipeline.GroupMatch, output(nth(2, pipeline.TypeNotification, drop)), "missed"},
+		{"state without outputs", pipeline.GroupIndex,
+			broken(tap{emit: drop}, func(n int, _ pipeline.Message) bool { return n == 40 }), ""},
+		{"outputs without state", pipeline.GroupIndex,
+			broken(tap{forgetful: true}, func(n int, _ pipeline.Message) bool { return n == 40 }), ""},
+		{"a queue that forgets", pipeline.GroupDelivery,
+			broken(tap{forgetful: true}, func(n int, _ pipeline.Message) bool { return n == 4 }), ""},
+		{"an index that never wakes", pipeline.GroupIndex, broken(tap{deaf: true}, every), ""},
+		{"swapped changes", pipeline.GroupDiff, output(swap), ""},
+		{"a notification again under another ID", pipeline.GroupMatch, output(nth(3, pipeline.TypeNotification, again)), "told twice"},
+		{"the same notification again", pipeline.GroupMatch, output(nth(3, pipeline.TypeNotification,
+			func(m pipeline.Message) []pipeline.Message { return []pipeline.Message{m, m} })), "two notifications with ID"},
+		{"a receiver told before it is durable", pipeline.GroupDelivery, broken(tap{lazy: true}, func(_ int, m pipeline.Message) bool {
+			return m.Type == pipeline.TypeNotification
+		}), "other content"},
+		{"an answer that is not durable", pipeline.GroupDelivery, broken(tap{lazy: true}, every), "times"},
+		{"memory ahead of the commit", pipeline.GroupDiff, hasty, "missed"},
+		{"an old outcome taken for the new", pipeline.GroupIndex, renumber, "versions were told"},
+		{"a subscription without its beginning", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.From = 0 }), "invented"},
+		{"a subscription without its end", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Until = pipeline.Forever }), ""},
+		{"a change that does not wait", pipeline.GroupMatch,
+			input(alter(pipeline.TypeChange, func(c *pipeline.Change) { c.Stamp = 0 })), "missed"},
+		{"case taken for no case", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Subscription.IgnoreCase = false }), ""},
+		{"moves never told", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Subscription.Moved = false }), "missed"},
+		{"terms taken for a phrase", pipeline.GroupMatch,
+			stamp(func(s *pipeline.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},
+		{"one group of all blocks", pipeline.GroupMatch, input(alter(pipeline.TypeChange, oneGroup)), "missed"},
+		{"an edit taken for none", pipeline.GroupMatch, input(alter(pipeline.TypeChange, func(c *pipeline.Change) {
+			c.Groups = c.Groups[:len(c.Groups)-1]
+		})), "missed"},
+		{"events exchanged", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+			for i := range n.Diffs {
+				n.Diffs[i].Event = map[pipeline.Event]pipeline.Event{pipeline.Added: pipeline.Removed, pipeline.Removed: pipeline.Added}[n.Diffs[i].Event]
+			}
+		})), ""},
+		{"text in other letters", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+			n.Diffs[0].Text = strings.ToUpper(n.Diffs[0].Text)
+		})), "is not what stands"},
+		{"a diff too few", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+			n.Diffs = n.Diffs[1:]
+		})), "must be reported"},
+		{"a diff twice", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+			n.Diffs = append(n.Diffs, n.Diffs[0])
+		})), "reported twice"},
+		{"an empty notification", pipeline.GroupMatch, output(empties), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			caught(t, c.want, func(seed uint64) Config {
+				m := c.m()
+				return Config{Seed: seed, Stormy: strings.Contains(c.name, "durable"), Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
+					if group == c.group {
+						return m(p)
+					}
+					return p
+				}}
+			})
+		})
+	}
+	t.Run("every attempt made twice", func(t *testing.T) {
+		caught(t, "times", func(seed uint64) Config { return Config{Seed: seed, Twice: true} })
+	})
+}
+
+// caught runs seeds until one fails, with want in its error.
+func caught(t *testing.T, want string, config func(seed uint64) Config) {
+	t.Helper()
+	var other error
+	for seed := uint64(1); seed <= 100; seed++ {
+		_, err := Run(config(seed))
+		switch {
+		case err == nil:
+		case strings.Contains(err.Error(), want):
+			t.Logf("seed %d: %.150s", seed, err)
+			return
+		default:
+			other = err
+		}
+	}
+	t.Errorf("not caught; another error: %v", other)
+}
+
+// oneGroup makes one group of all that are no moved blocks.
+func oneGroup(c *pipeline.Change) {
+	var all pipeline.Group
+	groups := c.Groups
+	c.Groups = nil
+	for _, g := range groups {
+		if g.Moved {
+			c.Groups = append(c.Groups, g)
+			continue
+		}
+		all.Old, all.New = append(all.Old, g.Old...), append(all.New, g.New...)
+		all.Differences = append(all.Differences, g.Differences...)
+	}
+	c.Groups = append(c.Groups, all)
+}
+
+// empties tells of nothing beside the first notification.
+func empties() func(pipeline.Message) []pipeline.Message {
+	done := false
+	return func(m pipeline.Message) []pipeline.Message {
+		if done || m.Type != pipeline.TypeNotification {
+			return []pipeline.Message{m}
+		}
+		done = true
+		other := m
+		alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
+			a.Notification.Diffs, a.Notification.Version = []pipeline.Diff{}, a.Notification.Version+1
+			a.Notification.ID = pipeline.DeriveID(a.Notification.ID)
+			other.ID = a.Notification.ID
+		})(&other)
+		return []pipeline.Message{m, other}
+	}
+}

@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/internal/sim/oracle"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// body is one revision of a page.
+type body struct {
+	title string
+	nodes []node
+}
+
+// node is a paragraph, a list item or a table row.
+type node struct {
+	cells []string
+	item  bool // a list item, or a row where it has several cells
+	list  bool // the item stands in an item that holds its neighbours too
+	main  bool // what the selector of some documents selects
+	ad    bool // what some documents remove
+}
+
+// Views that simulated documents have of a page.
+var views = []pipeline.View{
+	{},
+	{Select: []pipeline.Selector{{CSS: ".main"}}},
+	{Remove: []pipeline.Selector{{CSS: ".ad"}}},
+	{Confirm: 2},
+}
+
+// rendering is the text of a document, as a reader extracts it and as the oracle sees it.
+type rendering struct {
+	content string
+	title   string
+	page    oracle.Page
+}
+
+// visible is what makes two texts the same version.
+func (d rendering) visible() string {
+	var b strings.Builder
+	for _, block := range d.page {
+		b.WriteString(block.Text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// render returns the text of view; ok is false where its selector matches nothing.
+func (p body) render(view pipeline.View) (d rendering, ok bool) {
+	var b strings.Builder
+	var items []int
+	next := 0
+	text := func(s string) {
+		d.page = append(d.page, oracle.Block{Text: s, Offset: b.Len(), Items: slices.Clone(items)})
+		b.WriteString(s)
+		b.WriteByte(pipeline.BlockEnd)
+	}
+	open := func() {
+		next++
+		items = append(items, next)
+		b.WriteByte(pipeline.ItemStart)
+	}
+	shut := func() {
+		items = items[:len(items)-1]
+		b.WriteByte(pipeline.ItemEnd)
+	}
+	if len(view.Select) == 0 {
+		text(p.title)
+	}
+	for _, n := range p.nodes {
+		if len(view.Select) > 0 && !n.main || len(view.Remove) > 0 && n.ad {
+			continue
+		}
+		ok = true
+		if inList := len(items) > 0; n.list && !inList {
+			open()
+		} else if !n.list && inList {
+			shut()
+		}
+		if n.item {
+			open()
+		}
+		for _, c := range n.cells {
+			text(c)
+		}
+		if n.item {
+			shut()
+		}
+	}
+	if len(items) > 0 {
+		shut()
+	}
+	d.content, d.title = b.String(), p.title
+	return d, ok || len(view.Select) == 0
+}
+
+func newNode(r *rand.Rand) node {
+	n := node{main: r.IntN(2) == 0, ad: r.IntN(4) == 0}
+	switch r.IntN(6) {
+	case 0: // a row
+		n.item = true
+		for range 2 + r.IntN(3) {
+			n.cells = append(n.cells, phrase(r, 1+r.IntN(3)))
+		}
+	case 1, 2: // a list item
+		n.item, n.list = true, r.IntN(3) == 0
+		n.cells = []string{phrase(r, 2+r.IntN(7))}
+	default:
+		n.cells = []string{sentences(r)}
+	}
+	return n
+}
+
+func newBody(r *rand.Rand) body {
+	p := body{title: phrase(r, 3)}
+	for range 3 + r.IntN(7) {
+		p.nodes = append(p.nodes, newNode(r))
+	}
+	return p
+}
+
+func (p body) clone() body {
+	p.nodes = slices.Clone(p.nodes)
+	for i := range p.nodes {
+		p.nodes[i].cells = slices.Clone(p.nodes[i].cells)
+	}
+	return p
+}
+
+// edit returns the next revision of p.
+func (p body) edit(r *rand.Rand) body {
+	p = p.clone()
+	for range 1 + r.IntN(3) {
+		p.editOnce(r)
+	}
+	return p
+}
+
+func (p *body) editOnce(r *rand.Rand) {
+	at := r.IntN(len(p.nodes))
+	n := &p.nodes[at]
+	cell := &n.cells[r.IntN(len(n.cells))]
+	switch r.IntN(16) {
+	case 0, 1, 2: // a new node
+		p.nodes = slices.Insert(p.nodes, at, newNode(r))
+	case 3, 4: // one that goes
+		if len(p.nodes) > 2 {
+			p.nodes = slices.Delete(p.nodes, at, at+1)
+		}
+	case 5, 6: // one that moves
+		moved := *n
+		p.nodes = slices.Delete(p.nodes, at, at+1)
+		to := r.IntN(len(p.nodes) + 1)
+		p.nodes = slices.Insert(p.nodes, to, moved)
+		if r.IntN(3) == 0 { // and is edited
+			p.nodes[to].cells[0] = editWords(r, p.nodes[to].cells[0])
+		}
+	case 7: // a paragraph that is split
+		ws := strings.Fields(n.cells[0])
+		if !n.item && len(ws) > 5 {
+			k := 2 + r.IntN(len(ws)-3)
+			second := *n
+			second.cells = []string{strings.Join(ws[k:], " ")}
+			n.cells[0] = strings.Join(ws[:k], " ")
+			p.nodes = slices.Insert(p.nodes, at+1, second)
+		}
+	case 8: // two that merge
+		if at+1 < len(p.nodes) && !n.item && !p.nodes[at+1].item {
+			n.cells[0] += " " + p.nodes[at+1].cells[0]
+			p.nodes = slices.Delete(p.nodes, at+1, at+2)
+		}
+	case 9:
+		p.title = editWords(r, p.title)
+	case 10: // no token differs
+		*cell = strings.ReplaceAll(*cell, ".", "!") + "!"
+	case 11:
+		*cell += " " + sentences(r)
+	default:
+		*cell = editWords(r, *cell)
+	}
+}
+
+// editWords changes up to three words of text.
+func editWords(r *rand.Rand, text string) string {
+	ws := strings.Fields(text)
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(ws))
+		switch r.IntN(6) {
+		case 0, 1:
+			ws[at] = word(r)
+		case 2:
+			ws = slices.Insert(ws, at, strings.Fields(phrase(r, 1+r.IntN(3)))...)
+		case 3:
+			ws = slices.Insert(ws, at, strings.Fields(pick(r, keywords))...)
+		case 4:
+			if len(ws) > 2 {
+				ws = slices.Delete(ws, at, at+1)
+			}
+		case 5:
+			if ws[at] == strings.ToUpper(ws[at]) {
+				ws[at] = strings.ToLower(ws[at])
+			} else {
+				ws[at] = strings.ToUpper(ws[at])
+			}
+		}
+	}
+	return strings.Join(ws, " ")
+}

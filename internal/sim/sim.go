@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Config says what is run.
+type Config struct {
+	// Seed is where all chance comes from.
+	Seed uint64
+	// Steps is how many steps are taken before things stop going wrong; 0 means 500.
+	Steps int
+	// Trace keeps a readable record of every step for the error.
+	Trace bool
+	// Wrap, if not nil, wraps the processor of a group, on each start: to break it.
+	Wrap func(group string, p pipeline.Processor) pipeline.Processor
+	// Stormy makes every crash a power cut, many of them just after a receiver was told, and
+	// nothing durable that was not asked to be.
+	Stormy bool
+	// Twice makes the pool of delivery make each attempt twice: a broken pool.
+	Twice bool
+}
+
+// Stats counts what happened in a run.
+type Stats struct {
+	Steps, Crashes, PowerCuts, Nacks, Waits int
+	Checks, Failures, Duplicates            int
+	Commands, Pages                         int
+	Versions, Changes, Doubtful             int
+	Expected, Expectations, Unsure          int
+	Notifications, Diffs, Dead, Repeats     int
+}
+
+// Add adds o to s.
+func (s *Stats) Add(o Stats) {
+	for _, p := range []struct {
+		to   *int
+		from int
+	}{
+		{&s.Steps, o.Steps}, {&s.Crashes, o.Crashes}, {&s.PowerCuts, o.PowerCuts}, {&s.Nacks, o.Nacks}, {&s.Waits, o.Waits},
+		{&s.Checks, o.Checks}, {&s.Failures, o.Failures}, {&s.Duplicates, o.Duplicates},
+		{&s.Commands, o.Commands}, {&s.Pages, o.Pages},
+		{&s.Versions, o.Versions}, {&s.Changes, o.Changes}, {&s.Doubtful, o.Doubtful},
+		{&s.Expected, o.Expected}, {&s.Expectations, o.Expectations}, {&s.Unsure, o.Unsure},
+		{&s.Notifications, o.Notifications}, {&s.Diffs, o.Diffs}, {&s.Dead, o.Dead}, {&s.Repeats, o.Repeats},
+	} {
+		*p.to += p.from
+	}
+}
+
+// Failure is a run in which something was missed, invented, repeated, out of order, or
+// broke.
+type Failure struct {
+	Seed  uint64
+	Err   error
+	Trace []string
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("seed %d: %v", f.Seed, f.Err) }
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Report returns the error with the trace.
+func (f *Failure) Report() string { return strings.Join(f.Trace, "\n") + "\n" + f.Error() }
+
+// Run runs one seed to its end and compares. The error, if any, is a *Failure.
+func Run(cfg Config) (Stats, error) {
+	if cfg.Steps == 0 {
+		cfg.Steps = 500
+	}
+	w := newWorld(cfg)
+	err := w.run()
+	if err == nil {
+		err = w.verify()
+	}
+	w.stats.Steps = w.steps
+	if err != nil {
+		return w.stats, &Failure{cfg.Seed, err, w.trace}
+	}
+	return w.stats, nil
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var (
+	seeds = flag.Int("sim.seeds", 200, "how many seeds TestSeeds runs")
+	first = flag.Uint64("sim.first", 1, "the first of them")
+	seed  = flag.Uint64("sim.seed", 0, "run this seed only, with its trace")
+	steps = flag.Int("sim.steps", 0, "how many steps things may go wrong for")
+)
+
+// TestSeeds runs many seeds and holds each against the oracle. A failing one is run again
+// with a trace by -sim.seed.
+func TestSeeds(t *testing.T) {
+	if *seed != 0 {
+		stats, err := Run(Config{Seed: *seed, Steps: *steps, Trace: true})
+		if f, ok := errors.AsType[*Failure](err); ok {
+			t.Fatal("\n" + f.Report())
+		}
+		t.Logf("%+v", stats)
+		return
+	}
+	var (
+		next  atomic.Int64
+		mu    sync.Mutex
+		total Stats
+		wait  sync.WaitGroup
+		bad   int
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < int64(*seeds); i = next.Add(1) - 1 {
+				s := *first + uint64(i)
+				stats, err := Run(Config{Seed: s, Steps: *steps})
+				mu.Lock()
+				total.Add(stats)
+				if err != nil {
+					if bad++; bad <= 5 {
+						t.Errorf("%v\nreplay: go test ./internal/sim -run TestSeeds -sim.steps=%d -sim.seed=%d", err, *steps, s)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	t.Logf("%d seeds, %d bad: %+v", *seeds, bad, total)
+	if limit := total.Changes / 30; total.Doubtful > limit {
+		t.Errorf("%d of %d changes are in doubt, want at most %d", total.Doubtful, total.Changes, limit)
+	}
+	if limit := total.Expectations / 30; total.Unsure > limit {
+		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.Unsure, total.Expectations, limit)
+	}
+	for name, n := range map[string]int{
+		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
+		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
+	} {
+		if n == 0 && *seeds >= 100 {
+			t.Errorf("no %s in %d seeds: they prove nothing", name, *seeds)
+		}
+	}
+}
+
+// TestRepeatable runs one seed twice.
+func TestRepeatable(t *testing.T) {
+	var traces [2][]string
+	for i := range traces {
+		w := newWorld(Config{Seed: *first, Steps: 300, Trace: true})
+		if err := w.run(); err != nil {
+			t.Fatal(err)
+		}
+		traces[i] = w.trace
+	}
+	if got, want := fmt.Sprint(traces[0]), fmt.Sprint(traces[1]); got != want {
+		t.Error("one seed gave two runs")
+	}
+}
+
+// TestStorm cuts the power again and again just after a receiver was told.
+func TestStorm(t *testing.T) {
+	for s := range uint64(50) {
+		if _, err := Run(Config{Seed: *first + s, Stormy: true}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"time"
+
+	snowball "github.com/kljensen/snowball/english"
+
+	"github.com/vokter/vokter/internal/sim/oracle"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// build makes the stages anew, as a process that starts does.
+func (w *world) build() {
+	clock := func() time.Time { return w.now }
+	cfg := sinks.Config{
+		Sinks: map[string]pipeline.Sink{}, Now: clock, Jitter: w.rng.Float64,
+		Hand: func(a sinks.Attempt) {
+			w.attempts = append(w.attempts, a)
+			if w.cfg.Twice {
+				w.attempts = append(w.attempts, a)
+			}
+		},
+	}
+	w.delivery = sinks.NewDelivery(cfg)
+	matcher := match.New(match.Config{})
+	w.procs = map[consumerID]pipeline.Processor{
+		consumers[0]:     index.New(index.Config{Now: clock}),
+		consumers[1]:     w.fetcher(),
+		consumers[2]:     diff.New(diff.Config{}),
+		consumers[3]:     matcher,
+		consumers[4]:     matcher,
+		deliveryConsumer: w.delivery,
+	}
+	if w.cfg.Wrap != nil {
+		for c, p := range w.procs {
+			w.procs[c] = w.cfg.Wrap(c.group, p)
+		}
+	}
+}
+
+// languageOf returns what the oracle knows of a language; nil is no language.
+func languageOf(tag string) *oracle.Language {
+	if tag == "en" || tag == "en-GB" {
+		return theEnglish
+	}
+	return nil
+}
+
+var theEnglish = english(func(word string) string { return snowball.Stem(word, true) })

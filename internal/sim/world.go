@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+)
+
+// start is when the virtual clock begins.
+var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// world is one run: the transport, the stages over it, and everybody outside.
+type world struct {
+	cfg   Config
+	rng   *rand.Rand
+	now   time.Time
+	calm  bool // nothing goes wrong any more
+	steps int
+	t     *transport
+	stats Stats
+	trace []string
+
+	// What lives in the process: a crash loses it.
+	procs    map[consumerID]pipeline.Processor
+	delivery *sinks.Delivery
+	checks   []*check
+	attempts []sinks.Attempt
+	inbox    []posted
+
+	// What lives outside.
+	sites     []*site
+	late      []pipeline.Message // outcomes that will come a second time
+	receivers *receivers
+	seen      []observation // what fetches saw, by the number in the outcome's header
+	commands  int
+	crashes   []int // at which steps
+	waited    int   // how often in a row something was not ready for its message
+
+	// incarnations is in which life of its page a subscription is, by its own.
+	incarnations map[string]string
+
+	// history is what index committed, by page.
+	history map[string][]entry
+}
+
+// entry is one message or wake that index handled, and what it asked for and told.
+type entry struct {
+	step      int
+	now       time.Time
+	message   pipeline.Message
+	requests  []pipeline.Request
+	snapshots []pipeline.Snapshot
+}
+
+// posted is the result of an attempt on its way to delivery.
+type posted struct {
+	message      pipeline.Message
+	notification string
+}
+
+func newWorld(cfg Config) *world {
+	w := &world{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), now: start,
+		incarnations: make(map[string]string), history: make(map[string][]entry),
+	}
+	w.t = newTransport(1 + w.rng.IntN(3))
+	for i := range 1 + w.rng.IntN(3) {
+		w.sites = append(w.sites, newSite(w.rng, i))
+	}
+	w.receivers = newReceivers()
+	w.build()
+	return w
+}
+
+func (w *world) tracef(format string, args ...any) {
+	if w.cfg.Trace {
+		w.trace = append(w.trace, fmt.Sprintf("%5d %s  ", w.steps, w.now.Format("02 15:04:05"))+fmt.Sprintf(format, args...))
+	}
+}
+
+// chance is true once in n times, and never once things are calm.
+func (w *world) chance(n int) bool { return !w.calm && w.rng.IntN(n) == 0 }
+
+// consumers lists who reads what, in a fixed order.
+var consumers = []consumerID{
+	{pipeline.GroupIndex, pipeline.TopicDocuments},
+	{pipeline.GroupFetch, pipeline.TopicRequests},
+	{pipeline.GroupDiff, pipeline.TopicSnapshots},
+	{pipeline.GroupMatch, pipeline.TopicSubscriptions},
+	{pipeline.GroupMatch, pipeline.TopicChanges},
+	deliveryConsumer,
+}
+
+var deliveryConsumer = consumerID{pipeline.GroupDelivery, pipeline.TopicNotifications}
+
+// handleable is a message that a consumer can handle next.
+type handleable struct {
+	c       consumerID
+	lane    int
+	message pipeline.Message
+	fromLog bool
+	waker   bool
+	posted  int // index into the inbox, if it came from there
+}
+
+// ready lists all that the stages can handle next, in a fixed order.
+func (w *world) ready() []handleable {
+	var hs []handleable
+	for _, c := range consumers {
+		for lane := range w.t.lanes {
+			if m, ok := w.t.next(c, lane); ok {
+				hs = append(hs, handleable{c: c, lane: lane, message: m, fromLog: true})
+			}
+		}
+	}
+	for _, id := range w.wakes() {
+		if !w.t.wakes[id].at.After(w.now) {
+			m := pipeline.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: pipeline.TypeWake, Time: w.now}
+			hs = append(hs, handleable{c: id.consumerID, message: m, waker: true})
+		}
+	}
+	for i, p := range w.inbox {
+		hs = append(hs, handleable{c: deliveryConsumer, message: p.message, posted: i})
+	}
+	return hs
+}
+
+// wakes lists the wakes that are set, in a fixed order.
+func (w *world) wakes() []wakeID {
+	return slices.SortedFunc(maps.Keys(w.t.wakes), func(a, b wakeID) int {
+		return slices.Compare([]string{a.group, a.topic, a.key}, []string{b.group, b.topic, b.key})
+	})
+}
+
+// handle lets a consumer handle one message: all that follows from it is committed, or
+// nothing is.
+func (w *world) handle(h handleable) error {
+	x := w.t.begin(h.c, h.message.Key)
+	if h.waker {
+		x.woken[h.message.Key] = wake{} // it comes once, unless it is set again
+	}
+	err := w.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
+	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassNotYet {
+		w.stats.Waits++
+		w.waited++
+		w.tracef("%v waits: %v", h.c, err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%v: %s of %s: %w", h.c, h.message.Type, h.message.Key, err)
+	}
+	if x.foreign {
+		return fmt.Errorf("%v: %s of %s touched the state of another key", h.c, h.message.Type, h.message.Key)
+	}
+	if w.chance(30) {
+		w.stats.Nacks++
+		w.tracef("%v %s of %s is dropped after it was handled", h.c, h.message.Type, h.message.Key)
+		return nil
+	}
+	w.waited = 0
+	w.t.commit(x, h.lane, h.fromLog)
+	w.tracef("%v %s %s%s", h.c, h.message.Type, h.message.Key, describe(x.out))
+	if err := w.record(h, x.out); err != nil {
+		return err
+	}
+	if !h.fromLog && !h.waker {
+		if i := h.posted; i < len(w.inbox) {
+			w.receivers.confirmed(w.inbox[i].notification)
+			w.inbox = slices.Delete(w.inbox, i, i+1)
+		}
+	}
+	if w.chance(10) && !w.cfg.Stormy {
+		w.t.sync()
+	}
+	if w.chance(300) {
+		w.crash("between commit and what follows it")
+		return nil
+	}
+	for _, f := range x.after {
+		f()
+	}
+	return nil
+}
+
+func describe(out []pipeline.Message) string {
+	s := ""
+	for _, m := range out {
+		s += fmt.Sprintf(" → %s %s", m.Topic, m.ID[:min(6, len(m.ID))])
+		if sn, err := pipeline.SnapshotFrom(m); err == nil && m.Type == pipeline.TypeSnapshot {
+			s += fmt.Sprintf(" (version %d)", sn.N)
+		}
+	}
+	return s
+}
+
+// record remembers what index did.
+func (w *world) record(h handleable, out []pipeline.Message) error {
+	if h.c.group != pipeline.GroupIndex {
+		return nil
+	}
+	e := entry{step: w.steps, now: w.now, message: h.message}
+	for _, m := range out {
+		switch m.Type {
+		case pipeline.TypeRequest:
+			var r pipeline.Request
+			if err := json.Unmarshal(m.Body, &r); err != nil {
+				return err
+			}
+			e.requests = append(e.requests, r)
+		case pipeline.TypeSnapshot:
+			s, err := pipeline.SnapshotFrom(m)
+			if err != nil {
+				return err
+			}
+			e.snapshots = append(e.snapshots, s)
+		}
+	}
+	page := h.message.Key
+	w.history[page] = append(w.history[page], e)
+	if len(w.t.undo) > 0 {
+		w.t.undone(func() { w.history[page] = w.history[page][:len(w.history[page])-1] })
+	}
+	return nil
+}
+
+// crash ends the process and starts it again: what was in memory is lost, and in a
+// power cut what was not durable too.
+func (w *world) crash(why string) {
+	w.stats.Crashes++
+	w.crashes = append(w.crashes, w.steps)
+	cut := w.rng.IntN(3) == 0 || w.cfg.Stormy
+	w.tracef("CRASH %s, power cut: %v", why, cut)
+	if cut {
+		w.stats.PowerCuts++
+		w.t.rollback()
+	}
+	w.t.sync()
+	w.receivers.crashed()
+	w.checks, w.attempts, w.inbox = nil, nil, nil
+	for id, wk := range w.t.wakes {
+		if wk.atStart && wk.at.After(w.now) {
+			w.t.wakes[id] = wake{w.now, true}
+		}
+	}
+	w.build()
+}
+
+// publish puts messages into their topics from outside; they are durable.
+func (w *world) publish(ms ...pipeline.Message) {
+	for _, m := range ms {
+		w.t.append(m)
+	}
+	w.t.sync()
+}
