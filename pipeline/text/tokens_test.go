@@ -157,7 +157,19 @@ func FuzzAnalyze(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) { checkDoc(t, Analyze(s)) })
+	en := NewLanguages().Normalizer("en")
+	f.Fuzz(func(t *testing.T, s string) {
+		d := Analyze(s)
+		checkDoc(t, d)
+		for i := range d.Tokens {
+			if w := d.Text(i); en.Term(w, 0) == "" || en.Term(w, FormStem|FormMarks) == "" {
+				t.Fatalf("token %q has an empty term", w)
+			}
+		}
+		if lang := Detect(s, "", ""); Detect(s, "", "") != lang {
+			t.Fatalf("the language of %q is not always %q", s, lang)
+		}
+	})
 }
 
 func TestOccurrences(t *testing.T) {

@@ -152,6 +152,10 @@ func TestNotMoreThanFits(t *testing.T) {
 	if a, b := m.Diffs[48], m.Diffs[49]; a.Keyword != "hera" || b.Keyword != "zeus" || m.Diffs[47].Text != "argus number47" {
 		t.Errorf("the last are %q and %q", a.Keyword, b.Keyword)
 	}
+	// A keyword that is given twice takes no room from others.
+	if m = one(t, ch, kw("argus", "argus")); len(m.Diffs) != maxDiffs || !m.Truncated {
+		t.Errorf("%d diffs of a repeated keyword, truncated %v", len(m.Diffs), m.Truncated)
+	}
 	// More keywords than diffs fit: one of each.
 	var words []string
 	for i := range 60 {

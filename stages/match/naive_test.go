@@ -280,7 +280,7 @@ func someSubscription(r *rand.Rand) pipeline.Subscription {
 // against counting over whole sides, keyword by keyword; and the filter against both.
 func TestAgainstBruteForce(t *testing.T) {
 	langs := text.NewLanguages()
-	rounds := 3000
+	rounds := 1200
 	if testing.Short() {
 		rounds = 300
 	}

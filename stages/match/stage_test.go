@@ -181,6 +181,7 @@ func TestNotYet(t *testing.T) {
 		t.Fatalf("error %v of class %d", err, class)
 	}
 	h.stamp(stamped(2, 2, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus")) // again: what was applied stays applied
 	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("told to %q", got)
 	}
