@@ -5,6 +5,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -98,6 +100,12 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 
 // parse returns the body of data, or nil where there is none.
 func (d *decoder) parse(data []byte) ast.Node {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows' editors write it
+	if i := invalidUTF8(data); i >= 0 {
+		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
+		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
+		return nil
+	}
 	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		d.syntax(data, err)
@@ -117,6 +125,18 @@ func (d *decoder) parse(data []byte) ast.Node {
 		return nil
 	}
 	return body
+}
+
+// invalidUTF8 returns where data stops being UTF-8, or -1.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
 }
 
 // syntax reports that data is not YAML.

@@ -27,8 +27,12 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFil
 	}
 	err = runListening(ctx, r, cfg, listen)
 	sum := r.Summary()
-	if summaryFile != "" {
-		err = errors.Join(err, writeSummary(summaryFile, sum))
+	select {
+	case <-r.Running(): // one that did not start leaves an earlier summary alone
+		if summaryFile != "" {
+			err = errors.Join(err, writeSummary(summaryFile, sum))
+		}
+	default:
 	}
 	return sum, err
 }

@@ -278,9 +278,13 @@ func TestRunInUse(t *testing.T) {
 	}
 	// The fixed port is taken as well: the directory is what the user has to hear about.
 	second := file(t, "d.yaml", fmt.Sprintf("data: %s\nlisten: %s\n", dir, strings.TrimSpace(string(addr))))
-	r := process(t, "run", "-c", second)
+	summary := filepath.Join(t.TempDir(), "s.json")
+	r := process(t, "run", "-c", second, "--summary", summary)
 	if r.code != 1 || !strings.Contains(r.stderr, "in use by another process") {
 		t.Errorf("got %+v", r)
+	}
+	if _, err := os.Stat(summary); !os.IsNotExist(err) {
+		t.Errorf("a run that did not start wrote a summary: %v", err)
 	}
 	first.stop()
 	if code := <-first.ended; code != 0 {

@@ -38,6 +38,7 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --interval 10", `--interval: "10" has no unit; write 10s, 10m or 10h`},
 		{"watch " + anyURL + " a --interval 0s", `--interval: "0s" is too short`},
 		{"watch " + anyURL + " a --events added,remove", `--events: "remove" is not an event; did you mean "removed"?`},
+		{"watch " + anyURL + " a --events=", "--events: name added, removed or both"},
 		{"watch " + anyURL + " a --select p[", `--select: "p[" is not a CSS selector`},
 		{"watch " + anyURL + " a --remove {to:p}", "--remove: a range needs from"},
 		{"watch " + anyURL + " a --remove {to:", "--remove: not YAML"},

@@ -126,6 +126,9 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		}
 		return out
 	}
+	if cmd.Flags().Changed("events") && len(s.Events) == 0 {
+		wrong = append(wrong, &pipeline.FieldError{Field: "events", Reason: "name added, removed or both"})
+	}
 	s.Select, s.Remove = parse("select", f.selects), parse("remove", f.removes)
 	if len(wrong) == 0 {
 		return s, nil
