@@ -78,7 +78,11 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 		Interval: pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute}),
 		Stem:     once(4), FilterStopwords: once(4), IgnoreCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
 	}
-	for range 1 + r.IntN(5) {
+	n := 1 + r.IntN(5)
+	if once(10) {
+		n = 40
+	}
+	for range n {
 		if k := pick(r, keywords); !slices.Contains(sub.Keywords, k) {
 			sub.Keywords = append(sub.Keywords, k)
 		}

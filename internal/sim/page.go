@@ -143,6 +143,32 @@ func (p body) edit(r *rand.Rand) body {
 func (p *body) editOnce(r *rand.Rand) {
 	at := r.IntN(len(p.nodes))
 	n := &p.nodes[at]
+	switch r.IntN(100) {
+	case 0: // all is new
+		*p = newBody(r)
+	case 1: // a node that stands twice
+		twin := *n
+		twin.cells = slices.Clone(n.cells)
+		p.nodes = slices.Insert(p.nodes, r.IntN(len(p.nodes)+1), twin)
+	case 2, 3, 4: // a passage about one thing, again and again
+		about := pick(r, keywords)
+		text := about
+		for range 2 + r.IntN(6) {
+			text += " " + phrase(r, 1+r.IntN(6)) + " " + about
+		}
+		p.nodes = slices.Insert(p.nodes, at, node{cells: []string{text + "."}, main: r.IntN(2) == 0})
+	case 5, 6: // a list that is longer than one item may be
+		for range 4 + r.IntN(4) {
+			p.nodes = slices.Insert(p.nodes, at, node{cells: []string{phrase(r, 6+r.IntN(6))}, item: true, list: true, main: true})
+		}
+	default:
+		p.editNode(r, at)
+	}
+}
+
+// editNode changes the page at one node.
+func (p *body) editNode(r *rand.Rand, at int) {
+	n := &p.nodes[at]
 	cell := &n.cells[r.IntN(len(n.cells))]
 	switch r.IntN(16) {
 	case 0, 1, 2: // a new node

@@ -53,10 +53,10 @@ func TestSeeds(t *testing.T) {
 	}
 	wait.Wait()
 	t.Logf("%d seeds, %d bad: %+v", *seeds, bad, total)
-	if limit := total.Changes / 30; total.Doubtful > limit {
+	if limit := total.Changes / 25; total.Doubtful > limit {
 		t.Errorf("%d of %d changes are in doubt, want at most %d", total.Doubtful, total.Changes, limit)
 	}
-	if limit := total.Expectations / 30; total.Unsure > limit {
+	if limit := total.Expectations / 25; total.Unsure > limit {
 		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.Unsure, total.Expectations, limit)
 	}
 	for name, n := range map[string]int{

@@ -88,7 +88,6 @@ func (e *Expectation) fill(cl *claim, s side) {
 		if e.reading.Moved {
 			e.movable(cl, s)
 		}
-		return
 	}
 	for _, g := range c.groups {
 		if e.reading.Terms {
@@ -98,7 +97,7 @@ func (e *Expectation) fill(cl *claim, s side) {
 		}
 	}
 	switch {
-	case !e.reading.Moved:
+	case !e.reading.Moved || c.doubtful:
 	case c.doubtfulMoves:
 		cl.exact = false
 		e.movable(cl, s)

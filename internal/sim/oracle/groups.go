@@ -33,7 +33,7 @@ func Compare(old, new Page) *Change {
 	us := [2][]unit{units(old), units(new)}
 	rest := c.pair(us)
 	if c.doubtful {
-		rest = us // whatever is paired with what
+		rest, c.groups = us, nil // whatever is paired with what
 	}
 	for s := range rest {
 		for _, u := range rest[s] {
@@ -141,8 +141,16 @@ func belong(old, new []unit) (es []edge, ok bool) {
 		free[newSide][j] = true
 	}
 	m, unique := l.unique()
+	bags := [2][]map[string]int{bag(old), bag(new)}
 	for i, u := range old {
 		for j, v := range new {
+			enough := func(kept int) bool {
+				small, large := min(u.length, v.length), max(u.length, v.length)
+				return 2*kept >= small && (4*small >= large || kept >= 5)
+			}
+			if !enough(common(bags[oldSide][i], bags[newSide][j])) {
+				continue // no diff keeps more than both have
+			}
 			var least, most int
 			if unique {
 				for x, y := range m {
@@ -153,10 +161,6 @@ func belong(old, new []unit) (es []edge, ok bool) {
 				most = least
 			} else {
 				least, most = l.kept(func(x, y int) bool { return words[x] != "" && at[x] == i && at2[y] == j })
-			}
-			enough := func(kept int) bool {
-				small, large := min(u.length, v.length), max(u.length, v.length)
-				return 2*kept >= small && (4*small >= large || kept >= 5)
 			}
 			if enough(least) != enough(most) {
 				return nil, false
@@ -209,12 +213,11 @@ func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
 			if !free[newSide][j] {
 				continue
 			}
-			common, own := 0, false
-			for w, n := range counts(v) {
-				common += min(n, a[w])
+			own := false
+			for w := range counts(v) {
 				own = own || a[w] > 0 && in[w] == [2]int{1, 1}
 			}
-			if own && 2*common >= max(u.length, v.length) {
+			if own && 2*common(a, counts(v)) >= max(u.length, v.length) {
 				es = append(es, edge{i, j})
 				degree[oldSide][i]++
 				degree[newSide][j]++
@@ -227,6 +230,24 @@ func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
 		}
 	}
 	return es, true
+}
+
+// bag returns the counts of the tokens of each unit.
+func bag(us []unit) []map[string]int {
+	bags := make([]map[string]int, len(us))
+	for i, u := range us {
+		bags[i] = counts(u)
+	}
+	return bags
+}
+
+// common returns how many tokens two units have in common, with repeats.
+func common(a, b map[string]int) int {
+	n := 0
+	for w, k := range b {
+		n += min(k, a[w])
+	}
+	return n
 }
 
 func counts(u unit) map[string]int {
