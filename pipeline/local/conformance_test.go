@@ -19,12 +19,12 @@ func TestTransport(t *testing.T) {
 	f := pipelinetest.Features{Lanes: testLanes}
 	t.Run("volatile", func(t *testing.T) {
 		f := f
-		f.Bubble, f.Volatile = true, true
+		f.Bubble, f.Volatile = bubble, true
 		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site { return &site{} })
 	})
 	t.Run("crashable", func(t *testing.T) {
 		f := f
-		f.Bubble = true
+		f.Bubble = bubble
 		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
 			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem()}}
 		})

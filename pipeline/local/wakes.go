@@ -135,7 +135,7 @@ func (c *cursor) rescheduled(key string, at time.Time) {
 	if at.Before(c.floor) {
 		c.floor = at
 	}
-	if n := at.UnixNano(); n < c.nextWake.Load() {
+	if n := store.Nanoseconds(at); n < c.nextWake.Load() {
 		c.nextWake.Store(n)
 		c.c.t.arm(n)
 	}

@@ -99,6 +99,7 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	now := time.Now().Truncate(time.Microsecond)
 	early, late := now.Add(f.delay()), now.Add(2*f.delay())
+	far := late.Add(time.Hour)
 	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		switch m.ID {
 		case "later.0", "gone.0":
@@ -108,7 +109,7 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 		case "gone.1":
 			tx.WakeAt(m.Key, time.Time{})
 		case "sooner.0":
-			tx.WakeAt(m.Key, late, pipeline.AtStart)
+			tx.WakeAt(m.Key, far, pipeline.AtStart)
 		case "sooner.1":
 			tx.WakeAt(m.Key, early)
 		case "once.0":
@@ -119,11 +120,15 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 		}
 		return nil
 	})
-	for _, k := range []string{"later", "gone", "sooner", "once"} {
+	keys, want := []string{"sooner", "once"}, map[string]time.Time{"sooner": early, "once": late}
+	if f.Bubble { // elsewhere the early time may pass before the second message is handled
+		keys = append(keys, "later", "gone")
+		want["later"] = late
+	}
+	for _, k := range keys {
 		publish(t, tr, numbered("in", k, 2)...)
 	}
-	want := map[string]time.Time{"later": late, "sooner": early, "once": late}
-	for range 3 {
+	for range len(want) {
 		w := await(t, wakes, "a wake")
 		if !w.at.Equal(want[w.key]) {
 			t.Errorf("the wake of %q says %v, want %v", w.key, w.at, want[w.key])
@@ -166,18 +171,22 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	at := time.Now().Add(f.delay()).Truncate(time.Microsecond)
-	plan := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	set := make(chan struct{})
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type == pipeline.TypeWake {
+			return errors.New("not before reopening")
+		}
 		tx.WakeAt(m.Key, at)
+		tx.OnCommit(func() { close(set) })
 		return nil
-	}
-	_, _ = sleeper(t, tr, plan)
+	})
 	publish(t, tr, text("in", "k", "1"))
-	settle(t, tr, func() bool { return tr.Idle() })
+	await(t, set, "the commit")
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
 	tr = s.Open(t, Config{})
-	wakes, _ := sleeper(t, tr, plan)
+	wakes, _ := sleeper(t, tr, func(context.Context, pipeline.Tx, pipeline.Message) error { return nil })
 	if w := await(t, wakes, "the wake"); w.key != "k" || !w.at.Equal(at) || w.came.Before(at) {
 		t.Errorf("the wake came as %+v, want one at %v", w, at)
 	}

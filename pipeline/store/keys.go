@@ -107,22 +107,29 @@ func atStartKey(group, topic string, lane int, key string) []byte {
 	return append(keyOf(kindAtStart, lane, group, topic), key...)
 }
 
-// latest is the last time that a key can hold.
-var latest = time.Unix(0, math.MaxInt64)
-
-// appendTime appends t, not before the year 1678, so that order is that of time.
-func appendTime(b []byte, t time.Time) []byte {
-	if t.After(latest) {
-		t = latest
+// Nanoseconds is the time that a key can hold nearest to t, in Unix nanoseconds: one
+// between the years 1970 and 2262.
+func Nanoseconds(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s < 0:
+		return 0
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64 - 1
+	default:
+		return t.UnixNano()
 	}
-	return binary.BigEndian.AppendUint64(b, uint64(t.UnixNano())^1<<63)
+}
+
+// appendTime appends t so that order is that of time.
+func appendTime(b []byte, t time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(Nanoseconds(t)))
 }
 
 func timeOf(b []byte) (time.Time, error) {
 	if len(b) < 8 {
 		return time.Time{}, errKey
 	}
-	return time.Unix(0, int64(binary.BigEndian.Uint64(b)^1<<63)).UTC(), nil
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
 }
 
 // after returns the least key above all that begin with prefix, which must hold a byte

@@ -1,0 +1,403 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+func open(t *testing.T, c Config) *Transport {
+	t.Helper()
+	tr, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return tr
+}
+
+func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message.Message {
+	t.Helper()
+	ch, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch
+}
+
+func text(topic, key, id string, size int) pipeline.Message {
+	return pipeline.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: make([]byte, size)}
+}
+
+// memory makes a store in memory whose logs can be looked at.
+func memory(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(store.Options{Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func stored(t *testing.T, db *store.DB, topic string) []store.Entry {
+	t.Helper()
+	page, err := db.ReadLog(topic, 0, 0, 1<<62, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// TestReadBack lets a group fall far behind what is kept in memory.
+func TestReadBack(t *testing.T) {
+	db := memory(t)
+	tr := open(t, Config{Store: db, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
+	const n = 300
+	for i := range n {
+		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 10<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := tr.topic("in").lanes[0]
+	if len(l.tail) == n || l.tailBytes > tailBytes {
+		t.Errorf("%d messages, %d bytes are in memory", len(l.tail), l.tailBytes)
+	}
+	ch := subscribe(t, tr, "g", "in")
+	for i := range n {
+		m := <-ch
+		if m.UUID != fmt.Sprint(i) || len(m.Payload) != 10<<10 {
+			t.Fatalf("message %d came as %s with %d bytes", i, m.UUID, len(m.Payload))
+		}
+		m.Ack()
+	}
+}
+
+// TestTrimmed consumes with two groups; what both have is trimmed in chunks, nothing
+// else, and the next offset is never given twice.
+func TestTrimmed(t *testing.T) {
+	db := memory(t)
+	c := Config{Store: db, Bound: 10 * trimMessages, Topics: map[string]Topic{"in": {Groups: []string{"a", "b"}}}}
+	tr := open(t, c)
+	const n = 3*trimMessages + 10
+	for i := range n {
+		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drain := func(group string) {
+		ch := subscribe(t, tr, group, "in")
+		for range n {
+			(<-ch).Ack()
+		}
+	}
+	drain("a")
+	if got := len(stored(t, db, "in")); got != n {
+		t.Errorf("%d of %d messages are left while a group has consumed none", got, n)
+	}
+	drain("b")
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(stored(t, db, "in")); got > trimMessages+10 {
+		t.Errorf("%d of %d messages are left after all groups consumed them", got, n)
+	}
+	tr = open(t, c)
+	if got := len(stored(t, db, "in")); got != 0 {
+		t.Errorf("%d messages are left after reopening", got)
+	}
+	if err := tr.Publish(t.Context(), text("in", "k", "next", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, db, "in"); len(got) != 1 || got[0].Offset != n {
+		t.Errorf("the next message is %v, want offset %d", got, n)
+	}
+}
+
+// TestRetention publishes into a topic without groups, beyond its size and its age, also
+// across a reopening.
+func TestRetention(t *testing.T) {
+	db := memory(t)
+	var mu sync.Mutex
+	now := time.Unix(1e9, 0)
+	c := Config{Store: db, MaxBytes: 1 << 20, MaxAge: time.Hour, Bound: 1, Now: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}}
+	tr := open(t, c)
+	fill := func(n int) {
+		for range n {
+			if err := tr.Publish(t.Context(), text("dead", "k", "id", 10<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := func() (bytes int) {
+		for _, e := range stored(t, db, "dead") {
+			bytes += e.Record.Size()
+		}
+		return bytes
+	}
+	fill(300)
+	if got := size(); got > 1<<20 || got < 1<<18 {
+		t.Errorf("%d bytes are kept, want up to 1 MiB", got)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr = open(t, c)
+	if got := tr.topic("dead").kept.Load(); got != int64(size()) {
+		t.Errorf("reopened with %d bytes on the books, %d in the store", got, size())
+	}
+	fill(100)
+	if got := size(); got > 1<<20 || got < 1<<18 {
+		t.Errorf("%d bytes are kept, want up to 1 MiB", got)
+	}
+	mu.Lock()
+	now = now.Add(2 * time.Hour)
+	mu.Unlock()
+	fill(1)
+	if got := len(stored(t, db, "dead")); got > 64 {
+		t.Errorf("%d messages are kept beyond their age", got)
+	}
+	ch := subscribe(t, tr, "late", "dead")
+	(<-ch).Ack()
+	if got := tr.topic("dead").kept.Load(); got != 0 {
+		t.Errorf("%d bytes are on the books of a topic with a group", got)
+	}
+}
+
+// TestFarWakes waits for days through a timer that never sleeps longer than a minute.
+func TestFarWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		ch := subscribe(t, tr, "g", "in")
+		start := time.Now()
+		delays := []time.Duration{49 * time.Hour, 5 * time.Hour, 30 * time.Second, 90 * time.Minute}
+		for i, d := range delays {
+			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(i), fmt.Sprint(i), 0)); err != nil {
+				t.Fatal(err)
+			}
+			m := <-ch
+			tx, _ := pipeline.TxFrom(m.Context())
+			tx.WakeAt(fmt.Sprint(i), start.Add(d))
+			m.Ack()
+		}
+		slices.Sort(delays)
+		for _, d := range delays {
+			m := <-ch
+			if got := time.Since(start); got != d {
+				t.Errorf("a wake came after %v, want %v", got, d)
+			}
+			m.Ack()
+		}
+		synctest.Wait()
+		if !tr.Idle() {
+			t.Error("not idle after the last wake")
+		}
+	})
+}
+
+// TestSharedLanes has subscriptions of one group come and go while messages flow: each
+// message is handled once and in order.
+func TestSharedLanes(t *testing.T) {
+	tr := open(t, Config{Lanes: 4, MaxPause: time.Millisecond})
+	var mu sync.Mutex
+	got := map[string][]int{}
+	const keys, each = 8, 200
+	var left sync.WaitGroup
+	left.Add(keys * each)
+	reader := func(ctx context.Context) {
+		ch, err := tr.Subscriber("g").Subscribe(ctx, "in")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		go func() {
+			for m := range ch {
+				var n int
+				fmt.Sscan(m.UUID, &n)
+				key := m.Metadata[pipeline.HeaderKey]
+				tx, _ := pipeline.TxFrom(m.Context())
+				tx.OnCommit(func() {
+					mu.Lock()
+					got[key] = append(got[key], n)
+					mu.Unlock()
+					left.Done()
+				})
+				m.Ack()
+			}
+		}()
+	}
+	reader(context.Background())
+	for i := range each {
+		for k := range keys {
+			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(k), fmt.Sprint(i), 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%20 == 0 {
+			ctx, cancel := context.WithCancel(context.Background())
+			reader(ctx)
+			if i%40 == 0 {
+				defer cancel()
+			} else {
+				cancel()
+			}
+		}
+	}
+	left.Wait()
+	for k, ns := range got {
+		if len(ns) != each || !slices.IsSorted(ns) {
+			t.Errorf("key %s was handled as %v", k, ns)
+		}
+	}
+}
+
+// TestCloseIsBounded closes a transport with a handler that never ends.
+func TestCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{Grace: time.Minute})
+		ch := subscribe(t, tr, "g", "in")
+		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
+			t.Fatal(err)
+		}
+		m := <-ch
+		tx, _ := pipeline.TxFrom(m.Context())
+		if err := tx.State("k").Set("a", nil); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var cancelled time.Duration
+		go func() {
+			<-m.Context().Done()
+			cancelled = time.Since(start)
+		}()
+		if err := tr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if took := time.Since(start); cancelled != time.Minute || took != time.Minute+abandonAfter {
+			t.Errorf("the handler was cancelled after %v and abandoned after %v", cancelled, took)
+		}
+		if err := tx.State("k").Set("a", nil); err == nil {
+			t.Error("an abandoned handler can still write")
+		}
+		for range tx.State("k").Scan("") {
+			break
+		}
+		if _, open := <-ch; open {
+			t.Error("the channel is open after Close")
+		}
+	})
+}
+
+// TestRejectionPauses counts how often a message that is always rejected comes.
+func TestRejectionPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		ch := subscribe(t, tr, "g", "in")
+		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var at []time.Duration
+		for range 12 {
+			m := <-ch
+			at = append(at, time.Since(start).Round(time.Millisecond))
+			m.Nack()
+		}
+		ms := time.Millisecond
+		want := []time.Duration{0, 5 * ms, 15 * ms, 35 * ms, 75 * ms, 155 * ms, 315 * ms, 635 * ms, 1275 * ms, 2275 * ms, 3275 * ms, 4275 * ms}
+		if !slices.Equal(at, want) {
+			t.Errorf("came after %v, want %v", at, want)
+		}
+	})
+}
+
+// TestSyncTx cuts the power right after a commit that asked to be on disk, and after one
+// that did not.
+func TestSyncTx(t *testing.T) {
+	for _, sync := range []bool{true, false} {
+		fs := vfs.NewCrashableMem()
+		db, err := store.Open(store.Options{Dir: "data", FS: fs, Lanes: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := Open(Config{Store: db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch := subscribe(t, tr, "g", "in")
+		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
+			t.Fatal(err)
+		}
+		m := <-ch
+		tx, _ := pipeline.TxFrom(m.Context())
+		if err := tx.State("k").Set("a", nil); err != nil {
+			t.Fatal(err)
+		}
+		clone := make(chan *vfs.MemFS, 1)
+		tx.OnCommit(func() {
+			clone <- fs.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
+		})
+		if sync {
+			pipeline.SyncTx(tx)
+		}
+		m.Ack()
+		after := <-clone
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		db, err = store.Open(store.Options{Dir: "data", FS: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr = open(t, Config{Store: db})
+		_, ok, err := tr.State("g", "k").Get("a")
+		if err != nil || (sync && !ok) {
+			t.Errorf("sync %v: state there: %v (%v)", sync, ok, err)
+		}
+		if ok == !tr.Idle() {
+			t.Errorf("sync %v: state there: %v, but message consumed: %v", sync, ok, tr.Idle())
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for name, c := range map[string]Config{
+		"dir and store": {Dir: t.TempDir(), Store: memory(t)},
+		"negative":      {Bound: -1},
+		"no name":       {Topics: map[string]Topic{"in": {Groups: []string{""}}}},
+		"lanes":         {Lanes: 1 << 20},
+	} {
+		if tr, err := Open(c); err == nil {
+			t.Errorf("%s: no error", name)
+			tr.Close()
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func open(t *testing.T, o Options) *DB {
+	t.Helper()
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+func commit(t *testing.T, d *DB, f func(b *Batch)) {
+	t.Helper()
+	b, err := d.NewBatch(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	f(b)
+	if err := b.Commit(true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenKeepsWhatWasFixed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "on", "the", "way")
+	d := open(t, Options{Dir: dir, Lanes: 5})
+	id := d.ID()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, Options{Dir: dir, Lanes: 7})
+	if d.ID() != id || d.Lanes() != 5 {
+		t.Errorf("reopened with ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
+	}
+	if other := open(t, Options{}); other.ID() == id || other.Lanes() != DefaultLanes {
+		t.Errorf("another store has ID %s and %d lanes", other.ID(), other.Lanes())
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	used := t.TempDir()
+	open(t, Options{Dir: used})
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newer := t.TempDir()
+	d := open(t, Options{Dir: newer})
+	if err := d.pebble.Set([]byte{kindMeta}, []byte{storeFormat + 1}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		o    Options
+		want []string
+	}{
+		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
+		"a file":    {Options{Dir: file}, []string{file, "use a directory"}},
+		"in a file": {Options{Dir: filepath.Join(file, "data")}, []string{file, "use a directory"}},
+		"newer":     {Options{Dir: newer}, []string{newer, "newer version", "format 2"}},
+		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
+	}
+	for name, test := range tests {
+		_, err := Open(test.o)
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want an error with %q", name, err, want)
+			}
+		}
+	}
+}
+
+func TestOpenErrorTexts(t *testing.T) {
+	tests := map[string]error{
+		"/d is in use by another process": os.NewSyscallError("fcntl", errText("resource temporarily unavailable")),
+		"cannot be written":               os.ErrPermission,
+	}
+	for want, err := range tests {
+		if got := openError("/d", err); !strings.Contains(got.Error(), want) {
+			t.Errorf("%v became %q, want %q in it", err, got, want)
+		}
+	}
+}
+
+type errText string
+
+func (e errText) Error() string { return string(e) }
+
+func TestRecordRoundTrip(t *testing.T) {
+	want := Record{Time: time.UnixMilli(1234567890123).UTC(), ID: "id", Meta: map[string]string{"a": "", "": "b", "c\x00": "d"}, Payload: []byte("body")}
+	got, err := parseRecord(appendRecord(nil, want))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("parseRecord = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	f.Add(appendRecord(nil, Record{ID: "id", Meta: map[string]string{"a": "b"}, Payload: []byte("p")}))
+	f.Add([]byte{recordFormat, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseRecord(b)
+		if err != nil {
+			return
+		}
+		again, err := parseRecord(appendRecord(nil, r))
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%+v came back as %+v (%v)", r, again, err)
+		}
+	})
+}
+
+func FuzzKeys(f *testing.F) {
+	f.Add("a", "a\x00")
+	f.Add("", "\xff")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		ka, kb := appendString(nil, a), appendString(nil, b)
+		if got, want := slices.Compare(ka, kb), strings.Compare(a, b); got != want {
+			t.Errorf("keys of %q and %q compare as %d, want %d", a, b, got, want)
+		}
+		if a != b && strings.HasPrefix(string(ka), string(kb)) {
+			t.Errorf("the key of %q begins with that of %q", a, b)
+		}
+		s, rest, err := cutString(append(ka, "rest"...))
+		if s != a || string(rest) != "rest" || err != nil {
+			t.Errorf("cutString of %q = %q, %q, %v", a, s, rest, err)
+		}
+	})
+}
+
+func TestLog(t *testing.T) {
+	d := open(t, Options{})
+	commit(t, d, func(b *Batch) {
+		for i := range uint64(10) {
+			b.Append("t", 1, i, Record{ID: string(rune('a' + i)), Payload: make([]byte, 100)})
+			b.Append("t", 2, i, Record{ID: "neighbour"})
+			b.Append("t\x00", 1, i, Record{ID: "neighbour"})
+		}
+		b.Trim("t", 1, 0, 3)
+	})
+	if begin, end, err := d.Bounds("t", 1); begin != 3 || end != 10 || err != nil {
+		t.Errorf("Bounds = %d, %d, %v, want 3, 10", begin, end, err)
+	}
+	ids := func(from, to uint64, bytes int) string {
+		page, err := d.ReadLog("t", 1, from, to, bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids string
+		for _, e := range page {
+			ids += e.Record.ID
+		}
+		return ids
+	}
+	for _, test := range []struct {
+		from, to uint64
+		bytes    int
+		want     string
+	}{{0, 99, 1 << 20, "defghij"}, {5, 8, 1 << 20, "fgh"}, {5, 8, 1, "f"}, {5, 8, 300, "fg"}, {10, 99, 1 << 20, ""}} {
+		if got := ids(test.from, test.to, test.bytes); got != test.want {
+			t.Errorf("ReadLog from %d to %d of %d bytes = %q, want %q", test.from, test.to, test.bytes, got, test.want)
+		}
+	}
+	commit(t, d, func(b *Batch) { b.Trim("t", 1, 3, 10) })
+	if begin, end, err := d.Bounds("t", 1); begin != 10 || end != 10 || err != nil {
+		t.Errorf("Bounds of a log that was trimmed to its end = %d, %d, %v, want 10, 10", begin, end, err)
+	}
+	if topics, err := d.Topics(); !slices.Equal(topics, []string{"t", "t\x00"}) || err != nil {
+		t.Errorf("Topics = %q, %v", topics, err)
+	}
+}
+
+func TestPositionsAndGroups(t *testing.T) {
+	d := open(t, Options{})
+	commit(t, d, func(b *Batch) {
+		b.SetPosition("g", "t", 1, 5)
+		b.SetPosition("g", "t", 1, 6)
+		b.SetPosition("g", "u", 0, 7)
+		b.SetPosition("gg", "t", 2, 8)
+		b.SetState("g", 0, "k", "n", nil)
+		b.SetState("gg", 0, "k", "n", nil)
+		b.SetWake("g", "t", 1, "k", time.Unix(9, 0), true)
+	})
+	want := []Position{{"g", "t", 1, 6}, {"g", "u", 0, 7}, {"gg", "t", 2, 8}}
+	if got, err := d.Positions(); !slices.Equal(got, want) || err != nil {
+		t.Errorf("Positions = %v, %v, want %v", got, err, want)
+	}
+	commit(t, d, func(b *Batch) { b.DropGroup("g", "t"); b.DropState("g") })
+	if got, err := d.Positions(); !slices.Equal(got, want[1:]) || err != nil {
+		t.Errorf("Positions = %v, %v, want %v", got, err, want[1:])
+	}
+	if _, ok, err := d.NextWake("g", "t", 1, time.Time{}); ok || err != nil {
+		t.Errorf("a dropped group has a wake (%v)", err)
+	}
+	for g, want := range map[string]bool{"g": false, "gg": true} {
+		if _, ok, err := d.GetState(nil, g, 0, "k", "n"); ok != want || err != nil {
+			t.Errorf("state of %s: %v, %v, want %v", g, ok, err, want)
+		}
+	}
+}
+
+func TestWakes(t *testing.T) {
+	d := open(t, Options{})
+	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
+	set := func(key string, s int64, start bool) {
+		commit(t, d, func(b *Batch) { b.SetWake("g", "t", 1, key, at(s), start) })
+	}
+	next := func(from time.Time, key string, s int64) {
+		t.Helper()
+		w, ok, err := d.NextWake("g", "t", 1, from)
+		if ok != (key != "") || err != nil || (ok && w != (Wake{key, at(s)})) {
+			t.Errorf("NextWake(%v) = %v, %v, %v, want %s at %d", from, w, ok, err, key, s)
+		}
+	}
+	next(time.Time{}, "", 0)
+	set("late", 30, false)
+	set("early", 20, true)
+	next(time.Time{}, "early", 20)
+	next(at(21), "late", 30)
+	set("late", 10, true)
+	next(time.Time{}, "late", 10)
+	set("early", 40, false)
+	if got, err := d.StartWakes("g", "t", 1); !slices.Equal(got, []Wake{{"late", at(10)}}) || err != nil {
+		t.Errorf("StartWakes = %v, %v", got, err)
+	}
+	commit(t, d, func(b *Batch) { b.TakeWake("g", "t", 1, "late", at(11)) }) // it is not at 11
+	next(time.Time{}, "late", 10)
+	commit(t, d, func(b *Batch) { b.TakeWake("g", "t", 1, "late", at(10)) })
+	next(time.Time{}, "early", 40)
+	commit(t, d, func(b *Batch) { b.SetWake("g", "t", 1, "early", time.Time{}, false) })
+	next(time.Time{}, "", 0)
+	commit(t, d, func(b *Batch) {
+		b.SetWake("g", "t", 1, "first", time.Time{}.Add(1), false)
+		b.SetWake("g", "t", 1, "last", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false)
+	})
+	next(time.Time{}, "first", 0)
+	if w, ok, err := d.NextWake("g", "t", 1, at(1)); w.Key != "last" || !ok || err != nil {
+		t.Errorf("a wake in the year 9999: %v, %v, %v", w, ok, err)
+	}
+}
+
+func TestStateKeys(t *testing.T) {
+	d := open(t, Options{})
+	want := []string{"", "a", "a\x00", "b"}
+	commit(t, d, func(b *Batch) {
+		for _, k := range want {
+			b.SetState("g", 0, k, "", nil)
+			b.SetState("g", 0, k, "\xff\xff", nil)
+		}
+		b.SetState("g", 3, "\xff", "n", nil)
+		b.SetState("h", 0, "other", "n", nil)
+	})
+	var got []string
+	for k, err := range d.StateKeys("g") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, k)
+	}
+	if want = append(want, "\xff"); !slices.Equal(got, want) {
+		t.Errorf("StateKeys = %q, want %q", got, want)
+	}
+}
