@@ -21,6 +21,9 @@ import (
 type Config struct {
 	// Publisher takes the outcomes. Required.
 	Publisher pipeline.Publisher
+	// Unsynced takes those that may be lost in a crash: that nothing was new, or that a
+	// check failed. Default: Publisher.
+	Unsynced pipeline.Publisher
 	// Fetchers get pages; of two for the same scheme the later one does. Required.
 	Fetchers []pipeline.Fetcher
 	// Readers read them. Required.
@@ -44,6 +47,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Unsynced == nil {
+		c.Unsynced = c.Publisher
+	}
 	if c.Timeout <= 0 {
 		c.Timeout = 30 * time.Second
 	}

@@ -30,9 +30,20 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
 		pause = o.RetryAfter
 	}
-	if err := s.cfg.Publisher.Publish(ctx, ms...); err != nil && ctx.Err() == nil {
+	if err := s.publisher(outcomes).Publish(ctx, ms...); err != nil && ctx.Err() == nil {
 		s.cfg.Logger.Error("the outcome of a check was lost; the page will be asked for again", "host", j.host.name, "err", err)
 	}
+}
+
+// publisher returns where outcomes go. A text that was seen must not be lost, since the
+// page may be another one at the next look; that nothing was new is seen again.
+func (s *Stage) publisher(outcomes []pipeline.Outcome) pipeline.Publisher {
+	for _, o := range outcomes {
+		if o.Kind == pipeline.OutcomeRead {
+			return s.cfg.Publisher
+		}
+	}
+	return s.cfg.Unsynced
 }
 
 // check fetches and reads the page of j. Once ctx is done its result means nothing.

@@ -47,46 +47,38 @@ func (s *scanner) closeFound(i int) {
 	}
 }
 
-func is(a ...atom.Atom) func(*open) bool {
-	return func(o *open) bool {
-		for _, b := range a {
-			if o.atom == b && !o.gone {
-				return true
-			}
-		}
-		return false
-	}
-}
+func is(a atom.Atom) func(*open) bool { return func(o *open) bool { return o.atom == a && !o.gone } }
 
-func hasKind(k kind) func(*open) bool { return func(o *open) bool { return o.kind&k != 0 && !o.gone } }
-
-func either(f, g func(*open) bool) func(*open) bool {
-	return func(o *open) bool { return f(o) || g(o) }
-}
-
-// The ends of scopes, and other conditions.
+// Conditions for find, and where its search stops.
 var (
-	inScope      = hasKind(scope)
-	inButton     = either(inScope, is(atom.Button))
-	inList       = either(inScope, is(atom.Ol, atom.Ul))
-	inTable      = is(atom.Table, atom.Template)
-	inTemplate   = is(atom.Template)
-	atSpecial    = hasKind(special)
-	betweenItems = func(o *open) bool {
-		return atSpecial(o) && o.atom != atom.Address && o.atom != atom.Div && o.atom != atom.P
-	}
 	isLi       = is(atom.Li)
-	isTerm     = is(atom.Dd, atom.Dt)
 	isP        = is(atom.P)
 	isForm     = is(atom.Form)
 	isOption   = is(atom.Option)
 	isOptgroup = is(atom.Optgroup)
 	isTable    = is(atom.Table)
-	isSection  = hasKind(section)
-	isRow      = either(isSection, is(atom.Tr))
-	isTabular  = either(isRow, either(hasKind(cell), is(atom.Caption)))
-	isHeading  = hasKind(heading)
+	inTemplate = is(atom.Template)
 )
+
+func isTerm(o *open) bool    { return o.atom == atom.Dd || o.atom == atom.Dt }
+func isHeading(o *open) bool { return o.kind&heading != 0 }
+func isSection(o *open) bool { return o.kind&section != 0 }
+func isRow(o *open) bool     { return o.kind&section != 0 || o.atom == atom.Tr }
+func isTabular(o *open) bool {
+	return o.kind&(section|cell) != 0 || o.atom == atom.Tr || o.atom == atom.Caption
+}
+func atSpecial(o *open) bool { return o.kind&special != 0 && !o.gone }
+func inScope(o *open) bool   { return o.kind&scope != 0 }
+func inButton(o *open) bool  { return o.kind&scope != 0 || o.atom == atom.Button }
+func inList(o *open) bool    { return o.kind&scope != 0 || o.atom == atom.Ol || o.atom == atom.Ul }
+func inTable(o *open) bool   { return o.atom == atom.Table || o.atom == atom.Template }
+func notSVG(o *open) bool    { return !o.svg }
+
+// betweenItems stops the search for the item before: special elements other than
+// address, div and p do.
+func betweenItems(o *open) bool {
+	return atSpecial(o) && o.atom != atom.Address && o.atom != atom.Div && o.atom != atom.P
+}
 
 // imply ends what the start tag of a ends without saying so. It returns false where the
 // tag itself counts for nothing.
@@ -106,11 +98,11 @@ func (s *scanner) imply(a atom.Atom, k kind) bool {
 			return false
 		}
 		s.form = true
-		if i := s.find(isTabular, inTemplate); i >= 0 && isRow(&s.stack[i]) && i == len(s.stack)-1 {
-			return false // a form between rows is empty
+		if s.betweenCells() {
+			return false // such a form is empty
 		}
 	case atom.Table:
-		if i := s.find(isTabular, inTemplate); i >= 0 && isRow(&s.stack[i]) && i == len(s.stack)-1 {
+		if s.betweenCells() {
 			s.closeFound(s.find(isTable, inTemplate))
 		}
 	case atom.Tr, atom.Td, atom.Th, atom.Tbody, atom.Thead, atom.Tfoot, atom.Caption, atom.Colgroup:
@@ -119,7 +111,16 @@ func (s *scanner) imply(a atom.Atom, k kind) bool {
 	if k&closesP != 0 && s.counts[atom.P] > 0 {
 		s.closeFound(s.find(isP, inButton))
 	}
+	if n := len(s.stack); k&heading != 0 && n > 0 && isHeading(&s.stack[n-1]) {
+		s.close(n - 1)
+	}
 	return true
+}
+
+// betweenCells reports whether the present place is in a table but in none of its cells.
+func (s *scanner) betweenCells() bool {
+	n := len(s.stack)
+	return n > 0 && isRow(&s.stack[n-1])
 }
 
 // within ends what is open down to the part of a table that an a may stand in.
@@ -150,7 +151,7 @@ func (s *scanner) endTag(a atom.Atom, name []byte) {
 	k := kinds[a]
 	named := func(o *open) bool { return o.atom == a && (a != 0 || o.name == string(name)) && !o.gone }
 	if s.inForeign() {
-		if i := s.find(named, func(o *open) bool { return !o.svg }); i >= 0 {
+		if i := s.find(named, notSVG); i >= 0 {
 			s.close(i)
 			return
 		}

@@ -16,9 +16,9 @@ import (
 const (
 	// maxToken is the largest single tag, text or script, in bytes.
 	maxToken = 16 << 20
-	// maxWalk is how far the scanner looks for an element around the present one; the parser
-	// allows no deeper nesting at all.
-	maxWalk = 512
+	// maxWalk is how far the scanner looks for an element around the present one. Pages are
+	// not nested as deeply, but for those that are made to cost time.
+	maxWalk = 128
 	// maxDepth is how many open elements are kept; those beyond only separate blocks.
 	maxDepth = 1 << 16
 	// tokensPerCheck is how many tokens are read between two looks at the context.

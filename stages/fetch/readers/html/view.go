@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
@@ -19,7 +18,7 @@ const (
 
 // selector is a compiled pipeline.Selector: css, or from and perhaps to.
 type selector struct {
-	css, from, to cascadia.SelectorGroup
+	css, from, to *matcher
 	start         *html.Node // of the range, once it was met
 	finish        *html.Node
 	hits          []*html.Node
@@ -38,7 +37,7 @@ func compile(field string, list []pipeline.Selector) ([]*selector, error) {
 		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%d selectors are too many; at most %d", len(list), maxSelectors)}
 	}
 	var errs []error
-	one := func(css string) cascadia.SelectorGroup {
+	one := func(css string) *matcher {
 		if css == "" {
 			return nil
 		}
@@ -46,11 +45,11 @@ func compile(field string, list []pipeline.Selector) ([]*selector, error) {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("a selector of %d characters is too long; at most %d", len(css), maxSelectorLen)})
 			return nil
 		}
-		g, err := cascadia.ParseGroup(css)
+		m, err := newMatcher(css)
 		if err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a CSS selector: %v", css, err)})
 		}
-		return g
+		return m
 	}
 	var out []*selector
 	for _, s := range list {
@@ -63,21 +62,16 @@ func compile(field string, list []pipeline.Selector) ([]*selector, error) {
 	return out, errors.Join(errs...)
 }
 
-// meet tells s of an element, in document order.
-func (s *selector) meet(n *html.Node) {
+// meet tells s of an element at depth, in document order.
+func (s *selector) meet(n *html.Node, depth int) {
+	css, from, to := s.css.meet(n, depth), s.from.meet(n, depth), s.to.meet(n, depth)
 	switch {
-	case s.css != nil:
-		if s.css.Match(n) {
-			s.hits = append(s.hits, n)
-		}
-	case s.start == nil:
-		if s.from.Match(n) {
-			s.start = n
-		}
-	case s.finish == nil && s.to != nil:
-		if s.to.Match(n) {
-			s.finish = n
-		}
+	case css:
+		s.hits = append(s.hits, n)
+	case from && s.start == nil:
+		s.start = n
+	case to && s.start != nil && s.finish == nil:
+		s.finish = n
 	}
 }
 
@@ -117,19 +111,31 @@ func resolve(list []*selector, at map[*html.Node]borders) {
 
 // mark finds out what the selectors of both lists match below root.
 func mark(ctx context.Context, root *html.Node, lists ...[]*selector) error {
-	count := 0
-	for n := range root.Descendants() {
-		if count++; count%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if n.Type != html.ElementNode {
-			continue
-		}
-		for _, list := range lists {
-			for _, s := range list {
-				s.meet(n)
+	depth := 0
+	for n := root.FirstChild; n != nil; {
+		if n.Type == html.ElementNode {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			for _, list := range lists {
+				for _, s := range list {
+					s.meet(n, depth)
+				}
 			}
 		}
+		if n.FirstChild != nil {
+			n = n.FirstChild
+			depth++
+			continue
+		}
+		for n != root && n.NextSibling == nil {
+			n = n.Parent
+			depth--
+		}
+		if n == root {
+			break
+		}
+		n = n.NextSibling
 	}
 	return nil
 }
