@@ -74,7 +74,7 @@ func (r *Router) build() (*stages, error) {
 	}
 	return &stages{
 		fetch: fetch.New(fetch.Config{
-			Fetchers: fetchers, Readers: readers, Publisher: r.transport.Unsynced(),
+			Fetchers: fetchers, Readers: readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 			Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		}),
 		index: index.New(index.Config{

@@ -85,13 +85,20 @@ func (l *lcs) unique() (m alignment, ok bool) {
 	return m, slices.Equal(m, n)
 }
 
-// all returns every shortest diff; ok is false where there are more than limit.
+// patience bounds the work of looking for all shortest diffs, in pairs looked at.
+const patience = 1 << 22
+
+// all returns every shortest diff; ok is false where there are more than limit, or too
+// many to look for.
 func (l *lcs) all(limit int) (ms []alignment, ok bool) {
+	if m, ok := l.unique(); ok {
+		return []alignment{m}, true
+	}
 	m := make(alignment, len(l.a))
 	for i := range m {
 		m[i] = -1
 	}
-	steps := 0
+	steps, looks := 0, 0
 	var from func(i, j int) bool
 	from = func(i, j int) bool {
 		if steps++; steps > 20*limit {
@@ -103,6 +110,9 @@ func (l *lcs) all(limit int) (ms []alignment, ok bool) {
 		}
 		for x := i; x < len(l.a) && l.rest[x][j] == l.rest[i][j]; x++ {
 			for y := j; y < len(l.b) && l.rest[x][y] == l.rest[i][j]; y++ {
+				if looks++; looks > patience {
+					return false
+				}
 				if !l.keeps(x, y) {
 					continue
 				}
