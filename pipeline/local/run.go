@@ -60,10 +60,12 @@ func (r *run) loop() {
 	}
 }
 
-// next returns what there is to do, nothing once the lane is revoked.
+// next returns what there is to do, nothing once the lane is revoked or Close began.
 func (r *run) next() (work, bool, error) {
 	select {
 	case <-r.revoke:
+		return work{}, false, nil
+	case <-r.cur.c.t.ctx.Done():
 		return work{}, false, nil
 	default:
 	}
