@@ -1,0 +1,106 @@
+package charset
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+func encoded(t *testing.T, enc encoding.Encoding, s string) string {
+	t.Helper()
+	out, err := enc.NewEncoder().String(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const russian = "<p>Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью и должны поступать в отношении друг друга в духе братства."
+
+func TestDecode(t *testing.T) {
+	head := strings.Repeat("<!-- a head in ASCII -->", 100)
+	for _, tc := range []struct{ name, body, contentType, want string }{
+		{"nothing", "", "", ""},
+		{"ASCII", "<p>cafe", "", "<p>cafe"},
+		{"UTF-8", "café", "", "café"},
+		{"UTF-8 behind an ASCII head", head + "café", "", head + "café"},
+		{"UTF-8 and a lying header", "café", "text/html; charset=iso-8859-1", "café"},
+		{"UTF-8 and a lying meta", "<meta charset=koi8-r>café", "text/html", "<meta charset=koi8-r>café"},
+		{"mark UTF-8", "\xef\xbb\xbfcaf\xc3\xa9", "text/html; charset=koi8-r", "café"},
+		{"mark UTF-8, damaged", "\xef\xbb\xbfcaf\xe9", "", "caf\ufffd"},
+		{"mark UTF-16 BE", encoded(t, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "café €"), "text/html; charset=koi8-r", "café €"},
+		{"mark UTF-16 LE", encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "café €"), "", "café €"},
+		{"UTF-16 by header", encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "café €"), "text/plain; charset=utf-16le", "café €"},
+		{"UTF-16 by a lying header", "<p>cafe", "text/html; charset=utf-16", "<p>cafe"},
+		{"UTF-16 by a lying meta", "<meta charset=utf-16>caf\xe9", "text/html", "<meta charset=utf-16>caf\ufffd"},
+		{"header", encoded(t, charmap.KOI8R, "привет"), "text/html; charset=KOI8-R", "привет"},
+		{"header before meta", "<meta charset=windows-1251>" + encoded(t, charmap.KOI8R, "привет"), "text/html; charset=koi8-r", "<meta charset=windows-1251>привет"},
+		{"meta", "<META CharSet='windows-1251'>" + encoded(t, charmap.Windows1251, "привет"), "text/html", "<META CharSet='windows-1251'>привет"},
+		{"meta, old", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>` + encoded(t, japanese.ShiftJIS, "日本"), "", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>日本`},
+		{"meta in plain text", "<meta charset=koi8-r>caf\xe9", "text/plain", "<meta charset=koi8-r>café"},
+		{"meta in a comment", "<!--<meta charset=koi8-r>-->caf\xe9", "text/html", "<!--<meta charset=koi8-r>-->café"},
+		{"XML declaration", `<?xml version="1.0" encoding="windows-1251"?>` + encoded(t, charmap.Windows1251, "привет"), "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?>привет`},
+		{"escapes in ASCII", encoded(t, japanese.ISO2022JP, "日本"), "text/html; charset=iso-2022-jp", "日本"},
+		{"latin1 means windows-1252", "\x93caf\xe9\x94", "text/html; charset=latin1", "“café”"},
+		{"UTF-8 declared, damaged", "caf\xe9", "text/html; charset=utf-8", "caf\ufffd"},
+		{"an unknown name", "caf\xe9", "text/html; charset=none", "café"},
+		{"a dangerous name", "cafe +ADw-script+AD4- \xe9", "text/html; charset=iso-2022-kr", "cafe +ADw-script+AD4- é"},
+		{"a broken header", "caf\xe9", "text/html; charset=\"", "café"},
+		{"undeclared French", encoded(t, charmap.Windows1252, "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."), "", "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."},
+		{"undeclared, one sign", "10 \xa3", "", "10 £"},
+		{"undeclared Russian", encoded(t, charmap.Windows1251, russian), "text/html", russian},
+		{"undeclared KOI8-R", encoded(t, charmap.KOI8R, russian), "text/html", russian},
+		{"undeclared Shift_JIS", encoded(t, japanese.ShiftJIS, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
+		{"undeclared EUC-JP", encoded(t, japanese.EUCJP, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
+		{"undeclared EUC-KR", encoded(t, korean.EUCKR, "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."), "", "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."},
+		{"undeclared GB18030", encoded(t, simplifiedchinese.GB18030, "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"), "", "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"},
+		{"undeclared Big5", encoded(t, traditionalchinese.Big5, "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"), "", "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"},
+	} {
+		if got := string(Decode([]byte(tc.body), tc.contentType)); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// The detector's guesses come from goroutines that race; the result must not depend on them.
+func TestDecodeIsDeterministic(t *testing.T) {
+	for _, s := range []string{"caf\xe9 is open from 10 to 12", "\xcf\xe0\xf0\xea", "a\xb1b\xb1c", encoded(t, charmap.Windows1251, russian)} {
+		first := Decode([]byte(s), "")
+		for range 200 {
+			if got := Decode([]byte(s), ""); !bytes.Equal(got, first) {
+				t.Fatalf("%q: got %q, then %q", s, first, got)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("<meta charset=koi8-r>\xe9"), "text/html")
+	f.Add([]byte("\xff\xfea"), "text/html; charset=utf-16")
+	f.Add([]byte("<?xml encoding='big5'?>\x80\x81"), "")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		before := bytes.Clone(body)
+		got := Decode(body, contentType)
+		if !utf8.Valid(got) {
+			t.Errorf("%q is not valid UTF-8", got)
+		}
+		if !bytes.Equal(body, before) {
+			t.Error("the input was written into")
+		}
+		if again := Decode(body, contentType); !bytes.Equal(got, again) {
+			t.Errorf("got %q, then %q", got, again)
+		}
+		if utf8.Valid(body) && !isASCII(body) && !bytes.HasPrefix(body, []byte("\ufeff")) && !bytes.Equal(got, body) {
+			t.Errorf("valid UTF-8 became %q", got)
+		}
+	})
+}
