@@ -43,7 +43,9 @@ type Raw struct {
 	ContentType string
 	// ContentLanguage is the header's value.
 	ContentLanguage string
-	Body            []byte
+	// Body is the page. That of text (HTML, XML, JSON, plain) is in UTF-8, whatever the page
+	// or ContentType declares; it must not be written to.
+	Body []byte
 }
 
 // Reader extracts the text of a document. It is safe for concurrent use.
