@@ -43,7 +43,7 @@ func TestDeliversInOrder(t *testing.T) {
 func TestFailingReceiverIsLoggedOncePerReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		answers := []error{errors.New("one"), errors.New("one"), errors.New("two\n"), nil}
+		answers := []error{errors.New("one"), errors.New("one"), fmt.Errorf("two%s", "\n"), nil}
 		s := &recorder{do: func(context.Context, pipeline.Notification) error {
 			err := answers[0]
 			answers = answers[1:]

@@ -134,14 +134,15 @@ func (p *pool) attempt(a Attempt, s slot) {
 
 	switch class, _ := pipeline.ClassOf(err); {
 	case err == nil:
-	case context.Cause(ctx) == errCut:
+	case errors.Is(context.Cause(ctx), errCut):
 		err = errCut
 	case class != pipeline.ClassCanceled:
 	case p.ctx.Err() != nil:
 		p.closed() // broken off: as if it had not begun
 		return
 	default:
-		err = fmt.Errorf("the sink gave up: %v", err) // nobody asked it to, so it counts
+		// Nobody asked it to give up, so it counts: the cancellation must not be seen through.
+		err = errors.New("the sink gave up: " + err.Error())
 	}
 	p.post(a, err)
 	p.closed()

@@ -46,7 +46,7 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		// A stream of empty members inflates to nothing, so the input is bounded too.
 		err := b.gz.Reset(&bounded{r: resp.Body, left: maxBytes + 64<<10, over: b.tooLarge()})
 		b.src = b.gz
-		if err == io.EOF { // nothing at all
+		if errors.Is(err, io.EOF) { // nothing at all
 			b.release()
 			b.src = http.NoBody
 		} else if err != nil {
@@ -71,7 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 		n, err = int(b.left), b.tooLarge()
 	}
 	b.left -= int64(n)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.failure(err)
 	}
 	b.err = err

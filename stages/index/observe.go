@@ -29,9 +29,9 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 		s.cfg.Observe.Note(ob)
 	}
 	// A trouble that goes on is told once.
-	switch {
-	case c.Class == c.Before:
-	case c.Class == "":
+	switch c.Class {
+	case c.Before:
+	case "":
 		s.cfg.Logger.Info("check succeeded again", "page", page)
 	default:
 		s.cfg.Logger.Warn("check failed", "page", page, "class", c.Class, "reason", c.Reason)

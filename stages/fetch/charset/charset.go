@@ -45,7 +45,7 @@ func Decode(body []byte, contentType string) []byte {
 	if isUTF8 && !ascii {
 		return body
 	}
-	if name, enc := declared(body, contentType); enc != nil && !(ascii && plainASCII(name, body)) {
+	if name, enc := declared(body, contentType); enc != nil && (!ascii || !plainASCII(name, body)) {
 		return decode(body, enc)
 	}
 	if ascii {
