@@ -64,9 +64,6 @@ func isTerm(o *open) bool    { return o.atom == atom.Dd || o.atom == atom.Dt }
 func isHeading(o *open) bool { return o.kind&heading != 0 }
 func isSection(o *open) bool { return o.kind&section != 0 }
 func isRow(o *open) bool     { return o.kind&section != 0 || o.atom == atom.Tr }
-func isTabular(o *open) bool {
-	return o.kind&(section|cell) != 0 || o.atom == atom.Tr || o.atom == atom.Caption
-}
 func atSpecial(o *open) bool { return o.kind&special != 0 && !o.gone }
 func inScope(o *open) bool   { return o.kind&scope != 0 }
 func inButton(o *open) bool  { return o.kind&scope != 0 || o.atom == atom.Button }

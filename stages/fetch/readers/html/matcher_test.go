@@ -57,7 +57,7 @@ func TestMatcher(t *testing.T) {
 				}
 				css.WriteString(one("div", "p", "b", "*", ".a", ".b", "li:first-child", "i#x", "[class~='a']", `[id="x > y, z"]`, ":not(p)", "div:has(p, b)", `\64 iv`, `.\61 `))
 			}
-			want := cascadia.QueryAll(root, cascadia.SelectorGroup(must(cascadia.ParseGroup(css.String()))))
+			want := cascadia.QueryAll(root, must(cascadia.ParseGroup(css.String())))
 			if got := matches(t, root, css.String()); !same(got, want) {
 				t.Fatalf("%s on %s: got %d matches, want %d", css.String(), page.String(), len(got), len(want))
 			}
