@@ -21,15 +21,15 @@ func intern(a, b []string) ([]int, []int) {
 // lcs knows the longest common subsequences of two sequences: the shortest diffs.
 type lcs struct {
 	a, b []int
-	rest [][]int // rest[i][j]: length for a[i:], b[j:]
+	rest [][]int32 // rest[i][j]: length for a[i:], b[j:]
 }
 
 func newLCS(a, b []string) *lcs {
 	l := &lcs{}
 	l.a, l.b = intern(a, b)
-	l.rest = make([][]int, len(a)+1)
+	l.rest = make([][]int32, len(a)+1)
 	for i := range l.rest {
-		l.rest[i] = make([]int, len(b)+1)
+		l.rest[i] = make([]int32, len(b)+1)
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
@@ -130,6 +130,37 @@ func (l *lcs) all(limit int) (ms []alignment, ok bool) {
 		return nil, false
 	}
 	return ms, true
+}
+
+// upTo returns, by which parts of a and b (as atA and atB name them) could keep elements
+// of each other, how many at most: those on some shortest diff.
+func (l *lcs) upTo(atA, atB []int) map[[2]int]int {
+	as, bs := map[[2]int]map[int]bool{}, map[[2]int]map[int]bool{}
+	before := make([]int32, len(l.b)+1) // length for a[:i], b[:j]
+	for i := range l.a {
+		row := make([]int32, len(l.b)+1)
+		for j := range l.b {
+			row[j+1] = max(row[j], before[j+1])
+			if l.a[i] != l.b[j] {
+				continue
+			}
+			row[j+1] = max(row[j+1], before[j]+1)
+			if before[j]+1+l.rest[i+1][j+1] != l.rest[0][0] {
+				continue
+			}
+			k := [2]int{atA[i], atB[j]}
+			if as[k] == nil {
+				as[k], bs[k] = map[int]bool{}, map[int]bool{}
+			}
+			as[k][i], bs[k][j] = true, true
+		}
+		before = row
+	}
+	most := make(map[[2]int]int, len(as))
+	for k := range as {
+		most[k] = min(len(as[k]), len(bs[k]))
+	}
+	return most
 }
 
 // kept returns the least and the most elements that a shortest diff keeps among those

@@ -141,15 +141,15 @@ func belong(old, new []unit) (es []edge, ok bool) {
 		free[newSide][j] = true
 	}
 	m, unique := l.unique()
-	bags := [2][]map[string]int{bag(old), bag(new)}
+	bound := l.upTo(at, at2)
 	for i, u := range old {
 		for j, v := range new {
 			enough := func(kept int) bool {
 				small, large := min(u.length, v.length), max(u.length, v.length)
 				return 2*kept >= small && (4*small >= large || kept >= 5)
 			}
-			if !enough(common(bags[oldSide][i], bags[newSide][j])) {
-				continue // no diff keeps more than both have
+			if !enough(bound[[2]int{i, j}]) {
+				continue // in no shortest diff
 			}
 			var least, most int
 			if unique {
@@ -230,15 +230,6 @@ func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
 		}
 	}
 	return es, true
-}
-
-// bag returns the counts of the tokens of each unit.
-func bag(us []unit) []map[string]int {
-	bags := make([]map[string]int, len(us))
-	for i, u := range us {
-		bags[i] = counts(u)
-	}
-	return bags
 }
 
 // common returns how many tokens two units have in common, with repeats.
