@@ -85,6 +85,9 @@ func (t *truth) end() {
 func (t *truth) entry(e entry) error {
 	var versions int
 	m := e.message
+	if m.Type != pipeline.TypeOutcome && t.request != nil && (t.crashedSince(e) || !e.now.Before(t.request.NotAfter.Add(patience))) {
+		t.request = nil // what is left of it is given up
+	}
 	switch m.Type {
 	case pipeline.TypeSubscribe:
 		var c pipeline.SubscribeCommand
@@ -329,7 +332,7 @@ func (t *truth) requests(e entry) error {
 			return fmt.Errorf("a request of incarnation %s, want %s", r.Incarnation, t.incarnation)
 		case r.Check <= t.check:
 			return fmt.Errorf("check %d after %d", r.Check, t.check)
-		case t.request != nil && e.now.Before(t.request.NotAfter) && !t.crashedSince(e):
+		case t.request != nil:
 			return fmt.Errorf("check %d while %d is outstanding", r.Check, t.request.Check)
 		case t.bare && (r.BodyHash != "" || r.ETag != ""):
 			return fmt.Errorf("check %d carries a hash though what stands is not known", r.Check)
@@ -348,15 +351,26 @@ func (t *truth) requests(e entry) error {
 	return nil
 }
 
+// crashedSince reports whether the process that made the request was gone before e.
 func (t *truth) crashedSince(e entry) bool {
-	return slices.ContainsFunc(t.w.crashes, func(step int) bool { return step >= t.asked.step && step <= e.step })
+	return slices.ContainsFunc(t.w.crashes, func(step int) bool { return step >= t.asked.step && step < e.step })
 }
 
-// final checks that each document ends with what its page shows.
+// patience is how long index waits for an outcome after the time by which the fetch must
+// have begun: as long as a fetch may last, and some more.
+const patience = time.Minute
+
+// final checks that each document ends with what its page shows, and that nothing is left
+// of a page that nobody watches.
 func (t *truth) final() error {
 	s := t.w.site(t.url)
 	if t.incarnation != "" && s.calm < checksWhenCalm {
 		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.calm)
+	}
+	for _, group := range []string{pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch} {
+		if n := len(t.w.t.state[group+"\x00"+t.url]); n > 0 && t.incarnation == "" {
+			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
+		}
 	}
 	for _, l := range t.docs {
 		text, ok := s.body.render(l.view)

@@ -34,6 +34,9 @@ type world struct {
 	attempts []sinks.Attempt
 	inbox    []posted
 
+	// overlapping is what a handler wrote that has not committed yet, while another runs.
+	overlapping map[string]*[]byte
+
 	// What lives outside.
 	sites     []*site
 	late      []pipeline.Message // outcomes that will come a second time
@@ -156,6 +159,11 @@ func (w *world) handle(h handleable) error {
 	if err != nil {
 		return fmt.Errorf("%v: %s of %s: %w", h.c, h.message.Type, h.message.Key, err)
 	}
+	for name := range w.overlapping {
+		if _, both := x.wrote[name]; both {
+			return fmt.Errorf("%v: %s of %s writes %q, as another handler does at the same time", h.c, h.message.Type, h.message.Key, name)
+		}
+	}
 	if x.foreign {
 		return fmt.Errorf("%v: %s of %s touched the state of another key", h.c, h.message.Type, h.message.Key)
 	}
@@ -163,6 +171,11 @@ func (w *world) handle(h handleable) error {
 		w.stats.Nacks++
 		w.tracef("%v %s of %s is dropped after it was handled", h.c, h.message.Type, h.message.Key)
 		return nil
+	}
+	if w.overlapping == nil && w.chance(4) {
+		if alive, err := w.meanwhile(h, x); !alive || err != nil {
+			return err
+		}
 	}
 	w.waited = 0
 	w.t.commit(x, h.lane, h.fromLog)
@@ -187,6 +200,23 @@ func (w *world) handle(h handleable) error {
 		f()
 	}
 	return nil
+}
+
+// meanwhile lets a consumer of the same group handle a message of the same key on another
+// topic, between the handling of h and its commit, as lanes may. alive is false where the
+// process did not survive that.
+func (w *world) meanwhile(h handleable, x *tx) (alive bool, err error) {
+	for _, other := range w.ready() {
+		if other.c.group != h.c.group || other.c.topic == h.c.topic || other.message.Key != h.message.Key {
+			continue
+		}
+		crashes := len(w.crashes)
+		w.overlapping = x.wrote
+		err := w.handle(other)
+		w.overlapping = nil
+		return len(w.crashes) == crashes, err
+	}
+	return true, nil
 }
 
 func describe(out []pipeline.Message) string {

@@ -138,7 +138,7 @@ func (a *application) tidy() {
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(Ended{p.Incarnation})
+		a.emit(Ended{p.Incarnation, p.Stamp})
 		a.p = Page{}
 	}
 }

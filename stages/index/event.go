@@ -135,8 +135,12 @@ type Checked struct {
 	Before string
 }
 
-// Ended clears the page's state and tells those behind that this life of it is over.
-type Ended struct{ Incarnation string }
+// Ended clears the page's state and tells those behind that this life of it is over, whose
+// last stamp was Stamp.
+type Ended struct {
+	Incarnation string
+	Stamp       uint64
+}
 
 func (Ask) output()          {}
 func (Version) output()      {}

@@ -49,7 +49,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		return emitJSON(tx, pipeline.Message{
 			ID:    pipeline.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: pipeline.TopicSnapshots, Key: m.Key, Type: pipeline.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation})
+		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp})
 	}
 	return nil
 }

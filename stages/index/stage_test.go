@@ -202,7 +202,7 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeEnded}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	if e := body[pipeline.Ended](d, d.out[1]); e.Incarnation != stamp.PageIncarnation || d.out[1].Topic != pipeline.TopicSnapshots || d.out[1].Key != page {
+	if e := body[pipeline.Ended](d, d.out[1]); e.Incarnation != stamp.PageIncarnation || e.Stamp != 2 || d.out[1].Topic != pipeline.TopicSnapshots || d.out[1].Key != page {
 		t.Errorf("got %+v on %s, want the end of %s behind its snapshots", e, d.out[1].Topic, stamp.PageIncarnation)
 	}
 	if s := body[pipeline.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 {

@@ -40,8 +40,11 @@ func Compare(old, new Page) *Change {
 			c.rest[s] = append(c.rest[s], u.tokens...)
 		}
 	}
+	if c.doubtful {
+		return c
+	}
 	together, ok := belong(rest[oldSide], rest[newSide])
-	if c.doubtful = c.doubtful || !ok; !c.doubtful {
+	if c.doubtful = !ok; ok {
 		c.collect(rest, together)
 	}
 	return c
