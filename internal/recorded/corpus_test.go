@@ -45,8 +45,8 @@ func names(t *testing.T, dir string) []string {
 	return ns
 }
 
-// load reads the first limit versions of a page.
-func load(t *testing.T, dir, name string, limit int) recording {
+// load reads limit versions of a page, every stride-th from the first.
+func load(t *testing.T, dir, name string, limit, stride int) recording {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, name+".tar.zst"))
 	if err != nil {
@@ -59,11 +59,15 @@ func load(t *testing.T, dir, name string, limit int) recording {
 	}
 	defer z.Close()
 	r := recording{name: name}
-	for tr := tar.NewReader(z); len(r.bodies) < limit; {
+	tr := tar.NewReader(z)
+	for n := 0; len(r.bodies) < limit; n++ {
 		if _, err := tr.Next(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatalf("%s: %v", name, err)
+		}
+		if n%stride != 0 {
+			continue
 		}
 		body, err := io.ReadAll(tr)
 		if err != nil {

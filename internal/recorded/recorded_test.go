@@ -15,6 +15,7 @@ import (
 
 var (
 	versions = flag.Int("recorded.versions", 40, "versions of each page to replay")
+	stride   = flag.Int("recorded.stride", 1, "replay every so many-th version, so that edits add up")
 	only     = flag.String("recorded.only", "", "replay only pages whose name contains this")
 )
 
@@ -43,7 +44,7 @@ func replay(t *testing.T, part func(name string) declared) {
 		if !strings.Contains(name, *only) {
 			continue
 		}
-		t.Run(name, func(t *testing.T) { replayOne(t, load(t, dir, name, *versions), part(name)) })
+		t.Run(name, func(t *testing.T) { replayOne(t, load(t, dir, name, *versions, *stride), part(name)) })
 	}
 }
 
