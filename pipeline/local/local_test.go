@@ -270,6 +270,76 @@ func TestSharedLanes(t *testing.T) {
 	}
 }
 
+// TestPostSurvivesUnsubscribing gives a posted message to a subscription that ends
+// without having read it.
+func TestPostSurvivesUnsubscribing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "posted", 0)); err != nil {
+			t.Fatal(err)
+		}
+		sub := tr.Subscriber("g")
+		if _, err := sub.Subscribe(t.Context(), "in"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := sub.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if tr.Idle() {
+			t.Error("idle though a posted message was not handled")
+		}
+		m := <-subscribe(t, tr, "g", "in")
+		if m.UUID != "posted" {
+			t.Errorf("got %s", m.UUID)
+		}
+		m.Ack()
+		synctest.Wait()
+		if !tr.Idle() {
+			t.Error("not idle after the posted message was handled")
+		}
+	})
+}
+
+// TestStartWakeTakenBack takes a wake back after the start and before it is handed out.
+func TestStartWakeTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		handle := func(ch <-chan *message.Message, f func(tx pipeline.Tx)) {
+			m := <-ch
+			tx, _ := pipeline.TxFrom(m.Context())
+			f(tx)
+			m.Ack()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ch, err := tr.Subscriber("g").Subscribe(ctx, "in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := tr.Poster("g", "in")
+		if err := p.Post(ctx, text("in", "k", "set", 0)); err != nil {
+			t.Fatal(err)
+		}
+		handle(ch, func(tx pipeline.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), pipeline.AtStart) })
+		cancel()
+		synctest.Wait()
+		if err := p.Post(t.Context(), text("in", "k", "take back", 0)); err != nil {
+			t.Fatal(err)
+		}
+		ch = subscribe(t, tr, "g", "in")
+		handle(ch, func(tx pipeline.Tx) { tx.WakeAt("k", time.Time{}) })
+		if !tr.Idle() {
+			t.Error("not idle after the wake was taken back")
+		}
+		select {
+		case m := <-ch:
+			t.Errorf("a message came: %v", m.Metadata)
+		case <-time.After(2 * time.Hour):
+		}
+	})
+}
+
 // TestCloseIsBounded closes a transport with a handler that never ends.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -99,6 +99,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"WakesOnce", testWakesOnce},
 		{"WakeReplacedAndTakenBack", testWakeReplaced},
 		{"WakeRejectedComesAgain", testWakeRejected},
+		{"WakeInThePast", testWakeInThePast},
 		{"WakeSurvivesReopen", testWakeSurvivesReopen},
 		{"WakeAtStart", testWakeAtStart},
 		{"Post", testPost},

@@ -3,6 +3,7 @@ package pipelinetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -166,6 +167,25 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 	if got, want := seen.of("k"), []string{"0s", "0s", "2ms", "3ms"}; !slices.Equal(got, want) {
 		t.Errorf("wakes came for %v, want %v", got, want)
 	}
+}
+
+// testWakeInThePast sets wakes that are long due, each earlier than one that was handled.
+func testWakeInThePast(t *testing.T, f Features, s Site) {
+	tr := s.Open(t, Config{})
+	base := time.Now().Truncate(time.Microsecond)
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		tx.WakeAt(m.Key, m.Time)
+		return nil
+	})
+	for i := range 4 {
+		m := text("in", "k", fmt.Sprint(i))
+		m.Time = base.Add(-time.Duration(i) * time.Hour)
+		publish(t, tr, m)
+		if w := await(t, wakes, "a wake that is due"); !w.at.Equal(m.Time) {
+			t.Errorf("the wake says %v, want %v", w.at, m.Time)
+		}
+	}
+	noMore(t, f, tr, wakes)
 }
 
 func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
