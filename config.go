@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // Config says what a Router does. The zero value of every field is useful.
@@ -168,7 +169,7 @@ func (c Config) Validate() error {
 
 // validate checks one subscription, with its defaults, against the sinks of c.
 func (c Config) validate(s Subscription) error {
-	errs := []error{s.Validate(), validKeywords(s.Keywords)}
+	errs := []error{s.Validate(), validKeywords(s.Keywords), html.Validate(s.View)}
 	for _, name := range s.Sinks {
 		if _, ok := c.Sinks[name]; !ok {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
