@@ -67,6 +67,7 @@ func (r *Router) build() (*stages, error) {
 	}
 	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
 		Allow: r.cfg.Allow.Fetch, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
+		Concurrency: r.cfg.Fetch.Concurrency,
 	})}, r.cfg.Fetchers...)
 	only, err := r.only()
 	if err != nil {

@@ -24,6 +24,7 @@ const (
 
 	tlsHandshakeTimeout = 5 * time.Second
 	idleConnTimeout     = 30 * time.Second
+	maxIdlePerHost      = 2
 	pingTimeout         = 15 * time.Second
 )
 
@@ -44,6 +45,10 @@ type Config struct {
 	Resolver *net.Resolver
 	// KeepCompressed leaves Content-Encoding to the caller.
 	KeepCompressed bool
+	// MaxIdleConnsPerHost is how many connections to one host are kept for the next
+	// request; 2 if 0. It should not be less than the requests that one host gets at once:
+	// what is beyond is closed after each of them, and made anew.
+	MaxIdleConnsPerHost int
 }
 
 // NewClient returns a client whose every connection, also those of redirects, is decided
@@ -68,7 +73,7 @@ func NewClient(c Config) *http.Client {
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableCompression:     c.KeepCompressed,
 		MaxIdleConns:           512,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdlePerHost),
 		IdleConnTimeout:        idleConnTimeout,
 		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, DefaultResponseHeaderTimeout), 0),
 		MaxResponseHeaderBytes: MaxResponseHeaderBytes,
@@ -82,9 +87,11 @@ func NewClient(c Config) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: check}
 }
 
-func orDefault(d, def time.Duration) time.Duration {
-	if d == 0 {
+// orDefault is v, or def where v is not set.
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
 		return def
 	}
-	return d
+	return v
 }

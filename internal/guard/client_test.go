@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -223,5 +224,43 @@ func TestHeadersAreBounded(t *testing.T) {
 	allow, _ := ParseAllow([]string{"127.0.0.1/32"})
 	if _, err := get(t, NewClient(Config{Allow: allow}), srv.URL); err == nil {
 		t.Error("a header over the bound was accepted")
+	}
+}
+
+func TestConnectionsAreKept(t *testing.T) {
+	const parallel = 5
+	var opened atomic.Int32
+	var all sync.WaitGroup
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		all.Done()
+		all.Wait() // so that every request needs a connection of its own
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	c := NewClient(Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxIdleConnsPerHost: parallel})
+	defer c.CloseIdleConnections()
+	for range 3 {
+		all.Add(parallel)
+		var done sync.WaitGroup
+		for range parallel {
+			done.Go(func() {
+				resp, err := c.Get(srv.URL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp.Body.Close()
+			})
+		}
+		done.Wait()
+	}
+	if got := opened.Load(); got != parallel {
+		t.Errorf("%d rounds of %d requests at once opened %d connections, want %d", 3, parallel, got, parallel)
 	}
 }

@@ -42,6 +42,9 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Resolver looks names up; nil means the system's.
 	Resolver *net.Resolver
+	// Concurrency is how many requests one host gets at once, and so how many connections
+	// to it are worth keeping; 0 means 2.
+	Concurrency int
 	// Now is the clock by which a date in Retry-After counts; nil means time.Now.
 	Now func() time.Time
 }
@@ -71,6 +74,7 @@ func New(c Config) *Fetcher {
 		client: guard.NewClient(guard.Config{
 			Allow: c.Allow, CheckRedirect: guard.Redirects(MaxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
 			DialTimeout: dialTimeout, ResponseHeaderTimeout: -1, KeepCompressed: true,
+			MaxIdleConnsPerHost: c.Concurrency,
 		}),
 		userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now,
 	}
@@ -98,12 +102,8 @@ func (f *Fetcher) Close() error {
 // Fetch gets r. A fetch that ctx broke off returns its error; every other error is a
 // *pipeline.FetchError, and so are those of Response.Body.
 func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-	u, err := url.Parse(r.URL)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
-	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
-	if err != nil {
+	if err != nil || req.URL.Hostname() == "" || (req.URL.Scheme != "http" && req.URL.Scheme != "https") {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
 	}
 	req.Header.Set("User-Agent", f.userAgent)
@@ -120,13 +120,13 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	}
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return pipeline.Response{}, classify(ctx, err, u.Hostname())
+		return pipeline.Response{}, classify(ctx, err, req.URL.Hostname())
 	}
 	if failed := f.refuse(resp, conditional); failed != nil {
 		resp.Body.Close()
 		return pipeline.Response{}, failed
 	}
-	body, err := newBody(ctx, resp, f.maxBody, u.Hostname())
+	body, err := newBody(ctx, resp, f.maxBody, req.URL.Hostname())
 	if err != nil {
 		resp.Body.Close()
 		return pipeline.Response{}, err
