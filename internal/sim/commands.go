@@ -12,14 +12,26 @@ import (
 
 var clients = []string{"ann", "bob", "cy", "dee"}
 
+// origins are who sends lists of subscriptions.
+var origins = []string{"yaml", "go", "api"}
+
 // command sends one command about one page.
 func (w *world) command() {
 	s := pick(w.rng, w.sites)
+	if w.rng.IntN(16) == 0 { // everybody leaves
+		for _, c := range clients {
+			w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: s.url, Client: c})
+		}
+		for _, o := range origins {
+			w.send(s, pipeline.TypeApply, pipeline.ApplyCommand{URL: s.url, Origin: o})
+		}
+		return
+	}
 	switch w.rng.IntN(10) {
 	case 0, 1:
 		w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
 	case 2, 3, 4:
-		origin := pick(w.rng, []string{"yaml", "go", "api"})
+		origin := pick(w.rng, origins)
 		a := pipeline.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0}
 		if w.rng.IntN(2) == 0 {
 			a.Client = pick(w.rng, clients)

@@ -71,6 +71,8 @@ func (w *world) work() error {
 		return nil
 	}
 	switch i := w.rng.IntN(n); {
+	case i < len(hs) && hs[i].c == w.slow && !w.calm && w.rng.IntN(8) > 0:
+		return nil
 	case i < len(hs):
 		return w.handle(hs[i])
 	case i < len(hs)+len(w.checks):

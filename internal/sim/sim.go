@@ -11,7 +11,7 @@ import (
 type Config struct {
 	// Seed is where all chance comes from.
 	Seed uint64
-	// Steps is how many steps are taken before things stop going wrong; 0 means 500.
+	// Steps is how many steps are taken before things stop going wrong; 0 means 700.
 	Steps int
 	// Trace keeps a readable record of every step for the error.
 	Trace bool
@@ -68,7 +68,7 @@ func (f *Failure) Report() string { return strings.Join(f.Trace, "\n") + "\n" + 
 // Run runs one seed to its end and compares. The error, if any, is a *Failure.
 func Run(cfg Config) (Stats, error) {
 	if cfg.Steps == 0 {
-		cfg.Steps = 500
+		cfg.Steps = 700
 	}
 	w := newWorld(cfg)
 	err := w.run()

@@ -15,6 +15,7 @@ import (
 
 // build makes the stages anew, as a process that starts does.
 func (w *world) build() {
+	w.slow = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
 		Sinks: map[string]pipeline.Sink{}, Now: clock, Jitter: w.rng.Float64,

@@ -37,6 +37,9 @@ type world struct {
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
 	overlapping map[string]*[]byte
 
+	// slow is a consumer that lags behind.
+	slow consumerID
+
 	// What lives outside.
 	sites     []*site
 	late      []pipeline.Message // outcomes that will come a second time
@@ -276,7 +279,7 @@ func (w *world) crash(why string) {
 	w.checks, w.attempts, w.inbox = nil, nil, nil
 	for id, wk := range w.t.wakes {
 		if wk.atStart && wk.at.After(w.now) {
-			w.t.wakes[id] = wake{w.now, true}
+			w.t.wakes[id] = wake{start.Add(-24 * time.Hour), true} // at once, whatever the clock does
 		}
 	}
 	w.build()
