@@ -1,0 +1,74 @@
+package pipeline
+
+import "testing"
+
+func TestCanonicalURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://Example.COM":                       "http://example.com/",
+		"HTTPS://example.com:443/a":                "https://example.com/a",
+		"http://example.com:80":                    "http://example.com/",
+		"http://example.com:8081/a?b=1&a=2#part":   "http://example.com:8081/a?b=1&a=2",
+		" https://example.com/a b ":                "https://example.com/a%20b",
+		"http://[2001:DB8::1]:80/x":                "http://[2001:db8::1]/x",
+		"http://[::1]:8080":                        "http://[::1]:8080/",
+		"http://user:secret@example.com/?q=%41":    "http://user:secret@example.com/?q=%41",
+		"http://example.com/%7Euser/../a":          "http://example.com/%7Euser/../a",
+		"file:///srv/page.html":                    "file:///srv/page.html",
+		"https://example.com:8443/?a=https://b/#c": "https://example.com:8443/?a=https://b/",
+	} {
+		got, err := CanonicalURL(raw)
+		if err != nil || got != want {
+			t.Errorf("CanonicalURL(%q) = %q, %v, want %q", raw, got, err, want)
+		}
+		if again, err := CanonicalURL(got); err != nil || again != got {
+			t.Errorf("CanonicalURL(%q) = %q, %v, want it unchanged", got, again, err)
+		}
+	}
+	for _, raw := range []string{"", "example.com", "/a", "http://", "mailto:a@b", "http:example.com", "http://a b/", "http://x:99999999999/"} {
+		if got, err := CanonicalURL(raw); err == nil && raw != "http://x:99999999999/" {
+			t.Errorf("CanonicalURL(%q) = %q, want an error", raw, got)
+		}
+	}
+}
+
+func TestHostKey(t *testing.T) {
+	for page, want := range map[string]string{
+		"http://example.com/a":      "example.com:80",
+		"https://example.com/":      "example.com:443",
+		"https://example.com:8443/": "example.com:8443",
+		"http://[::1]/":             "[::1]:80",
+		"file:///srv/a":             "file:///srv/a",
+	} {
+		if got := HostKey(page); got != want {
+			t.Errorf("HostKey(%q) = %q, want %q", page, got, want)
+		}
+	}
+}
+
+func TestDocumentIDTellsViewsApart(t *testing.T) {
+	views := []View{
+		{},
+		{Select: []Selector{{CSS: "main"}}},
+		{Remove: []Selector{{CSS: "main"}}},
+		{Select: []Selector{{From: "main"}}},
+		{Select: []Selector{{From: "main", To: "nav"}}},
+		{Select: []Selector{{CSS: "main"}, {CSS: "nav"}}},
+		{Select: []Selector{{CSS: "main"}}, Remove: []Selector{{CSS: "nav"}}},
+		{Ignore: []string{"main"}},
+		{Confirm: 2},
+	}
+	seen := map[string]int{}
+	for i, v := range views {
+		id := DocumentID("http://example.com/", v)
+		if j, ok := seen[id]; ok {
+			t.Errorf("views %d and %d have one ID", i, j)
+		}
+		seen[id] = i
+		if other := DocumentID("http://example.com/b", v); other == id {
+			t.Errorf("view %d has one ID on two pages", i)
+		}
+	}
+	if DocumentID("p", View{}) != DocumentID("p", View{Confirm: 1}) {
+		t.Error("confirm 1 is what happens anyway, and must not be another document")
+	}
+}
