@@ -16,6 +16,7 @@ import (
 type block struct {
 	text  string
 	items []int
+	marks int // how many items began and ended before it
 }
 
 // extraction is what a person sees of a page, found by a full parse and a walk over
@@ -121,6 +122,7 @@ type walker struct {
 	line       strings.Builder
 	items      []int
 	lastItem   int
+	marks      int
 	keep, drop map[*html.Node]bool
 	// A range is open from its first node to the first end behind it.
 	reached, closed bool
@@ -228,6 +230,7 @@ func (w *walker) enter(n *html.Node) {
 	}
 	if item[n.Data] {
 		w.lastItem++
+		w.marks++
 		w.items = append(w.items, w.lastItem)
 	}
 }
@@ -244,6 +247,7 @@ func (w *walker) leave(n *html.Node) {
 	}
 	if item[n.Data] {
 		w.items = w.items[:len(w.items)-1]
+		w.marks++
 	}
 }
 
@@ -267,7 +271,7 @@ func (w *walker) end() {
 	text := strings.Join(strings.FieldsFunc(w.line.String(), func(r rune) bool { return r == ' ' }), " ")
 	w.line.Reset()
 	if text != "" {
-		w.blocks = append(w.blocks, block{text, append([]int(nil), w.items...)})
+		w.blocks = append(w.blocks, block{text, append([]int(nil), w.items...), w.marks})
 	}
 }
 

@@ -44,7 +44,7 @@ func compare(t *testing.T, texts []extraction, got []vokter.Notification) {
 		case told && !want.May():
 			t.Errorf("version %d: a notification was invented: %+v", v, n.Diffs)
 		case told:
-			if err := want.Check(reports(n, oldPage, newPage), n.Truncated); err != nil {
+			if err := want.Check(reports(n, before, after), n.Truncated); err != nil {
 				t.Errorf("version %d: %v", v, err)
 			}
 		}
@@ -64,26 +64,29 @@ func (e extraction) page() oracle.Page {
 	return p
 }
 
-// reports are the diffs of n, with texts as the oracle reads them. The offsets of a
-// notification count bytes that the extraction does not have (marks of items), so each
-// is moved to the nearest place at or before it where its text stands.
-func reports(n vokter.Notification, oldPage, newPage oracle.Page) []oracle.Report {
+// reports are the diffs of n, with texts as the oracle reads them. An offset counts the
+// marks of items, which the oracle does not have, and of which the extraction only knows
+// about how many there are: so each offset is moved to the nearest place where its text
+// stands.
+func reports(n vokter.Notification, before, after extraction) []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Diffs {
-		page := newPage
+		e := after
 		if d.Event == vokter.Removed {
-			page = oldPage
+			e = before
 		}
 		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Offset: -1}
-		for _, b := range page {
-			for at := 0; ; at++ {
-				i := strings.Index(b.Text[at:], r.Text)
-				if i < 0 {
+		nearest := -1
+		for i, b := range e.page() {
+			for at := 0; at <= len(b.Text); at++ {
+				k := strings.Index(b.Text[at:], r.Text)
+				if k < 0 {
 					break
 				}
-				at += i
-				if b.Offset+at <= d.Offset {
-					r.Offset = b.Offset + at
+				at += k
+				distance := b.Offset + at + e.blocks[i].marks - d.Offset
+				if distance = max(distance, -distance); nearest < 0 || distance < nearest {
+					nearest, r.Offset = distance, b.Offset+at
 				}
 			}
 		}
