@@ -53,17 +53,20 @@ func TestSeeds(t *testing.T) {
 	}
 	wait.Wait()
 	t.Logf("%d seeds, %d bad: %+v", *seeds, bad, total)
-	if limit := total.Changes / 25; total.Doubtful > limit {
+	if *seeds < 100 {
+		return // too few to say more
+	}
+	if limit := total.Changes / 20; total.Doubtful > limit {
 		t.Errorf("%d of %d changes are in doubt, want at most %d", total.Doubtful, total.Changes, limit)
 	}
-	if limit := total.Expectations / 25; total.Unsure > limit {
+	if limit := total.Expectations / 20; total.Unsure > limit {
 		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.Unsure, total.Expectations, limit)
 	}
 	for name, n := range map[string]int{
 		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
 		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
 	} {
-		if n == 0 && *seeds >= 100 {
+		if n == 0 {
 			t.Errorf("no %s in %d seeds: they prove nothing", name, *seeds)
 		}
 	}
