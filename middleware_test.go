@@ -1,0 +1,143 @@
+package vokter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// attempts is a Processor that emits and then answers with its errors in turn, and with
+// nil when they are used up.
+type attempts struct {
+	errs []error
+	n    int
+}
+
+func (a *attempts) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	a.n++
+	tx.Emit(pipeline.Message{ID: fmt.Sprint("out", a.n), Topic: "t", Key: m.Key})
+	if len(a.errs) == 0 {
+		return nil
+	}
+	err := a.errs[0]
+	a.errs = a.errs[1:]
+	return err
+}
+
+// handle runs p with the middleware of a stage, and returns what was emitted, the pauses
+// and the error.
+func handle(ctx context.Context, p pipeline.Processor) (out []pipeline.Message, pauses []time.Duration, err error) {
+	log := slog.New(slog.DiscardHandler)
+	sleep := func(ctx context.Context, d time.Duration) error {
+		pauses = append(pauses, d)
+		return context.Cause(ctx)
+	}
+	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
+	s := txtest.New()
+	p = tracing(deadLettering("g", log, now, nil)(retrying(log, sleep)(recovering(p))))
+	err = s.Handle(ctx, p, pipeline.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
+	return s.Take(), pauses, err
+}
+
+func TestRetries(t *testing.T) {
+	oops := errors.New("oops")
+	for _, c := range []struct {
+		name   string
+		errs   []error
+		pauses []time.Duration
+		dead   string // reason of the dead letter
+	}{
+		{name: "no error"},
+		{name: "twice", errs: []error{oops, oops}, pauses: retryDelays[:2]},
+		{name: "for ever", errs: []error{oops, oops, oops, oops, oops, oops, oops}, pauses: retryDelays, dead: "oops"},
+		{name: "permanent", errs: []error{pipeline.Permanent(oops)}, dead: "oops"},
+		{name: "later permanent", errs: []error{oops, pipeline.Permanent(oops)}, pauses: retryDelays[:1], dead: "oops"},
+		{name: "a wish", errs: []error{pipeline.RetryAfter(oops, 300*time.Millisecond)}, pauses: []time.Duration{300 * time.Millisecond}},
+		{name: "a wish that would hold the lane", errs: []error{pipeline.RetryAfter(oops, time.Hour)}, pauses: []time.Duration{2 * time.Second}},
+		{name: "not yet", errs: []error{pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops)},
+			pauses: []time.Duration{1e6, 2e6, 5e6, 20e6, 20e6, 20e6, 20e6}},
+	} {
+		a := &attempts{errs: c.errs}
+		out, pauses, err := handle(t.Context(), a)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if fmt.Sprint(pauses) != fmt.Sprint(c.pauses) {
+			t.Errorf("%s: pauses %v, want %v", c.name, pauses, c.pauses)
+		}
+		if len(out) != 1 {
+			t.Errorf("%s: emitted %v, want what one attempt emitted, or its dead letter", c.name, out)
+			continue
+		}
+		if c.dead == "" {
+			if out[0].ID != fmt.Sprint("out", a.n) {
+				t.Errorf("%s: emitted %s after %d attempts", c.name, out[0].ID, a.n)
+			}
+			continue
+		}
+		var d pipeline.DeadLetter
+		if err := json.Unmarshal(out[0].Body, &d); err != nil || out[0].Topic != pipeline.TopicDead || d.Reason != c.dead || d.Group != "g" || d.Topic != "in" || string(d.Body) != "body" || d.Headers["ce_id"] != "m" {
+			t.Errorf("%s: dead letter %+v, %v", c.name, d, err)
+		}
+	}
+}
+
+func TestBrokenOffWorkIsNoFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range map[string]error{
+		"canceled": context.Canceled, "wrapped": fmt.Errorf("reading: %w", context.Canceled),
+		"any error once the context is done": errors.New("oops"), "not yet": pipeline.NotYet(errors.New("x")),
+	} {
+		out, _, got := handle(ctx, &attempts{errs: []error{err}})
+		if got == nil || len(out) != 0 {
+			t.Errorf("%s: emitted %v and returned %v, want the message to come again", name, out, got)
+		}
+	}
+}
+
+func TestPanicIsPermanent(t *testing.T) {
+	out, pauses, err := handle(t.Context(), pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { panic("boo") }))
+	if err != nil || len(pauses) != 0 || len(out) != 1 || !strings.Contains(string(out[0].Body), "panic: boo") {
+		t.Errorf("emitted %v after %v, %v, want one dead letter with the panic", out, pauses, err)
+	}
+}
+
+func TestTraceIsPassedOn(t *testing.T) {
+	emit := func(h map[string]string) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
+			tx.Emit(pipeline.Message{ID: "o", Topic: "t", Header: h})
+			return nil
+		})
+	}
+	for _, c := range []struct{ in, own, want string }{
+		{"00-aa-bb-01", "", "00-aa-bb-01"},
+		{"", "", pipeline.TraceParent("m")},
+		{"00-aa-bb-01", "00-cc-dd-01", "00-cc-dd-01"},
+	} {
+		h := map[string]string{"a": "b"}
+		if c.own != "" {
+			h[pipeline.HeaderTrace] = c.own
+		}
+		m := pipeline.Message{ID: "m", Key: "k"}
+		if c.in != "" {
+			m.Header = map[string]string{pipeline.HeaderTrace: c.in}
+		}
+		s := txtest.New()
+		if err := s.Handle(t.Context(), tracing(emit(h)), m); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Take()[0].Header; got[pipeline.HeaderTrace] != c.want || got["a"] != "b" {
+			t.Errorf("in %q own %q: headers %v, want trace %q", c.in, c.own, got, c.want)
+		}
+	}
+}
