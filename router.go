@@ -118,6 +118,9 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		if !ok {
 			return errors.New("vokter: the transport gave a message without a transaction")
 		}
+		if m, ok := pipeline.MessageFrom(ctx); ok {
+			return p.Process(ctx, tx, m)
+		}
 		m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
 		if err != nil {
 			m = pipeline.Message{ID: msg.UUID, Topic: topic, Header: msg.Metadata, Body: msg.Payload}

@@ -157,9 +157,20 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 		return nil, err
 	}
 	for _, b := range append(s.branches(), r.branches...) {
-		mills.AddConsumerHandler(b.group+"/"+b.topic, b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.topic, b.processor))
+		mills.AddConsumerHandler(b.group+"/"+b.topic, b.topic, r.subscriber(b.group), r.handler(b.group, b.topic, b.processor))
 	}
 	return mills, nil
+}
+
+// subscriber returns one for group. Handlers look for messages in the context first, so
+// they need no metadata of a transport that hands messages over so.
+func (r *Router) subscriber(group string) message.Subscriber {
+	if t, ok := r.transport.(interface {
+		LeanSubscriber(group string) message.Subscriber
+	}); ok {
+		return t.LeanSubscriber(group)
+	}
+	return r.transport.Subscriber(group)
 }
 
 func (r *Router) where() string {

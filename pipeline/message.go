@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"time"
 )
@@ -32,7 +33,15 @@ type Message struct {
 	// of the store ("STORE/topic/lane/offset"). A transport sets it; wakes and posted
 	// messages have none.
 	Position string
+
+	// value is what the message says where that is known without decoding it: for
+	// receivers in the same process.
+	value any
 }
+
+// deferred is a value that is encoded into a header when the message leaves the process,
+// unless Header has one of that name.
+type deferred interface{ attribute() (name, value string) }
 
 // Names of the headers that carry a Message's attributes.
 const (
@@ -56,19 +65,39 @@ const Source = "https://github.com/vokter/vokter"
 // Metadata returns the headers that carry m, without its body.
 func (m Message) Metadata() map[string]string {
 	h := make(map[string]string, len(m.Header)+7)
-	maps.Copy(h, m.Header)
-	h[headerSpec] = "1.0"
-	h[headerID] = m.ID
-	h[headerType] = m.Type
-	h[headerSource] = Source
-	h[HeaderKey] = m.Key
-	if m.Subject != "" {
-		h[headerSubject] = m.Subject
-	}
-	if !m.Time.IsZero() {
-		h[headerTime] = m.Time.UTC().Format(time.RFC3339Nano)
-	}
+	maps.Insert(h, m.Attributes())
 	return h
+}
+
+// Attributes yields the headers that carry m, without its body, each name once. They may
+// be more than Header, and their order means nothing.
+func (m Message) Attributes() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for k, v := range m.Header {
+			if !attribute(k) && !yield(k, v) {
+				return
+			}
+		}
+		if d, ok := m.value.(deferred); ok {
+			name, value := d.attribute()
+			if _, replaced := m.Header[name]; !replaced && !yield(name, value) {
+				return
+			}
+		}
+		_ = yield(headerSpec, "1.0") && yield(headerID, m.ID) && yield(headerType, m.Type) &&
+			yield(headerSource, Source) && yield(HeaderKey, m.Key) &&
+			(m.Subject == "" || yield(headerSubject, m.Subject)) &&
+			(m.Time.IsZero() || yield(headerTime, m.Time.UTC().Format(time.RFC3339Nano)))
+	}
+}
+
+// attribute reports whether a header carries an attribute that has a field of its own.
+func attribute(name string) bool {
+	switch name {
+	case headerSpec, headerID, headerType, headerSource, headerSubject, headerTime, HeaderKey:
+		return true
+	}
+	return false
 }
 
 // FromMetadata is the inverse of Metadata. It fails with a permanent error where a
@@ -89,8 +118,7 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 		m.Time = t
 	}
 	for k, v := range meta {
-		switch k {
-		case headerSpec, headerID, headerType, headerSource, headerSubject, headerTime, HeaderKey:
+		if attribute(k) {
 			continue
 		}
 		if m.Header == nil {

@@ -34,6 +34,38 @@ type RequestDocument struct {
 	TextHash string `json:"text_hash,omitempty"`
 }
 
+// Message returns r as a message on TopicRequests, asked at the time at.
+func (r Request) Message(at time.Time) Message {
+	r.NotAfter = r.NotAfter.Round(0).UTC()
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: request: %v", err)) // every field is encodable
+	}
+	return Message{
+		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
+		Topic: TopicRequests, Key: HostKey(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
+		Header: map[string]string{headerContent: "application/json"}, Body: b, value: requested{r, b},
+	}
+}
+
+// requested is a request and the body that says the same.
+type requested struct {
+	Request
+	body []byte
+}
+
+// RequestFrom is the inverse of Request.Message. What it returns must not be changed.
+func RequestFrom(m Message) (Request, error) {
+	if v, ok := m.value.(requested); ok && len(m.Body) == len(v.body) && &m.Body[0] == &v.body[0] {
+		return v.Request, nil
+	}
+	var r Request
+	if err := json.Unmarshal(m.Body, &r); err != nil {
+		return r, Permanent(fmt.Errorf("request %s: %w", m.ID, err))
+	}
+	return r, nil
+}
+
 // What a check found.
 const (
 	OutcomeRead      = "read"      // the text of a document
@@ -101,23 +133,34 @@ type Outcome struct {
 
 const headerOutcome = "vokter_outcome"
 
-// Message returns o as a message on TopicDocuments.
-func (o Outcome) Message() Message {
+// attribute is the header that carries o.
+func (o Outcome) attribute() (name, value string) {
 	h, err := json.Marshal(o)
 	if err != nil {
 		panic(fmt.Sprintf("pipeline: outcome: %v", err)) // every field is encodable
 	}
+	return headerOutcome, string(h)
+}
+
+// Message returns o as a message on TopicDocuments. In the same process it is not encoded.
+func (o Outcome) Message() Message {
+	o.Time = o.Time.Round(0).UTC()
 	return Message{
 		ID:    DeriveID("outcome", o.Page, o.Incarnation, strconv.FormatUint(o.Check, 10), strconv.Itoa(o.Part), o.BodyHash, o.Kind),
 		Topic: TopicDocuments, Key: o.Page, Type: TypeOutcome, Subject: o.Page, Time: o.Time,
-		Header: map[string]string{headerOutcome: string(h)}, Body: o.Packed,
+		Header: map[string]string{}, Body: o.Packed, value: o,
 	}
 }
 
 // OutcomeFrom is the inverse of Outcome.Message.
 func OutcomeFrom(m Message) (Outcome, error) {
+	header, ok := m.Header[headerOutcome]
+	if o, made := m.value.(Outcome); made && !ok {
+		o.Packed = m.Body
+		return o, nil
+	}
 	var o Outcome
-	if err := json.Unmarshal([]byte(m.Header[headerOutcome]), &o); err != nil {
+	if err := json.Unmarshal([]byte(header), &o); err != nil {
 		return o, Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	o.Packed = m.Body

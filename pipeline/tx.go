@@ -19,6 +19,22 @@ func SyncTx(tx Tx) {
 // Message.Position says.
 type Positioner interface{ Position() string }
 
+// Messenger is what a transport's Tx may implement beside Tx: Message is the message
+// that is handled, with its Position; ok is false where it has no ID or type, or was
+// published with Watermill's interface and has only metadata.
+type Messenger interface{ Message() (m Message, ok bool) }
+
+// MessageFrom returns the message whose transaction ctx carries, where its transport
+// knows it better than by its metadata. Its Header is the caller's own.
+func MessageFrom(ctx context.Context) (Message, bool) {
+	if tx, ok := TxFrom(ctx); ok {
+		if c, ok := tx.(Messenger); ok {
+			return c.Message()
+		}
+	}
+	return Message{}, false
+}
+
 // PositionFrom returns the position of the message whose transaction ctx carries; it is
 // empty for wakes, posted messages and outside a transaction.
 func PositionFrom(ctx context.Context) string {

@@ -132,6 +132,7 @@ func alter[T any](kind string, f func(*T)) func(m *pipeline.Message) {
 			panic(err)
 		}
 		m.Body = b
+		*m = wire(*m)
 	}
 }
 
@@ -174,7 +175,7 @@ func renumber() func(pipeline.Processor) pipeline.Processor {
 					return err
 				}
 				o.Check = last[m.Key]
-				m.Header = o.Message().Header
+				m = o.Message()
 			}
 			note := alter(pipeline.TypeRequest, func(r *pipeline.Request) { last[r.Page] = r.Check })
 			return p.Process(ctx, tap{Tx: tx, emit: func(m pipeline.Message) []pipeline.Message {

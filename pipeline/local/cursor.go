@@ -19,6 +19,8 @@ const never = int64(1<<63 - 1)
 type cursor struct {
 	c    *consumer
 	lane *lane
+	// place is what the positions of its messages begin with.
+	place string
 	// next is the offset of the next message to consume; lane.mu guards it.
 	next uint64
 	// signal holds a token when there may be something to do.
@@ -74,10 +76,11 @@ const (
 
 // work is one message to handle.
 type work struct {
-	kind   kind
-	entry  store.Entry      // fromLog
-	posted pipeline.Message // fromPost
-	wake   store.Wake       // fromWake
+	kind  kind
+	entry store.Entry // fromLog
+	wake  store.Wake  // fromWake
+	// message is nil where the log has only metadata. Nothing changes what it points to.
+	message *pipeline.Message
 }
 
 // take returns the next piece of work; ok is false where there is none. Logs, posted
@@ -103,12 +106,12 @@ func (c *cursor) take() (w work, ok bool, err error) {
 
 func (c *cursor) takePost() (work, bool) {
 	if c.held != nil {
-		return work{kind: fromPost, posted: *c.held}, true
+		return work{kind: fromPost, message: c.held}, true
 	}
 	select {
 	case m := <-c.inbox:
 		c.held = &m
-		return work{kind: fromPost, posted: m}, true
+		return work{kind: fromPost, message: c.held}, true
 	default:
 		return work{}, false
 	}
@@ -118,7 +121,7 @@ func (c *cursor) takeLog() (work, bool, error) {
 	for {
 		e, limit, ok := c.inTail()
 		if ok || limit == 0 {
-			return work{kind: fromLog, entry: e}, ok, nil
+			return work{kind: fromLog, entry: e, message: e.Record.Message}, ok, nil
 		}
 		e, ok, err := c.readBack(limit)
 		if ok || err != nil {

@@ -28,7 +28,7 @@ func (p *poster) Post(ctx context.Context, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	m.Topic = p.topic
+	m.Topic, m.Time = p.topic, m.Time.Round(0).UTC()
 	key := m.Key
 	if key == "" {
 		key = m.ID

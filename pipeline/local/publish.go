@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // laneOf returns the lane of a key. It is part of the store's format.
@@ -17,16 +19,17 @@ func (t *Transport) laneOf(key string) int { return int(xxhash.Sum64String(key) 
 
 // output directs m to its lane: that of its key, or of its ID if it has none.
 func (t *Transport) output(m pipeline.Message) output {
-	return t.outputOf(m.Topic, m.Key, m.ID, m.Metadata(), m.Body)
+	m.Header = maps.Clone(m.Header)
+	m.Time = m.Time.Round(0).UTC() // as it would be after a time in the log
+	return t.outputOf(m.Topic, m.Key, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
 }
 
-func (t *Transport) outputOf(topicName, key, id string, meta map[string]string, payload []byte) output {
+func (t *Transport) outputOf(topicName, key string, r store.Record) output {
 	if key == "" {
-		key = id
+		key = r.ID
 	}
-	o := output{lane: t.topic(topicName).lanes[t.laneOf(key)], rec: t.record(id, meta, payload)}
-	o.size = o.rec.Size()
-	return o
+	r.Time = t.cfg.Now()
+	return output{lane: t.topic(topicName).lanes[t.laneOf(key)], rec: r, size: r.Size()}
 }
 
 // Publish puts ms into their topics, all of them or none, and returns once they are
@@ -140,7 +143,8 @@ func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
 				break
 			}
 			m := msgs[0]
-			out = append(out, p.t.outputOf(topic, m.Metadata[pipeline.HeaderKey], m.UUID, m.Metadata, m.Payload))
+			out = append(out, p.t.outputOf(topic, m.Metadata[pipeline.HeaderKey],
+				store.Record{ID: m.UUID, Meta: m.Metadata, Payload: m.Payload}))
 			msgs = msgs[1:]
 		}
 		if err := p.t.send(ctx, true, out); err != nil {

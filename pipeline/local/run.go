@@ -81,9 +81,7 @@ func (r *run) deliver(w work) bool {
 	for pause := firstPause; ; {
 		tx := newTx(r.cur, w)
 		ctx, cancel := context.WithCancel(r.sub.ctx)
-		msg := r.cur.message(w)
-		msg.SetContext(pipeline.WithTx(ctx, tx))
-		done, revoked := r.try(msg, tx)
+		done, revoked := r.try(r.message(ctx, tx), tx)
 		tx.close()
 		cancel()
 		if done || revoked {
@@ -137,25 +135,19 @@ func (r *run) sleep(pause *time.Duration) bool {
 	}
 }
 
-// message makes what Watermill sees of w. It is the handler's own.
-func (c *cursor) message(w work) *message.Message {
-	switch w.kind {
-	case fromPost:
-		return watermillMessage(w.posted)
-	case fromWake:
-		return watermillMessage(c.c.wakeMessage(w.wake))
-	default:
-		m := message.NewMessage(w.entry.Record.ID, w.entry.Record.Payload)
-		m.Metadata = maps.Clone(w.entry.Record.Meta)
-		if m.Metadata == nil {
-			m.Metadata = message.Metadata{}
-		}
+// message makes what Watermill sees of the message of x, whose context it carries. It is
+// the handler's own. A handler that takes messages from the context needs no metadata.
+func (r *run) message(ctx context.Context, x *tx) *message.Message {
+	ctx = pipeline.WithTx(ctx, x)
+	p, rec := x.w.message, x.w.entry.Record
+	if p == nil {
+		m := message.NewMessageWithContext(ctx, rec.ID, rec.Payload)
+		maps.Copy(m.Metadata, rec.Meta)
 		return m
 	}
-}
-
-func watermillMessage(m pipeline.Message) *message.Message {
-	wm := message.NewMessage(m.ID, m.Body)
-	wm.Metadata = m.Metadata()
-	return wm
+	m := message.NewMessageWithContext(ctx, p.ID, p.Body)
+	if !r.sub.lean || p.ID == "" || p.Type == "" {
+		m.Metadata = p.Metadata()
+	}
+	return m
 }

@@ -20,9 +20,16 @@ func (t *Transport) Subscriber(group string) message.Subscriber {
 	return &subscriber{t: t, group: group}
 }
 
+// LeanSubscriber returns one whose messages have metadata only where
+// pipeline.MessageFrom does not return the message from their context.
+func (t *Transport) LeanSubscriber(group string) message.Subscriber {
+	return &subscriber{t: t, group: group, lean: true}
+}
+
 type subscriber struct {
 	t     *Transport
 	group string
+	lean  bool
 
 	mu     sync.Mutex
 	closed bool
@@ -37,7 +44,7 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if s.closed {
 		return nil, ErrClosed
 	}
-	sub, err := s.t.subscribe(ctx, s.group, topic)
+	sub, err := s.t.subscribe(ctx, s.group, topic, s.lean)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +63,9 @@ func (s *subscriber) Close() error {
 
 // subscription is one channel.
 type subscription struct {
-	c   *consumer
-	out chan *message.Message
+	c    *consumer
+	lean bool
+	out  chan *message.Message
 	// ctx is the parent of the contexts of messages.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -68,7 +76,7 @@ type subscription struct {
 	once      sync.Once
 }
 
-func (t *Transport) subscribe(ctx context.Context, group, topic string) (*subscription, error) {
+func (t *Transport) subscribe(ctx context.Context, group, topic string, lean bool) (*subscription, error) {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
 	if t.closed() {
@@ -78,7 +86,7 @@ func (t *Transport) subscribe(ctx context.Context, group, topic string) (*subscr
 	if err != nil {
 		return nil, err
 	}
-	s := &subscription{c: c, out: make(chan *message.Message), abandoned: make(chan struct{})}
+	s := &subscription{c: c, lean: lean, out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.subs[s] = struct{}{}
 	c.attach(s)

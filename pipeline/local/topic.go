@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // topic is a named set of lanes.
@@ -96,9 +94,4 @@ func (t *Transport) register(c *consumer) error {
 		b.SetPosition(c.group, c.topic.name, i, cur.next)
 	}
 	return b.Commit(true)
-}
-
-// record returns what the log keeps of a message.
-func (t *Transport) record(id string, meta map[string]string, payload []byte) store.Record {
-	return store.Record{Time: t.cfg.Now(), ID: id, Meta: meta, Payload: payload}
 }

@@ -2,7 +2,8 @@ package local
 
 import (
 	"errors"
-	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ var (
 	_ pipeline.Resetter   = (*tx)(nil)
 	_ pipeline.Syncer     = (*tx)(nil)
 	_ pipeline.Positioner = (*tx)(nil)
+	_ pipeline.Messenger  = (*tx)(nil)
 )
 
 func newTx(cur *cursor, w work) *tx { return &tx{t: cur.c.t, cur: cur, w: w} }
@@ -116,8 +118,20 @@ func (x *tx) Position() string {
 	if x.w.kind != fromLog {
 		return ""
 	}
-	l := x.cur.lane
-	return fmt.Sprintf("%s/%s/%d/%d", x.t.db.ID(), l.topic.name, l.index, x.w.entry.Offset)
+	return x.cur.place + strconv.FormatUint(x.w.entry.Offset, 10)
+}
+
+// Message is the message that is handled. One that was read from the log, or published
+// with metadata alone, is not ok: its metadata are what there is.
+func (x *tx) Message() (m pipeline.Message, ok bool) {
+	p := x.w.message
+	if p == nil || p.ID == "" || p.Type == "" {
+		return pipeline.Message{}, false
+	}
+	m = *p
+	m.Header = maps.Clone(p.Header)
+	m.Topic, m.Position = x.cur.lane.topic.name, x.Position()
+	return m, true
 }
 
 // Reset drops all that the attempt did so far.

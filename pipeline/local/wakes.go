@@ -94,7 +94,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	defer c.wakeMu.Unlock()
 	for len(c.start) > 0 {
 		if w := c.start[0]; c.starting[w.Key] {
-			return work{kind: fromWake, wake: w}, true, nil
+			return work{kind: fromWake, wake: w, message: c.c.wakeMessage(w)}, true, nil
 		}
 		c.start = c.start[1:]
 	}
@@ -120,7 +120,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 		c.c.t.arm(w.At.UnixNano())
 		return work{}, false, nil
 	}
-	return work{kind: fromWake, wake: w}, true, nil
+	return work{kind: fromWake, wake: w, message: c.c.wakeMessage(w)}, true, nil
 }
 
 // rescheduled notes that key's wake was set to at, or taken back if at is zero, by a
@@ -158,8 +158,8 @@ func (c *cursor) restore() error {
 }
 
 // wakeMessage is what the handler gets.
-func (c *consumer) wakeMessage(w store.Wake) pipeline.Message {
-	return pipeline.Message{
+func (c *consumer) wakeMessage(w store.Wake) *pipeline.Message {
+	return &pipeline.Message{
 		ID:    pipeline.DeriveID("wake", c.group, c.topic.name, w.Key, strconv.FormatInt(w.At.UnixNano(), 10)),
 		Topic: c.topic.name, Key: w.Key, Type: pipeline.TypeWake, Time: w.At,
 	}

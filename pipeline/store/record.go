@@ -3,7 +3,11 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"iter"
+	"maps"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Record is a message as the log keeps it.
@@ -11,14 +15,32 @@ type Record struct {
 	// Time is when it was appended, to the millisecond.
 	Time time.Time
 	// ID is the message's UUID.
-	ID      string
-	Meta    map[string]string
+	ID   string
+	Meta map[string]string
+	// Message, if not nil, is written instead of Meta: the headers that carry it. It is
+	// nil in a record that was read.
+	Message *pipeline.Message
 	Payload []byte
+}
+
+// meta yields the headers of r.
+func (r Record) meta() iter.Seq2[string, string] {
+	if r.Message != nil {
+		return r.Message.Attributes()
+	}
+	return maps.All(r.Meta)
 }
 
 // Size is about how many bytes r takes.
 func (r Record) Size() int {
 	n := len(r.ID) + len(r.Payload) + 32
+	if m := r.Message; m != nil {
+		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject)
+		for k, v := range m.Header {
+			n += len(k) + len(v) + 8
+		}
+		return n
+	}
 	for k, v := range r.Meta {
 		n += len(k) + len(v) + 8
 	}
@@ -33,10 +55,13 @@ func appendRecord(b []byte, r Record) []byte {
 	b = append(b, recordFormat)
 	b = binary.AppendVarint(b, r.Time.UnixMilli())
 	b = appendBytes(b, r.ID)
-	b = binary.AppendUvarint(b, uint64(len(r.Meta)))
-	for k, v := range r.Meta {
-		b = appendBytes(b, k)
-		b = appendBytes(b, v)
+	pairs := make([]string, 0, 32)
+	for k, v := range r.meta() {
+		pairs = append(pairs, k, v)
+	}
+	b = binary.AppendUvarint(b, uint64(len(pairs)/2))
+	for _, s := range pairs {
+		b = appendBytes(b, s)
 	}
 	return append(b, r.Payload...)
 }

@@ -5,7 +5,6 @@ package fetch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,9 +110,9 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	if m.Type != pipeline.TypeRequest {
 		return pipeline.Permanent(fmt.Errorf("fetch: message %s is of type %q; only %s is known", m.ID, m.Type, pipeline.TypeRequest))
 	}
-	var req pipeline.Request
-	if err := json.Unmarshal(m.Body, &req); err != nil {
-		return pipeline.Permanent(fmt.Errorf("fetch: request %s: %w", m.ID, err))
+	req, err := pipeline.RequestFrom(m)
+	if err != nil {
+		return fmt.Errorf("fetch: %w", err)
 	}
 	if req.Page == "" || len(req.Documents) == 0 {
 		return pipeline.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))

@@ -15,11 +15,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	switch o := o.(type) {
 	case Ask:
 		tx.OnCommit(func() { s.run.ask(o.Request) })
-		return emitJSON(tx, pipeline.Message{
-			ID:    pipeline.DeriveID("request", o.Request.Page, o.Request.Incarnation, strconv.FormatUint(o.Request.Check, 10)),
-			Topic: pipeline.TopicRequests, Key: pipeline.HostKey(o.Request.Page), Type: pipeline.TypeRequest,
-			Subject: o.Request.Page, Time: s.cfg.Now(),
-		}, o.Request)
+		tx.Emit(o.Request.Message(s.cfg.Now()))
 	case Version:
 		return s.version(tx, st, o)
 	case DropVersion:
