@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -179,6 +180,10 @@ func (w *world) observed(o pipeline.Outcome, seen observation) pipeline.Message 
 	seen.step = w.steps
 	w.seen = append(w.seen, seen)
 	m := o.Message()
+	m.Header = maps.Clone(m.Header)
+	if m.Header == nil {
+		m.Header = make(map[string]string)
+	}
 	m.Header[headerSeen] = strconv.Itoa(len(w.seen) - 1)
 	return m
 }
