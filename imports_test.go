@@ -16,7 +16,7 @@ var direction = []struct {
 	may   []string
 	mills bool // may import Watermill
 }{
-	{pkg: "", may: []string{"pipeline", "pipeline/local", "pipeline/text", "stages", "sinks", "sources/http"}, mills: true},
+	{pkg: "", may: []string{"pipeline", "pipeline/local", "pipeline/text", "stages", "sinks", "sources/http", "internal/warm"}, mills: true},
 	{pkg: "pipeline", may: nil},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
@@ -25,13 +25,14 @@ var direction = []struct {
 	{pkg: "pipeline/local", may: []string{"pipeline", "pipeline/store"}, mills: true},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline", "pipeline/store"}, mills: true},
 	{pkg: "stages", may: []string{"pipeline", "pipeline/text", "pipeline/schedule"}},
-	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch"}},
+	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
 	{pkg: "sinks", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest"}},
 	{pkg: "cmd", may: []string{"", "config", "pipeline", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
 	{pkg: "internal/guard", may: nil},
 	{pkg: "internal/nearest", may: nil},
+	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/recorded", may: nil},
 	{pkg: "internal/txtest", may: []string{"pipeline"}},
 	{pkg: "internal/campaign", may: nil},

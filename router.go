@@ -8,8 +8,12 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 )
+
+// idleWorkers is how many goroutines are kept for the next messages.
+const idleWorkers = 64
 
 // Router chains the stages over a transport. Several Routers may run in one process.
 type Router struct {
@@ -20,6 +24,7 @@ type Router struct {
 	tally     *tally
 	started   atomic.Bool
 	running   chan struct{}
+	workers   *warm.Pool
 	failure   atomic.Pointer[error]
 }
 
@@ -38,6 +43,7 @@ func New(cfg Config) (*Router, error) {
 	return &Router{
 		cfg: cfg, transport: cfg.Transport,
 		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}),
+		workers: warm.New(idleWorkers),
 	}, nil
 }
 
@@ -80,6 +86,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	if err := r.open(); err != nil {
 		return err
 	}
+	defer r.workers.Close()
 	defer func() {
 		r.stopped(err)
 		err = errors.Join(err, r.transport.Close())
@@ -112,7 +119,7 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	p = deadLettering(group, log, r.now, r.tally.note)(p)
 	p = tracing(p)
 	undecodable := deadLettering(group, log, r.now, r.tally.note)
-	return func(msg *message.Message) error {
+	handle := func(msg *message.Message) error {
 		ctx := msg.Context()
 		tx, ok := pipeline.TxFrom(ctx)
 		if !ok {
@@ -129,6 +136,16 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		}
 		m.Topic, m.Position = topic, pipeline.PositionFrom(ctx)
 		return p.Process(ctx, tx, m)
+	}
+	return func(msg *message.Message) (err error) {
+		// Watermill handles every message on a new goroutine, whose stack would have to grow.
+		done := make(chan struct{})
+		r.workers.Go(func() {
+			defer close(done)
+			err = handle(msg)
+		})
+		<-done
+		return err
 	}
 }
 

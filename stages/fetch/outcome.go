@@ -42,23 +42,39 @@ type Page struct {
 }
 
 // Read says what p, the answer to req, holds: one outcome for the page, if nothing
-// changed or nothing can read it, or one for each of its documents. It depends on its arguments alone, and it
-// never panics, whatever a reader does. It returns nil if ctx ends first.
+// changed or nothing can read it, or one for each of its documents. It depends on its
+// arguments alone, and it never panics, whatever a reader does. It returns nil if ctx ends
+// first.
 func Read(ctx context.Context, req pipeline.Request, p Page, readers *Readers) []pipeline.Outcome {
-	base := pipeline.Outcome{
+	base, known := look(req, p)
+	if known {
+		return []pipeline.Outcome{base}
+	}
+	return read(ctx, base, req, p, readers)
+}
+
+// look says of p what every outcome of it does; known says that it is all there is to say,
+// since nothing changed.
+func look(req pipeline.Request, p Page) (o pipeline.Outcome, known bool) {
+	o = pipeline.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check,
 		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)),
 	}
 	if p.Status == http.StatusNotModified {
-		return []pipeline.Outcome{notModified(base, req, p)}
+		return notModified(o, req, p), true
 	}
 	sum := sha256.Sum256(p.Body)
-	base.BodyHash = hex.EncodeToString(sum[:])
-	base.ETag, base.LastModified = validators(p.Header)
-	if base.BodyHash == req.BodyHash {
-		base.Kind, base.Against = pipeline.OutcomeUnchanged, req.BodyHash
-		return []pipeline.Outcome{base}
+	o.BodyHash = hex.EncodeToString(sum[:])
+	o.ETag, o.LastModified = validators(p.Header)
+	if o.BodyHash != req.BodyHash {
+		return o, false
 	}
+	o.Kind, o.Against = pipeline.OutcomeUnchanged, req.BodyHash
+	return o, true
+}
+
+// read makes the outcomes of a page that is not known.
+func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Page, readers *Readers) []pipeline.Outcome {
 	raw, reader, err := prepare(p, readers)
 	if err != nil {
 		base.BodyHash, base.ETag, base.LastModified = "", "", ""

@@ -13,8 +13,12 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 )
+
+// idleWorkers is how many goroutines are kept for the next fetch.
+const idleWorkers = 64
 
 // Config says how pages are fetched.
 type Config struct {
@@ -141,6 +145,8 @@ func (s *Stage) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{}, s.cfg.InFlight)
 	active := 0
+	workers := warm.New(idleWorkers)
+	defer workers.Close()
 	defer func() {
 		cancel()
 		for ; active > 0; active-- {
@@ -154,10 +160,10 @@ func (s *Stage) Run(ctx context.Context) error {
 		jobs, next := s.queue.take(now)
 		for _, j := range jobs {
 			active++
-			go func() {
+			workers.Go(func() {
 				defer func() { ended <- struct{}{} }()
 				s.work(ctx, j)
-			}()
+			})
 		}
 		if next.IsZero() {
 			timer.Stop()

@@ -1,12 +1,14 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -62,6 +64,11 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 		return failed(err)
 	}
 	p.Time, p.Took = start, s.cfg.Now().Sub(start)
+	base, known := look(j.req, p)
+	if known {
+		release(p.Body)
+		return []pipeline.Outcome{base}
+	}
 	select {
 	case s.reading <- struct{}{}:
 		defer func() { <-s.reading }()
@@ -70,7 +77,7 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if outcomes := Read(ctx, j.req, p, s.cfg.Readers); outcomes != nil {
+	if outcomes := read(ctx, base, j.req, p, s.cfg.Readers); outcomes != nil {
 		return outcomes
 	}
 	return failed(&pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout)})
@@ -99,8 +106,35 @@ func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err erro
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}
-	p.Body, err = io.ReadAll(resp.Body)
+	p.Body, err = readAll(resp.Body)
 	return p, within(err, s.cfg.Timeout)
+}
+
+// Bodies that turned out to be known leave their memory to later ones. It is between these
+// sizes, in bytes.
+const (
+	minBuffer = 64 << 10
+	maxBuffer = 1 << 20
+)
+
+var buffers sync.Pool // of *bytes.Buffer
+
+// readAll reads r to its end. release takes back what it returns.
+func readAll(r io.Reader) ([]byte, error) {
+	b, ok := buffers.Get().(*bytes.Buffer)
+	if !ok {
+		b = bytes.NewBuffer(make([]byte, 0, minBuffer))
+	}
+	b.Reset()
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}
+
+// release takes back a body that nobody holds any more.
+func release(body []byte) {
+	if n := cap(body); n >= minBuffer && n <= maxBuffer {
+		buffers.Put(bytes.NewBuffer(body))
+	}
 }
 
 // within adds the limit to a timeout's reason.
