@@ -32,6 +32,12 @@ func (s *state) read(f func(b *store.Batch) error) error {
 	if s.x.over {
 		return errOver
 	}
+	// Few handlers read after they wrote, so the batch is only indexed for those that do.
+	if s.x.batch != nil {
+		if err := s.x.batch.Index(); err != nil {
+			return err
+		}
+	}
 	return f(s.x.batch)
 }
 
@@ -46,7 +52,7 @@ func (s *state) write(f func(b *store.Batch)) error {
 		return errOver
 	}
 	if s.x.batch == nil {
-		b, err := s.t.db.NewBatch(true)
+		b, err := s.t.db.NewBatch(false)
 		if err != nil {
 			return err
 		}

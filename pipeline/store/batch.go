@@ -34,6 +34,22 @@ func (d *DB) NewBatch(indexed bool) (*Batch, error) {
 	return b, nil
 }
 
+// Index makes b one whose reads see its own writes. Nothing may be reading through b.
+func (b *Batch) Index() error {
+	if b.read || b.b == nil {
+		return nil
+	}
+	indexed := b.d.pebble.NewIndexedBatch()
+	if !b.b.Empty() {
+		if err := indexed.Apply(b.b, nil); err != nil {
+			return errors.Join(err, indexed.Close())
+		}
+	}
+	old := b.b
+	b.b, b.read = indexed, true
+	return old.Close()
+}
+
 // Close drops what was not committed. A second Close does nothing.
 func (b *Batch) Close() error {
 	if b.b == nil {
@@ -129,7 +145,7 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 			return
 		}
 		b.delete(wakeKey(group, topic, lane, t, key))
-		if len(old) > 8 {
+		if len(old) > 8 && (at.IsZero() || !atStart) {
 			b.delete(atStartKey(group, topic, lane, key))
 		}
 	}

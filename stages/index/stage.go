@@ -43,6 +43,7 @@ type Stage struct {
 	cfg   Config
 	rules Rules
 	run   *run
+	cache cache
 }
 
 var _ pipeline.Processor = (*Stage)(nil)
@@ -81,9 +82,15 @@ func New(cfg Config) *Stage {
 // decided, not failed.
 func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	st := tx.State(m.Key)
-	before, stored, err := load(st)
+	stored, ok, err := st.Get(pageName)
 	if err != nil {
 		return err
+	}
+	var before Page
+	if ok {
+		if before, err = s.cache.page(m.Key, stored); err != nil {
+			return err
+		}
 	}
 	do, refusal, err := s.action(st, before, m)
 	if err != nil {
@@ -112,6 +119,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	if err != nil || bytes.Equal(b, stored) {
 		return err
 	}
+	s.cache.put(m.Key, b, page)
 	return st.Set(pageName, b)
 }
 

@@ -57,17 +57,12 @@ func decode(b []byte, v any) error {
 
 // Load returns the page whose state st is; the zero Page if there is none.
 func Load(st pipeline.State) (Page, error) {
-	p, _, err := load(st)
-	return p, err
-}
-
-func load(st pipeline.State) (Page, []byte, error) {
 	var p Page
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok {
-		return p, nil, err
+		return p, err
 	}
-	return p, b, decode(b, &p)
+	return p, decode(b, &p)
 }
 
 // StoredVersion is one version of a document as it is kept.
