@@ -24,7 +24,8 @@ func topology(branches []branch) map[string]local.Topic {
 	t := map[string]local.Topic{
 		// These two and the dead letters close circles: index asks fetch, whose answers
 		// index reads. A handler that waited for room in them could wait for itself.
-		pipeline.TopicRequests:  {Feedback: true},
+		// Requests are kept in memory alone, since index asks again after every start.
+		pipeline.TopicRequests:  {Feedback: true, Ephemeral: true},
 		pipeline.TopicDocuments: {Feedback: true},
 		pipeline.TopicDead:      {Feedback: true},
 	}

@@ -38,7 +38,7 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	}
 	defer unlock(lanes)
 	b := x.batch
-	if b == nil && (!t.volatile || wakes) {
+	if b == nil && (wakes || x.logged()) {
 		if b, err = t.db.NewBatch(false); err != nil {
 			return nil, err
 		}
@@ -46,9 +46,7 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	}
 	wait = func() error { return nil }
 	if b != nil {
-		if !t.volatile {
-			t.appendTo(b, x.out)
-		}
+		t.appendTo(b, x.out)
 		writeWakes(b, x)
 		if wait, err = t.applyWith(b, x); err != nil {
 			return nil, err
@@ -75,10 +73,16 @@ func writeWakes(b *store.Batch, x *tx) {
 	}
 }
 
+// moves reports whether the commit of x stores a position.
+func (x *tx) moves() bool { return x.w.kind == fromLog && !x.cur.lane.topic.volatile }
+
+// logged reports whether the commit of x stores a position or messages.
+func (x *tx) logged() bool { return x.moves() || slices.ContainsFunc(x.out, output.logged) }
+
 // position puts the position after x's message, and the trimming that it is time for,
 // into b.
 func (t *Transport) position(b *store.Batch, x *tx) {
-	if t.volatile || x.w.kind != fromLog {
+	if !x.moves() {
 		return
 	}
 	c, l := x.cur.c, x.cur.lane
@@ -96,7 +100,7 @@ func (t *Transport) handled(x *tx) {
 	cur := x.cur
 	switch x.w.kind {
 	case fromLog:
-		cur.lane.advance(cur, x.w.entry.Offset+1, x.w.entry.Record.Size(), t.cfg.Bound, t.volatile)
+		cur.lane.advance(cur, x.w.entry.Offset+1, x.w.entry.Record.Size(), t.cfg.Bound)
 		cur.lane.trimmed(x.trimTo)
 	case fromPost:
 		cur.held = nil
@@ -151,10 +155,14 @@ func unlock(lanes []*lane) {
 	}
 }
 
-// appendTo puts out into b, each at the next offset of its lane. The lanes are locked.
+// appendTo puts out into b, as far as it is logged, each at the next offset of its lane.
+// The lanes are locked.
 func (t *Transport) appendTo(b *store.Batch, out []output) {
 	ahead := make(map[*lane]uint64, 1)
 	for _, o := range out {
+		if !o.logged() {
+			continue
+		}
 		b.Append(o.lane.topic.name, o.lane.index, o.lane.head+ahead[o.lane], o.rec)
 		ahead[o.lane]++
 	}
@@ -163,7 +171,7 @@ func (t *Transport) appendTo(b *store.Batch, out []output) {
 // push makes out, which was applied, visible to the consumers. The lanes are locked.
 func (t *Transport) push(out []output) {
 	for _, o := range out {
-		o.lane.push(o.rec, o.size, t.volatile)
+		o.lane.push(o.rec, o.size)
 	}
 	t.activity.Add(1)
 }

@@ -55,6 +55,12 @@ type Topic struct {
 	Groups []string
 	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
 	Feedback bool
+	// Ephemeral marks a topic whose messages are asked for again after a start: they are
+	// kept in memory only and are gone with the process, however it ends. Like every other
+	// message they come in order and until they were handled, and count with the commit
+	// that publishes them. In a store that outlives the process they have no
+	// pipeline.Message.Position.
+	Ephemeral bool
 }
 
 func (c Config) withDefaults() Config {

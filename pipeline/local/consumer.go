@@ -28,8 +28,9 @@ type consumer struct {
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{t: t, group: group, topic: tp}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, inboxSize),
-			place: fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index),
+		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, inboxSize)}
+		if !tp.volatile || t.volatile {
+			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}
 		cur.nextWake.Store(never)
 		c.cursors = append(c.cursors, cur)

@@ -19,7 +19,7 @@ const never = int64(1<<63 - 1)
 type cursor struct {
 	c    *consumer
 	lane *lane
-	// place is what the positions of its messages begin with.
+	// place is what the positions of its messages begin with; empty where they have none.
 	place string
 	// next is the offset of the next message to consume; lane.mu guards it.
 	next uint64

@@ -74,11 +74,11 @@ func (l *lane) waitRoom() <-chan struct{} {
 }
 
 // push appends e, which has offset l.head, and tells the consumers. l.mu is held.
-func (l *lane) push(r store.Record, size int, volatile bool) {
+func (l *lane) push(r store.Record, size int) {
 	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})
 	l.tailBytes += size
 	l.head++
-	for !volatile && l.tailBytes > tailBytes && len(l.tail) > 1 {
+	for !l.topic.volatile && l.tailBytes > tailBytes && len(l.tail) > 1 {
 		l.drop()
 	}
 	if len(l.cursors) == 0 {
@@ -112,7 +112,7 @@ func (l *lane) keep(at time.Time, size int) {
 }
 
 // advance makes next the position of c, one message of size bytes further.
-func (l *lane) advance(c *cursor, next uint64, size, bound int, volatile bool) {
+func (l *lane) advance(c *cursor, next uint64, size, bound int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.min()
@@ -125,7 +125,7 @@ func (l *lane) advance(c *cursor, next uint64, size, bound int, volatile bool) {
 	for len(l.tail) > 0 && l.tail[0].Offset < m {
 		l.drop()
 	}
-	if volatile {
+	if l.topic.volatile {
 		l.low, l.consumed = m, 0
 	}
 	if l.room != nil && !l.full(bound) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -33,7 +34,7 @@ func (t *Transport) outputOf(topicName, key string, r store.Record) output {
 }
 
 // Publish puts ms into their topics, all of them or none, and returns once they are
-// durable. It blocks while a lane that it needs is full, until ctx is done or the
+// durable (see Topic.Ephemeral). It blocks while a lane that it needs is full, until ctx is done or the
 // Transport is closed. Where ctx carries a transaction of this Transport, ms are
 // published with its commit.
 func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
@@ -86,7 +87,7 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		return nil, fmt.Errorf("publishing into a full lane: %w", context.Cause(ctx))
 	}
 	defer unlock(lanes)
-	if t.volatile {
+	if !slices.ContainsFunc(out, output.logged) {
 		t.push(out)
 		return func() error { return nil }, nil
 	}

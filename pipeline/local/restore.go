@@ -25,10 +25,17 @@ func (t *Transport) restore() error {
 			if l.low, l.head, err = t.db.Bounds(name, l.index); err != nil {
 				return err
 			}
+			if l.topic.volatile && l.head > l.low {
+				// It was kept before it was ephemeral.
+				if err := t.trimStored(l, l.head); err != nil {
+					return err
+				}
+				l.low = l.head
+			}
 		}
 	}
 	for _, p := range positions {
-		if p.Lane < t.lanes {
+		if p.Lane < t.lanes && !t.topic(p.Topic).volatile {
 			t.restorePosition(p)
 		}
 	}

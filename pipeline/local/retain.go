@@ -58,7 +58,7 @@ func (t *Transport) trimKept(l *lane, drop func(mark) bool) {
 	for len(l.tail) > 0 && l.tail[0].Offset < to {
 		l.drop()
 	}
-	if !t.volatile {
+	if !l.topic.volatile {
 		if err := t.trimStored(l, to); err != nil {
 			t.log.Error("trimming a log failed", "topic", l.topic.name, "lane", l.index, "error", err)
 			return

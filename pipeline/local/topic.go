@@ -11,6 +11,8 @@ import (
 type topic struct {
 	name     string
 	feedback bool
+	// volatile says that its logs and positions are not in the store.
+	volatile bool
 	lanes    []*lane
 	// kept is the size of what a topic without groups keeps, in bytes.
 	kept atomic.Int64
@@ -32,7 +34,11 @@ func (t *Transport) topic(name string) *topic {
 	if tp := t.topics[name]; tp != nil {
 		return tp
 	}
-	tp = &topic{name: name, feedback: t.cfg.Topics[name].Feedback, groups: map[string]*consumer{}}
+	declared := t.cfg.Topics[name]
+	tp = &topic{
+		name: name, feedback: declared.Feedback, volatile: t.volatile || declared.Ephemeral,
+		groups: map[string]*consumer{},
+	}
 	for i := range t.lanes {
 		tp.lanes = append(tp.lanes, &lane{topic: tp, index: i, order: len(t.topics)*t.lanes + i})
 	}
@@ -73,7 +79,7 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 		c.cursors[i].join()
 		l.mu.Unlock()
 	}
-	if !t.volatile {
+	if !tp.volatile {
 		if err := t.register(c); err != nil {
 			c.leave()
 			return nil, err

@@ -18,8 +18,8 @@ type Transport struct {
 	log   *slog.Logger
 	db    *store.DB
 	lanes int
-	// volatile says that nobody can read the store after Close, so that logs and
-	// positions need not be in it.
+	// volatile says that nobody can read the store after Close, so that no logs and
+	// positions need to be in it.
 	volatile bool
 
 	activity atomic.Uint64

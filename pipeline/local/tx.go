@@ -40,6 +40,9 @@ type output struct {
 	size int
 }
 
+// logged reports whether o is stored.
+func (o output) logged() bool { return !o.lane.topic.volatile }
+
 // wakeChange is what a transaction does to the wake of a key.
 type wakeChange struct {
 	cur     *cursor
@@ -115,7 +118,7 @@ func (x *tx) Sync() {
 
 // Position is where the message stands in its log.
 func (x *tx) Position() string {
-	if x.w.kind != fromLog {
+	if x.w.kind != fromLog || x.cur.place == "" {
 		return ""
 	}
 	return x.cur.place + strconv.FormatUint(x.w.entry.Offset, 10)

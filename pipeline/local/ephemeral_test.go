@@ -1,0 +1,86 @@
+package local
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestEphemeral has a topic in memory between two that are stored: its messages come in
+// order, also many more than a lane's tail holds, and count with the transaction that
+// emits them; after a start there are none.
+func TestEphemeral(t *testing.T) {
+	db := memory(t)
+	topics := map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}}, "out": {Groups: []string{"g"}}}
+	first := open(t, Config{Store: db, Topics: topics})
+	if err := first.Publish(t.Context(), text("asked", "k", "of the time before", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	topics["asked"] = Topic{Groups: []string{"g"}, Feedback: true, Ephemeral: true}
+	tr := open(t, Config{Store: db, Topics: topics})
+	if got := stored(t, db, "asked"); len(got) != 0 {
+		t.Errorf("%d messages of an ephemeral topic are still stored", len(got))
+	}
+	const messages = 20
+	for i := range messages {
+		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := subscribe(t, tr, "g", "in")
+	for i := range messages {
+		msg := <-in
+		tx, _ := pipeline.TxFrom(msg.Context())
+		tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
+		if i == 3 { // it comes again
+			msg.Nack()
+			msg = <-in
+			tx, _ = pipeline.TxFrom(msg.Context())
+			tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
+		}
+		msg.Ack()
+	}
+	asked := subscribe(t, tr, "g", "asked")
+	for i := range messages / 2 {
+		msg := <-asked
+		if want := fmt.Sprint("asked", i); msg.UUID != want {
+			t.Fatalf("got %s, want %s", msg.UUID, want)
+		}
+		if at := pipeline.PositionFrom(msg.Context()); at != "" {
+			t.Errorf("%s has the position %s, which will come again", msg.UUID, at)
+		}
+		tx, _ := pipeline.TxFrom(msg.Context())
+		if err := tx.State("k").Set("handled", []byte(msg.UUID)); err != nil {
+			t.Fatal(err)
+		}
+		tx.Emit(text("out", "k", fmt.Sprint("out", i), 0))
+		msg.Ack()
+	}
+	out := subscribe(t, tr, "g", "out")
+	for i := range messages / 2 {
+		msg := <-out
+		if want := fmt.Sprint("out", i); msg.UUID != want {
+			t.Fatalf("got %s, want %s", msg.UUID, want)
+		}
+		msg.Ack()
+	}
+	if got := stored(t, db, "asked"); len(got) != 0 {
+		t.Errorf("%d messages of an ephemeral topic are stored", len(got))
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	tr = open(t, Config{Store: db, Topics: topics})
+	if !tr.Idle() {
+		t.Error("something of an ephemeral topic outlived its process")
+	}
+	if v, ok, err := tr.State("g", "k").Get("handled"); err != nil || !ok || string(v) != fmt.Sprint("asked", messages/2-1) {
+		t.Errorf("state %q, %t, %v", v, ok, err)
+	}
+}
