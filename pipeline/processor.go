@@ -35,7 +35,8 @@ type Tx interface {
 	// WakeAt delivers a message of TypeWake for key to this consumer at t or soon after
 	// it, once. A later call replaces an earlier one for the same key; the zero time
 	// takes it back. With AtStart the wake also comes when the consumer next starts,
-	// if that is earlier: for work that died with the process that did it.
+	// if that is earlier: for work that died with the process that did it. It comes behind
+	// the messages that waited then, since what came of that work may be among them.
 	WakeAt(key string, t time.Time, opts ...WakeOption)
 	// OnCommit runs f after the commit, in the order of the calls, and not at all if
 	// there is none. f must not block.

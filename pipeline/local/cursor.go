@@ -42,6 +42,8 @@ type cursor struct {
 	// What follows belongs to the goroutine of run.
 	started bool
 	start   []store.Wake
+	// backlog is the offset after the last message that was in the log at start.
+	backlog uint64
 	held    *pipeline.Message
 	page    []store.Entry
 	turn    int

@@ -81,6 +81,9 @@ func (c *cursor) begin() error {
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
 	c.started, c.start = true, start
+	c.lane.mu.Lock()
+	c.backlog = c.lane.head
+	c.lane.mu.Unlock()
 	c.starting = make(map[string]bool, len(start))
 	for _, w := range start {
 		c.starting[w.Key] = true
@@ -88,8 +91,19 @@ func (c *cursor) begin() error {
 	return nil
 }
 
+// late reports whether messages that were in the log at start have yet to be handled.
+// Wakes wait for them: among them may be what came of work that seems to have died.
+func (c *cursor) late() bool {
+	c.lane.mu.Lock()
+	defer c.lane.mu.Unlock()
+	return c.next < c.backlog
+}
+
 // takeWake returns a wake that is due, or one that comes at start.
 func (c *cursor) takeWake() (work, bool, error) {
+	if c.late() {
+		return work{}, false, nil
+	}
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
 	for len(c.start) > 0 {
