@@ -60,7 +60,9 @@ func (p process) killAfter(ctx context.Context, lifetime time.Duration) error {
 	if err := cmd.Process.Kill(); err != nil {
 		return err
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		return errors.New("the process ended well although it was killed")
+	}
 	return nil
 }
 

@@ -122,7 +122,6 @@ type tx struct {
 	t     *transport
 	c     consumerID
 	key   string
-	now   time.Time
 	wrote map[string]*[]byte // by name; nil is deleted
 	out   []pipeline.Message
 	woken map[string]wake // by key; the zero wake is taken back
