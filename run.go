@@ -98,29 +98,31 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 }
 
 // drain lets what is under way come to its end and the deliveries that are due be
-// made. With a number of checks it waits for all that is due within drainHorizon;
-// once ctx is done, for what is due now and at most Config.Drain.
+// made. With a number of checks it waits for all that is due within drainHorizon of its
+// beginning; once ctx is done, for what is due now and at most Config.Drain. Fetching has
+// stopped: requests that still wait are those of pages that ended.
 func (r *Router) drain(ctx context.Context, s *stages) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var deadline <-chan time.Time
-	horizon := drainHorizon
+	until := time.Now().Add(drainHorizon)
 	done := ctx.Done()
 	if r.cfg.Checks == 0 {
-		horizon = 0
+		until = time.Time{}
 	}
 	var last uint64
 	quietBefore := false
 	for {
 		select {
 		case <-done:
-			done, horizon = nil, 0
+			done, until = nil, time.Time{}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
 			return r.leftover(s)
 		case <-tick.C:
-			due, _ := s.delivery.Backlog(horizon)
-			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle() && (ctx.Err() != nil || s.fetch.Idle())
+			// A receiver that goes on failing is waited for no longer than until.
+			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
+			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
 			now := r.transport.Activity()
 			if quiet && quietBefore && now == last {
 				return r.leftover(s)

@@ -104,7 +104,9 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: s.rules,
 		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
 	})
-	if page.Incarnation != before.Incarnation {
+	// A list that asks for nothing leaves no page to be waited for.
+	none := m.Type == pipeline.TypeApply && page.Incarnation == ""
+	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
 	}
 	for _, o := range out {
