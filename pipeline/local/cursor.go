@@ -139,12 +139,13 @@ func (c *cursor) inTail() (e store.Entry, limit uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.next = max(c.next, l.low)
-	if c.next >= l.head {
+	ready := l.ready()
+	if c.next >= ready {
 		return store.Entry{}, 0, false
 	}
 	from := l.tailFrom()
 	if c.next < from {
-		return store.Entry{}, from, false
+		return store.Entry{}, min(from, ready), false
 	}
 	return l.tail[c.next-from], 0, true
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,10 @@ type lane struct {
 	// tail are the last messages before head.
 	tail      []store.Entry
 	tailBytes int
+	// unsynced are the offsets, in order, of messages whose publisher still waits for the
+	// disk. Nobody gets them, or one behind them, before that: what is done about a message
+	// can be seen outside.
+	unsynced []uint64
 	// consumed is about how many bytes from low on all groups have consumed.
 	consumed int
 	cursors  []*cursor
@@ -63,6 +68,30 @@ func (l *lane) min() uint64 {
 // l.mu is held.
 func (l *lane) full(bound int) bool {
 	return len(l.cursors) > 0 && l.head-l.min() >= uint64(bound)
+}
+
+// ready is the offset before which messages may be handed out. l.mu is held.
+func (l *lane) ready() uint64 {
+	if len(l.unsynced) > 0 {
+		return l.unsynced[0]
+	}
+	return l.head
+}
+
+// synced notes that the message at offset is durable.
+func (l *lane) synced(offset uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.ready()
+	if i, ok := slices.BinarySearch(l.unsynced, offset); ok {
+		l.unsynced = slices.Delete(l.unsynced, i, i+1)
+	}
+	if l.ready() == before {
+		return
+	}
+	for _, c := range l.cursors {
+		c.notify()
+	}
 }
 
 // waitRoom returns a channel that is closed when there may be room. l.mu is held.

@@ -100,8 +100,34 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	var waiting []func()
+	if sync {
+		waiting = holdBack(out)
+	}
 	t.push(out)
-	return func() error { return errors.Join(synced(), b.Close()) }, nil
+	return func() error {
+		err := synced()
+		for _, release := range waiting {
+			release()
+		}
+		return errors.Join(err, b.Close())
+	}, nil
+}
+
+// holdBack keeps out, which is about to be pushed, from the consumers until the functions
+// that it returns are called. The lanes are locked.
+func holdBack(out []output) []func() {
+	ahead := make(map[*lane]uint64, 1)
+	var release []func()
+	for _, o := range out {
+		if o.logged() {
+			l, offset := o.lane, o.lane.head+ahead[o.lane]
+			l.unsynced = append(l.unsynced, offset)
+			release = append(release, func() { l.synced(offset) })
+		}
+		ahead[o.lane]++
+	}
+	return release
 }
 
 // Unsynced returns a publisher like t itself that does not wait for the disk: for what
