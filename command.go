@@ -51,6 +51,8 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	}
 	select {
 	case <-r.running:
+	case <-r.ended:
+		return r.Ready()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -64,6 +66,8 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	select {
 	case err := <-decided:
 		return err
+	case <-r.ended:
+		return r.Ready()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -17,6 +17,9 @@ var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 
 // waits are the pauses of a handler that is ahead of another one; the last repeats.
 var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
+// longWait is after how many of these pauses, about ten seconds, the wait is told.
+const longWait = 500
+
 // recovering turns a panic of next into a permanent error.
 func recovering(next pipeline.Processor) pipeline.Processor {
 	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) (err error) {
@@ -48,7 +51,9 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 					return context.Cause(ctx)
 				case class == pipeline.ClassNotYet:
 					pause = waits[min(waited, len(waits)-1)]
-					waited++
+					if waited++; waited == longWait {
+						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", m.ID, "err", err)
+					}
 				case class == pipeline.ClassRetry && failures < len(retryDelays):
 					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
 					failures++

@@ -24,6 +24,7 @@ type Router struct {
 	tally     *tally
 	started   atomic.Bool
 	running   chan struct{}
+	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
 }
@@ -42,7 +43,7 @@ func New(cfg Config) (*Router, error) {
 	}
 	return &Router{
 		cfg: cfg, transport: cfg.Transport,
-		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}),
+		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: warm.New(idleWorkers),
 	}, nil
 }
@@ -83,14 +84,15 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	if r.started.Swap(true) {
 		return errors.New("vokter: Run was called before")
 	}
+	defer func() {
+		r.stopped(err)
+		close(r.ended)
+	}()
 	if err := r.open(); err != nil {
 		return err
 	}
 	defer r.workers.Close()
-	defer func() {
-		r.stopped(err)
-		err = errors.Join(err, r.transport.Close())
-	}()
+	defer func() { err = errors.Join(err, r.transport.Close()) }()
 	s, err := r.build()
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -401,4 +402,58 @@ func TestOriginsThatAreGoneEndTheirSubscriptions(t *testing.T) {
 	if got := m.take(); len(got) != 0 {
 		t.Errorf("got %+v from the first version of a new life", got)
 	}
+}
+
+func TestHostThatWantsToBeLeftAloneEndsALimitedRun(t *testing.T) {
+	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	cfg := watching(s, m, dir, "argus")
+	cfg.Checks = 2
+	if d := runs(t, cfg).Summary(); d.Checks != 1 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
+		t.Errorf("summary %+v, want one check and the reason why there was no other", d)
+	}
+	// The wish holds over a restart, and the run ends all the same.
+	if d := runs(t, cfg).Summary(); d.Checks != 0 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
+		t.Errorf("summary %+v, want no check and the reason", d)
+	}
+}
+
+func TestCommandsAfterRunFailed(t *testing.T) {
+	s := newSite(t, "<p>a</p>")
+	cfg := watching(s, newMailbox(), "/dev/null/nope", "argus")
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil {
+		t.Fatal("Run in /dev/null/nope succeeded")
+	}
+	if err := r.Subscribe(t.Context(), cfg.Subscriptions[0]); err == nil {
+		t.Error("Subscribe succeeded although Run failed")
+	}
+	if err := r.Ready(); err == nil || err.Error() == "starting" {
+		t.Errorf("Ready: %v, want why Run failed", err)
+	}
+}
+
+func TestSinkThatDoesNotHeedItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := make(chan struct{})
+		defer close(forever)
+		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
+		err := ends(t, Config{
+			Sinks: map[string]Sink{"box": SinkFunc(func(context.Context, Notification) error {
+				<-forever
+				return nil
+			})},
+			Subscriptions: []Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+			Fetchers:      []Fetcher{page}, Checks: 2, Every: &instantly,
+		}, time.Hour, nil)
+		if err == nil {
+			t.Error("Run returned no error although a notification was not delivered")
+		}
+	})
 }

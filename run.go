@@ -23,6 +23,9 @@ import (
 // checks still waits for.
 const drainHorizon = 30 * time.Second
 
+// attemptsEnd is how long after that a drain goes on in which nothing moves.
+const attemptsEnd = 30 * time.Second
+
 // closeTimeout bounds how long handlers may go on once everything else stopped.
 const closeTimeout = 10 * time.Second
 
@@ -61,7 +64,15 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	}
 	err = errors.Join(err, mills.Close())
 	kill(nil)
-	return errors.Join(err, g.Wait())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
+	select {
+	case werr := <-ended:
+		return errors.Join(err, werr)
+	case <-time.After(closeTimeout):
+		// A sink or fetcher that does not heed its context must not keep the program alive.
+		return errors.Join(err, fmt.Errorf("something did not stop within %v of being told to", closeTimeout))
+	}
 }
 
 // work starts what Config asks for and returns nil when it is time to drain.
@@ -105,12 +116,13 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var deadline <-chan time.Time
-	until := time.Now().Add(drainHorizon)
-	done := ctx.Done()
-	if r.cfg.Checks == 0 {
-		until = time.Time{}
+	var until time.Time
+	if r.cfg.Checks > 0 {
+		until = time.Now().Add(drainHorizon)
 	}
+	done := ctx.Done()
 	var last uint64
+	progress := time.Now()
 	quietBefore := false
 	for {
 		select {
@@ -124,7 +136,11 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
 			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
 			now := r.transport.Activity()
-			if quiet && quietBefore && now == last {
+			if now != last {
+				progress = time.Now()
+			}
+			stuck := time.Since(progress) > drainHorizon+attemptsEnd
+			if quiet && quietBefore && now == last || stuck {
 				return r.leftover(s)
 			}
 			quietBefore, last = quiet, now
@@ -136,10 +152,13 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 func (r *Router) leftover(s *stages) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
+	volatile := r.cfg.Dir == "" && r.cfg.Transport == nil
 	switch {
+	case volatile && !r.transport.Idle():
+		return fmt.Errorf("what was under way when the time to drain was over (%v) is lost, since there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
 		return nil
-	case r.cfg.Dir == "" && r.cfg.Transport == nil:
+	case volatile:
 		return fmt.Errorf("%d notifications were not delivered and are lost, since there is no data directory to keep them in", n)
 	default:
 		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when the data directory is used again", "notifications", n)

@@ -31,7 +31,7 @@ type DocumentSummary struct {
 	URL      string `json:"url"`
 	Document string `json:"document"`
 	Counts
-	// LastError is why the last check failed; empty if it did not.
+	// LastError is why the last check failed or was not made; empty if it was well.
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func (t *tally) note(o pipeline.Observation) {
 	switch o.Kind {
 	case pipeline.KindCheck:
 		p.lastError = ""
-	case pipeline.KindFailed:
+	case pipeline.KindFailed, pipeline.KindHeld:
 		p.lastError = o.Text
 	}
 	d := p.documents[o.Document]

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -112,6 +114,8 @@ func (s Subscription) Validate() error {
 	}
 	if _, err := CanonicalURL(s.URL); err != nil {
 		bad("url", "%v", err)
+	} else if u, err := url.Parse(strings.TrimSpace(s.URL)); err == nil && u.User != nil {
+		bad("url", "%s has a user name or password in it, which would be shown in logs and notifications; leave it out", u.Redacted())
 	}
 	if len(s.Keywords) == 0 {
 		bad("keywords", "at least one keyword is needed")

@@ -37,3 +37,13 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 		s.cfg.Logger.Warn("check failed", "page", page, "class", c.Class, "reason", c.Reason)
 	}
 }
+
+// held tells that a page is left alone for the rest of a limited run.
+func (s *Stage) held(page string, p Page) {
+	if !s.run.hold(page) {
+		return
+	}
+	reason := "the host asked to be left alone until " + p.NotBefore.UTC().Format(time.RFC3339)
+	s.cfg.Logger.Warn("page is not checked any more in this run", "page", page, "reason", reason)
+	s.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
+}

@@ -16,7 +16,7 @@ type run struct {
 	requests map[string]request // outstanding ones of this process, by page
 	counts   map[string]int     // accepted checks by page, where there is a limit
 	expected map[string]bool
-	ended    map[string]bool // expected pages that ended
+	waiting  map[string]bool // expected pages that Finished waits for
 }
 
 // request names a request.
@@ -28,7 +28,7 @@ type request struct {
 func newRun(limit int, only func(string) bool) *run {
 	return &run{
 		limit: limit, only: only, requests: make(map[string]request), counts: make(map[string]int),
-		expected: make(map[string]bool), ended: make(map[string]bool),
+		expected: make(map[string]bool), waiting: make(map[string]bool),
 	}
 }
 
@@ -73,8 +73,11 @@ func (r *run) done(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.requests, page)
-	if r.limit > 0 {
-		r.counts[page]++
+	if r.limit <= 0 {
+		return
+	}
+	if r.counts[page]++; r.counts[page] >= r.limit {
+		delete(r.waiting, page)
 	}
 }
 
@@ -82,35 +85,41 @@ func (r *run) done(page string) {
 func (r *run) lives(page string, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.ended, page)
-	if !begins {
+	switch {
+	case !begins:
 		delete(r.requests, page)
-		if r.expected[page] {
-			r.ended[page] = true
-		}
+		delete(r.waiting, page)
+	case r.expected[page] && r.counts[page] < r.limit:
+		r.waiting[page] = true
 	}
+}
+
+// hold notes that page will not be checked soon, and reports whether it was waited for.
+func (r *run) hold(page string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waited := r.waiting[page]
+	delete(r.waiting, page)
+	return waited
 }
 
 // Expect adds a page, by its canonical URL, to those that Finished waits for.
 func (s *Stage) Expect(page string) {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.run.expected[page] = true
+	r := s.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expected[page] = true
+	if r.counts[page] < r.limit {
+		r.waiting[page] = true
+	}
 }
 
 // Finished reports whether every expected page has had Config.Checks accepted checks in
-// this run, or has ended in it. Without Config.Checks it is false.
+// this run, has ended in it, or belongs to a host that asked to be left alone for longer
+// than a run should wait. Without Config.Checks it is false.
 func (s *Stage) Finished() bool {
 	r := s.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.limit <= 0 {
-		return false
-	}
-	for page := range r.expected {
-		if !r.ended[page] && r.counts[page] < r.limit {
-			return false
-		}
-	}
-	return true
+	return r.limit > 0 && len(r.waiting) == 0
 }

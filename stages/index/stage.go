@@ -114,6 +114,9 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 			return err
 		}
 	}
+	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > AskFor {
+		tx.OnCommit(func() { s.held(m.Key, page) })
+	}
 	if page.Incarnation == "" || len(out) == 0 {
 		return nil
 	}

@@ -29,7 +29,8 @@ const (
 
 // Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
 // order: a byte order mark; UTF-8 that is valid and not just ASCII; the charset that
-// contentType or the page itself declares; ASCII; what the bytes look like; and where all
+// contentType or the page itself declares, unless it is UTF-8 and most of the body's bytes
+// beyond ASCII are not; ASCII; what the bytes look like; and where all
 // of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be
 // body itself.
 func Decode(body []byte, contentType string) []byte {
@@ -45,13 +46,30 @@ func Decode(body []byte, contentType string) []byte {
 	if isUTF8 && !ascii {
 		return body
 	}
-	if name, enc := declared(body, contentType); enc != nil && (!ascii || !plainASCII(name, body)) {
+	if name, enc := declared(body, contentType); enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || mostlyUTF8(body)) {
 		return decode(body, enc)
 	}
 	if ascii {
 		return body
 	}
 	return decode(body, detected(body))
+}
+
+// mostlyUTF8 reports whether body has no more bytes that are no UTF-8 than characters of
+// several bytes: a page with a broken byte is in UTF-8 still, one in Latin-1 is not.
+func mostlyUTF8(body []byte) bool {
+	good, bad := 0, 0
+	for i := 0; i < len(body); {
+		r, n := utf8.DecodeRune(body[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			bad++
+		case n > 1:
+			good++
+		}
+		i += n
+	}
+	return good >= bad
 }
 
 // plainASCII reports whether body, which is ASCII, cannot be what the charset name says
