@@ -21,17 +21,31 @@ func Name(name string, known []string) (string, int) {
 	return best, least
 }
 
-// Likely reports whether name is probably a misspelling of k.
+// Likely reports whether name is probably a misspelling of k: it differs in at most a
+// third of the letters, or one is the beginning of the other.
 func Likely(name, k string) bool {
-	if name == "" || k == "" {
+	name, k = strings.ToLower(name), strings.ToLower(k)
+	shorter, longer := len([]rune(name)), len([]rune(k))
+	if shorter > longer {
+		shorter, longer = longer, shorter
+	}
+	if shorter == 0 {
 		return false
 	}
-	return distance(strings.ToLower(name), strings.ToLower(k)) <= max(1, len([]rune(k))/3) ||
-		strings.HasPrefix(k, name) || strings.HasPrefix(name, k)
+	if d := distance(name, k); d < shorter && d <= max(1, longer/3) {
+		return true
+	}
+	return shorter >= leastPrefix && (strings.HasPrefix(k, name) || strings.HasPrefix(name, k))
 }
 
-// Hint says in words what may have been meant: a question where it is likely, the
-// nearest and all known names otherwise.
+// leastPrefix is how long the beginning of a name must be to stand for it.
+const leastPrefix = 3
+
+// maxListed bounds how many known names a hint lists.
+const maxListed = 30
+
+// Hint says in words what may have been meant: a question where it is likely, all known
+// names (at most 30 of them) otherwise.
 func Hint(name string, known []string) string {
 	k, _ := Name(name, known)
 	switch {
@@ -42,7 +56,11 @@ func Hint(name string, known []string) string {
 	case len(known) == 1:
 		return fmt.Sprintf("the only known one is %q", k)
 	}
-	return fmt.Sprintf("the nearest known one is %q (known: %s)", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+	sorted, more := slices.Sorted(slices.Values(known)), ""
+	if n := len(sorted) - maxListed; n > 0 {
+		sorted, more = sorted[:maxListed], fmt.Sprintf(" and %d more", n)
+	}
+	return "known are " + strings.Join(sorted, ", ") + more
 }
 
 // distance is the optimal string alignment distance.

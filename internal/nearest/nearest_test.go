@@ -1,6 +1,7 @@
 package nearest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -39,13 +40,29 @@ func TestHint(t *testing.T) {
 	}{
 		{"keyword", []string{"keywords", "url"}, `did you mean "keywords"?`},
 		{"list", []string{"lint", "run", "watch"}, `did you mean "lint"?`},
-		{"slack", []string{"stdout", "webhook"}, `the nearest known one is "stdout" (known: stdout, webhook)`},
+		{"slack", []string{"stdout", "webhook"}, "known are stdout, webhook"},
 		{"kafka", []string{"local"}, `the only known one is "local"`},
+		{"keywords_list", []string{"keywords", "url"}, `did you mean "keywords"?`},
+		{"a", []string{"b", "c"}, "known are b, c"},
+		{"s", []string{"stem", "url"}, "known are stem, url"},
+		{"explain", []string{"demo", "lint", "run", "watch"}, "known are demo, lint, run, watch"},
+		{"--brokers", []string{"--format", "--remove"}, "known are --format, --remove"},
 		{"x", nil, "none is known here"},
 		{strings.Repeat("x", 1000), []string{"local"}, `the only known one is "local"`},
 	} {
 		if got := Hint(c.name, c.known); got != c.want {
 			t.Errorf("Hint(%q) = %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestHintIsBounded(t *testing.T) {
+	var known []string
+	for i := range maxListed + 2 {
+		known = append(known, fmt.Sprintf("name%02d", i))
+	}
+	got := Hint("entirely different", known)
+	if !strings.HasSuffix(got, "name29 and 2 more") || strings.Contains(got, "name30") {
+		t.Errorf("got %q", got)
 	}
 }
