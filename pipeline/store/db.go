@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -79,8 +76,8 @@ func Open(o Options) (*DB, error) {
 	if o.Dir == "" {
 		po.FS, po.DisableWAL = vfs.NewMem(), true
 	} else if o.FS == nil {
-		if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-			return nil, openError(o.Dir, err)
+		if err := prepare(o.Dir); err != nil {
+			return nil, err
 		}
 	}
 	p, err := pebble.Open(o.Dir, po)
@@ -126,23 +123,6 @@ func (d *DB) readMeta(o Options) error {
 		return openError(o.Dir, err)
 	}
 	return nil
-}
-
-// openError says what to do about err.
-func openError(dir string, err error) error {
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "resource temporarily unavailable"):
-		return fmt.Errorf("%s is in use by another process: stop that one, or use another directory", dir)
-	case strings.Contains(text, "lock held by current process"):
-		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the data directory %s cannot be written: give this user the right to, or use another directory: %w", dir, err)
-	case dir == "":
-		return fmt.Errorf("opening a store in memory: %w", err)
-	default:
-		return fmt.Errorf("the data directory %s cannot be opened: use a directory on a local disk that this user can write: %w", dir, err)
-	}
 }
 
 // ID is the random ID that the store got when it was made: 26 letters and digits.

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// prepare makes the directory dir and makes sure that files can be made in it.
+func prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return openError(dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return openError(dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// openError says what to do about err.
+func openError(dir string, err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "resource temporarily unavailable"):
+		return fmt.Errorf("%s is in use by another process: stop that one, or use another directory", dir)
+	case strings.Contains(text, "lock held by current process"):
+		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
+	case dir == "":
+		return fmt.Errorf("opening a store in memory: %w", err)
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err // its path is a part of dir, or a file with a random name
+	}
+	return fmt.Errorf("the data directory %s cannot be used: %w; %s", dir, err, remedy(err))
+}
+
+// remedy is what helps against err, which a directory to be written to gave.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return "its file system can only be read; use a directory on another"
+	case errors.Is(err, fs.ErrPermission):
+		return "give this user the right to write there, or use another directory"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on that disk, or use a directory on another"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		return "a part of this path is a file; use another directory"
+	case errors.Is(err, fs.ErrNotExist):
+		return "no directory can be made there; use another"
+	}
+	return "use another directory, on a local disk"
+}
