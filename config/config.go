@@ -34,6 +34,8 @@ type Config struct {
 	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
 	// is a loopback address.
 	Listen string
+	// Warnings are places that are no mistakes, but do not do what they seem to.
+	Warnings Errors
 }
 
 // Options alter how a file is read. The zero value is useful.
@@ -80,6 +82,8 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	sinks := d.buildSinks(f, o.Registry, o.Logger)
 	c := d.convert(f)
 	c.Router.Sinks = sinks
+	d.warned.sort()
+	c.Warnings = d.warned
 	if len(d.errs) > 0 {
 		d.errs.sort()
 		return nil, d.errs

@@ -33,6 +33,7 @@ type decoder struct {
 	nodes   int
 	depth   int
 	errs    Errors
+	warned  Errors
 }
 
 // yamlDecoder is a type that is written in more than one way.

@@ -86,8 +86,12 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		}
 	}
 	var errs []error
+	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
+		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
+	}
 	for _, fe := range CheckSubscription(s) {
 		errs = append(errs, fe)
 	}
 	d.failEach(path, errors.Join(errs...))
+	d.warn(path, s)
 }

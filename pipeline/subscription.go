@@ -143,7 +143,7 @@ func (s Subscription) Validate() error {
 		}
 	}
 	if s.Confirm < 0 {
-		bad("confirm", "%d is negative", s.Confirm)
+		bad("confirm", "%d is not at least 1", s.Confirm)
 	}
 	return errors.Join(errs...)
 }

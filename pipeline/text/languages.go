@@ -2,6 +2,8 @@ package text
 
 import (
 	_ "embed"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -66,6 +68,20 @@ func (l *Languages) Generation() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.generation
+}
+
+// WithStemmer returns the languages that have a stemmer, in alphabetical order.
+func (l *Languages) WithStemmer() []string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Sorted(maps.Keys(l.stemmers))
+}
+
+// WithStopwords returns the languages that have stop words, in alphabetical order.
+func (l *Languages) WithStopwords() []string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Sorted(maps.Keys(l.stopwords))
 }
 
 // Normalizer returns how words are compared in lang. For "" and for languages that are

@@ -72,6 +72,9 @@ func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *N
 // Language returns the primary subtag, or "".
 func (n *Normalizer) Language() string { return n.lang }
 
+// HasStemmer reports whether FormStem makes a difference.
+func (n *Normalizer) HasStemmer() bool { return n.stemmer != nil }
+
 // HasStopwords reports whether there is any word that IsStop reports.
 func (n *Normalizer) HasStopwords() bool { return len(n.stop) > 0 }
 
