@@ -7,19 +7,20 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/local"
-	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
-	"github.com/vokter/vokter/stages/fetch/readers/plain"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
 
-// Topology says which consumer groups read which topics, for the transport: those of
-// the stages and those of branches.
+// Topology says which topics there are and which consumer groups of the stages read
+// them. A program that opens the embedded transport itself, for Config.Transport,
+// declares this in local.Config.Topics, with the groups of its Router.Handle added.
+func Topology() map[string]local.Topic { return topology(nil) }
+
+// topology is Topology with the groups of branches.
 func topology(branches []branch) map[string]local.Topic {
 	t := map[string]local.Topic{
 		// These two and the dead letters close circles: index asks fetch, whose answers
@@ -58,14 +59,6 @@ func (r *Router) open() error {
 // build makes the stages.
 func (r *Router) build() (*stages, error) {
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
-	languages := text.NewLanguages()
-	for _, s := range r.cfg.Stemmers {
-		languages.Register(s)
-	}
-	readers := fetch.NewReaders(html.New(), plain.New())
-	for _, rd := range r.cfg.Readers {
-		readers.Register(rd)
-	}
 	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
 		Allow: r.cfg.Allow.Fetch, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
@@ -76,7 +69,7 @@ func (r *Router) build() (*stages, error) {
 	}
 	return &stages{
 		fetch: fetch.New(fetch.Config{
-			Fetchers: fetchers, Readers: readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
+			Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 			Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		}),
 		index: index.New(index.Config{
@@ -85,7 +78,7 @@ func (r *Router) build() (*stages, error) {
 			Logger: log, Observe: note, Decided: r.decisions.decided,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
-		match: match.New(match.Config{Languages: languages, Logger: log, Observe: note}),
+		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
 			Poster: r.transport.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications),

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/fetch"
 )
 
 // idleWorkers is how many goroutines are kept for the next messages.
@@ -19,6 +21,8 @@ const idleWorkers = 64
 type Router struct {
 	cfg       Config
 	transport Transport
+	readers   *fetch.Readers
+	languages *text.Languages
 	branches  []branch
 	decisions *decisions
 	tally     *tally
@@ -41,8 +45,9 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	readers, languages := plugins(cfg)
 	return &Router{
-		cfg: cfg, transport: cfg.Transport,
+		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: warm.New(idleWorkers),
 	}, nil
