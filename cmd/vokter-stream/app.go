@@ -87,6 +87,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
+		Version:       buildInfo().String(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verbs := verbsOf(cmd)
 			if len(args) == 0 {
@@ -96,6 +97,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version())

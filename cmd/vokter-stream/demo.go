@@ -37,8 +37,9 @@ func (a *app) demo() *cobra.Command {
 }
 
 func (a *app) runDemo(ctx context.Context, changes int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	reportBrokenPipes(a.stdout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("cannot serve the demo's page: %w", err)
@@ -48,7 +49,8 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	defer site.Close()
 	url := "http://" + l.Addr().String() + "/"
 
-	out := &counted{next: stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), limit: changes, reached: cancel}
+	printed := mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}
+	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }}
 	r, err := vokter.New(vokter.Config{
 		Origin: "demo",
 		Sinks:  map[string]vokter.Sink{printer: out},
@@ -64,19 +66,22 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 		return err
 	}
 	say := func(format string, args ...any) {
-		if a.textual() {
-			fmt.Fprintf(a.stdout, format, args...)
+		if !a.textual() {
+			return
+		}
+		if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
+			cancel(&outputError{err})
 		}
 	}
 	say("A small shop at %s changes its page again and again. You watch it for: %s.\n", url, strings.Join(demoKeywords, ", "))
 	say("What you see has gone the whole way: fetch, index, diff, match, delivery. Ctrl-C ends it.\n\n")
-	if err := r.Run(ctx); err != nil {
+	if err := endedBy(ctx, r.Run(ctx)); err != nil {
 		return err
 	}
 	sum := r.Summary()
 	say("%s, %s, %s. To watch a page of your own: vokter-stream watch URL KEYWORD...\n",
 		count(sum.Checks, "check"), count(sum.Changes, "change"), count(out.delivered(), "notification"))
-	return nil
+	return endedBy(ctx, nil)
 }
 
 // textual reports whether the output is for people.

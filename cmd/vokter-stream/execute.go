@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -18,9 +16,6 @@ import (
 // execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
 // empty, and writes the summary at its end.
 func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string) (vokter.Summary, error) {
-	if err := checkDir(cfg.Dir); err != nil {
-		return vokter.Summary{}, err
-	}
 	r, err := vokter.New(cfg)
 	if err != nil {
 		return vokter.Summary{}, &usageError{err: err}
@@ -105,56 +100,4 @@ func health(r interface{ Ready() error }) http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	return mux
-}
-
-// checkDir makes the data directory and makes sure that files can be made in it.
-func checkDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	fail := func(err error) error {
-		if pe, ok := errors.AsType[*fs.PathError](err); ok {
-			err = pe.Err
-		}
-		return fmt.Errorf("the data directory %s cannot be written to: %w; give this user the right to, or name another with --data", dir, err)
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fail(err)
-	}
-	f, err := os.CreateTemp(dir, ".writable-*")
-	if err != nil {
-		return fail(err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-func writeSummary(path string, s vokter.Summary) error {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := writeFile(path, append(b, '\n')); err != nil {
-		return fmt.Errorf("--summary: %w", err)
-	}
-	return nil
-}
-
-// writeFile replaces the file at path at once, so that nobody reads half of it. What is
-// no plain file (/dev/stdout) is written to as it is.
-func writeFile(path string, b []byte) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, b, 0o644)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -61,6 +61,11 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 			return usage(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
 		}
 	}
+	for _, name := range []string{"data", "summary"} {
+		if g := cmd.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() == "" {
+			return usage(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
+		}
+	}
 	if sets&pipelineFlags != 0 {
 		if err := config.CheckTransport(f.transport); err != nil {
 			return usage(cmd, "--transport: %w", err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +17,7 @@ type limitFlags struct {
 }
 
 func (l *limitFlags) add(fs *pflag.FlagSet) {
-	fs.IntVar(&l.checks, "checks", 0, "make `N` checks of every page as fast as politeness allows, deliver all that follows, and exit")
+	fs.IntVar(&l.checks, "checks", 0, "make `N` checks of every page as fast as politeness allows (one request per second and host, unless configured), deliver all that follows, and exit")
 	fs.Var(&duration{&l.every, 0}, "every", "override all intervals by `DURATION`; 0s checks again at once")
 	fs.StringVar(&l.summary, "summary", "", "at exit write to `FILE` how many checks, versions, changes and notifications there were, as JSON")
 }
@@ -34,8 +32,8 @@ func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 		c.Every = &l.every
 	}
 	if l.summary != "" {
-		if info, err := os.Stat(filepath.Dir(l.summary)); err != nil || !info.IsDir() {
-			return usage(cmd, "--summary: there is no directory %s to write into; make it or name another", filepath.Dir(l.summary))
+		if err := checkSummary(l.summary); err != nil {
+			return usage(cmd, "--summary: %w", err)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,8 @@ type mistake struct {
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
 	Message string `json:"message"`
+	// Warning says that it is no mistake: it does not change the exit code.
+	Warning bool `json:"warning,omitempty"`
 }
 
 func (a *app) lint() *cobra.Command {
@@ -32,25 +35,46 @@ func (a *app) lint() *cobra.Command {
 func (a *app) lintFile(cmd *cobra.Command) error {
 	c, err := a.load(cmd)
 	mistakes, ok := errors.AsType[config.Errors](err)
-	switch {
-	case err != nil && !ok:
-		return err
-	case ok && a.flags.format == stdout.FormatJSON:
-		out := json.NewEncoder(a.stdout)
-		for _, m := range mistakes {
-			if err := out.Encode(mistake{m.File, m.Line, m.Column, m.Message}); err != nil {
-				return err
-			}
-		}
-	case ok:
-		fmt.Fprintln(a.stdout, mistakes)
-	case a.flags.format != stdout.FormatJSON:
-		_, err := fmt.Fprintf(a.stdout, "%s: ok (%s, %s, %s)\n", a.flags.config, count(len(c.Router.Subscriptions), "subscription"),
-			count(len(c.Router.Documents), "document"), count(len(c.Router.Sinks), "sink"))
+	if err != nil && !ok {
 		return err
 	}
-	if ok {
+	var warnings config.Errors
+	if c != nil {
+		warnings = c.Warnings
+	}
+	if err := a.printFindings(mistakes, warnings); err != nil {
+		return err
+	}
+	switch {
+	case len(mistakes) == 1 && mistakes[0].Line == 0:
+		return &usageError{err: fmt.Errorf("%s cannot be read", a.flags.config)}
+	case len(mistakes) > 0:
 		return &usageError{err: fmt.Errorf("%s has %s", a.flags.config, count(len(mistakes), "mistake"))}
+	case a.flags.format == stdout.FormatJSON:
+		return nil
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: ok (%s, %s, %s)\n", a.flags.config, count(len(c.Router.Subscriptions), "subscription"),
+		count(len(c.Router.Documents), "document"), count(len(c.Router.Sinks), "sink"))
+	return err
+}
+
+// printFindings prints one line for each of them.
+func (a *app) printFindings(mistakes, warnings config.Errors) error {
+	out := json.NewEncoder(a.stdout)
+	for i, m := range slices.Concat(mistakes, warnings) {
+		f := mistake{m.File, m.Line, m.Column, m.Message, i >= len(mistakes)}
+		var err error
+		switch {
+		case a.flags.format == stdout.FormatJSON:
+			err = out.Encode(f)
+		case f.Warning:
+			_, err = fmt.Fprintf(a.stdout, "%s:%d:%d: warning: %s\n", f.File, f.Line, f.Column, f.Message)
+		default:
+			_, err = fmt.Fprintln(a.stdout, m)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

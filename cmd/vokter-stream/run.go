@@ -31,6 +31,9 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	if err := limits.apply(cmd, &c.Router); err != nil {
 		return err
 	}
+	for _, w := range c.Warnings {
+		c.Router.Logger.Warn(w.Message, "file", w.File, "line", w.Line)
+	}
 	if len(c.Router.Subscriptions) == 0 && len(c.Router.Documents) == 0 {
 		c.Router.Logger.Warn("the configuration has neither subscriptions nor documents: nothing is watched")
 	}

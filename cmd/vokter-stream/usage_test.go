@@ -20,7 +20,7 @@ func TestUsage(t *testing.T) {
 		{"", "no verb is given; one of demo, lint, run, version, watch"},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"list", `unknown verb "list"; did you mean "lint"?`},
-		{"explain x", `unknown verb "explain"; the nearest known one is`},
+		{"explain x", `unknown verb "explain"; known are demo, lint, run, version, watch`},
 		{"completion bash", `unknown verb "completion"`},
 		{"watch", "no URL and no keyword are given"},
 		{"watch " + anyURL, "no keyword is given"},
@@ -47,14 +47,19 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --match words", `--match: "words" is neither phrase nor terms`},
 		{"watch " + anyURL + " a --language klingonish", `--language: "klingonish" is not a language tag`},
 		{"watch " + anyURL + " a --snippet-offset 501", "--snippet-offset: 501 is not between 0 and 500"},
-		{"watch " + anyURL + " a --confirm -1", "--confirm: -1 is negative"},
+		{"watch " + anyURL + " a --confirm -1", "--confirm: -1 is not at least 1"},
+		{"watch " + anyURL + " a --confirm 0", "--confirm: 0 is not at least 1"},
+		{"watch " + anyURL + " a --data=", "--data: it is empty; is a variable not set?"},
+		{"watch " + anyURL + " a --summary=", "--summary: it is empty; is a variable not set?"},
 		{"watch " + anyURL + " a --allow here", `--allow: "here" is not a network`},
 		{"watch " + anyURL + " a --transport kafka", `--transport: unknown transport "kafka"; the only known one is "local"`},
 		{"watch " + anyURL + " a --format xml", `--format: "xml" is neither text nor json`},
 		{"watch " + anyURL + " a --log-level loud", `--log-level: "loud" is none of debug, info, warn and error`},
-		{"watch " + anyURL + " a --summary none/s.json", "--summary: there is no directory none"},
+		{"watch " + anyURL + " a --summary none/s.json", "--summary: none/s.json cannot be written to: no such file or directory"},
+		{"watch " + anyURL + " a --summary .", "--summary: . is a directory"},
 		{"run", "no configuration is given"},
 		{"run -c", "flag needs an argument"},
+		{"run -c none.yaml --data=", "--data: it is empty; is a variable not set?"},
 		{"run -c none.yaml", "none.yaml: the file none.yaml does not exist"},
 		{"run x", `run takes no arguments, but got "x"`},
 		{"lint", "no configuration is given"},
@@ -92,6 +97,9 @@ func TestHelp(t *testing.T) {
 func TestVersion(t *testing.T) {
 	if r := vs(t, "version"); r.code != 0 || !strings.HasPrefix(r.stdout, "vokter-stream ") || strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("got %+v", r)
+	}
+	if got, want := vs(t, "--version"), vs(t, "version"); got != want {
+		t.Errorf("--version: got %+v, want %+v", got, want)
 	}
 	var b build
 	if err := json.Unmarshal([]byte(vs(t, "version", "--format", "json").stdout), &b); err != nil || b.Version == "" || b.Go == "" {
@@ -153,6 +161,35 @@ subscriptions:
 	}
 }
 
+func TestLintOfNoFile(t *testing.T) {
+	r := vs(t, "lint", "-c", "none.yaml")
+	if r.code != 2 || r.stdout != "none.yaml: the file none.yaml does not exist\n" || r.stderr != "vokter-stream: none.yaml cannot be read\n" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestLintWarnings(t *testing.T) {
+	path := file(t, "c.yaml", `sinks: {out: {stdout: {}}}
+subscriptions:
+  - {url: https://example.com/a, keywords: [a], sinks: [out], language: en-GB, stem: true, filter_stopwords: true}
+  - url: https://example.com/
+    keywords: [a]
+    sinks: [out]
+    language: de
+    stem: true
+`)
+	r := vs(t, "lint", "-c", path)
+	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "de", only for en` + "\n"
+	if r.code != 0 || r.stdout != want+path+": ok (2 subscriptions, 0 documents, 1 sink)\n" {
+		t.Errorf("got %+v, want %s", r, want)
+	}
+	r = vs(t, "lint", "-c", path, "--format", "json")
+	var m mistake
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 8 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // TestPluginMistakes checks that mistakes within the built-in sinks are placed.
 func TestPluginMistakes(t *testing.T) {
 	path := file(t, "c.yaml", `sinks:
@@ -175,7 +212,7 @@ func TestPluginMistakes(t *testing.T) {
 func TestUnwritableDirectory(t *testing.T) {
 	plain := file(t, "plain", "")
 	r := vs(t, "watch", anyURL, "a", "--data", filepath.Join(plain, "d"), "--checks", "1")
-	if r.code != 1 || !strings.Contains(r.stderr, "cannot be written to: not a directory; give this user the right to, or name another with --data") {
+	if r.code != 1 || !strings.Contains(r.stderr, "cannot be used: not a directory; a part of this path is a file; use another directory") {
 		t.Errorf("got %+v", r)
 	}
 	if os.Geteuid() == 0 {
@@ -186,7 +223,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = vs(t, "watch", anyURL, "a", "--data", locked, "--checks", "1")
-	if r.code != 1 || !strings.Contains(r.stderr, "permission denied") {
+	if r.code != 1 || !strings.Contains(r.stderr, "permission denied; give this user the right") {
 		t.Errorf("got %+v", r)
 	}
 }

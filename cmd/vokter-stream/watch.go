@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -46,9 +47,12 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err != nil {
 		return err
 	}
+	reportBrokenPipes(a.stdout)
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
 	cfg := vokter.Config{
 		Dir: a.flags.data, Origin: "watch", Only: []string{s.URL},
-		Sinks:         map[string]vokter.Sink{printer: stdout.New(a.stdout, stdout.Options{Format: a.flags.format})},
+		Sinks:         map[string]vokter.Sink{printer: mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}},
 		Subscriptions: []vokter.Subscription{s},
 		Allow:         vokter.Allow{Fetch: a.flags.allow, Sinks: a.flags.allow},
 		Logger:        a.flags.logger(a.stderr, slog.LevelInfo),
@@ -56,11 +60,28 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err := limits.apply(cmd, &cfg); err != nil {
 		return err
 	}
-	sum, err := a.execute(cmd.Context(), cfg, "", limits.summary)
-	if err != nil || limits.checks == 0 {
+	warnOfWatch(cfg)
+	sum, err := a.execute(ctx, cfg, "", limits.summary)
+	if err = endedBy(ctx, err); err != nil || limits.checks == 0 {
 		return err
 	}
 	return lastError(sum, s.URL)
+}
+
+// warnOfWatch logs what cfg asks for in vain.
+func warnOfWatch(cfg vokter.Config) {
+	for _, s := range cfg.Subscriptions {
+		for _, w := range config.Warnings(s) {
+			cfg.Logger.Warn(flagOf(w.Field) + " " + w.Reason)
+		}
+	}
+	switch {
+	case cfg.Dir != "" || cfg.Checks == 0:
+	case cfg.Checks == 1:
+		cfg.Logger.Warn("a single check is the baseline and can report nothing, and without --data DIR it is forgotten at the end; name a data directory")
+	default:
+		cfg.Logger.Warn("without --data DIR nothing is remembered after these checks; name a data directory to go on from them next time")
+	}
 }
 
 // lastError says why the last check of the page of url failed, if it did.
@@ -116,6 +137,9 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		s.Events = append(s.Events, vokter.Event(e))
 	}
 	wrong := config.CheckSubscription(s)
+	if f.confirm == 0 { // to the vocabulary 0 is "not given"
+		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
+	}
 	parse := func(flag string, list []string) (out []vokter.Selector) {
 		for _, css := range list {
 			sel, err := config.ParseSelector(css)
@@ -146,5 +170,8 @@ func asFlag(fe *pipeline.FieldError) string {
 	if name == "url" || name == "keywords" { // arguments
 		return fe.Reason
 	}
-	return "--" + strings.ReplaceAll(name, "_", "-") + ": " + fe.Reason
+	return flagOf(name) + ": " + fe.Reason
 }
+
+// flagOf is the flag of a field.
+func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
