@@ -27,6 +27,7 @@ var direction = []struct {
 	{pkg: "stages", may: []string{"pipeline", "pipeline/text", "pipeline/schedule"}},
 	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
 	{pkg: "sinks", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
+	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "pipeline/text"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest"}},
 	{pkg: "cmd", may: []string{"", "config", "pipeline", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},

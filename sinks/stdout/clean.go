@@ -40,22 +40,3 @@ func clean(s string) string {
 	}
 	return b.String()
 }
-
-// window cuts s to about limit runes, so that what begins at byte at stays visible with
-// a third of the limit before it. at has to be the start of a rune.
-func window(s string, at, limit int) (out string, shift int) {
-	runes := []rune(s)
-	if len(runes) <= limit {
-		return s, 0
-	}
-	start := max(min(len([]rune(s[:at]))-limit/3, len(runes)-limit), 0)
-	end := start + limit
-	prefix, suffix := "", ""
-	if start > 0 {
-		prefix = "..."
-	}
-	if end < len(runes) {
-		suffix = "..."
-	}
-	return prefix + string(runes[start:end]) + suffix, len(prefix) - len(string(runes[:start]))
-}

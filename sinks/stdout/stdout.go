@@ -82,13 +82,32 @@ func New(w io.Writer, o Options) *Stdout {
 	if p.location == nil {
 		p.location = time.Local
 	}
-	s.encode = p.print
+	s.encode = func(n pipeline.Notification) ([]byte, error) {
+		if p := p; tty { // the window may have changed
+			p.width = terminalWidth(w)
+			return p.print(n)
+		}
+		return p.print(n)
+	}
 	return s
 }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth is that of w in columns, or 0.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 // Deliver prints n. When ctx ends before a blocked writer has taken it, the write goes

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,16 +141,62 @@ func TestWindow(t *testing.T) {
 		want  string
 	}{
 		{"short", 2, 10, "short"},
-		{long, 100, 9, "...äääXööööö..."},
-		{long, 0, 5, "äääää..."},
-		{long, len(long), 5, "...ööööö"},
+		{long, 100, 9, "äääXööööö"},
+		{long, 0, 5, "äääää"},
+		{long, len(long), 5, "ööööö"},
+		{"one two three four five six", 14, 14, "four five"},
 	} {
-		got, shift := window(tt.s, tt.at, tt.limit)
-		if got != tt.want {
+		start, end := window(tt.s, tt.at, tt.limit)
+		if got := tt.s[start:end]; got != tt.want {
 			t.Errorf("window(%.10q, %d, %d) = %q, want %q", tt.s, tt.at, tt.limit, got, tt.want)
 		}
-		if i := strings.Index(tt.s, "X"); i >= 0 && strings.Contains(got, "X") && got[i+shift] != 'X' {
-			t.Errorf("%q: the shift %d is wrong", got, shift)
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct{ s, keyword, want string }{
+		{"a concatenated cat", "cat", "cat"},
+		{"Zeus is Out of stock now", "out of stock", "Out of stock"},
+		{"the prices: Ärger", "arger", "Ärger"},
+		{"all running dogs", "run", "running"},
+		{"stock that ran out", "out stock", "out"},
+		{"nothing", "else", ""},
+	} {
+		from, to := find(c.s, c.keyword, 0)
+		if got := c.s[from:to]; got != c.want {
+			t.Errorf("find(%q, %q) = %q, want %q", c.s, c.keyword, got, c.want)
+		}
+	}
+}
+
+// TestKeywordIsShown: however long the text, the keyword is in the excerpt, and lines
+// break at words.
+func TestKeywordIsShown(t *testing.T) {
+	content := strings.Repeat("lorem ipsum dolor ", 20) + "Argus " + strings.Repeat("sit amet ", 30) + "end"
+	n := pipeline.Notification{Status: pipeline.StatusOK, URL: "https://example.com/", Diffs: []pipeline.Diff{
+		{Event: pipeline.Added, Keyword: "argus", Text: content, Snippet: content},
+		{Event: pipeline.Added, Keyword: "end", Text: content, Snippet: content},
+	}}
+	b, err := printer{color: true, location: time.UTC, width: 80}.print(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(b)
+	if !strings.Contains(got, green+bold+"Argus"+reset) || !strings.Contains(got, green+bold+"end"+reset) {
+		t.Errorf("a keyword is not shown: %q", got)
+	}
+	for _, style := range []string{reset, bold, green, red, dim} {
+		got = strings.ReplaceAll(got, style, "")
+	}
+	known := []string{"+", "argus", "end", "...", "lorem", "ipsum", "dolor", "Argus", "sit", "amet"}
+	for i, line := range strings.Split(got, "\n") {
+		if len(line) > 80 {
+			t.Errorf("%q is longer than 80 columns", line)
+		}
+		for _, w := range strings.Fields(line) {
+			if i > 0 && !slices.Contains(known, w) {
+				t.Errorf("%q is no whole word", w)
+			}
 		}
 	}
 }

@@ -1,0 +1,99 @@
+package stdout
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// slack is how many runes a cut may move to be at a blank.
+const slack = 20
+
+// window returns the bytes [start, end) of s to show: about limit runes, so that what begins
+// at byte at stays visible with a third of the limit before it. It cuts at blanks where
+// there are any near. at has to be the start of a rune.
+func window(s string, at, limit int) (start, end int) {
+	total := utf8.RuneCountInString(s)
+	if total <= limit {
+		return 0, len(s)
+	}
+	before := utf8.RuneCountInString(s[:at])
+	first := max(min(before-limit/3, total-limit), 0)
+	start = skip(s, first)
+	end = start + skip(s[start:], limit)
+	if near := s[start:min(start+skip(s[start:], slack), at)]; start > 0 && s[start-1] != ' ' {
+		start += strings.IndexByte(near, ' ') + 1
+	}
+	if end < len(s) && s[end] != ' ' {
+		if i := strings.LastIndexByte(s[start:end], ' '); i >= 0 && utf8.RuneCountInString(s[start+i:end]) <= slack {
+			end = start + i
+		}
+	}
+	return start, end
+}
+
+// skip returns how many bytes the first n runes of s have.
+func skip(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// columns is how wide s is on a terminal.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		switch width.LookupRune(r).Kind() {
+		case width.EastAsianWide, width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+var english = text.NewLanguages().Normalizer("en")
+
+// find returns where keyword stands in s: the first place at or behind byte from, else
+// the first of all, word by word, compared as strictly as any place allows; for a keyword whose
+// words stand apart that of its first one. Equal results: nowhere.
+func find(s, keyword string, from int) (start, end int) {
+	words, wanted := text.Tokens(s), text.Tokens(keyword)
+	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}
+	for n := len(wanted); n > 0; n = min(n-1, 1) {
+		for _, f := range forms {
+			for i := 0; i+n <= len(words); i++ {
+				if !equal(s, words[i:i+n], keyword, wanted[:n], f) {
+					continue
+				}
+				if a, b := words[i].Start, words[i+n-1].End; b > from {
+					return a, b
+				} else if end == 0 {
+					start, end = a, b
+				}
+			}
+			if end > 0 {
+				return start, end
+			}
+		}
+	}
+	return 0, 0
+}
+
+func equal(s string, words []text.Token, keyword string, wanted []text.Token, f text.Form) bool {
+	for i, w := range wanted {
+		t := words[i]
+		if english.Term(s[t.Start:t.End], f) != english.Term(keyword[w.Start:w.End], f) {
+			return false
+		}
+	}
+	return true
+}
