@@ -1,14 +1,11 @@
 package vokter
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // Config says what a Router does. The zero value of every field is useful.
@@ -20,7 +17,8 @@ type Config struct {
 	Dir string
 	// Transport replaces the embedded transport over Dir. The Router closes it.
 	Transport Transport
-	// Sinks are the sinks that subscriptions name.
+	// Sinks are the sinks that subscriptions name. One with a method Validate() error is
+	// refused by New where that returns an error.
 	Sinks map[string]Sink
 	// Subscriptions are all that Origin wants: at start what is new is added, what
 	// differs is changed, and what Origin had in the data directory and is not here is
@@ -28,7 +26,8 @@ type Config struct {
 	Subscriptions []Subscription
 	// Documents are pages to be watched without a subscription.
 	Documents []Document
-	// Origin names who made Subscriptions. Default "go".
+	// Origin names who made Subscriptions, so that several who use one data directory
+	// leave each other's alone. It must not be OriginAPI. Default "go".
 	Origin string
 	// Fetchers replace the built-in one for the schemes they serve.
 	Fetchers []Fetcher
@@ -36,7 +35,9 @@ type Config struct {
 	Readers []Reader
 	// Stemmers replace or add to the built-in ones.
 	Stemmers []Stemmer
-	Fetch    FetchConfig
+	// Fetch says how pages are fetched.
+	Fetch FetchConfig
+	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
 	// Allow permits addresses besides public ones.
 	Allow Allow
@@ -80,7 +81,7 @@ type FetchConfig struct {
 	Concurrency int
 	// Rate is how many requests one host gets per second. Default 1.
 	Rate float64
-	// MaxBody bounds a decoded body in bytes. Default 10 MB.
+	// MaxBody bounds a decoded body in bytes. Default 10 MiB.
 	MaxBody int64
 }
 
@@ -128,52 +129,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = c.Logger.With("router", c.Name)
 	}
 	return c
-}
-
-// Validate returns all that is wrong with c, joined, or nil.
-func (c Config) Validate() error {
-	var errs []error
-	type pair struct{ document, client string }
-	seen := map[pair]int{}
-	for i, s := range c.Subscriptions {
-		s = s.WithDefaults()
-		if err := c.validate(s); err != nil {
-			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, s.URL, err))
-			continue
-		}
-		page, _ := pipeline.CanonicalURL(s.URL)
-		p := pair{pipeline.DocumentID(page, s.View), s.Client}
-		if j, dup := seen[p]; dup {
-			errs = append(errs, fmt.Errorf("subscription %d (%s): client %q already watches this document by subscription %d", i+1, s.URL, s.Client, j+1))
-		}
-		seen[p] = i
-	}
-	for i, d := range c.Documents {
-		if _, err := pipeline.CanonicalURL(d.URL); err != nil {
-			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
-		}
-	}
-	for name, s := range c.Sinks {
-		if s == nil {
-			errs = append(errs, fmt.Errorf("sink %q is nil", name))
-		}
-	}
-	if c.Checks < 0 {
-		errs = append(errs, errors.New("checks must not be negative"))
-	}
-	if c.Every != nil && *c.Every < 0 {
-		errs = append(errs, errors.New("every must not be negative"))
-	}
-	return errors.Join(errs...)
-}
-
-// validate checks one subscription, with its defaults, against the sinks of c.
-func (c Config) validate(s Subscription) error {
-	errs := []error{s.Validate(), validKeywords(s.Keywords), html.Validate(s.View)}
-	for _, name := range s.Sinks {
-		if _, ok := c.Sinks[name]; !ok {
-			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -73,13 +73,15 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 			cancel(&outputError{err})
 		}
 	}
-	say("A small shop at %s changes its page again and again. You watch it for: %s.\n", url, strings.Join(demoKeywords, ", "))
-	say("What you see has gone the whole way: fetch, index, diff, match, delivery. Ctrl-C ends it.\n\n")
+	// Lines of less than 80 columns.
+	say("A small shop at %s changes its page again and again.\n", url)
+	say("You watch it for: %s.\n", strings.Join(demoKeywords, ", "))
+	say("What you see has gone the whole way: fetch, index, diff, match, delivery.\nCtrl-C ends it.\n\n")
 	if err := endedBy(ctx, r.Run(ctx)); err != nil {
 		return err
 	}
 	sum := r.Summary()
-	say("%s, %s, %s. To watch a page of your own: vokter-stream watch URL KEYWORD...\n",
+	say("%s, %s, %s.\nTo watch a page of your own: vokter-stream watch URL KEYWORD...\n",
 		count(sum.Checks, "check"), count(sum.Changes, "change"), count(out.delivered(), "notification"))
 	return endedBy(ctx, nil)
 }

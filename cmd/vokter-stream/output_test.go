@@ -121,3 +121,13 @@ func TestWarningsOfWatch(t *testing.T) {
 		t.Errorf("with a data directory: %s", log)
 	}
 }
+
+func TestBaselineIsLogged(t *testing.T) {
+	p := newPage(t, "<p>one</p>")
+	s := start(t, "watch", "--allow", loopback, "--interval", "5s", p.URL, "one")
+	s.await(t, &s.err, "the baseline stands")
+	s.stop()
+	if code := <-s.ended; code != 0 || strings.Count(s.err.String(), "check_every=10s") != 1 {
+		t.Errorf("exit code %d, stderr %s", code, &s.err)
+	}
+}

@@ -51,8 +51,13 @@ func TestDemoText(t *testing.T) {
 	if r.code != 0 || r.stderr != "" || len(lines) < 6 {
 		t.Fatalf("got %+v", r)
 	}
-	if !strings.HasPrefix(lines[0], "A small shop at http://127.0.0.1:") || !strings.Contains(lines[1], "Ctrl-C") || lines[2] != "" {
-		t.Errorf("it begins with %q", lines[:3])
+	if !strings.HasPrefix(lines[0], "A small shop at http://127.0.0.1:") || !strings.Contains(lines[3], "Ctrl-C") || lines[4] != "" {
+		t.Errorf("it begins with %q", lines[:5])
+	}
+	for _, l := range lines[:4] {
+		if len(l) >= 80 {
+			t.Errorf("%q does not fit in 80 columns", l)
+		}
 	}
 	if !strings.Contains(r.stdout, "  + in stock  ") || !strings.Contains(r.stdout, "  - sold out  ") {
 		t.Errorf("got %s", r.stdout)

@@ -61,6 +61,9 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		return err
 	}
 	warnOfWatch(cfg)
+	if cfg.Checks == 0 {
+		sayBaseline(&cfg)
+	}
 	sum, err := a.execute(ctx, cfg, "", limits.summary)
 	if err = endedBy(ctx, err); err != nil || limits.checks == 0 {
 		return err
