@@ -37,7 +37,7 @@ type (
 	Stemmer = pipeline.Stemmer
 	// Processor handles one message at a time per key.
 	Processor = pipeline.Processor
-	// Refusal says why a command was not carried out, with the code of the REST API.
+	// Refusal says why a command was not carried out; its Code is one of the Code constants.
 	Refusal = index.Refusal
 	// Middleware wraps a stage's Processor.
 	Middleware = pipeline.Middleware
@@ -47,4 +47,14 @@ type (
 const (
 	Added   = pipeline.Added
 	Removed = pipeline.Removed
+)
+
+// Codes of refused commands.
+const (
+	CodeURL      = index.CodeURL      // the URL is invalid
+	CodeKeywords = index.CodeKeywords // no valid keyword
+	CodeEvents   = index.CodeEvents   // no event
+	CodeConflict = index.CodeConflict // the pair of document and client has a subscription
+	CodeFormat   = index.CodeFormat   // another field is invalid
+	CodeNotFound = index.CodeNotFound // there is no such subscription
 )

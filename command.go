@@ -19,7 +19,10 @@ var ErrBusy = errors.New("the command was not decided within 5 seconds; ask agai
 
 // OriginAPI is the origin of subscriptions made while the Router runs. They stay in the
 // data directory until they are cancelled.
-const OriginAPI = "api"
+const OriginAPI = pipeline.OriginAPI
+
+// ErrStopped says that Run has ended.
+var ErrStopped = errors.New("vokter: the router has stopped")
 
 // decideTimeout is how long a command waits for the owner of its page.
 const decideTimeout = 5 * time.Second
@@ -52,9 +55,13 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	select {
 	case <-r.running:
 	case <-r.ended:
-		return r.Ready()
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	select {
+	case <-r.ended:
+		return r.Ready()
+	default:
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, decideTimeout, ErrBusy)
 	defer cancel()

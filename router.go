@@ -54,8 +54,8 @@ func New(cfg Config) (*Router, error) {
 }
 
 // Handle adds a consumer of topic beside the stages: group gets every message of topic
-// once, with a transaction and state of its own. It must be called before Run; group
-// must not be one of the stages'.
+// once, with a transaction and state of its own. It must be called before Run, which
+// fails where group is a stage's, consumes topic already, or p is nil.
 func (r *Router) Handle(group, topic string, p Processor) {
 	r.branches = append(r.branches, branch{group, topic, p})
 }
@@ -105,10 +105,10 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	return r.run(ctx, s)
 }
 
-// stopped makes Ready tell that Run ended.
+// stopped makes Ready tell why nothing new is begun.
 func (r *Router) stopped(err error) {
 	if err == nil {
-		err = errors.New("stopped")
+		err = ErrStopped
 	}
 	r.failure.Store(&err)
 }
@@ -160,6 +160,9 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 func (r *Router) checkGroups() error {
 	seen := map[branch]bool{}
 	for _, b := range r.branches {
+		if b.processor == nil {
+			return fmt.Errorf("vokter: Handle: the processor of group %q for %q is nil", b.group, b.topic)
+		}
 		switch b.group {
 		case "", pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery:
 			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks"
@@ -26,6 +26,9 @@ const drainHorizon = 30 * time.Second
 // attemptsEnd is how long after that a drain goes on in which nothing moves.
 const attemptsEnd = 30 * time.Second
 
+// errDraining is what Ready returns while nothing new is begun.
+var errDraining = errors.New("stopping: what is under way is brought to its end")
+
 // closeTimeout bounds how long handlers may go on once everything else stopped.
 const closeTimeout = 10 * time.Second
 
@@ -40,17 +43,13 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	defer kill(nil)
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
-	var g errgroup.Group
-	broken := make(chan error, 3)
+	var g sync.WaitGroup
+	broken := make(chan error, 3) // has room for all, so that nobody waits to tell
 	start := func(name string, run func() error) {
-		g.Go(func() error {
-			err := run()
-			if err != nil && !errors.Is(err, context.Canceled) {
-				err = fmt.Errorf("%s: %w", name, err)
-				broken <- err
-				return err
+		g.Go(func() {
+			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
+				broken <- fmt.Errorf("%s: %w", name, err)
 			}
-			return nil
 		})
 	}
 	start("fetch", func() error { return s.fetch.Run(fetching) })
@@ -59,16 +58,20 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 
 	err = r.work(ctx, s, mills, broken)
 	stopFetching()
+	r.stopped(errDraining)
 	if err == nil {
 		err = r.drain(ctx, s)
 	}
 	err = errors.Join(err, mills.Close())
 	kill(nil)
-	ended := make(chan error, 1)
-	go func() { ended <- g.Wait() }()
+	ended := make(chan struct{})
+	go func() { g.Wait(); close(broken); close(ended) }()
 	select {
-	case werr := <-ended:
-		return errors.Join(err, werr)
+	case <-ended:
+		for late := range broken {
+			err = errors.Join(err, late)
+		}
+		return err
 	case <-time.After(closeTimeout):
 		// A sink or fetcher that does not heed its context must not keep the program alive.
 		return errors.Join(err, fmt.Errorf("something did not stop within %v of being told to", closeTimeout))
@@ -92,16 +95,20 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	}
 	close(r.running)
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	var look <-chan time.Time
+	if r.cfg.Checks > 0 {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-broken:
 			return err
-		case <-tick.C:
-			if r.cfg.Checks > 0 && s.index.Finished() {
+		case <-look:
+			if s.index.Finished() {
 				return nil
 			}
 		}
@@ -178,7 +185,7 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 		return nil, err
 	}
 	for _, b := range append(s.branches(), r.branches...) {
-		mills.AddConsumerHandler(b.group+"/"+b.topic, b.topic, r.subscriber(b.group), r.handler(b.group, b.topic, b.processor))
+		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.subscriber(b.group), r.handler(b.group, b.topic, b.processor))
 	}
 	return mills, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,11 @@ func CanonicalURL(raw string) (string, error) {
 	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
 		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", raw)
 	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", fmt.Errorf("%q has no valid port; ports are 1 to 65535", raw)
+		}
+	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	u.Host = strings.ToLower(u.Host)
 	if h, p, err := net.SplitHostPort(u.Host); err == nil && (p == "" || p == defaultPort(u.Scheme)) {
@@ -76,6 +82,19 @@ func CanonicalURL(raw string) (string, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil
+}
+
+// CheckURL returns what is wrong with raw as a page to watch, for the user, or nil: it
+// must be an absolute URL, without a password, which would be shown in logs and
+// notifications.
+func CheckURL(raw string) error {
+	if _, err := CanonicalURL(raw); err != nil {
+		return err
+	}
+	if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.User != nil {
+		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", u.Redacted())
+	}
+	return nil
 }
 
 // HostKey returns the host that politeness counts for the canonical URL page: name and port.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 )
 
 // Fetcher gets pages of some URL schemes. It is safe for concurrent use.
@@ -105,8 +106,8 @@ type FetchError struct {
 	Reason string
 	// Status is the HTTP status, 0 if there was none.
 	Status int
-	// RetryAfter is the host's wish in seconds, 0 if there was none.
-	RetryAfter int
+	// RetryAfter is for how long the host wishes to be left alone, 0 if it does not.
+	RetryAfter time.Duration
 	Err        error
 }
 

@@ -3,10 +3,8 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -112,10 +110,8 @@ func (s Subscription) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{field, fmt.Sprintf(format, args...)})
 	}
-	if _, err := CanonicalURL(s.URL); err != nil {
+	if err := CheckURL(s.URL); err != nil {
 		bad("url", "%v", err)
-	} else if u, err := url.Parse(strings.TrimSpace(s.URL)); err == nil && u.User != nil {
-		bad("url", "%s has a user name or password in it, which would be shown in logs and notifications; leave it out", u.Redacted())
 	}
 	if len(s.Keywords) == 0 {
 		bad("keywords", "at least one keyword is needed")
@@ -150,6 +146,10 @@ func (s Subscription) Validate() error {
 
 // Wants reports whether s asks for e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
+
+// OriginAPI is the origin of subscriptions that were made one by one while the program
+// ran. Lists of other origins take over what they name of it.
+const OriginAPI = "api"
 
 // SubscribeCommand asks index to add a subscription. It is refused with a conflict
 // where the pair of document and client has one.

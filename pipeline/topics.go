@@ -46,7 +46,7 @@ const (
 	TypeStamp = "vokter.subscription.v1" // body: Stamped
 
 	// On TopicNotifications.
-	TypeNotification = "vokter.notification.v1" // body: Notification
+	TypeNotification = "vokter.notification.v1" // body: Addressed
 
 	// On TopicDead.
 	TypeDeadLetter = "vokter.dead.v1" // body: DeadLetter

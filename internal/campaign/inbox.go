@@ -22,7 +22,7 @@ type inbox struct {
 	received map[string][]mail
 }
 
-// mail is one notification that was accepted with 204.
+// mail is one notification that was taken, whatever the answer.
 type mail struct {
 	id   string
 	body []byte
@@ -73,6 +73,10 @@ func (b *inbox) receive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.received[r.PathValue("client")] = append(b.received[r.PathValue("client")], m)
+	if !b.healthy && b.dice.IntN(50) == 0 {
+		http.Error(w, "taken, but do not know it", http.StatusInternalServerError)
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

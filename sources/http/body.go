@@ -127,7 +127,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 func size(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
-		return fmt.Sprintf("%d MB", n>>20)
+		return fmt.Sprintf("%d MiB", n>>20)
 	case n >= 1<<10 && n%(1<<10) == 0:
 		return fmt.Sprintf("%d KB", n>>10)
 	}

@@ -57,7 +57,7 @@ func TestBombs(t *testing.T) {
 		resp.Body.Close()
 		runtime.ReadMemStats(&after)
 		e, _ := errors.AsType[*pipeline.FetchError](err)
-		if e == nil || e.Class != pipeline.FailTooLarge || e.Reason != "the page is larger than 10 MB" {
+		if e == nil || e.Class != pipeline.FailTooLarge || e.Reason != "the page is larger than 10 MiB" {
 			t.Errorf("%s: got %v, want too_large", path, err)
 		}
 		if n > DefaultMaxBody {

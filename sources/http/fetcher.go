@@ -145,7 +145,7 @@ func (f *Fetcher) refuse(resp *http.Response, conditional bool) error {
 	e.Reason = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", status, http.StatusText(status)))
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && asked:
-		e.Class, e.RetryAfter = pipeline.FailBusy, int(wait/time.Second)
+		e.Class, e.RetryAfter = pipeline.FailBusy, wait
 		if wait > 0 {
 			e.Reason += fmt.Sprintf("; the host asks to wait for %v", wait)
 		}

@@ -192,7 +192,7 @@ func TestFailures(t *testing.T) {
 		{secret + "/halfgzip", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
 		{secret + "/badgzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},
 		{secret + "/half", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
-		{secret + "/large", pipeline.FailTooLarge, "the page is larger than 10 MB", 0, 0},
+		{secret + "/large", pipeline.FailTooLarge, "the page is larger than 10 MiB", 0, 0},
 		{secret + "/drop", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
 		{secret + "/nohttp", pipeline.FailNetwork, "127.0.0.1 answered with something that is not HTTP", 0, 0},
 		{strings.Replace(secret, "http:", "https:", 1), pipeline.FailTLS, "no secure connection to 127.0.0.1 could be agreed on", 0, 0},
@@ -209,8 +209,8 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: got %v, want a FetchError", tc.url, err)
 			continue
 		}
-		if e.Class != tc.class || e.Reason != tc.reason || e.Status != tc.status || e.RetryAfter != tc.after {
-			t.Errorf("%s:\ngot  %s %q %d %d (%v)\nwant %s %q %d %d", tc.url, e.Class, e.Reason, e.Status, e.RetryAfter, e.Err, tc.class, tc.reason, tc.status, tc.after)
+		if e.Class != tc.class || e.Reason != tc.reason || e.Status != tc.status || e.RetryAfter != time.Duration(tc.after)*time.Second {
+			t.Errorf("%s:\ngot  %s %q %d %v (%v)\nwant %s %q %d %d s", tc.url, e.Class, e.Reason, e.Status, e.RetryAfter, e.Err, tc.class, tc.reason, tc.status, tc.after)
 		}
 		if strings.Contains(e.Reason, "hunter2") {
 			t.Errorf("%s: the reason holds a secret: %s", tc.url, e.Reason)

@@ -107,7 +107,7 @@ func TestOverHTTP(t *testing.T) {
 	if again.Kind != pipeline.OutcomeUnchanged || again.Status != 304 || again.Against != first.BodyHash {
 		t.Errorf("304: got %+v", again)
 	}
-	if o := ask(pipeline.Request{Page: srv.URL + "/zeros"}); o.Class != pipeline.FailTooLarge || o.Reason != "the page is larger than 10 MB" {
+	if o := ask(pipeline.Request{Page: srv.URL + "/zeros"}); o.Class != pipeline.FailTooLarge || o.Reason != "the page is larger than 10 MiB" {
 		t.Errorf("zeros: got %+v", o)
 	}
 	if o := ask(pipeline.Request{Page: srv.URL + "/nested"}); o.Kind != pipeline.OutcomeRead {

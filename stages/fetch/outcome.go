@@ -184,7 +184,7 @@ func readPart(ctx context.Context, o *pipeline.Outcome, raw pipeline.Raw, reader
 	case strings.Trim(content, borders+" ") == "":
 		return &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
 	case len(content) > pipeline.MaxText:
-		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MB"}
+		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
 	}
 	o.Title, o.Language, o.TextHash = cut(t.Title, maxTitle), cut(t.Language, maxTitle), text.Hash(content)
 	if o.TextHash == doc.TextHash {
@@ -226,7 +226,7 @@ func fail(o *pipeline.Outcome, err error) {
 	o.Kind = pipeline.OutcomeFailed
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		o.Class, o.Reason = e.Class, cut(e.Reason, maxTitle)
-		o.RetryAfter = time.Duration(max(e.RetryAfter, 0)) * time.Second
+		o.RetryAfter = max(e.RetryAfter, 0)
 		if e.Status != 0 {
 			o.Status = e.Status
 		}

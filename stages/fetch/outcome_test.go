@@ -124,7 +124,7 @@ func TestReadFailures(t *testing.T) {
 		{"no match", "<p>x", "text/html", sel, nil, pipeline.FailSelectorGone, `nothing on the page matches "#none"`, 1},
 		{"bad selector", "<p>x", "text/html", pipeline.View{Select: []pipeline.Selector{{CSS: "p["}}}, nil, pipeline.FailUnreadable, `select: "p[" is not a CSS selector`, 1},
 		{"bad pattern", "<p>x", "text/html", pipeline.View{Ignore: []string{"("}}, nil, pipeline.FailUnreadable, "ignore: error parsing regexp", 1},
-		{"too large", "<p>" + strings.Repeat("x ", pipeline.MaxText), "text/html", pipeline.View{}, nil, pipeline.FailTooLarge, "the text of the page is larger than 2 MB", 1},
+		{"too large", "<p>" + strings.Repeat("x ", pipeline.MaxText), "text/html", pipeline.View{}, nil, pipeline.FailTooLarge, "the text of the page is larger than 2 MiB", 1},
 		{"type", "%PDF-1.7", "application/pdf", pipeline.View{}, nil, pipeline.FailType, `there is no reader for pages of type "application/pdf"; there are readers for `, 0},
 		{"sniffed", "%PDF-1.7", "", pipeline.View{}, nil, pipeline.FailType, `there is no reader for pages of type "application/pdf"`, 0},
 		{"panic", "x", "text/x-broken", pipeline.View{}, brokenReader{}, pipeline.FailUnreadable, "the reader gave up on this page", 1},
@@ -251,8 +251,8 @@ func TestFailed(t *testing.T) {
 		class string
 		after time.Duration
 	}{
-		{&pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: 5}, pipeline.FailBusy, 5 * time.Second},
-		{&pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: -5}, pipeline.FailBusy, 0},
+		{&pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: 5 * time.Second}, pipeline.FailBusy, 5 * time.Second},
+		{&pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: -5 * time.Second}, pipeline.FailBusy, 0},
 		{context.DeadlineExceeded, pipeline.FailTimeout, 0},
 		{errors.New("secret"), pipeline.FailNetwork, 0},
 	} {

@@ -143,8 +143,7 @@ func (q *queue) pop(h *host, now time.Time) *job {
 	case q.active[j.key()], tooLate(j, now):
 		return nil
 	case now.Before(h.until):
-		wait := int((h.until.Sub(now) + time.Second - 1) / time.Second)
-		j.busy = &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: wait, Reason: "the host asked to be left alone"}
+		j.busy = &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: h.until.Sub(now), Reason: "the host asked to be left alone"}
 	default:
 		h.limiter.AllowN(now, 1)
 	}

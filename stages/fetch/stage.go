@@ -43,6 +43,8 @@ type Config struct {
 	// Queue is how many requests may wait; one that finds it full is dropped, and its owner
 	// asks again. Default 65,536.
 	Queue int
+	// MaxBody bounds a decoded body in bytes, whatever Fetcher it comes from. Default 10 MiB.
+	MaxBody int64
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger gets what happens. Default: nothing is logged.
@@ -67,6 +69,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Queue <= 0 {
 		c.Queue = 1 << 16
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 10 << 20
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -141,7 +141,7 @@ func TestRetryAfterPausesTheHostAlone(t *testing.T) {
 			asked = append(asked, r.URL)
 			mu.Unlock()
 			if strings.HasSuffix(r.URL, "/busy") {
-				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, Status: 429, RetryAfter: 60}
+				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, Status: 429, RetryAfter: time.Minute}
 			}
 			return answer("x")
 		})

@@ -106,7 +106,10 @@ func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err erro
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}
-	p.Body, err = readAll(resp.Body)
+	p.Body, err = readAll(io.LimitReader(resp.Body, s.cfg.MaxBody+1))
+	if int64(len(p.Body)) > s.cfg.MaxBody {
+		return p, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", s.cfg.MaxBody), Status: resp.Status}
+	}
 	return p, within(err, s.cfg.Timeout)
 }
 

@@ -63,7 +63,7 @@ func (a *application) replace(r Replace) {
 
 // takesOver reports whether what origin lists replaces what others made: the word of
 // whoever runs the program does, that of its users does not.
-func takesOver(origin string) bool { return origin == "yaml" || origin == "watch" || origin == "go" }
+func takesOver(origin string) bool { return origin != pipeline.OriginAPI }
 
 // keep makes the page live without subscriptions, with its whole-page document.
 func (a *application) keep(origin string) {

@@ -84,7 +84,7 @@ func scan(ctx context.Context, body []byte) (pipeline.Text, error) {
 
 func (e *emitter) err() error {
 	if e.full() {
-		return tooLarge("the text of the page is larger than 2 MB")
+		return tooLarge("the text of the page is larger than 2 MiB")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			b.Text([]byte{' '})
 		}
 		if b.Len() > pipeline.MaxText {
-			return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MB"}
+			return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
 		}
 	}
 	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil

@@ -1,0 +1,109 @@
+package vokter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
+)
+
+// Validate returns all that is wrong with c, joined, or nil.
+func (c Config) Validate() error {
+	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateNumbers())
+}
+
+func (c Config) validateSubscriptions() error {
+	var errs []error
+	if c.Origin == OriginAPI {
+		errs = append(errs, fmt.Errorf("origin %q is that of Router.Subscribe; choose another", OriginAPI))
+	}
+	type pair struct{ document, client string }
+	seen := map[pair]int{}
+	for i, s := range c.Subscriptions {
+		s = s.WithDefaults()
+		if err := c.validate(s); err != nil {
+			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, s.URL, err))
+			continue
+		}
+		page, _ := pipeline.CanonicalURL(s.URL)
+		p := pair{pipeline.DocumentID(page, s.View), s.Client}
+		if j, dup := seen[p]; dup {
+			errs = append(errs, fmt.Errorf("subscription %d (%s): client %q already watches this document by subscription %d", i+1, s.URL, s.Client, j+1))
+		}
+		seen[p] = i
+	}
+	return errors.Join(errs...)
+}
+
+// validate checks one subscription, with its defaults, against the sinks of c.
+func (c Config) validate(s Subscription) error {
+	errs := []error{s.Validate(), validKeywords(s.Keywords), html.Validate(s.View)}
+	for _, name := range s.Sinks {
+		if _, ok := c.Sinks[name]; !ok {
+			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validatePages() error {
+	var errs []error
+	for i, d := range c.Documents {
+		if err := pipeline.CheckURL(d.URL); err != nil {
+			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
+		}
+	}
+	for _, u := range c.Only {
+		if _, err := pipeline.CanonicalURL(u); err != nil {
+			errs = append(errs, fmt.Errorf("only: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validatePlugins() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		s := c.Sinks[name]
+		if s == nil {
+			errs = append(errs, fmt.Errorf("sink %q is nil", name))
+		} else if v, ok := s.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				errs = append(errs, fmt.Errorf("sink %q: %w", name, err))
+			}
+		}
+	}
+	if slices.Contains(c.Fetchers, nil) || slices.Contains(c.Readers, nil) || slices.Contains(c.Stemmers, nil) {
+		errs = append(errs, errors.New("a fetcher, reader or stemmer is nil"))
+	}
+	stages := []string{pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery}
+	for _, group := range slices.Sorted(maps.Keys(c.Middleware)) {
+		if !slices.Contains(stages, group) {
+			errs = append(errs, fmt.Errorf("middleware: %q is no stage; stages are %q", group, stages))
+		}
+		if slices.ContainsFunc(c.Middleware[group], func(m Middleware) bool { return m == nil }) {
+			errs = append(errs, fmt.Errorf("middleware of %q is nil", group))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) validateNumbers() error {
+	var errs []error
+	notNegative := func(name string, negative bool) {
+		if negative {
+			errs = append(errs, fmt.Errorf("%s must not be negative", name))
+		}
+	}
+	notNegative("checks", c.Checks < 0)
+	notNegative("every", c.Every != nil && *c.Every < 0)
+	notNegative("versions", c.Versions < 0)
+	notNegative("drain", c.Drain < 0)
+	notNegative("a number of fetch", c.Fetch.Timeout < 0 || c.Fetch.MinInterval < 0 || c.Fetch.Concurrency < 0 || c.Fetch.Rate < 0 || c.Fetch.MaxBody < 0)
+	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))
+	return errors.Join(errs...)
+}
