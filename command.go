@@ -2,13 +2,12 @@ package vokter
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
@@ -88,7 +87,7 @@ func newCommand(url, typ string, body any, now time.Time) (pipeline.Message, err
 		return pipeline.Message{}, err
 	}
 	m := pipeline.Message{
-		ID: uuid.NewString(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: now,
+		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: now,
 		Header: map[string]string{"content-type": "application/json"},
 	}
 	if body != nil {

@@ -2,6 +2,7 @@ package vokter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -20,17 +21,28 @@ var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Mil
 // longWait is after how many of these pauses, about ten seconds, the wait is told.
 const longWait = 500
 
-// recovering turns a panic of next into a permanent error.
-func recovering(next pipeline.Processor) pipeline.Processor {
-	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				err = pipeline.Permanent(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-			}
-		}()
-		return next.Process(ctx, tx, m)
-	})
+// recovering turns a panic of next into a permanent error, and logs where it was.
+func recovering(log *slog.Logger) pipeline.Middleware {
+	return func(next pipeline.Processor) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) (err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					log.Error("handling a message panicked", "topic", m.Topic, "id", m.ID, "panic", r, "stack", string(debug.Stack()))
+					err = pipeline.Permanent(fmt.Errorf("panic: %v", r))
+				}
+			}()
+			return next.Process(ctx, tx, m)
+		})
+	}
 }
+
+// exhausted is the error of a message that was tried some times.
+type exhausted struct {
+	error
+	attempts int
+}
+
+func (e *exhausted) Unwrap() error { return e.error }
 
 // retrying tries next again as the class of its error asks, each time with a fresh
 // transaction, and gives up after the last of retryDelays. A wait for another message
@@ -59,12 +71,12 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 					failures++
 					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", m.ID, "attempt", failures, "err", err)
 				default:
-					return err
+					return &exhausted{err, failures + 1}
 				}
 				if err := sleep(ctx, pause); err != nil {
 					return err
 				}
-				reset(tx)
+				pipeline.ResetTx(tx)
 			}
 		})
 	}
@@ -81,14 +93,14 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time, note pi
 			if err == nil || class == pipeline.ClassCanceled || ctx.Err() != nil {
 				return err
 			}
-			reset(tx)
+			pipeline.ResetTx(tx)
 			log.Error("a message could not be handled and goes to the dead letters", "group", group, "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
 			d := pipeline.DeadLetter{
-				Reason: err.Error(), Time: now(), Attempts: len(retryDelays) + 1,
+				Reason: err.Error(), Time: now(), Attempts: 1,
 				Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
 			}
-			if class == pipeline.ClassPermanent {
-				d.Attempts = 1
+			if e, ok := errors.AsType[*exhausted](err); ok {
+				d.Attempts = e.attempts
 			}
 			tx.Emit(d.Message(m.ID, m.Key, m.Subject))
 			return nil
@@ -126,14 +138,8 @@ func (t *tracedTx) Emit(m pipeline.Message) {
 	t.Tx.Emit(m)
 }
 
-func (t *tracedTx) Reset() { reset(t.Tx) }
-func (t *tracedTx) Sync()  { pipeline.SyncTx(t.Tx) }
-
-func reset(tx pipeline.Tx) {
-	if r, ok := tx.(pipeline.Resetter); ok {
-		r.Reset()
-	}
-}
+// Unwrap lets what the transport's Tx can do besides be found.
+func (t *tracedTx) Unwrap() pipeline.Tx { return t.Tx }
 
 // sleepContext waits for d, or until ctx is done and then returns its cause.
 func sleepContext(ctx context.Context, d time.Duration) error {

@@ -42,7 +42,7 @@ func handle(ctx context.Context, p pipeline.Processor) (out []pipeline.Message, 
 	}
 	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
 	s := txtest.New()
-	p = tracing(deadLettering("g", log, now, nil)(retrying(log, sleep)(recovering(p))))
+	p = tracing(deadLettering("g", log, now, nil)(retrying(log, sleep)(recovering(log)(p))))
 	err = s.Handle(ctx, p, pipeline.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
 	return s.Take(), pauses, err
 }
@@ -85,7 +85,7 @@ func TestRetries(t *testing.T) {
 			continue
 		}
 		var d pipeline.DeadLetter
-		if err := json.Unmarshal(out[0].Body, &d); err != nil || out[0].Topic != pipeline.TopicDead || d.Reason != c.dead || d.Group != "g" || d.Topic != "in" || string(d.Body) != "body" || d.Headers["ce_id"] != "m" {
+		if err := json.Unmarshal(out[0].Body, &d); err != nil || out[0].Topic != pipeline.TopicDead || d.Reason != c.dead || d.Group != "g" || d.Topic != "in" || d.Attempts != a.n || string(d.Body) != "body" || d.Headers["ce_id"] != "m" {
 			t.Errorf("%s: dead letter %+v, %v", c.name, d, err)
 		}
 	}

@@ -121,7 +121,7 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	for i := len(wrapped) - 1; i >= 0; i-- {
 		p = wrapped[i](p)
 	}
-	p = recovering(p)
+	p = recovering(log)(p)
 	p = retrying(log, sleepContext)(p)
 	p = deadLettering(group, log, r.now, r.tally.note)(p)
 	p = tracing(p)

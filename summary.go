@@ -20,7 +20,8 @@ type Counts struct {
 	Dead          int `json:"dead"`
 }
 
-// Summary is what a Router did, in all and per document.
+// Summary is what a Router did, in all and per document. Documents of pages that nobody
+// watches any more are only in the figures for all.
 type Summary struct {
 	Counts
 	Documents []DocumentSummary `json:"documents"`
@@ -56,6 +57,10 @@ func (t *tally) note(o pipeline.Observation) {
 	defer t.mu.Unlock()
 	count(&t.total, o.Kind)
 	if o.Page == "" {
+		return
+	}
+	if o.Kind == pipeline.KindEnded {
+		delete(t.pages, o.Page) // or pages that come and go would add up
 		return
 	}
 	p := t.pages[o.Page]

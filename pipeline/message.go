@@ -11,7 +11,7 @@ import (
 // named as the CloudEvents Kafka protocol binding names them (ce_id, ce_type, ...);
 // see Metadata.
 type Message struct {
-	// ID identifies the message; it is derived from its content or cause, never random,
+	// ID identifies the message; but for commands it is derived from its content or cause,
 	// so that handling a message twice yields the same IDs. ce_id on the wire.
 	ID string
 	// Topic is one of the Topic constants or a topic of the user's. It is not on the wire.

@@ -20,7 +20,9 @@ type ProcessorFunc func(ctx context.Context, tx Tx, m Message) error
 // Process calls f.
 func (f ProcessorFunc) Process(ctx context.Context, tx Tx, m Message) error { return f(ctx, tx, m) }
 
-// Middleware wraps a stage's Processor; what it adds happens in the same transaction.
+// Middleware wraps a stage's Processor; what it adds happens in the same transaction. One
+// that hands on a Tx of its own gives that a method Unwrap() Tx, which returns the Tx it
+// wraps: what a transport's Tx can do besides is found through it.
 type Middleware func(Processor) Processor
 
 // Tx is the transaction in which one message is handled: state, outputs and the

@@ -10,8 +10,32 @@ type Syncer interface{ Sync() }
 // comes: for handlers whose commit is told to somebody outside. Where the transport has
 // no such choice it does nothing.
 func SyncTx(tx Tx) {
-	if s, ok := tx.(Syncer); ok {
+	if s, ok := ability[Syncer](tx); ok {
 		s.Sync()
+	}
+}
+
+// ResetTx makes tx forget all that was written, emitted and scheduled, so that a handler
+// can be tried again.
+func ResetTx(tx Tx) {
+	if r, ok := ability[Resetter](tx); ok {
+		r.Reset()
+	}
+}
+
+// ability returns tx, or the first Tx within it, that can do what T says. A Tx that wraps
+// another has a method Unwrap() Tx.
+func ability[T any](tx Tx) (T, bool) {
+	for {
+		if t, ok := tx.(T); ok {
+			return t, true
+		}
+		w, ok := tx.(interface{ Unwrap() Tx })
+		if !ok {
+			var none T
+			return none, false
+		}
+		tx = w.Unwrap()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -209,7 +210,7 @@ func extractor(r pipeline.Reader) string {
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the reader gave up on this page", Err: fmt.Errorf("panic: %v", r)}
+			err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the reader gave up on this page", Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
 		}
 	}()
 	return f()

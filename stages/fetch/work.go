@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -94,6 +95,7 @@ func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err erro
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
+			s.cfg.Logger.Error("fetching a page panicked", "page", req.Page, "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()

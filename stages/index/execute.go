@@ -39,6 +39,9 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		tx.OnCommit(func() { s.checked(m.Key, p, o) })
 	case Ended:
 		tx.WakeAt(m.Key, noWake)
+		tx.OnCommit(func() {
+			s.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindEnded, Page: m.Key, URL: m.Key, Time: s.cfg.Now()})
+		})
 		if err := clearNames(st, ""); err != nil {
 			return err
 		}
