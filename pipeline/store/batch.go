@@ -16,7 +16,6 @@ type Batch struct {
 	// read says that the batch's own writes can be read through it.
 	read bool
 	err  error
-	key  []byte
 	rec  []byte
 }
 
@@ -115,7 +114,7 @@ func (b *Batch) Trim(topic string, lane int, from, to uint64) {
 
 // SetPosition makes offset the next one that group consumes.
 func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
-	b.set(positionKey(group, topic, lane), binary.BigEndian.AppendUint64(b.key[:0], offset))
+	b.set(positionKey(group, topic, lane), binary.BigEndian.AppendUint64(nil, offset))
 }
 
 // SetState stores value under name. Group, lane, key and name are any strings.
