@@ -47,7 +47,8 @@ func (r *Router) open() error {
 		return nil
 	}
 	t, err := local.Open(local.Config{
-		Dir: r.cfg.Dir, Topics: topology(r.branches), Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal,
+		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2,
+		Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal,
 	})
 	if err != nil {
 		return err
@@ -71,6 +72,7 @@ func (r *Router) build() (*stages, error) {
 		fetch: fetch.New(fetch.Config{
 			Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 			MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
+			Room: func() <-chan struct{} { return roomOf(r.transport) },
 		}),
 		index: index.New(index.Config{
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: only,

@@ -29,7 +29,8 @@ const decideTimeout = 5 * time.Second
 // Subscribe adds a subscription while the Router runs. It returns once the owner of
 // the page has stamped it: it hears what comes after the version then standing. It
 // fails with a *Refusal where the pair of document and client has a
-// subscription, with all that is wrong where s is invalid, and with ErrBusy.
+// subscription, with all that is wrong where s is invalid, with ErrBusy, and with what Ready returns
+// while the disk has too little room.
 func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 	s = s.WithDefaults()
 	if err := r.cfg.validate(s); err != nil {
@@ -61,6 +62,9 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	case <-r.ended:
 		return r.Ready()
 	default:
+	}
+	if err := shortage(r.transport); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, decideTimeout, ErrBusy)
 	defer cancel()

@@ -15,6 +15,10 @@ type Config struct {
 	// Dir is the data directory; it is made if it does not exist. Empty: everything is
 	// kept in memory and gone with the process.
 	Dir string
+	// MinFree is how many bytes the disk of Dir must have free. Below that nothing is
+	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
+	// Without Dir, or with a Transport, nothing is watched.
+	MinFree int64
 	// Transport replaces the embedded transport over Dir. The Router closes it.
 	Transport Transport
 	// Sinks are the sinks that subscriptions name. One with a method Validate() error is
@@ -100,7 +104,13 @@ type Allow struct {
 	Fetch, Sinks []netip.Prefix
 }
 
+// defaultMinFree is Config.MinFree for a Dir.
+const defaultMinFree = 256_000_000
+
 func (c Config) withDefaults() Config {
+	if c.MinFree == 0 && c.Dir != "" {
+		c.MinFree = defaultMinFree
+	}
 	if c.Origin == "" {
 		c.Origin = "go"
 	}

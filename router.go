@@ -31,6 +31,8 @@ type Router struct {
 	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
+	// stuck says that something did not stop in time.
+	stuck bool
 }
 
 // branch is a consumer of a topic beside the stages.
@@ -61,17 +63,19 @@ func (r *Router) Handle(group, topic string, p Processor) {
 }
 
 // Running is closed once the Router is at work and the subscriptions of its Config
-// are on their way.
+// are on their way, or wait for room on the disk, which Ready tells.
 func (r *Router) Running() <-chan struct{} { return r.running }
 
-// Ready returns nil while the Router is at work, and otherwise why it is not.
+// Ready returns nil while the Router is at work, and otherwise why it is not: it is
+// starting, it ended, or it takes in nothing new because the disk of Config.Dir has less
+// than Config.MinFree. It returns at once.
 func (r *Router) Ready() error {
 	if err := r.failure.Load(); err != nil {
 		return *err
 	}
 	select {
 	case <-r.running:
-		return nil
+		return shortage(r.transport)
 	default:
 		return errors.New("starting")
 	}
@@ -97,7 +101,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.workers.Close()
-	defer func() { err = errors.Join(err, r.transport.Close()) }()
+	defer func() { err = errors.Join(err, r.closeTransport()) }()
 	s, err := r.build()
 	if err != nil {
 		return err

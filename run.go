@@ -29,7 +29,8 @@ const attemptsEnd = 30 * time.Second
 // errDraining is what Ready returns while nothing new is begun.
 var errDraining = errors.New("stopping: what is under way is brought to its end")
 
-// closeTimeout bounds how long handlers may go on once everything else stopped.
+// closeTimeout bounds how long everything may take to stop once it is told to. Handlers
+// have half of it to finish; then their contexts are cancelled.
 const closeTimeout = 10 * time.Second
 
 // run carries the started pools and handlers through one Run.
@@ -62,18 +63,24 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	if err == nil {
 		err = r.drain(ctx, s)
 	}
-	err = errors.Join(err, mills.Close())
-	kill(nil)
-	ended := make(chan struct{})
-	go func() { g.Wait(); close(broken); close(ended) }()
-	select {
-	case <-ended:
+	ended := make(chan error, 1)
+	go func() {
+		cerr := mills.Close()
+		kill(nil)
+		g.Wait()
+		close(broken)
 		for late := range broken {
-			err = errors.Join(err, late)
+			cerr = errors.Join(cerr, late)
 		}
-		return err
+		ended <- cerr
+	}()
+	select {
+	case cerr := <-ended:
+		return errors.Join(err, cerr)
 	case <-time.After(closeTimeout):
-		// A sink or fetcher that does not heed its context must not keep the program alive.
+		// A sink or fetcher that does not heed its context must not keep the program alive,
+		// and neither must a disk that takes no commit.
+		r.stuck = true
 		return errors.Join(err, fmt.Errorf("something did not stop within %v of being told to", closeTimeout))
 	}
 }
@@ -87,13 +94,17 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	case <-ctx.Done():
 		return nil
 	}
+	running := sync.OnceFunc(func() { close(r.running) })
+	if shortage(r.transport) != nil {
+		running() // so that Ready says what is missing
+	}
 	if err := r.apply(ctx, s); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	close(r.running)
+	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
 	var look <-chan time.Time
 	if r.cfg.Checks > 0 {
@@ -180,7 +191,7 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 	if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
 	}
-	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, logger)
+	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,9 @@ import (
 
 // Transport carries messages between the stages and keeps the state of their
 // consumer groups. Package pipeline/local has the embedded one. Its promises are
-// those that package pipelinetest tests.
+// those that package pipelinetest tests. A Transport that cannot take in more for a while
+// says so with two methods more: Ready() error, and Room() <-chan struct{}, which returns nil
+// while it can, otherwise a channel that is closed when it can again.
 type Transport interface {
 	// Publish puts messages into their topics; when it returns nil they are durable.
 	pipeline.Publisher

@@ -120,7 +120,7 @@ func TestLoad(t *testing.T) {
 	sinks := c.Router.Sinks
 	c.Router.Sinks = nil
 	want := &Config{Listen: "127.0.0.1:9000", Router: vokter.Config{
-		Dir: "/var/lib/vokter", Origin: "yaml",
+		Dir: "/var/lib/vokter", MinFree: 1e9, Origin: "yaml",
 		Allow: vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}, Sinks: []netip.Prefix{extra}},
 		Fetch: vokter.FetchConfig{Timeout: 30 * time.Second, UserAgent: "shop/1.0 (+https://example.com)",
 			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5},
@@ -244,6 +244,24 @@ func TestParseRate(t *testing.T) {
 	for _, s := range []string{"", "1", "1/", "/s", "0/s", "-1/s", "1/d", "x/s", "NaN/s", "Inf/s", "1/s/s"} {
 		if got, err := parseRate(s); err == nil {
 			t.Errorf("parseRate(%q) = %v, want an error", s, got)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]size{
+		"256MB": 256e6, "1GB": 1e9, "1GiB": 1 << 30, "1.5 KiB": 1536, "1B": 1, "20KB": 20_000, "8MiB": 8 << 20, "2TB": 2e12, "1TiB": 1 << 40,
+	} {
+		if got, err := parseSize(s); err != nil || got != want {
+			t.Errorf("parseSize(%q) = %d, %v, want %d", s, got, err, want)
+		}
+	}
+	if _, err := parseSize("256"); err == nil || err.Error() != `"256" has no unit; write 256MB or 256GB` {
+		t.Errorf("without a unit: %v", err)
+	}
+	for _, s := range []string{"", "MB", "0", "0MB", "-1MB", "0.1B", "1mb", "1M", "1EB", "1MBB", "NaNMB", "InfGB", "1e30TB", "x"} {
+		if got, err := parseSize(s); err == nil {
+			t.Errorf("parseSize(%q) = %d, want an error", s, got)
 		}
 	}
 }

@@ -24,9 +24,10 @@ func (d *decoder) convert(f *file) *Config {
 		}
 	}
 	c := vokter.Config{
-		Dir:    f.Data,
-		Origin: Origin,
-		Allow:  vokter.Allow{Fetch: f.Allow.Fetch, Sinks: f.Allow.Sinks},
+		Dir:     f.Data,
+		MinFree: int64(f.MinFree),
+		Origin:  Origin,
+		Allow:   vokter.Allow{Fetch: f.Allow.Fetch, Sinks: f.Allow.Sinks},
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,
 			Rate: float64(f.Fetch.PerHost.Rate),

@@ -8,6 +8,7 @@ import (
 // file is the shape of a configuration.
 type file struct {
 	Data          string               `yaml:"data"`
+	MinFree       size                 `yaml:"min_free"`
 	Listen        string               `yaml:"listen"`
 	Transport     transport            `yaml:"transport"`
 	Allow         allow                `yaml:"allow"`

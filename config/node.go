@@ -19,6 +19,7 @@ var wordTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
 	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
 	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
+	reflect.TypeFor[size]():          "a size such as 256MB or 1GiB",
 }
 
 // word fills v, of one of the wordTypes.

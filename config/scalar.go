@@ -61,6 +61,29 @@ func parseRate(s string) (rate, error) {
 	return rate(n / seconds), nil
 }
 
+// size is a number of bytes.
+type size int64
+
+var bytesPer = map[string]float64{
+	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}
+
+// parseSize reads a size such as 256MB or 1.5GiB.
+func parseSize(s string) (size, error) {
+	number := strings.TrimRight(s, "BKMGTi ")
+	unit := strings.TrimSpace(s[len(number):])
+	n, err := strconv.ParseFloat(number, 64)
+	switch per, known := bytesPer[unit]; {
+	case err == nil && unit == "" && n > 0:
+		return 0, fmt.Errorf("%q has no unit; write %sMB or %sGB", s, s, s)
+	case err != nil || !known || !(n*per >= 1) || n*per > 1<<60:
+		return 0, fmt.Errorf("%q is not a size; write a number above 0 and a unit (B, KB, MB, GB, TB; KiB, MiB, GiB, TiB) such as 256MB or 1GiB", s)
+	default:
+		return size(n * per), nil
+	}
+}
+
 // parseScalar fills v, a pointer to one of the types that are written as one word.
 func parseScalar(s string, v any) (err error) {
 	switch v := v.(type) {
@@ -72,6 +95,8 @@ func parseScalar(s string, v any) (err error) {
 		*v, err = ParsePrefix(s)
 	case *rate:
 		*v, err = parseRate(s)
+	case *size:
+		*v, err = parseSize(s)
 	}
 	return err
 }

@@ -40,6 +40,13 @@ type Config struct {
 	// MaxPause is the longest pause before a rejected message comes again. Pauses begin
 	// at 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
+	// MinFree is how many bytes the disk of Dir must have free; below that publishers
+	// outside transactions wait, while what is in the store is still worked on. 0: nothing
+	// is watched.
+	MinFree int64
+	// Free returns how many bytes the file system of dir has free for this user; nil asks
+	// the operating system, and watches nothing where there is no Dir.
+	Free func(dir string) (int64, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Logger gets what operators should know; nil discards it.
@@ -92,7 +99,7 @@ func (c Config) validate() error {
 	switch {
 	case c.Store != nil && c.Dir != "":
 		return errors.New("local: Dir and Store are both set")
-	case c.Bound < 0 || c.MaxAge < 0 || c.MaxBytes < 0 || c.Grace < 0 || c.MaxPause < 0:
+	case c.Bound < 0 || c.MaxAge < 0 || c.MaxBytes < 0 || c.Grace < 0 || c.MaxPause < 0 || c.MinFree < 0:
 		return errors.New("local: a limit is negative")
 	}
 	for name, t := range c.Topics {

@@ -34,8 +34,8 @@ func (t *Transport) outputOf(topicName, key string, r store.Record) output {
 }
 
 // Publish puts ms into their topics, all of them or none, and returns once they are
-// durable (see Topic.Ephemeral). It blocks while a lane that it needs is full, until ctx is done or the
-// Transport is closed. Where ctx carries a transaction of this Transport, ms are
+// durable (see Topic.Ephemeral). It blocks while a lane that it needs is full or the disk
+// has too little room (see Config.MinFree), until ctx is done or the Transport is closed. Where ctx carries a transaction of this Transport, ms are
 // published with its commit.
 func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
 	return t.publish(ctx, true, ms)
@@ -64,6 +64,9 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	}
 	if t.closed() {
 		return ErrClosed
+	}
+	if err := t.room.wait(ctx, t.ctx.Done()); err != nil {
+		return err
 	}
 	wait, err := t.applyPublished(ctx, sync, out)
 	if err != nil {

@@ -64,6 +64,15 @@ func (tp *topic) consumers() []*consumer {
 	return slices.Collect(maps.Values(tp.groups))
 }
 
+// tryConsumers is consumers, unless somebody is at work on them.
+func (tp *topic) tryConsumers() (groups []*consumer, ok bool) {
+	if !tp.mu.TryLock() {
+		return nil, false
+	}
+	defer tp.mu.Unlock()
+	return slices.Collect(maps.Values(tp.groups)), true
+}
+
 // consumer returns group's share in a topic. A new group begins at the oldest message
 // kept, and from then on messages are kept for it.
 func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {

@@ -24,6 +24,8 @@ type Transport struct {
 
 	activity atomic.Uint64
 	alarm    alarm
+	// room is nil where the disk is not watched.
+	room *room
 
 	// ctx is done when Close begins.
 	ctx    context.Context
@@ -48,10 +50,14 @@ func Open(c Config) (*Transport, error) {
 		topics:   map[string]*topic{}, subs: map[*subscription]struct{}{},
 	}
 	t.alarm.at = never
+	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if t.db == nil {
-		db, err := store.Open(store.Options{Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger, OnFatal: c.OnFatal})
+		db, err := store.Open(store.Options{
+			Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger, OnFatal: c.OnFatal, OnDiskFull: t.onDiskFull(),
+		})
 		if err != nil {
+			t.cancel()
 			return nil, err
 		}
 		t.db = db
@@ -65,7 +71,16 @@ func Open(c Config) (*Transport, error) {
 		}
 		return nil, err
 	}
+	t.room.start()
 	return t, nil
+}
+
+// onDiskFull is what the store calls when its disk is full; nil where nothing is watched.
+func (t *Transport) onDiskFull() func() {
+	if t.room == nil {
+		return nil
+	}
+	return t.room.diskFull
 }
 
 // StoreID is the random name of the store, with which every position begins.
@@ -73,9 +88,11 @@ func (t *Transport) StoreID() string { return t.db.ID() }
 
 // Close ends all subscriptions, unblocks publishers and posters with ErrClosed, and
 // closes the store. Handlers get Config.Grace to finish, then a second after their
-// contexts are cancelled; messages that are still in flight come again next time.
+// contexts are cancelled; messages that are still in flight come again next time. A
+// commit under way is waited for, on a full disk until it has room.
 func (t *Transport) Close() error {
 	t.cancel()
+	defer t.room.stop() // only now, since commits may wait for it
 	t.subsMu.Lock()
 	subs := slices.Collect(maps.Keys(t.subs))
 	t.subsMu.Unlock()

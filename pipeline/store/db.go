@@ -39,6 +39,9 @@ type Options struct {
 	// OnFatal is called with what happened just before the process ends because Pebble
 	// cannot go on, for example on a full disk; nil does nothing more.
 	OnFatal func(error)
+	// OnDiskFull is called when a write found the disk full. Other writes wait until it
+	// returns; then the write is tried once more. Nil does nothing.
+	OnDiskFull func()
 }
 
 // DB is an open store. It is safe for concurrent use.
@@ -79,6 +82,12 @@ func Open(o Options) (*DB, error) {
 		if err := prepare(o.Dir); err != nil {
 			return nil, err
 		}
+	}
+	if o.OnDiskFull != nil && o.Dir != "" {
+		if po.FS == nil {
+			po.FS = vfs.Default
+		}
+		po.FS = vfs.OnDiskFull(po.FS, o.OnDiskFull)
 	}
 	p, err := pebble.Open(o.Dir, po)
 	if err != nil {

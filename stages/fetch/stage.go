@@ -45,6 +45,9 @@ type Config struct {
 	Queue int
 	// MaxBody bounds a decoded body in bytes, whatever Fetcher it comes from. Default 10 MiB.
 	MaxBody int64
+	// Room returns nil while fetches may begin, otherwise a channel that is closed when
+	// they may again. Default: always.
+	Room func() <-chan struct{}
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger gets what happens. Default: nothing is logged.
@@ -72,6 +75,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = 10 << 20
+	}
+	if c.Room == nil {
+		c.Room = func() <-chan struct{} { return nil }
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -162,7 +168,12 @@ func (s *Stage) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		now := s.cfg.Now()
-		jobs, next := s.queue.take(now)
+		var jobs []*job
+		var next time.Time
+		room := s.cfg.Room()
+		if room == nil {
+			jobs, next = s.queue.take(now)
+		}
 		for _, j := range jobs {
 			active++
 			workers.Go(func() {
@@ -180,6 +191,7 @@ func (s *Stage) Run(ctx context.Context) error {
 			return nil
 		case <-ended:
 			active--
+		case <-room:
 		case <-s.queue.changed:
 		case <-timer.C:
 		}

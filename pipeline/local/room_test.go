@@ -1,0 +1,186 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// disk is what a test says of the room on a disk.
+type disk struct{ free atomic.Int64 }
+
+func (d *disk) look(string) (int64, error) {
+	if n := d.free.Load(); n >= 0 {
+		return n, nil
+	}
+	return 0, errors.New("no such disk")
+}
+
+// watched is a transport in memory whose disk is d; all needs 1000 bytes.
+func watched(t *testing.T, d *disk, log *bytes.Buffer) *Transport {
+	return open(t, Config{
+		Lanes: 1, MinFree: 1000, Free: d.look, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"g"}}},
+	})
+}
+
+// TestShortage: below MinFree publishers wait and the handlers go on; when there is room
+// again all that waited is published.
+func TestShortage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d disk
+		var log bytes.Buffer
+		d.free.Store(1000)
+		tr := watched(t, &d, &log)
+		in, out := subscribe(t, tr, "g", "in"), subscribe(t, tr, "g", "out")
+		if err := tr.Publish(t.Context(), text("in", "k", "before", 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err, room := tr.Ready(), tr.Room(); err != nil || room != nil {
+			t.Fatalf("with enough room: %v, %v", err, room)
+		}
+		d.free.Store(999)
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		var s *Shortage
+		if err := tr.Ready(); !errors.As(err, &s) || s.Free != 999 || s.Need != 1000 || tr.Room() == nil {
+			t.Fatalf("got %v, want a shortage of 1 byte", err)
+		}
+		published := make(chan error, 20)
+		for i := range 20 {
+			p := []pipeline.Publisher{tr, tr.Unsynced()}[i%2]
+			go func() { published <- p.Publish(context.Background(), text("in", "k", fmt.Sprint(i), 0)) }()
+		}
+		msg := <-in
+		tx, _ := pipeline.TxFrom(msg.Context())
+		tx.Emit(text("out", "k", "handled", 0))
+		msg.Ack()
+		if msg := <-out; msg.UUID != "handled" || !msg.Ack() {
+			t.Errorf("got %s", msg.UUID)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(published) != 0 || !tr.Idle() {
+			t.Errorf("%d were published without room; idle %v", len(published), tr.Idle())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := tr.Publish(ctx, text("in", "k", "impatient", 0)); !errors.As(err, &s) {
+			t.Errorf("impatient: got %v, want the shortage", err)
+		}
+
+		d.free.Store(1000)
+		seen := map[string]bool{}
+		for range 20 {
+			if err := <-published; err != nil {
+				t.Error(err)
+			}
+			msg := <-in
+			seen[msg.UUID] = true
+			msg.Ack()
+		}
+		if len(seen) != 20 || seen["impatient"] || tr.Ready() != nil || tr.Room() != nil {
+			t.Errorf("after: %v, %v", seen, tr.Ready())
+		}
+		synctest.Wait()
+		if got := strings.Count(log.String(), "\n"); got != 2 || strings.Count(log.String(), "level=WARN") != 2 {
+			t.Errorf("%d lines, want one warning when it stops and one when it goes on:\n%s", got, log.String())
+		}
+	})
+}
+
+// TestShortageEndsWithClose: who waits for room is told.
+func TestShortageEndsWithClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d disk
+		var log bytes.Buffer
+		tr := watched(t, &d, &log)
+		published := make(chan error, 1)
+		go func() { published <- tr.Publish(context.Background(), text("in", "k", "1", 0)) }()
+		synctest.Wait()
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-published; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	})
+}
+
+// TestDiskFull: where the store finds the disk full its write waits for room, whatever
+// the file system tells, and however little was asked for.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d disk
+		var log bytes.Buffer
+		d.free.Store(1 << 40)
+		tr := watched(t, &d, &log)
+		full := func(free int64) <-chan struct{} {
+			d.free.Store(free)
+			returned := make(chan struct{})
+			go func() {
+				defer close(returned)
+				tr.room.diskFull()
+			}()
+			synctest.Wait()
+			return returned
+		}
+		began := time.Now()
+		returned := full(1 << 40)
+		if err := tr.Ready(); err == nil || !strings.Contains(err.Error(), "quota") {
+			t.Errorf("got %v, want a word about quotas", err)
+		}
+		<-returned
+		if d := time.Since(began); d < fullFor || d > fullFor+2*lookEvery || tr.Ready() != nil {
+			t.Errorf("it went on after %v: %v", d, tr.Ready())
+		}
+		returned = full(1000)
+		time.Sleep(time.Hour)
+		select {
+		case <-returned:
+			t.Error("it went on with 1,000 bytes")
+		default:
+		}
+		d.free.Store(fullNeeds)
+		<-returned
+
+		began = time.Now()
+		<-full(-1)
+		if d := time.Since(began); d < lookEvery {
+			t.Errorf("a disk that tells nothing is tried again after %v", d)
+		}
+	})
+}
+
+// TestIdleWaitsForNobody: a commit that the disk holds up has locked its lanes, or the
+// wakes of its group.
+func TestIdleWaitsForNobody(t *testing.T) {
+	tr := open(t, Config{Lanes: 1, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
+	tp := tr.topic("in")
+	c, err := tr.consumer("g", tp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, mu := range map[string]sync.Locker{
+		"lane": &tp.lanes[0].mu, "wakes": &c.cursors[0].wakeMu, "topic": &tp.mu,
+	} {
+		mu.Lock()
+		if tr.Idle() {
+			t.Errorf("idle while the %s is locked", name)
+		}
+		mu.Unlock()
+	}
+	if !tr.Idle() {
+		t.Error("not idle at the end")
+	}
+}
