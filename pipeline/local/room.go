@@ -110,6 +110,19 @@ func (r *room) look() {
 	}
 }
 
+// opens says whether the store may be opened: without any room it would try for ever. A
+// directory that is not there yet, or tells nothing, gives its own error.
+func (r *room) opens() error {
+	if r == nil || r.dir == "" {
+		return nil
+	}
+	if free, err := r.free(r.dir); err == nil && free < fullNeeds {
+		return fmt.Errorf("the data directory %s cannot be used: its disk has %d bytes free, and to open it takes %d; make room on that disk, then start again",
+			r.dir, free, fullNeeds)
+	}
+	return nil
+}
+
 // start begins to watch; nil watches nothing.
 func (r *room) start() {
 	if r == nil {

@@ -184,3 +184,12 @@ func TestIdleWaitsForNobody(t *testing.T) {
 		t.Error("not idle at the end")
 	}
 }
+
+// TestOpenOnAFullDisk: it says what to do.
+func TestOpenOnAFullDisk(t *testing.T) {
+	var d disk
+	_, err := Open(Config{Dir: t.TempDir(), MinFree: 1, Free: d.look})
+	if err == nil || !strings.Contains(err.Error(), "its disk has 0 bytes free") || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("got %v, want what to do", err)
+	}
+}

@@ -53,6 +53,10 @@ func Open(c Config) (*Transport, error) {
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if t.db == nil {
+		if err := t.room.opens(); err != nil {
+			t.cancel()
+			return nil, err
+		}
 		db, err := store.Open(store.Options{
 			Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger, OnFatal: c.OnFatal, OnDiskFull: t.onDiskFull(),
 		})
