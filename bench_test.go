@@ -286,9 +286,9 @@ func unchanged(b *testing.B, handler http.HandlerFunc, dir string) {
 	defer site.Close()
 	const pages = 16
 	cfg := vokter.Config{
-		Dir:   dir,
-		Sinks: map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
-		Allow: loopback, Fetch: vokter.FetchConfig{Concurrency: parallel, Rate: 1e9},
+		Dir:    dir,
+		Sinks:  map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+		Fetch:  vokter.FetchConfig{Concurrency: parallel, Rate: 1e9, Allow: loopback},
 		Checks: max(1, (b.N+pages-1)/pages), Every: &everyTime,
 	}
 	for i := range pages {

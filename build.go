@@ -61,7 +61,7 @@ func (r *Router) open() error {
 func (r *Router) build() (*stages, error) {
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
 	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
-		Allow: r.cfg.Allow.Fetch, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
+		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})}, r.cfg.Fetchers...)
 	only, err := r.only()

@@ -43,8 +43,6 @@ type Config struct {
 	Fetch FetchConfig
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
-	// Allow permits addresses besides public ones.
-	Allow Allow
 	// Versions is how many versions of a document are kept. Default 10.
 	Versions int
 	// Checks ends Run after that many checks of every page and the delivery of all that
@@ -85,6 +83,9 @@ type FetchConfig struct {
 	Concurrency int
 	// Rate is how many requests one host gets per second. Default 1.
 	Rate float64
+	// Allow are networks that pages may be in besides public addresses. Sinks have lists of
+	// their own, such as webhook.Allow.
+	Allow []netip.Prefix
 	// MaxBody bounds a decoded body in bytes. Default 10 MiB.
 	MaxBody int64
 }
@@ -96,12 +97,6 @@ type DeliveryConfig struct {
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up. Default 72 h.
 	DeadAfter time.Duration
-}
-
-// Allow permits networks besides public ones.
-type Allow struct {
-	// Fetch is what pages may be fetched from; Sinks where notifications may go.
-	Fetch, Sinks []netip.Prefix
 }
 
 // defaultMinFree is Config.MinFree for a Dir.

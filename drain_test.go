@@ -50,7 +50,7 @@ func TestChecksOfNothingEnd(t *testing.T) {
 func TestChecksEndThoughRequestsWait(t *testing.T) {
 	s := newSite(t, "<p>Zeus.</p>")
 	cfg := watching(s, newMailbox(), "", "argus")
-	cfg.Fetch = FetchConfig{Rate: 0.01, Concurrency: 1}
+	cfg.Fetch.Rate, cfg.Fetch.Concurrency = 0.01, 1
 	for i := range 3 {
 		sub := cfg.Subscriptions[0]
 		sub.URL = fmt.Sprint(s.URL, "/", i)

@@ -61,7 +61,7 @@ func shop(contentType string, pages ...string) *httptest.Server {
 }
 
 // loopback permits the pages of the examples, which are served on this machine.
-var loopback = vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
 // everyTime checks again at once.
 var everyTime time.Duration
@@ -83,7 +83,7 @@ func Example_sink() {
 		Subscriptions: []vokter.Subscription{{
 			URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"shout"},
 		}},
-		Allow: loopback, Checks: 2, Every: &everyTime,
+		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -132,7 +132,7 @@ func Example_reader() {
 		Subscriptions: []vokter.Subscription{{
 			URL: site.URL, Keywords: []string{"12.50", "14.00", "80"}, Sinks: []string{"print"},
 		}},
-		Allow: loopback, Checks: 2, Every: &everyTime,
+		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -43,7 +43,7 @@ func TestHangingHostsStopNobody(t *testing.T) {
 	})
 	cfg := Config{
 		Sinks: map[string]Sink{"box": newMailbox()},
-		Allow: Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 	}
 	watch := func(url string) {
 		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: url, Keywords: []string{"x"}, Sinks: []string{"box"}})

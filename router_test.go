@@ -85,8 +85,7 @@ func watching(s *site, m Sink, dir string, keywords ...string) Config {
 	return Config{
 		Dir: dir, Sinks: map[string]Sink{"box": m},
 		Subscriptions: []Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
-		Allow:         Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
-		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000},
+		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks:        1, Every: &instantly,
 	}
 }

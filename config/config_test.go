@@ -121,9 +121,9 @@ func TestLoad(t *testing.T) {
 	c.Router.Sinks = nil
 	want := &Config{Listen: "127.0.0.1:9000", Router: vokter.Config{
 		Dir: "/var/lib/vokter", MinFree: 1e9, Origin: "yaml",
-		Allow: vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}, Sinks: []netip.Prefix{extra}},
 		Fetch: vokter.FetchConfig{Timeout: 30 * time.Second, UserAgent: "shop/1.0 (+https://example.com)",
-			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5},
+			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5,
+			Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}},
 		Delivery:  vokter.DeliveryConfig{Retry: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, DeadAfter: 72 * time.Hour},
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
 		Subscriptions: []vokter.Subscription{

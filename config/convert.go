@@ -27,10 +27,9 @@ func (d *decoder) convert(f *file) *Config {
 		Dir:     f.Data,
 		MinFree: int64(f.MinFree),
 		Origin:  Origin,
-		Allow:   vokter.Allow{Fetch: f.Allow.Fetch, Sinks: f.Allow.Sinks},
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,
-			Rate: float64(f.Fetch.PerHost.Rate),
+			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch,
 		},
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter},
 	}

@@ -58,8 +58,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printer},
 		}},
 		Every:  &a.pace,
-		Fetch:  vokter.FetchConfig{Rate: 1000},
-		Allow:  vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Fetch:  vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Logger: a.flags.logger(a.stderr, slog.LevelWarn),
 	})
 	if err != nil {

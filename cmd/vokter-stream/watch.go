@@ -54,7 +54,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Dir: a.flags.data, Origin: "watch", Only: []string{s.URL},
 		Sinks:         map[string]vokter.Sink{printer: mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}},
 		Subscriptions: []vokter.Subscription{s},
-		Allow:         vokter.Allow{Fetch: a.flags.allow, Sinks: a.flags.allow},
+		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
 		Logger:        a.flags.logger(a.stderr, slog.LevelInfo),
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {

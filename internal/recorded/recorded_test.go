@@ -65,8 +65,7 @@ func replayOne(t *testing.T, r recording, d declared) {
 		Subscriptions: []vokter.Subscription{{
 			URL: url + "/" + r.name, Keywords: keywords, IgnoreCase: true, Sinks: []string{"keep"}, View: d.view(),
 		}},
-		Allow:  vokter.Allow{Fetch: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
-		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000},
+		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks: len(r.bodies), Every: &zero,
 	})
 	if err != nil {
