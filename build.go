@@ -58,16 +58,12 @@ func (r *Router) open() error {
 }
 
 // build makes the stages.
-func (r *Router) build() (*stages, error) {
+func (r *Router) build() *stages {
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
 	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})}, r.cfg.Fetchers...)
-	only, err := r.only()
-	if err != nil {
-		return nil, err
-	}
 	return &stages{
 		fetch: fetch.New(fetch.Config{
 			Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
@@ -75,7 +71,7 @@ func (r *Router) build() (*stages, error) {
 			Room: func() <-chan struct{} { return roomOf(r.transport) },
 		}),
 		index: index.New(index.Config{
-			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: only,
+			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
 			Keep: r.cfg.Versions, FetchTimeout: r.cfg.Fetch.Timeout,
 			Logger: log, Observe: note, Decided: r.decisions.decided,
 		}),
@@ -87,23 +83,20 @@ func (r *Router) build() (*stages, error) {
 			Policy: sinks.Policy{Retry: r.cfg.Delivery.Retry, DeadAfter: r.cfg.Delivery.DeadAfter},
 			Logger: log, Observe: note,
 		}),
-	}, nil
+	}
 }
 
 // only returns which pages are checked in this run; nil means all.
-func (r *Router) only() (func(page string) bool, error) {
+func (r *Router) only() func(page string) bool {
 	if len(r.cfg.Only) == 0 {
-		return nil, nil
+		return nil
 	}
 	pages := make(map[string]bool)
 	for _, u := range r.cfg.Only {
-		p, err := pipeline.CanonicalURL(u)
-		if err != nil {
-			return nil, err
-		}
-		pages[p] = true
+		page, _ := pipeline.CanonicalURL(u) // Validate has seen it.
+		pages[page] = true
 	}
-	return func(page string) bool { return pages[page] }, nil
+	return func(page string) bool { return pages[page] }
 }
 
 // wish is all that Config asks of one page.
@@ -157,7 +150,7 @@ func (r *Router) apply(ctx context.Context, s *stages) error {
 		return err
 	}
 	send := func(url, typ string, body any) error {
-		m, err := newCommand(url, typ, body, r.now())
+		m, err := newCommand(url, typ, body)
 		if err != nil {
 			return err
 		}
@@ -174,10 +167,7 @@ func (r *Router) apply(ctx context.Context, s *stages) error {
 		}
 	}
 	now := r.cfg.Checks > 0 || r.cfg.Every != nil
-	only, err := r.only()
-	if err != nil {
-		return err
-	}
+	only := r.only()
 	for page, state := range r.transport.States(pipeline.GroupIndex) {
 		if only != nil && !only(page) {
 			continue

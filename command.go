@@ -28,9 +28,9 @@ const decideTimeout = 5 * time.Second
 
 // Subscribe adds a subscription while the Router runs. It returns once the owner of
 // the page has stamped it: it hears what comes after the version then standing. It
-// fails with a *Refusal where the pair of document and client has a
-// subscription, with all that is wrong where s is invalid, with ErrBusy, and with what Ready returns
-// while the disk has too little room.
+// fails with a *Refusal where the pair of document and client has a subscription, with
+// all that is wrong where s is invalid, with ErrBusy, and with what Ready returns while
+// the disk has too little room.
 func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 	s = s.WithDefaults()
 	if err := r.cfg.validate(s); err != nil {
@@ -48,7 +48,7 @@ func (r *Router) Cancel(ctx context.Context, url, client string) error {
 
 // command publishes a command to the owner of url's page and waits for its decision.
 func (r *Router) command(ctx context.Context, url, typ string, body any) error {
-	m, err := newCommand(url, typ, body, time.Now())
+	m, err := newCommand(url, typ, body)
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 
 // newCommand returns a command to the owner of url's page. Its ID is random: two
 // equal commands are two.
-func newCommand(url, typ string, body any, now time.Time) (pipeline.Message, error) {
+func newCommand(url, typ string, body any) (pipeline.Message, error) {
 	page, err := pipeline.CanonicalURL(url)
 	if err != nil {
 		return pipeline.Message{}, err
 	}
 	m := pipeline.Message{
-		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: now,
+		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: time.Now(),
 		Header: map[string]string{"content-type": "application/json"},
 	}
 	if body != nil {

@@ -85,7 +85,7 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 // deadLettering moves a message that cannot be handled to the dead letters, in the
 // transaction that also moves the position past it. Work that was broken off is not
 // a failure: it is left to come again.
-func deadLettering(group string, log *slog.Logger, now func() time.Time, note pipeline.Observer) pipeline.Middleware {
+func deadLettering(group string, log *slog.Logger, now func() time.Time) pipeline.Middleware {
 	return func(next pipeline.Processor) pipeline.Processor {
 		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 			err := next.Process(ctx, tx, m)

@@ -42,7 +42,7 @@ func handle(ctx context.Context, p pipeline.Processor) (out []pipeline.Message, 
 	}
 	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
 	s := txtest.New()
-	p = tracing(deadLettering("g", log, now, nil)(retrying(log, sleep)(recovering(log)(p))))
+	p = tracing(deadLettering("g", log, now)(retrying(log, sleep)(recovering(log)(p))))
 	err = s.Handle(ctx, p, pipeline.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
 	return s.Take(), pauses, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -102,11 +103,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	}
 	defer r.workers.Close()
 	defer func() { err = errors.Join(err, r.closeTransport()) }()
-	s, err := r.build()
-	if err != nil {
-		return err
-	}
-	return r.run(ctx, s)
+	return r.run(ctx, r.build())
 }
 
 // stopped makes Ready tell why nothing new is begun.
@@ -127,9 +124,9 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	}
 	p = recovering(log)(p)
 	p = retrying(log, sleepContext)(p)
-	p = deadLettering(group, log, r.now, r.tally.note)(p)
+	p = deadLettering(group, log, time.Now)(p)
 	p = tracing(p)
-	undecodable := deadLettering(group, log, r.now, r.tally.note)
+	undecodable := deadLettering(group, log, time.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()
 		tx, ok := pipeline.TxFrom(ctx)

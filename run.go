@@ -222,8 +222,6 @@ func (r *Router) where() string {
 	return r.cfg.Dir
 }
 
-func (r *Router) now() time.Time { return time.Now() }
-
 // stages are the processors of one Run.
 type stages struct {
 	fetch    *fetch.Stage

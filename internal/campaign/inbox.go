@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 )
@@ -40,16 +39,11 @@ type mail struct {
 
 func newInbox(seed uint64, clients []string) (*inbox, error) {
 	b := &inbox{clients: clients, dice: rand.New(rand.NewPCG(seed, 2)), received: map[string][]mail{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	b.addr = l.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{client}", b.receive)
-	b.server = &http.Server{Handler: mux}
-	go b.server.Serve(l) //nolint:errcheck // It ends with close.
-	return b, nil
+	var err error
+	b.server, b.addr, err = serve(mux)
+	return b, err
 }
 
 func (b *inbox) close() { b.server.Close() }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 )
@@ -32,16 +31,11 @@ func newPages(n int, seed uint64) (*pages, error) {
 	for range n {
 		p.pages = append(p.pages, &page{version: 1, delivered: map[int]bool{}, accepted: map[int]bool{}})
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p.addr = l.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /page/{n}", p.serve)
-	p.server = &http.Server{Handler: mux}
-	go p.server.Serve(l) //nolint:errcheck // It ends with close.
-	return p, nil
+	var err error
+	p.server, p.addr, err = serve(mux)
+	return p, err
 }
 
 func (p *pages) close() { p.server.Close() }

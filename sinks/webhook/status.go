@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// maxRetryAfter caps what a receiver can ask for.
-const maxRetryAfter = 24 * time.Hour
 
 // statusError says what an answer means; nil is delivered.
 func statusError(resp *http.Response, now time.Time) error {
@@ -30,7 +27,7 @@ func statusError(resp *http.Response, now time.Time) error {
 		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return pipeline.Refused(err)
 	}
-	if d, ok := retryAfter(resp.Header.Get("Retry-After"), now); ok {
+	if d, ok := guard.RetryAfter(resp.Header.Get("Retry-After"), now); ok {
 		return pipeline.RetryAfter(err, d)
 	}
 	return err
@@ -50,18 +47,4 @@ func target(resp *http.Response) string {
 		return ""
 	}
 	return fmt.Sprintf(", to %s://%s", u.Scheme, u.Host)
-}
-
-// retryAfter reads the header Retry-After: seconds, or a date. What lies in the past
-// is 0; what is more than a day is a day. Anything else is as if it were absent.
-func retryAfter(value string, now time.Time) (time.Duration, bool) {
-	value = strings.TrimSpace(value)
-	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
-		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second, true
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter), true
 }

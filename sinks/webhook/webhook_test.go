@@ -116,13 +116,13 @@ func TestRetryAfterNeverFails(t *testing.T) {
 		{"007", 7 * time.Second, true},
 		{"Fri, 02 Jan 2026 03:05:05 GMT", time.Minute, true},
 		{"Fri, 02 Jan 2026 03:03:05 GMT", 0, true},
-		{"Fri, 02 Jan 2099 03:03:05 GMT", maxRetryAfter, true},
-		{"9223372036854775807", maxRetryAfter, true},
+		{"Fri, 02 Jan 2099 03:03:05 GMT", guard.MaxRetryAfter, true},
+		{"9223372036854775807", guard.MaxRetryAfter, true},
 		{"9223372036854775808", 0, false},
 		{"+5", 0, false},
 		{"2026-01-02T03:05:05Z", 0, false},
 	} {
-		if got, ok := retryAfter(tt.value, now); got != tt.want || ok != tt.ok {
+		if got, ok := guard.RetryAfter(tt.value, now); got != tt.want || ok != tt.ok {
 			t.Errorf("%q: got %v, %v, want %v, %v", tt.value, got, ok, tt.want, tt.ok)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	// MaxRedirects is how many redirects are followed.
 	MaxRedirects = 10
 	// MaxRetryAfter is the longest wait that a host can ask for.
-	MaxRetryAfter = 24 * time.Hour
+	MaxRetryAfter = guard.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
 )
