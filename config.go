@@ -10,8 +10,13 @@ import (
 
 // Config says what a Router does. The zero value of every field is useful.
 type Config struct {
-	// Name is the Router's name in logs.
+	// Name is the Router's name in logs, and its namespace in a Store that several Routers
+	// share: Routers with different names see nothing of each other.
 	Name string
+	// Store is an open data directory to use instead of Dir. It stays open.
+	Store *Store
+	// Mode says which of its work the Router does. Default: all.
+	Mode Mode
 	// Dir is the data directory; it is made if it does not exist. Empty: everything is
 	// kept in memory and gone with the process.
 	Dir string
@@ -43,6 +48,12 @@ type Config struct {
 	Fetch FetchConfig
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
+	// Expire says when a page is given up.
+	Expire ExpireConfig
+	// Health names the sinks that are told of health events.
+	Health []string
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
 	// Versions is how many versions of a document are kept. Default 10.
 	Versions int
 	// Checks ends Run after that many checks of every page and the delivery of all that
@@ -97,7 +108,34 @@ type DeliveryConfig struct {
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up. Default 72 h.
 	DeadAfter time.Duration
+	// ExpireAfter is how long a receiver may fail without a success before it is expired.
+	// Default 120 h.
+	ExpireAfter time.Duration
 }
+
+// ExpireConfig says when a page is given up: each of its clients gets one timeout
+// notification, and its subscriptions end.
+type ExpireConfig struct {
+	// After is how many failed checks in a row it takes. Default 10; negative: never.
+	After int
+	// SelectorGone also counts checks that find no text: a selector without a match, an
+	// empty page.
+	SelectorGone bool
+}
+
+// Mode says which of its work a Router does.
+type Mode int
+
+const (
+	// ModeAll watches and delivers.
+	ModeAll Mode = iota
+	// ModeDeliver delivers what is pending or replayed. No page is checked, and
+	// subscriptions stay as they are, whatever Config says of them.
+	ModeDeliver
+	// ModeCommands neither checks nor delivers: for reading a data directory, and for
+	// commands such as Cancel.
+	ModeCommands
+)
 
 // defaultMinFree is Config.MinFree for a Dir.
 const defaultMinFree = 256_000_000

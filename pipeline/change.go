@@ -15,6 +15,7 @@ type Change struct {
 	Page        string    `json:"page"`
 	Document    string    `json:"document"`
 	Incarnation string    `json:"incarnation"`
+	Check       uint64    `json:"check,omitempty"` // the number of the check that found it
 	Version     uint64    `json:"version"`
 	Previous    uint64    `json:"previous"`
 	Time        time.Time `json:"time"` // of the check

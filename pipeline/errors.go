@@ -24,6 +24,10 @@ const (
 	// ClassRefused says that a receiver refused this very notification: it is tried
 	// again a few times, and then it does not hold up the next one.
 	ClassRefused
+	// ClassBroken says that the store, or the program, cannot do this at all: a value that
+	// is damaged, a message of a newer version. The Router stops and says so; the message
+	// comes again.
+	ClassBroken
 )
 
 type classified struct {
@@ -51,6 +55,10 @@ func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
 // Refused marks err as a receiver's refusal of one notification, not of all. Refused(nil)
 // is nil.
 func Refused(err error) error { return classify(err, ClassRefused, 0) }
+
+// Broken marks err as one that stops the Router, since going on would lose something.
+// Broken(nil) is nil.
+func Broken(err error) error { return classify(err, ClassBroken, 0) }
 
 func classify(err error, c Class, after time.Duration) error {
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"strconv"
+	"strings"
 )
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
@@ -22,9 +23,22 @@ func DeriveID(parts ...string) string {
 	return idEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// ChangeID is the ID of the change that made version n of a document.
-func ChangeID(document, incarnation string, n uint64) string {
-	return DeriveID("change", document, incarnation, strconv.FormatUint(n, 10))
+// ChangeID is the ID of the change that made version n of a document. Lineage is the store
+// in which it did: a copy of a store that goes on makes other changes under the same numbers.
+func ChangeID(document, incarnation, lineage string, n uint64) string {
+	return DeriveID("change", document, incarnation, lineage, strconv.FormatUint(n, 10))
+}
+
+// TimeoutID is the ID of the notification that tells a subscription at one receiver that
+// this life of its page was given up. A life has one such end.
+func TimeoutID(page, incarnation, lineage, subscriptionIncarnation, receiver string) string {
+	return DeriveID("timeout", page, incarnation, lineage, subscriptionIncarnation, receiver)
+}
+
+// Lineage returns the part of a Message.Position that names its store.
+func Lineage(position string) string {
+	store, _, _ := strings.Cut(position, "/")
+	return store
 }
 
 // NotificationID is the ID of what a change tells one subscription at one receiver.

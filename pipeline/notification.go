@@ -6,10 +6,16 @@ import (
 	"time"
 )
 
-// Statuses of a notification.
+// Statuses of a notification. That of a health event is the event's name.
 const (
 	StatusOK      = "ok"
-	StatusTimeout = "timeout"
+	StatusTimeout = "timeout" // the page failed too often: nothing more will come
+)
+
+// Types of a notification.
+const (
+	NotificationType       = "notification"
+	NotificationTypeHealth = "health" // only to the sinks for health events
 )
 
 // Notification is all that one change says to one subscription at one receiver. Its
@@ -21,7 +27,7 @@ type Notification struct {
 	Diffs []Diff `json:"diffs"` // never null
 	// ID is the same on every attempt; receivers drop what they have seen.
 	ID       string    `json:"id"`
-	Type     string    `json:"type"`      // "notification"
+	Type     string    `json:"type"`      // NotificationType or NotificationTypeHealth
 	Time     time.Time `json:"timestamp"` // of the check
 	Client   string    `json:"client"`
 	Version  uint64    `json:"version,omitempty"`
@@ -30,6 +36,10 @@ type Notification struct {
 	Change   string    `json:"change,omitempty"`
 	// Truncated says that there were more diffs than fit.
 	Truncated bool `json:"truncated,omitempty"`
+	// Reason says why Status is not StatusOK, in words for the user.
+	Reason string `json:"reason,omitempty"`
+	// Health is what Type NotificationTypeHealth tells.
+	Health *Health `json:"health,omitempty"`
 }
 
 // Diff is one keyword found in one difference.
@@ -50,6 +60,28 @@ type Addressed struct {
 	Document     string       `json:"document"`
 	Subscription string       `json:"subscription"` // its incarnation
 	Notification Notification `json:"notification"`
+}
+
+// HeaderReplay marks a notification that is delivered again on demand, whatever is
+// remembered of its ID; its value is "1".
+const HeaderReplay = "vokter_replay"
+
+// Withdraw says that a subscription was cancelled: what is still to be delivered to Receiver
+// because of it, or comes later, is dropped.
+type Withdraw struct {
+	Receiver     Receiver `json:"receiver"`
+	Subscription string   `json:"subscription"` // its incarnation
+	Page         string   `json:"page"`
+}
+
+// Message returns w as a message on TopicNotifications.
+func (w Withdraw) Message(at time.Time) Message {
+	b, err := json.Marshal(w)
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: withdraw: %v", err)) // every field is encodable
+	}
+	return Message{ID: DeriveID("withdraw", w.Subscription, w.Receiver.ID()), Topic: TopicNotifications, Key: w.Receiver.ID(),
+		Type: TypeWithdraw, Subject: w.Page, Time: at, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
 // Receiver is a sink and a target in it.
@@ -75,30 +107,4 @@ func (a Addressed) Message() (Message, error) {
 	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.ID(), Type: TypeNotification,
 		Subject: a.Notification.URL, Time: a.Notification.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
-}
-
-// DeadLetter is what was given up: the body of TypeDeadLetter.
-type DeadLetter struct {
-	// Reason says why, without secrets; Group and Topic say where a message that could not
-	// be handled was read.
-	Reason   string    `json:"reason"`
-	Time     time.Time `json:"time"`
-	Attempts int       `json:"attempts"`
-	// Addressed is the notification that was not delivered, if it is one.
-	Addressed *Addressed `json:"addressed,omitempty"`
-	Group     string     `json:"group,omitempty"`
-	Topic     string     `json:"topic,omitempty"`
-	// Message is any other message, with its headers.
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    []byte            `json:"body,omitempty"`
-}
-
-// Message returns d as a message on TopicDead, under key. id is that of what was given up.
-func (d DeadLetter) Message(id, key, subject string) Message {
-	b, err := json.Marshal(d)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: dead letter: %v", err)) // every field is encodable
-	}
-	return Message{ID: DeriveID("dead", id, d.Group), Topic: TopicDead, Key: key, Type: TypeDeadLetter,
-		Subject: subject, Time: d.Time, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }

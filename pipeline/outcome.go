@@ -21,10 +21,27 @@ type Request struct {
 	BodyHash string `json:"body_hash,omitempty"`
 	// Documents are the views of the page to read, at least one.
 	Documents []RequestDocument `json:"documents"`
+	// Rebase asks fetch to read this earlier body of the page too, by today's rules.
+	Rebase *Body `json:"rebase,omitempty"`
+	// Failures is how many checks in a row failed before this one.
+	Failures int `json:"failures,omitempty"`
 	// NotAfter is until when the fetch must have begun; a later one is dropped, since its
 	// owner will have asked again.
 	NotAfter time.Time `json:"not_after"`
 }
+
+// Body is the body of a page as it was read, kept so that its texts can be made anew by
+// other rules. One that is larger than MaxStoredBody when packed is not kept.
+type Body struct {
+	URL             string `json:"url"`
+	ContentType     string `json:"content_type"`
+	ContentLanguage string `json:"content_language,omitempty"`
+	// Packed is the body as a Reader gets it (Raw.Body), packed with PackText.
+	Packed []byte `json:"packed"`
+}
+
+// MaxStoredBody is the size of the largest packed body that is kept, in bytes.
+const MaxStoredBody = 256 << 10
 
 // RequestDocument is one document of a page that is to be read.
 type RequestDocument struct {
@@ -112,6 +129,9 @@ type Outcome struct {
 	Class      string        `json:"class,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	// Offline says that the failure says nothing about the page: nothing else could be
+	// reached either.
+	Offline bool `json:"offline,omitempty"`
 	// Status is the HTTP status, 0 if there was none; Bytes the size of the decoded body;
 	// Took how long the fetch lasted.
 	Status int           `json:"status,omitempty"`
@@ -129,6 +149,23 @@ type Outcome struct {
 	Extractor string `json:"extractor,omitempty"`
 	// Packed is the text's Content packed with PackText. It travels as the message's body.
 	Packed []byte `json:"-"`
+	// Body is the body that was read, on Part 0 only, and only where it is small enough to
+	// be kept. It travels behind Packed.
+	Body *Body `json:"-"`
+	// Rebased is the text that Request.Rebase gives by today's rules, in answer to it. It
+	// travels behind Body.
+	Rebased *Rebased `json:"-"`
+}
+
+// Rebased is the text of a document made anew from an earlier body.
+type Rebased struct {
+	TextHash  string `json:"text_hash"`
+	Title     string `json:"title,omitempty"`
+	Extractor string `json:"extractor"`
+	// Packed is its Content packed with PackText.
+	Packed []byte `json:"packed"`
+	// Failed says why there is none; then the document gets a new baseline.
+	Failed string `json:"failed,omitempty"`
 }
 
 const headerOutcome = "vokter_outcome"

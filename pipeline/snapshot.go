@@ -11,6 +11,8 @@ type Snapshot struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
 	Document    string `json:"document"`
+	// Lineage is the store in which the version was made; see ChangeID.
+	Lineage string `json:"lineage,omitempty"`
 	// N is the version's number; Previous is N-1, or 0 for the first.
 	N        uint64    `json:"version"`
 	Previous uint64    `json:"previous"`

@@ -147,6 +147,13 @@ func (s Subscription) Validate() error {
 // Wants reports whether s asks for e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
 
+// Origins: who made a subscription.
+const (
+	OriginYAML  = "yaml"  // a configuration file
+	OriginWatch = "watch" // a command line
+	OriginGo    = "go"    // a program's Config
+)
+
 // OriginAPI is the origin of subscriptions that were made one by one while the program
 // ran. Lists of other origins take over what they name of it.
 const OriginAPI = "api"
@@ -173,6 +180,25 @@ type ApplyCommand struct {
 	Client        string         `json:"client,omitempty"`
 	Keep          bool           `json:"keep,omitempty"`
 	Subscriptions []Subscription `json:"subscriptions"`
+	// Resume also begins anew what expired and is listed unchanged.
+	Resume bool `json:"resume,omitempty"`
+}
+
+// ResumeCommand asks index to begin anew the expired subscriptions of the page of URL, each
+// with a fresh baseline: those of Client, or all where it is empty. With Receiver set,
+// only those that expired with that receiver.
+type ResumeCommand struct {
+	URL      string `json:"url"`
+	Client   string `json:"client,omitempty"`
+	Receiver string `json:"receiver,omitempty"` // a Receiver.ID
+}
+
+// ExpireCommand tells index that Receiver (a Receiver.ID) expired: subscriptions of the page
+// of URL that have no other receiver end, listed as expired for Reason.
+type ExpireCommand struct {
+	URL      string `json:"url"`
+	Receiver string `json:"receiver"`
+	Reason   string `json:"reason"`
 }
 
 // Stamped is a subscription as index stamped it: it hears change n of its document
@@ -194,7 +220,17 @@ type Stamped struct {
 	// Origin is who made it: yaml, watch, api, go.
 	Origin       string       `json:"origin"`
 	Subscription Subscription `json:"subscription"`
+	// End says why a record with an Until ended: one of the End constants, or empty where
+	// another record of the same subscription replaced it.
+	End string `json:"end,omitempty"`
 }
+
+// Why a subscription ended.
+const (
+	EndCancelled = "cancelled" // nothing that is still to be told about it is told
+	EndExpired   = "expired"   // its page was given up: its client gets a timeout notification
+	EndReceiver  = "receiver"  // all its receivers expired
+)
 
 // Forever is the Until of a subscription that was not ended. It is exact in JSON readers
 // that keep numbers as doubles.
@@ -207,4 +243,17 @@ type Ended struct {
 	// Stamp is the last stamp of the incarnation, 0 if the sender does not say: who
 	// forgets the incarnation's subscriptions waits until it has applied that.
 	Stamp uint64 `json:"stamp,omitempty"`
+	// Expiry is set where the page was given up.
+	Expiry *Expiry `json:"expiry,omitempty"`
+}
+
+// Expiry says why a page was given up. Each of its clients gets one timeout notification.
+type Expiry struct {
+	Time time.Time `json:"time"` // of the last check
+	// Class and Reason are of the last failure, Failures how many there were in a row.
+	Class    string `json:"class"`
+	Reason   string `json:"reason"`
+	Failures int    `json:"failures"`
+	// Lineage is the store in which it happened.
+	Lineage string `json:"lineage,omitempty"`
 }

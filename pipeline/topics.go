@@ -10,6 +10,7 @@ const (
 	TopicSubscriptions = "subscriptions" // key: page. Who watches what, from which version on.
 	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
 	TopicDead          = "dead"          // key: receiver, or the key of the message. What was given up, with the reason.
+	TopicHealth        = "health"        // key: page, receiver or HealthKey. How pages, receivers and the process do.
 )
 
 // Consumer groups of the built-in stages.
@@ -19,6 +20,8 @@ const (
 	GroupDiff     = "diff"
 	GroupMatch    = "match"
 	GroupDelivery = "delivery"
+	GroupDead     = "dead"   // keeps dead letters until they are replayed
+	GroupHealth   = "health" // tells the health sinks, and ends what depended on an expired receiver
 )
 
 // Message types.
@@ -30,6 +33,8 @@ const (
 	TypeSubscribe = "vokter.subscribe.v1" // body: SubscribeCommand
 	TypeCancel    = "vokter.cancel.v1"    // body: CancelCommand
 	TypeApply     = "vokter.apply.v1"     // body: ApplyCommand
+	TypeResume    = "vokter.resume.v1"    // body: ResumeCommand
+	TypeExpire    = "vokter.expire.v1"    // body: ExpireCommand
 	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
 	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
 
@@ -47,9 +52,14 @@ const (
 
 	// On TopicNotifications.
 	TypeNotification = "vokter.notification.v1" // body: Addressed
+	TypeWithdraw     = "vokter.withdraw.v1"     // body: Withdraw
 
 	// On TopicDead.
-	TypeDeadLetter = "vokter.dead.v1" // body: DeadLetter
+	TypeDeadLetter = "vokter.dead.v1"   // body: DeadLetter
+	TypeReplay     = "vokter.replay.v1" // body: ReplayCommand
+
+	// On TopicHealth.
+	TypeHealth = "vokter.health.v1" // body: Health
 
 	// TypeWake is the message that Tx.WakeAt delivers.
 	TypeWake = "vokter.wake.v1"

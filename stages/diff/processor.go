@@ -77,9 +77,9 @@ func ChangeOf(s pipeline.Snapshot) (pipeline.Change, bool) {
 	}
 	groups := Diff(text.Analyze(s.Old), text.Analyze(s.New))
 	return pipeline.Change{
-		ID:  pipeline.ChangeID(s.Document, s.Incarnation, s.N),
+		ID:  pipeline.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
-		Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
+		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
 		Language: s.Language, Title: s.Title, Groups: groups,
 	}, len(groups) > 0
 }

@@ -45,6 +45,7 @@ func TestProcessSnapshot(t *testing.T) {
 		Observe: func(o pipeline.Observation) { noted = append(noted, o) },
 	})
 	s := snapshot(content("Zeus is in stock"), content("Zeus is out of stock"))
+	s.Lineage = "store"
 	tx := &fakeTx{}
 	if err := p.Process(context.Background(), tx, s.Message()); err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestProcessSnapshot(t *testing.T) {
 		t.Fatalf("%d messages, want 1", len(tx.emitted))
 	}
 	m := tx.emitted[0]
-	id := pipeline.ChangeID("doc", "life", 7)
+	id := pipeline.ChangeID("doc", "life", "store", 7)
 	if m.Topic != pipeline.TopicChanges || m.Type != pipeline.TypeChange || m.Key != s.Page || m.ID != id || !m.Time.Equal(s.Time) {
 		t.Errorf("message %+v", m)
 	}
@@ -62,7 +63,7 @@ func TestProcessSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := pipeline.Change{
-		ID: id, URL: s.Page, Page: s.Page, Document: "doc", Incarnation: "life", Version: 7, Previous: 6,
+		ID: id, URL: s.Page, Page: s.Page, Document: "doc", Incarnation: "life", Check: s.Check, Version: 7, Previous: 6,
 		Time: s.Time, Stamp: 3, Language: "en", Title: "Zeus",
 		Groups: []pipeline.Group{{
 			Old: []pipeline.Window{{Text: "Zeus is in stock", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []pipeline.Span{{2, 3}}}},
