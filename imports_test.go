@@ -16,7 +16,7 @@ var direction = []struct {
 	may   []string
 	mills bool // may import Watermill
 }{
-	{pkg: "", may: []string{"pipeline", "pipeline/local", "pipeline/text", "stages", "sinks", "sources/http", "internal/warm"}, mills: true},
+	{pkg: "", may: []string{"pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/warm"}, mills: true},
 	{pkg: "pipeline", may: nil},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
@@ -30,8 +30,9 @@ var direction = []struct {
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "pipeline/text"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest"}},
-	{pkg: "cmd", may: []string{"", "config", "pipeline", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
+	{pkg: "cmd", may: []string{"", "config", "internal/manage", "pipeline", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
 	{pkg: "internal/guard", may: nil},
+	{pkg: "internal/manage", may: []string{"", "pipeline"}},
 	{pkg: "internal/nearest", may: nil},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/recorded", may: nil},
