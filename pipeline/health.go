@@ -46,6 +46,8 @@ type Health struct {
 	Since time.Time `json:"since,omitzero"`
 	// Count is how many: failed checks or attempts in a row, pages overdue.
 	Count int `json:"count,omitempty"`
+	// Expired says of HealthReceiverRecovered that the receiver had been expired.
+	Expired bool `json:"expired,omitempty"`
 	// URLs are some of the pages of an event about the process.
 	URLs []string `json:"urls,omitempty"`
 }
