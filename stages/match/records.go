@@ -13,28 +13,35 @@ import (
 // The state of a page holds, for each incarnation of it,
 //
 //	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
+//	expired INC SUB            the last record of a subscription that ended because its page
+//	                           was given up, until its client is told (written with the stamps)
 //	applied INC                the last stamp applied (written with the stamps)
 //	filter INC DOC             see filter.go (written with the changes)
 //
-// with NUL between the parts. Values begin with a format byte, behind which is JSON.
+// with NUL between the parts, and beside them its history (see history.go). Values begin with a format byte, behind which is JSON.
 const (
 	format  = 1
 	nul     = "\x00"
 	record  = "record"
+	expired = "expired"
 	applied = "applied"
 )
 
 func name(parts ...string) string { return strings.Join(parts, nul) }
 
 // applyStamp takes s into the table. One that ends a subscription carries its Until; the
-// record that it ends keeps everything else.
+// record that it ends keeps everything else, but hears nothing more at all if it was
+// cancelled.
 func applyStamp(st pipeline.State, s *pipeline.Stamped) error {
 	at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
 	var err error
-	if s.From >= s.Until {
-		err = st.Delete(at) // it hears nothing any more
+	if s.From >= s.Until || s.End == pipeline.EndCancelled {
+		err = st.Delete(at)
 	} else {
 		err = put(st, at, s)
+	}
+	if err == nil && s.End == pipeline.EndExpired {
+		err = put(st, name(expired, s.PageIncarnation, s.Incarnation), s)
 	}
 	if err != nil {
 		return err
@@ -91,7 +98,7 @@ func load(st pipeline.State, incarnation, document string, version uint64) (map[
 // forget deletes all that the state holds of an incarnation.
 func forget(st pipeline.State, incarnation string) error {
 	names := []string{name(applied, incarnation)}
-	for _, kind := range []string{record, filtered} {
+	for _, kind := range []string{record, expired, filtered} {
 		for n, v := range st.Scan(name(kind, incarnation, "")) {
 			if v.Err != nil {
 				return v.Err
@@ -120,13 +127,13 @@ func put(st pipeline.State, at string, v any) error {
 }
 
 // get decodes a value. One that cannot be read means that the store is damaged or newer
-// than this program; trying again may help once that is mended, so it is no permanent error.
+// than this program.
 func get(value []byte, into any) error {
 	if len(value) == 0 || value[0] != format {
-		return errors.New("state: a value is not in a format that this version knows")
+		return pipeline.Broken(errors.New("state: a value is not in a format that this version knows"))
 	}
 	if err := json.Unmarshal(value[1:], into); err != nil {
-		return fmt.Errorf("state: %w", err)
+		return pipeline.Broken(fmt.Errorf("state: %w", err))
 	}
 	return nil
 }

@@ -52,9 +52,10 @@ func New(cfg Config) *Processor {
 
 // Process handles one message: a stamped subscription goes into the page's table; a change
 // emits a notification for each subscription that it touches and each of its receivers;
-// the end of a page clears its table. Changes and ends that name a stamp which has not come yet are
-// errors of pipeline.ClassNotYet; what cannot be read, and types that are not known, are
-// permanent errors.
+// the end of a page clears its table, and where the page was given up emits a timeout
+// notification for each client. Changes and ends that name a stamp which has not come yet
+// are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones; state that
+// cannot be read, and types that are not known, are of pipeline.ClassBroken.
 func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	var err error
 	switch m.Type {
@@ -65,7 +66,7 @@ func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Messag
 	case pipeline.TypeEnded:
 		err = handle(m, func(e *pipeline.Ended) error { return p.ended(tx, m, e) })
 	default:
-		err = pipeline.Permanent(fmt.Errorf("message %s: type %q is not known", m.ID, m.Type))
+		err = pipeline.Broken(fmt.Errorf("message %s: type %q is not known to this version of the program", m.ID, m.Type))
 	}
 	if err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -92,61 +93,38 @@ func (p *Processor) change(tx pipeline.Tx, m pipeline.Message, c *pipeline.Chang
 		return err
 	}
 	t, err := p.table(st, c, applied)
-	if err != nil || t == nil {
+	if err != nil {
 		return err
 	}
-	sent := 0
-	for _, found := range t.matcher.Match(c) {
-		s := t.records[found.ID]
-		if c.Version <= s.From || c.Version > s.Until {
-			continue
-		}
-		n := pipeline.Notification{
-			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: "notification", Time: c.Time,
-			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
-			Truncated: found.Truncated,
-		}
-		if err := p.send(tx, s, n); err != nil {
+	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time}
+	told := 0
+	if t != nil {
+		if told, err = p.tell(tx, c, t, &r); err != nil {
 			return err
 		}
-		sent++
 	}
-	if sent > 0 {
+	if told > 0 {
 		tx.OnCommit(func() {
-			p.cfg.Logger.Debug("keywords touched", "url", c.URL, "version", c.Version, "subscriptions", sent, "change", c.ID)
+			p.cfg.Logger.Debug("keywords touched", "url", c.URL, "version", c.Version, "subscriptions", told, "change", c.ID)
 		})
 	}
-	return nil
+	return remember(st, r)
 }
 
-// send emits n to every receiver of s, once each.
-func (p *Processor) send(tx pipeline.Tx, s *pipeline.Stamped, n pipeline.Notification) error {
-	seen := make(map[pipeline.Receiver]bool, len(s.Subscription.Sinks))
-	for _, sink := range s.Subscription.Sinks {
-		r := pipeline.Receiver{Sink: sink}
-		if seen[r] {
-			continue
-		}
-		seen[r] = true
-		n.ID = pipeline.NotificationID(n.Change, s.Incarnation, r.ID())
-		a := pipeline.Addressed{Receiver: r, Document: s.Document, Subscription: s.Incarnation, Notification: n}
-		out, err := a.Message()
-		if err != nil {
-			return err
-		}
-		tx.Emit(out)
-		tx.OnCommit(func() {
-			p.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindNotification, Page: s.Page, Document: s.Document,
-				URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time})
-		})
-	}
-	return nil
-}
-
-// ended forgets what the state holds of an incarnation of a page.
+// ended tells the clients of a page that was given up, and forgets what the state holds of
+// an incarnation of a page. Of a page that nobody watches any more the history goes too.
 func (p *Processor) ended(tx pipeline.Tx, m pipeline.Message, e *pipeline.Ended) error {
 	st := tx.State(m.Key)
 	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
+		return err
+	}
+	var err error
+	if e.Expiry != nil {
+		err = p.timeOut(tx, st, e)
+	} else {
+		err = clearHistory(st)
+	}
+	if err != nil {
 		return err
 	}
 	if err := forget(st, e.Incarnation); err != nil {

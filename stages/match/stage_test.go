@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,11 @@ type house struct {
 }
 
 func newHouse(t *testing.T, cfg Config) house { return house{t, txtest.New(), New(cfg)} }
+
+// named returns the names in the page's state that begin with kind.
+func (h house) named(kind string) []string {
+	return slices.DeleteFunc(h.Names(page), func(n string) bool { return !strings.HasPrefix(n, kind) })
+}
 
 func body(typ string, v any) pipeline.Message {
 	b, err := json.Marshal(v)
@@ -148,9 +154,9 @@ func TestWhoHearsWhat(t *testing.T) {
 	if got := h.says(changed(6, 5, "argus")); got != "" {
 		t.Errorf("version 6 is told to %q", got)
 	}
-	// Only what can still be heard is kept: one record, beside the filter and the stamp.
-	if n := len(h.Names(page)); n != 3 {
-		t.Errorf("%d values in the state: %q", n, h.Names(page))
+	// Only what can still be heard is kept: one record.
+	if got := h.named(record); len(got) != 1 {
+		t.Errorf("the state holds %q", got)
 	}
 	// Another document of the page is none of theirs.
 	c := changed(6, 5, "zeus")
@@ -217,27 +223,44 @@ func TestWhatCannotBeHandled(t *testing.T) {
 	h := newHouse(t, Config{})
 	bad := changed(1, 0, "argus")
 	bad.Groups[0].New[0].Edits = []pipeline.Span{{0, 99}}
-	for name, m := range map[string]pipeline.Message{
-		"an unknown type":      {ID: "m", Key: page, Type: "vokter.other.v1"},
-		"a body that is none":  {ID: "m", Key: page, Type: pipeline.TypeChange, Body: []byte("{")},
-		"a stamp that is none": {ID: "m", Key: page, Type: pipeline.TypeStamp, Body: []byte("7")},
-		"a window that lies":   body(pipeline.TypeChange, bad),
+	for name, c := range map[string]struct {
+		pipeline.Message
+		want pipeline.Class
+	}{
+		"an unknown type":      {pipeline.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, pipeline.ClassBroken},
+		"a body that is none":  {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeChange, Body: []byte("{")}, pipeline.ClassPermanent},
+		"a stamp that is none": {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeStamp, Body: []byte("7")}, pipeline.ClassPermanent},
+		"a window that lies":   {body(pipeline.TypeChange, bad), pipeline.ClassPermanent},
 	} {
-		err := h.Handle(context.Background(), h.p, m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
-			t.Errorf("%s: error %v of class %d, want a permanent one", name, err, class)
+		err := h.Handle(context.Background(), h.p, c.Message)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want {
+			t.Errorf("%s: error %v of class %d, want %d", name, err, class, c.want)
 		}
 	}
 }
 
 func TestDamagedState(t *testing.T) {
-	h := newHouse(t, Config{})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
-	tx := h.Begin()
-	_ = tx.State(page).Set(name(applied, "inc"), []byte{9, 9})
-	tx.Commit()
-	if _, err := h.try(changed(1, 1, "argus")); err == nil {
-		t.Error("a value of another format is no error")
+	expire := pipeline.Ended{Page: page, Incarnation: "inc", Expiry: &pipeline.Expiry{}}
+	for _, c := range []struct {
+		at string
+		m  pipeline.Message
+	}{
+		{name(applied, "inc"), body(pipeline.TypeChange, changed(1, 1, "argus"))},
+		{name(record, "inc", "doc", "sub9"), body(pipeline.TypeChange, changed(1, 1, "argus"))},
+		{history, body(pipeline.TypeChange, changed(1, 1, "argus"))},
+		{name(expired, "inc", "sub1"), body(pipeline.TypeEnded, expire)},
+	} {
+		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {format, '{'}, "empty": {}} {
+			h := newHouse(t, Config{})
+			h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+			tx := h.Begin()
+			_ = tx.State(page).Set(c.at, value)
+			tx.Commit()
+			err := h.Handle(context.Background(), h.p, c.m)
+			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+				t.Errorf("%q is %s: error %v of class %d, want a broken store", c.at, what, err, class)
+			}
+		}
 	}
 }
 

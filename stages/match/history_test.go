@@ -1,0 +1,152 @@
+package match
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// past returns the history of the page.
+func (h house) past() []ChangeRecord {
+	h.t.Helper()
+	all, err := History(h.Begin().State(page))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return all
+}
+
+func versions(rs []ChangeRecord) (out []int) {
+	for _, r := range rs {
+		out = append(out, int(r.Version))
+	}
+	return out
+}
+
+func TestHistory(t *testing.T) {
+	h := newHouse(t, Config{})
+	if got := h.past(); len(got) != 0 {
+		t.Errorf("at first it holds %+v", got)
+	}
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus", "sees"))
+	quiet, loud := changed(1, 1, "nothing"), changed(2, 1, "argus sees, argus")
+	quiet.Check, loud.Check = 6, 7
+	h.says(quiet)
+	h.says(loud)
+	match := func(sink string) MatchRecord {
+		return MatchRecord{Notification: pipeline.NotificationID("change2", "sub1", sink), Client: "c1",
+			Receiver: pipeline.Receiver{Sink: sink}, Keywords: []string{"argus", "sees"}}
+	}
+	want := []ChangeRecord{
+		{N: 1, ID: "change2", Document: "doc", Version: 2, Check: 7, Time: loud.Time, Matches: []MatchRecord{match("hook"), match("log")}},
+		{N: 0, ID: "change1", Document: "doc", Version: 1, Check: 6, Time: quiet.Time},
+	}
+	if got := h.past(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestHistoryWhereTheFilterIsClosed has a change that is known to touch nobody without the
+// table being read.
+func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
+	h := newHouse(t, Config{Cache: 1})
+	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.says(changed(1, 1, "zeus"))
+	h.p.cache.put(docKey{"x", "y"}, &table{})
+	h.says(changed(2, 1, "hera"))
+	if got := versions(h.past()); !slices.Equal(got, []int{2, 1}) {
+		t.Errorf("it holds versions %v", got)
+	}
+}
+
+func TestHistoryIsARing(t *testing.T) {
+	h := newHouse(t, Config{})
+	for n := 1; n <= 2*MaxHistory+3; n++ {
+		h.says(changed(n, 0, "word"))
+		var want []int
+		for v := n; v > max(n-MaxHistory, 0); v-- {
+			want = append(want, v)
+		}
+		if got := versions(h.past()); !slices.Equal(got, want) {
+			t.Fatalf("after %d changes it holds versions %v", n, got)
+		}
+	}
+	if got := h.named(history); len(got) != MaxHistory+1 {
+		t.Errorf("the state holds %q", got)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	h := newHouse(t, Config{})
+	var words []string
+	text := ""
+	for i := range maxKeywords + 5 {
+		words = append(words, fmt.Sprint("word", i))
+		text += fmt.Sprintf("word%d. ", i)
+	}
+	const subs = MaxMatches/2 + 3
+	for i := range subs {
+		h.stamp(stamped(i, i+1, 0, pipeline.Forever, words...))
+	}
+	h.says(changed(1, subs, text))
+	r := h.past()[0]
+	if len(r.Matches) != MaxMatches || r.Omitted != 6 || len(r.Matches[0].Keywords) != maxKeywords {
+		t.Errorf("%d notifications and %d more, of %d keywords", len(r.Matches), r.Omitted, len(r.Matches[0].Keywords))
+	}
+}
+
+// TestHistoryWhileItIsWritten reads a ring whose oldest record was replaced, or that was
+// cleared, after it was counted.
+func TestHistoryWhileItIsWritten(t *testing.T) {
+	h := newHouse(t, Config{})
+	for n := 1; n <= MaxHistory; n++ {
+		h.says(changed(n, 0, "word"))
+	}
+	tx := h.Begin()
+	if err := put(tx.State(page), slot(0), ChangeRecord{N: MaxHistory, Version: MaxHistory + 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := History(tx.State(page)); err != nil || len(got) != MaxHistory-1 || got[0].Version != MaxHistory {
+		t.Errorf("it holds versions %v, %v", versions(got), err)
+	}
+	for i := range MaxHistory {
+		_ = tx.State(page).Delete(slot(i))
+	}
+	if got, err := History(tx.State(page)); err != nil || len(got) != 0 {
+		t.Errorf("it holds versions %v, %v", versions(got), err)
+	}
+}
+
+func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
+	h := newHouse(t, Config{})
+	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	h.stamp(s)
+	h.says(changed(1, 1, "argus"))
+	h.stamp(over(s, 2, 1, pipeline.EndExpired))
+	as, err := h.expire(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.past()
+	if len(got) != 2 || got[1].Version != 1 || got[0].Expired != as[0].Notification.Reason || len(got[0].Matches) != 2 ||
+		got[0].Matches[0].Notification != as[0].Notification.ID || !got[0].Time.Equal(as[0].Notification.Time) {
+		t.Errorf("after the expiry it holds %+v", got)
+	}
+	// It goes on in the next life, and goes with the last subscription.
+	c := changed(2, 0, "argus")
+	c.Incarnation = "inc2"
+	h.says(c)
+	if got := versions(h.past()); !slices.Equal(got, []int{2, 0, 1}) {
+		t.Errorf("it holds versions %v", got)
+	}
+	if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc2"})); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.named(history); len(got) != 0 {
+		t.Errorf("%q is left", got)
+	}
+}

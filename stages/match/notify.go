@@ -1,0 +1,115 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// tell emits what c says to the subscriptions of t and notes it in r. It returns how many
+// subscriptions are told.
+func (p *Processor) tell(tx pipeline.Tx, c *pipeline.Change, t *table, r *ChangeRecord) (int, error) {
+	told := 0
+	for _, found := range t.matcher.Match(c) {
+		s := t.records[found.ID]
+		if c.Version <= s.From || c.Version > s.Until {
+			continue
+		}
+		told++
+		n := pipeline.Notification{
+			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: pipeline.NotificationType, Time: c.Time,
+			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
+			Truncated: found.Truncated,
+		}
+		for _, to := range receivers(s) {
+			n.ID = pipeline.NotificationID(c.ID, s.Incarnation, to.ID())
+			if err := p.send(tx, s, to, n, r); err != nil {
+				return told, err
+			}
+		}
+	}
+	return told, nil
+}
+
+// timeOut tells each client of the page once that it was given up: at every receiver of
+// its subscriptions that ended with it, in the name of that with the smallest incarnation.
+func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended) error {
+	over, err := expiredRecords(st, e.Incarnation)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s (%s)", e.Expiry.Failures, e.Expiry.Reason, e.Expiry.Class)
+	r := ChangeRecord{Time: e.Expiry.Time, Expired: reason}
+	for len(over) > 0 {
+		client := over[0].Subscription.WithDefaults().Client
+		same := 1
+		for same < len(over) && over[same].Subscription.WithDefaults().Client == client {
+			same++
+		}
+		s := over[0]
+		n := pipeline.Notification{
+			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
+			Time: e.Expiry.Time, Client: client, Reason: reason,
+		}
+		for _, to := range receivers(over[:same]...) {
+			n.ID = pipeline.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.ID())
+			if err := p.send(tx, s, to, n, &r); err != nil {
+				return err
+			}
+		}
+		over = over[same:]
+	}
+	return remember(st, r)
+}
+
+// expiredRecords returns the subscriptions that ended because the page was given up, by
+// client and then by incarnation.
+func expiredRecords(st pipeline.State, incarnation string) ([]*pipeline.Stamped, error) {
+	var all []*pipeline.Stamped
+	for _, v := range st.Scan(name(expired, incarnation, "")) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		s := new(pipeline.Stamped)
+		if err := get(v.Bytes, s); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *pipeline.Stamped) int {
+		return cmp.Or(cmp.Compare(a.Subscription.WithDefaults().Client, b.Subscription.WithDefaults().Client), cmp.Compare(a.Incarnation, b.Incarnation))
+	})
+	return all, nil
+}
+
+// receivers returns those of all of ss, each once.
+func receivers(ss ...*pipeline.Stamped) []pipeline.Receiver {
+	var all []pipeline.Receiver
+	seen := map[pipeline.Receiver]bool{}
+	for _, s := range ss {
+		for _, sink := range s.Subscription.Sinks {
+			if to := (pipeline.Receiver{Sink: sink}); !seen[to] {
+				seen[to] = true
+				all = append(all, to)
+			}
+		}
+	}
+	return all
+}
+
+// send emits n, which s hears, to one receiver and notes it in r.
+func (p *Processor) send(tx pipeline.Tx, s *pipeline.Stamped, to pipeline.Receiver, n pipeline.Notification, r *ChangeRecord) error {
+	out, err := pipeline.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n}.Message()
+	if err != nil {
+		return err
+	}
+	tx.Emit(out)
+	r.note(to, n)
+	tx.OnCommit(func() {
+		p.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindNotification, Page: s.Page, Document: s.Document,
+			URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time})
+	})
+	return nil
+}

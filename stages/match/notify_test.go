@@ -1,0 +1,182 @@
+package match
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// over is what ends s because of why.
+func over(s pipeline.Stamped, stamp int, until uint64, why string) pipeline.Stamped {
+	s = ended(s, stamp, until)
+	s.End = why
+	return s
+}
+
+// expire ends the page's life "inc", and returns what its clients are told.
+func (h house) expire(stamp uint64) ([]pipeline.Addressed, error) {
+	e := pipeline.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Expiry: &pipeline.Expiry{
+		Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Class: "status", Reason: "the server answered 500", Failures: 10, Lineage: "store1",
+	}}
+	err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, e))
+	var out []pipeline.Addressed
+	for _, m := range h.Take() {
+		var a pipeline.Addressed
+		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != pipeline.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.ID() {
+			h.t.Fatalf("emitted %+v: %v", m, jerr)
+		}
+		out = append(out, a)
+	}
+	return out, err
+}
+
+// to returns who is told: "client/sink".
+func to(as []pipeline.Addressed) (out []string) {
+	for _, a := range as {
+		out = append(out, a.Notification.Client+"/"+a.Receiver.ID())
+	}
+	return out
+}
+
+func TestTimeout(t *testing.T) {
+	var seen []pipeline.Observation
+	h := newHouse(t, Config{Observe: func(o pipeline.Observation) { seen = append(seen, o) }})
+	first := stamped(1, 1, 3, pipeline.Forever, "argus") // has heard nothing yet
+	h.stamp(first, over(first, 2, 3, pipeline.EndExpired))
+	as, err := h.expire(2)
+	if err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
+		t.Fatalf("told to %q, %v", to(as), err)
+	}
+	want := pipeline.Addressed{
+		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
+		Notification: pipeline.Notification{
+			Status: "timeout", URL: "HTTPS://example.com", Diffs: []pipeline.Diff{}, Type: "notification", Client: "c1",
+			ID: pipeline.TimeoutID(page, "inc", "store1", "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
+			Reason: "given up after 10 failed checks in a row; the last one: the server answered 500 (status)",
+		},
+	}
+	if !reflect.DeepEqual(as[0], want) {
+		t.Errorf("got %+v\nwant %+v", as[0], want)
+	}
+	if b, _ := json.Marshal(as[0].Notification); !strings.HasPrefix(string(b), `{"status":"timeout","url":"HTTPS://example.com","diffs":[],`) {
+		t.Errorf("it reads %s", b)
+	}
+	if len(seen) != 2 || seen[0].Kind != pipeline.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
+		t.Errorf("observed %+v", seen)
+	}
+	if names := slices.Concat(h.named(record), h.named(expired), h.named(applied), h.named(filtered)); len(names) != 0 {
+		t.Errorf("%q is left", names)
+	}
+	// The end of the same life again tells nobody: it is forgotten.
+	if as, err := h.expire(0); err != nil || len(as) != 0 {
+		t.Errorf("again: told to %q, %v", to(as), err)
+	}
+}
+
+func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
+	h := newHouse(t, Config{})
+	first, second := stamped(1, 1, 0, pipeline.Forever, "argus"), stamped(2, 2, 0, pipeline.Forever, "argus")
+	h.stamp(first, second, over(first, 3, 1, pipeline.EndExpired))
+	as, err := h.expire(4)
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet || len(as) != 0 {
+		t.Fatalf("told to %q, error %v of class %d", to(as), err, class)
+	}
+	h.stamp(over(second, 4, 1, pipeline.EndExpired))
+	// Changes from before come first.
+	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+		t.Errorf("version 1 is told to %q", got)
+	}
+	if as, err = h.expire(4); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log", "c2/hook", "c2/log"}) {
+		t.Errorf("told to %q, %v", to(as), err)
+	}
+}
+
+func TestOneTimeoutForAClient(t *testing.T) {
+	h := newHouse(t, Config{})
+	// The client watches three documents of the page; one it cancelled before.
+	var ss [3]pipeline.Stamped
+	for i, sinks := range [][]string{{"log", "mail"}, {"hook", "log"}, {"chat"}} {
+		ss[i] = stamped(9-i, i+1, 0, pipeline.Forever, "argus")
+		ss[i].Document, ss[i].Subscription.Client, ss[i].Subscription.Sinks = string(rune('a'+i)), "", sinks
+	}
+	ss[1].Subscription.URL = "https://EXAMPLE.com"
+	h.stamp(ss[:]...)
+	h.stamp(over(ss[2], 4, 0, pipeline.EndCancelled), over(ss[0], 5, 0, pipeline.EndExpired), over(ss[1], 6, 0, pipeline.EndExpired))
+	as, err := h.expire(6)
+	if err != nil || !slices.Equal(to(as), []string{"default/hook", "default/log", "default/mail"}) {
+		t.Fatalf("told to %q, %v", to(as), err)
+	}
+	for _, a := range as { // sub8 is the smaller of sub9 and sub8
+		if a.Subscription != "sub8" || a.Document != "b" || a.Notification.URL != "https://EXAMPLE.com" ||
+			a.Notification.ID != pipeline.TimeoutID(page, "inc", "store1", "sub8", a.Receiver.ID()) {
+			t.Errorf("got %+v", a)
+		}
+	}
+}
+
+// TestATimeoutOfAnotherLife has subscriptions of the page's next life when the last one's end
+// is handled.
+func TestATimeoutOfAnotherLife(t *testing.T) {
+	h := newHouse(t, Config{})
+	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	next := stamped(2, 1, 0, pipeline.Forever, "argus")
+	next.PageIncarnation = "inc2"
+	h.stamp(s, over(s, 2, 0, pipeline.EndExpired), next, over(next, 2, 0, pipeline.EndExpired))
+	if as, err := h.expire(2); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
+		t.Errorf("told to %q, %v", to(as), err)
+	}
+	if got := h.named(expired); len(got) != 1 {
+		t.Errorf("%q is kept, want the next life's", got)
+	}
+}
+
+func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
+	h := newHouse(t, Config{})
+	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	h.stamp(s, over(s, 2, 0, pipeline.EndExpired))
+	var first []pipeline.Message
+	for range 2 { // a crash before the commit, and again
+		tx := h.Begin()
+		m := body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &pipeline.Expiry{Lineage: "store1"}})
+		if err := h.p.Process(context.Background(), tx, m); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = tx.Emitted()
+		}
+		if len(first) != 2 || !reflect.DeepEqual(tx.Emitted(), first) {
+			t.Errorf("emitted %+v, and the first time %+v", tx.Emitted(), first)
+		}
+	}
+	if as, err := h.expire(2); err != nil || len(as) != 2 || as[0].Notification.ID != first[0].ID {
+		t.Errorf("told %+v, %v", as, err)
+	}
+}
+
+// TestHowItEnded has a change on its way when a subscription ends.
+func TestHowItEnded(t *testing.T) {
+	for _, c := range []struct{ why, want string }{
+		{"", "c1/hook c1/log"}, // another record took its place, which hears what comes later
+		{pipeline.EndCancelled, ""},
+		{pipeline.EndReceiver, "c1/hook c1/log"}, // which becomes dead letters, and can be replayed
+		{pipeline.EndExpired, "c1/hook c1/log"},
+	} {
+		h := newHouse(t, Config{})
+		s := stamped(1, 1, 0, pipeline.Forever, "argus")
+		h.stamp(s)
+		h.says(changed(1, 1, "argus")) // so that a table is in memory
+		h.stamp(over(s, 2, 2, c.why))
+		if got := h.says(changed(2, 1, "argus")); got != c.want {
+			t.Errorf("ended by %q: version 2 is told to %q, want %q", c.why, got, c.want)
+		}
+		if got := h.says(changed(3, 2, "argus")); got != "" {
+			t.Errorf("ended by %q: version 3 is told to %q", c.why, got)
+		}
+	}
+}
