@@ -18,9 +18,12 @@ type Config struct {
 	// Dir is the data directory; it is made if it is missing. Empty: everything is in
 	// memory and gone at Close.
 	Dir string
-	// Store is used instead of Dir if it is not nil. It stays open at Close, and no other
-	// Transport may use it meanwhile.
+	// Store is used instead of Dir if it is not nil. It stays open at Close. Several
+	// Transports may use it, each in a namespace of its own.
 	Store *store.DB
+	// Namespace is which topics and groups of the store are this Transport's; those of
+	// others are as if they were in another store. Empty is a namespace, too.
+	Namespace string
 	// Lanes is how many messages of a topic are handled at the same time, for a data
 	// directory that is made now; one that exists keeps its own number. 0 is 16.
 	Lanes int

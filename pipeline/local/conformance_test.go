@@ -29,6 +29,13 @@ func TestTransport(t *testing.T) {
 			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem()}}
 		})
 	})
+	t.Run("namespace", func(t *testing.T) {
+		f := f
+		f.Bubble = bubble
+		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
+			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem(), namespace: "name"}}
+		})
+	})
 	t.Run("disk", func(t *testing.T) {
 		f.At = func(dir string) pipelinetest.Site { return &site{dir: dir} }
 		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site { return f.At(t.TempDir()) })
@@ -38,8 +45,9 @@ func TestTransport(t *testing.T) {
 // site opens transports in dir on fs; on the real file system if fs is nil, and in memory
 // without a dir.
 type site struct {
-	dir string
-	fs  *vfs.MemFS
+	dir       string
+	fs        *vfs.MemFS
+	namespace string
 }
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
@@ -57,7 +65,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport 
 		if db, err = store.Open(store.Options{Dir: s.dir, FS: s.fs, Lanes: testLanes}); err != nil {
 			t.Fatal(err)
 		}
-		lc.Dir, lc.Store = "", db
+		lc.Dir, lc.Store, lc.Namespace = "", db, s.namespace
 	}
 	tr, err := local.Open(lc)
 	if err != nil {

@@ -64,16 +64,20 @@ type room struct {
 
 // newRoom returns what watches the disk as c wants it.
 func newRoom(c Config) *room {
+	dir := c.Dir
+	if c.Store != nil {
+		dir = c.Store.Dir()
+	}
 	if c.Free == nil {
 		c.Free = store.Free
-		if c.Dir == "" {
+		if dir == "" {
 			return nil
 		}
 	}
 	if c.MinFree == 0 {
 		return nil
 	}
-	return &room{dir: c.Dir, need: c.MinFree, free: c.Free, now: c.Now, log: c.Logger, done: make(chan struct{})}
+	return &room{dir: dir, need: c.MinFree, free: c.Free, now: c.Now, log: c.Logger, done: make(chan struct{})}
 }
 
 // look finds out whether there is room. It logs where that changed.
@@ -166,7 +170,10 @@ func (r *room) diskFull() {
 	r.mu.Unlock()
 	r.look()
 	if back := r.again(); back != nil {
-		<-back
+		select {
+		case <-back:
+		case <-r.done: // the store is another's, and nobody looks any more
+		}
 		return
 	}
 	time.Sleep(lookEvery) // the disk tells nothing; not at once all the same

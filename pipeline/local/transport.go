@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,9 +15,11 @@ import (
 // Transport carries messages between the stages of one process. It is safe for
 // concurrent use.
 type Transport struct {
-	cfg   Config
-	log   *slog.Logger
-	db    *store.DB
+	cfg Config
+	log *slog.Logger
+	db  *store.DB
+	// leave gives the namespace of db back.
+	leave func()
 	lanes int
 	// volatile says that nobody can read the store after Close, so that no logs and
 	// positions need to be in it.
@@ -52,46 +55,62 @@ func Open(c Config) (*Transport, error) {
 	t.alarm.at = never
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	if t.db == nil {
-		if err := t.room.opens(); err != nil {
-			t.cancel()
-			return nil, err
-		}
-		db, err := store.Open(store.Options{
-			Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger, OnFatal: c.OnFatal, OnDiskFull: t.onDiskFull(),
-		})
-		if err != nil {
-			t.cancel()
-			return nil, err
-		}
-		t.db = db
+	if err := t.openStore(); err != nil {
+		t.cancel()
+		return nil, err
 	}
 	t.lanes = t.db.Lanes()
 	if err := t.restore(); err != nil {
 		t.cancel()
 		t.stopAlarm()
-		if c.Store == nil {
-			t.db.Close()
-		}
-		return nil, err
+		return nil, errors.Join(err, t.closeStore())
 	}
 	t.room.start()
 	return t, nil
 }
 
-// onDiskFull is what the store calls when its disk is full; nil where nothing is watched.
-func (t *Transport) onDiskFull() func() {
-	if t.room == nil {
-		return nil
+// openStore opens the store, unless it is given, and enters its namespace.
+func (t *Transport) openStore() error {
+	db, user := t.cfg.Store, store.User{}
+	if db == nil {
+		if err := t.room.opens(); err != nil {
+			return err
+		}
+		var err error
+		db, err = store.Open(store.Options{Dir: t.cfg.Dir, Lanes: t.cfg.Lanes, Logger: t.log, OnFatal: t.cfg.OnFatal})
+		if err != nil {
+			return err
+		}
+	} else {
+		user.Fatal = t.cfg.OnFatal
 	}
-	return t.room.diskFull
+	if t.room != nil {
+		user.DiskFull = t.room.diskFull
+	}
+	t.db = db.Namespace(t.cfg.Namespace)
+	leave, err := t.db.Enter(user)
+	if err != nil {
+		return err
+	}
+	t.leave = leave
+	return nil
 }
 
-// StoreID is the random name of the store, with which every position begins.
+// closeStore leaves the namespace, and closes the store unless it was given.
+func (t *Transport) closeStore() error {
+	defer t.leave()
+	if t.cfg.Store != nil {
+		return nil
+	}
+	return t.db.Close()
+}
+
+// StoreID is the random name of this namespace of the store, with which every position
+// begins.
 func (t *Transport) StoreID() string { return t.db.ID() }
 
 // Close ends all subscriptions, unblocks publishers and posters with ErrClosed, and
-// closes the store. Handlers get Config.Grace to finish, then a second after their
+// closes the store unless it was given. Handlers get Config.Grace to finish, then a second after their
 // contexts are cancelled; messages that are still in flight come again next time. A
 // commit under way is waited for, on a full disk until it has room.
 func (t *Transport) Close() error {
@@ -102,10 +121,7 @@ func (t *Transport) Close() error {
 	t.subsMu.Unlock()
 	closeAll(subs)
 	t.stopAlarm()
-	if t.cfg.Store != nil {
-		return nil
-	}
-	return t.db.Close()
+	return t.closeStore()
 }
 
 func (t *Transport) closed() bool { return t.ctx.Err() != nil }

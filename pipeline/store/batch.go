@@ -102,36 +102,36 @@ func (b *Batch) deleteRange(from, to []byte) {
 // Append puts r at offset into the log of a topic's lane.
 func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
 	b.rec = appendRecord(b.rec[:0], r)
-	b.set(logKey(topic, lane, offset), b.rec)
+	b.set(b.d.logKey(topic, lane, offset), b.rec)
 }
 
 // Trim removes the log of a topic's lane from offset from to before offset to, and
 // remembers that it begins at to.
 func (b *Batch) Trim(topic string, lane int, from, to uint64) {
-	b.deleteRange(logKey(topic, lane, from), logKey(topic, lane, to))
-	b.set(beginKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
+	b.deleteRange(b.d.logKey(topic, lane, from), b.d.logKey(topic, lane, to))
+	b.set(b.d.beginKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
 }
 
 // SetPosition makes offset the next one that group consumes.
 func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
-	b.set(positionKey(group, topic, lane), binary.BigEndian.AppendUint64(nil, offset))
+	b.set(b.d.positionKey(group, topic, lane), binary.BigEndian.AppendUint64(nil, offset))
 }
 
 // SetState stores value under name. Group, lane, key and name are any strings.
 func (b *Batch) SetState(group string, lane int, key, name string, value []byte) {
-	b.set(stateKey(group, lane, key, name), value)
+	b.set(b.d.stateKey(group, lane, key, name), value)
 }
 
 // DeleteState removes name.
 func (b *Batch) DeleteState(group string, lane int, key, name string) {
-	b.delete(stateKey(group, lane, key, name))
+	b.delete(b.d.stateKey(group, lane, key, name))
 }
 
 // SetWake makes at the time of key's wake, instead of any it had; the zero time takes it
 // back. AtStart wakes can be listed by StartWakes. No other batch may write wakes of the
 // same group and topic meanwhile.
 func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time, atStart bool) {
-	back := wakeTimeKey(group, topic, lane, key)
+	back := b.d.wakeTimeKey(group, topic, lane, key)
 	old, ok, err := b.d.get(back)
 	if err != nil {
 		b.fail(err)
@@ -143,9 +143,9 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 			b.fail(err)
 			return
 		}
-		b.delete(wakeKey(group, topic, lane, t, key))
+		b.delete(b.d.wakeKey(group, topic, lane, t, key))
 		if len(old) > 8 && (at.IsZero() || !atStart) {
-			b.delete(atStartKey(group, topic, lane, key))
+			b.delete(b.d.atStartKey(group, topic, lane, key))
 		}
 	}
 	if at.IsZero() {
@@ -155,9 +155,9 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 		return
 	}
 	v := appendTime(nil, at)
-	b.set(wakeKey(group, topic, lane, at, key), nil)
+	b.set(b.d.wakeKey(group, topic, lane, at, key), nil)
 	if atStart {
-		b.set(atStartKey(group, topic, lane, key), v)
+		b.set(b.d.atStartKey(group, topic, lane, key), v)
 		v = append(v, 1)
 	}
 	b.set(back, v)
@@ -165,7 +165,7 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 
 // TakeWake removes the wake that key has at that very time, because it was delivered.
 func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time) {
-	old, ok, err := b.d.get(wakeTimeKey(group, topic, lane, key))
+	old, ok, err := b.d.get(b.d.wakeTimeKey(group, topic, lane, key))
 	if err != nil {
 		b.fail(err)
 		return
@@ -179,14 +179,14 @@ func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time
 // DropGroup removes the positions and wakes that group has in topic.
 func (b *Batch) DropGroup(group, topic string) {
 	for _, kind := range []byte{kindPosition, kindWake, kindWakeTime, kindAtStart} {
-		p := stringsOf(kind, group, topic)
+		p := b.d.stringsOf(kind, group, topic)
 		b.deleteRange(p, after(p))
 	}
 }
 
 // DropState removes all state of group.
 func (b *Batch) DropState(group string) {
-	p := stringsOf(kindState, group)
+	p := b.d.stringsOf(kindState, group)
 	b.deleteRange(p, after(p))
 }
 

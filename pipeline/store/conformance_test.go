@@ -21,12 +21,19 @@ func TestStore(t *testing.T) {
 			return &site{dir: "data", fs: vfs.NewCrashableMem()}
 		})
 	})
+	t.Run("namespace", func(t *testing.T) {
+		f := pipelinetest.StoreFeatures{ErrClosed: store.ErrClosed}
+		pipelinetest.TestStore(t, f, func(*testing.T) pipelinetest.StoreSite {
+			return &site{dir: "data", fs: vfs.NewCrashableMem(), namespace: "name"}
+		})
+	})
 }
 
 // site opens stores in dir on fs, or in memory without a dir.
 type site struct {
-	dir string
-	fs  *vfs.MemFS
+	dir       string
+	fs        *vfs.MemFS
+	namespace string
 }
 
 func (s *site) Open(t *testing.T) pipelinetest.Store {
@@ -41,6 +48,20 @@ func (s *site) Open(t *testing.T) pipelinetest.Store {
 	}
 	t.Cleanup(func() { db.Close() })
 	// Beside what the suite uses there are neighbours that its scans must not see.
+	for _, name := range []string{"", "nam", "name", "name\x00", "name\xff", "other"} {
+		if name == s.namespace {
+			continue
+		}
+		b, err := db.Namespace(name).NewBatch(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.SetState("group", 3, "key", "neighbour", []byte("x"))
+		if err := b.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db = db.Namespace(s.namespace)
 	b, err := db.NewBatch(false)
 	if err != nil {
 		t.Fatal(err)

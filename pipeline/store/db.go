@@ -39,14 +39,20 @@ type Options struct {
 	// OnFatal is called with what happened just before the process ends because Pebble
 	// cannot go on, for example on a full disk; nil does nothing more.
 	OnFatal func(error)
-	// OnDiskFull is called when a write found the disk full. Other writes wait until it
-	// returns; then the write is tried once more. Nil does nothing.
-	OnDiskFull func()
 }
 
-// DB is an open store. It is safe for concurrent use.
+// DB is an open store, seen from one of its namespaces. It is safe for concurrent use.
 type DB struct {
+	*core
+	space
+	name string
+	id   string
+}
+
+// core is what all namespaces of a store share.
+type core struct {
 	pebble *pebble.DB
+	dir    string
 	meta   meta
 	// durable says that there is a write-ahead log to wait for.
 	durable bool
@@ -55,6 +61,8 @@ type DB struct {
 	idle   sync.Cond // open == 0
 	open   int       // operations, iterators and batches that use pebble
 	closed bool
+
+	sharing sharing
 }
 
 // meta is fixed when a store is made.
@@ -71,33 +79,35 @@ func Open(o Options) (*DB, error) {
 	if o.Lanes < 1 || o.Lanes > MaxLanes {
 		return nil, fmt.Errorf("store: %d lanes are not between 1 and %d", o.Lanes, MaxLanes)
 	}
+	c := &core{dir: o.Dir}
+	c.idle.L = &c.mu
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
-		Logger:             newLogger(o.Logger, o.Dir, o.OnFatal),
+		Logger:             newLogger(o.Logger, o.Dir, c.sharing.fatal(o.OnFatal)),
 	}
-	if o.Dir == "" {
+	switch {
+	case o.Dir == "":
 		po.FS, po.DisableWAL = vfs.NewMem(), true
-	} else if o.FS == nil {
+	case o.FS == nil:
 		if err := prepare(o.Dir); err != nil {
 			return nil, err
 		}
+		po.FS = vfs.Default
 	}
-	if o.OnDiskFull != nil && o.Dir != "" {
-		if po.FS == nil {
-			po.FS = vfs.Default
-		}
-		po.FS = vfs.OnDiskFull(po.FS, o.OnDiskFull)
+	if o.Dir != "" {
+		po.FS = vfs.OnDiskFull(po.FS, c.sharing.diskFull)
 	}
 	p, err := pebble.Open(o.Dir, po)
 	if err != nil {
 		return nil, openError(o.Dir, err)
 	}
-	d := &DB{pebble: p, durable: !po.DisableWAL}
-	d.idle.L = &d.mu
+	c.pebble, c.durable = p, !po.DisableWAL
+	d := &DB{core: c}
 	if err := d.readMeta(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	d.id = c.meta.ID
 	return d, nil
 }
 
@@ -134,49 +144,53 @@ func (d *DB) readMeta(o Options) error {
 	return nil
 }
 
-// ID is the random ID that the store got when it was made: 26 letters and digits.
-func (d *DB) ID() string { return d.meta.ID }
+// ID is the random ID that this namespace of the store got when the store was made: 26
+// letters and digits. No other namespace and no other store has it.
+func (d *DB) ID() string { return d.id }
+
+// Dir is the directory of the store; empty for one in memory.
+func (d *DB) Dir() string { return d.dir }
 
 // Lanes is the number of lanes that the store was made with.
 func (d *DB) Lanes() int { return d.meta.Lanes }
 
-// Close waits for what is going on, writes the log out and closes the store. Batches
-// that were not committed are lost. A second Close does nothing.
-func (d *DB) Close() error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+// Close waits for what is going on, writes the log out and closes the store, for all
+// namespaces. Batches that were not committed are lost. A second Close does nothing.
+func (c *core) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
 		return nil
 	}
-	d.closed = true
-	for d.open > 0 {
-		d.idle.Wait()
+	c.closed = true
+	for c.open > 0 {
+		c.idle.Wait()
 	}
-	d.mu.Unlock()
-	return d.pebble.Close()
+	c.mu.Unlock()
+	return c.pebble.Close()
 }
 
 // use keeps the store open until done is called; every use of pebble stands between.
-func (d *DB) use() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+func (c *core) use() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
 		return ErrClosed
 	}
-	d.open++
+	c.open++
 	return nil
 }
 
-func (d *DB) done() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.open--; d.open == 0 {
-		d.idle.Broadcast()
+func (c *core) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open--; c.open == 0 {
+		c.idle.Broadcast()
 	}
 }
 
-func (d *DB) writeOptions(sync bool) *pebble.WriteOptions {
-	if sync && d.durable {
+func (c *core) writeOptions(sync bool) *pebble.WriteOptions {
+	if sync && c.durable {
 		return pebble.Sync
 	}
 	return pebble.NoSync

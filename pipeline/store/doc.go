@@ -13,4 +13,5 @@
 //	w group topic lane time key           → nothing
 //	r group topic lane key                → time of the key's wake
 //	a group topic lane key                → time of the key's wake, if it also comes at start
+//	n namespace …                         → any of these but m, in a namespace with a name
 package store

@@ -16,6 +16,8 @@ const (
 	kindWake     = 'w'
 	kindWakeTime = 'r'
 	kindAtStart  = 'a'
+	// kindSpace begins all keys of a namespace with a name; see space.
+	kindSpace = 'n'
 )
 
 var errKey = errors.New("store: malformed key")
@@ -53,13 +55,23 @@ func cutString(b []byte) (s string, rest []byte, err error) {
 	return "", nil, errKey
 }
 
+// space is what the keys of a namespace begin with; nothing for the default one.
+type space string
+
+func spaceOf(name string) space {
+	if name == "" {
+		return ""
+	}
+	return space(appendString([]byte{kindSpace}, name))
+}
+
 // keyOf begins a key of kind with strings and a lane.
-func keyOf(kind byte, lane int, parts ...string) []byte {
-	n := 3
+func (s space) keyOf(kind byte, lane int, parts ...string) []byte {
+	n := len(s) + 3
 	for _, p := range parts {
 		n += len(p) + 2
 	}
-	b := append(make([]byte, 0, n+48), kind)
+	b := append(append(make([]byte, 0, n+48), s...), kind)
 	for _, p := range parts {
 		b = appendString(b, p)
 	}
@@ -67,44 +79,44 @@ func keyOf(kind byte, lane int, parts ...string) []byte {
 }
 
 // stringsOf is keyOf without a lane: the prefix of all keys of kind with these strings.
-func stringsOf(kind byte, parts ...string) []byte {
-	b := []byte{kind}
+func (s space) stringsOf(kind byte, parts ...string) []byte {
+	b := append([]byte(s), kind)
 	for _, p := range parts {
 		b = appendString(b, p)
 	}
 	return b
 }
 
-func logKey(topic string, lane int, offset uint64) []byte {
-	return binary.BigEndian.AppendUint64(keyOf(kindLog, lane, topic), offset)
+func (s space) logKey(topic string, lane int, offset uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.keyOf(kindLog, lane, topic), offset)
 }
 
-func beginKey(topic string, lane int) []byte { return keyOf(kindBegin, lane, topic) }
+func (s space) beginKey(topic string, lane int) []byte { return s.keyOf(kindBegin, lane, topic) }
 
-func positionKey(group, topic string, lane int) []byte {
-	return keyOf(kindPosition, lane, group, topic)
+func (s space) positionKey(group, topic string, lane int) []byte {
+	return s.keyOf(kindPosition, lane, group, topic)
 }
 
 // statePrefix begins all names of key. The lane stands before the key so that what one
 // lane owns is one range.
-func statePrefix(group string, lane int, key string) []byte {
-	return appendString(keyOf(kindState, lane, group), key)
+func (s space) statePrefix(group string, lane int, key string) []byte {
+	return appendString(s.keyOf(kindState, lane, group), key)
 }
 
-func stateKey(group string, lane int, key, name string) []byte {
-	return append(statePrefix(group, lane, key), name...)
+func (s space) stateKey(group string, lane int, key, name string) []byte {
+	return append(s.statePrefix(group, lane, key), name...)
 }
 
-func wakeKey(group, topic string, lane int, at time.Time, key string) []byte {
-	return append(appendTime(keyOf(kindWake, lane, group, topic), at), key...)
+func (s space) wakeKey(group, topic string, lane int, at time.Time, key string) []byte {
+	return append(appendTime(s.keyOf(kindWake, lane, group, topic), at), key...)
 }
 
-func wakeTimeKey(group, topic string, lane int, key string) []byte {
-	return append(keyOf(kindWakeTime, lane, group, topic), key...)
+func (s space) wakeTimeKey(group, topic string, lane int, key string) []byte {
+	return append(s.keyOf(kindWakeTime, lane, group, topic), key...)
 }
 
-func atStartKey(group, topic string, lane int, key string) []byte {
-	return append(keyOf(kindAtStart, lane, group, topic), key...)
+func (s space) atStartKey(group, topic string, lane int, key string) []byte {
+	return append(s.keyOf(kindAtStart, lane, group, topic), key...)
 }
 
 // Nanoseconds is the time that a key can hold nearest to t, in Unix nanoseconds: one

@@ -66,8 +66,8 @@ type Entry struct {
 // many as fit into bytes, but at least one if there is one.
 func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entry, error) {
 	var out []Entry
-	prefix := keyOf(kindLog, lane, topic)
-	err := d.scan(d.pebble, prefix, logKey(topic, lane, from), func(k, v []byte) (bool, error) {
+	prefix := d.keyOf(kindLog, lane, topic)
+	err := d.scan(d.pebble, prefix, d.logKey(topic, lane, from), func(k, v []byte) (bool, error) {
 		if len(k) != 8 {
 			return false, errKey
 		}
@@ -85,7 +85,7 @@ func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entr
 // Bounds returns the offsets of the oldest record kept in a topic's lane and of the next
 // one to append. Positions may be beyond.
 func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
-	v, ok, err := d.get(beginKey(topic, lane))
+	v, ok, err := d.get(d.beginKey(topic, lane))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -99,8 +99,8 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 		return 0, 0, err
 	}
 	defer d.done()
-	prefix := keyOf(kindLog, lane, topic)
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: logKey(topic, lane, begin), UpperBound: after(prefix)})
+	prefix := d.keyOf(kindLog, lane, topic)
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: d.logKey(topic, lane, begin), UpperBound: after(prefix)})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -118,11 +118,11 @@ func (d *DB) Topics() ([]string, error) {
 	seen := map[string]bool{}
 	var out []string
 	for _, kind := range []byte{kindLog, kindBegin} {
-		next := []byte{kind}
+		next := d.stringsOf(kind)
 		for next != nil {
 			from := next
 			next = nil
-			err := d.scan(d.pebble, []byte{kind}, from, func(k, _ []byte) (bool, error) {
+			err := d.scan(d.pebble, d.stringsOf(kind), from, func(k, _ []byte) (bool, error) {
 				topic, _, err := cutString(k)
 				if err != nil {
 					return false, err
@@ -131,7 +131,7 @@ func (d *DB) Topics() ([]string, error) {
 					seen[topic] = true
 					out = append(out, topic)
 				}
-				next = after(stringsOf(kind, topic))
+				next = after(d.stringsOf(kind, topic))
 				return false, nil
 			})
 			if err != nil {
@@ -152,7 +152,7 @@ type Position struct {
 // Positions lists where all groups stand.
 func (d *DB) Positions() ([]Position, error) {
 	var out []Position
-	err := d.scan(d.pebble, []byte{kindPosition}, nil, func(k, v []byte) (bool, error) {
+	err := d.scan(d.pebble, d.stringsOf(kindPosition), nil, func(k, v []byte) (bool, error) {
 		group, rest, err := cutString(k)
 		if err != nil {
 			return false, err
@@ -175,7 +175,7 @@ type Wake struct {
 
 // NextWake returns the earliest wake at or after from; ok is false where there is none.
 func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok bool, err error) {
-	prefix := keyOf(kindWake, lane, group, topic)
+	prefix := d.keyOf(kindWake, lane, group, topic)
 	low := prefix
 	if !from.IsZero() {
 		low = appendTime(append([]byte(nil), prefix...), from)
@@ -194,7 +194,7 @@ func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok
 // StartWakes lists the wakes that also come at start, by key.
 func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
 	var out []Wake
-	err := d.scan(d.pebble, keyOf(kindAtStart, lane, group, topic), nil, func(k, v []byte) (bool, error) {
+	err := d.scan(d.pebble, d.keyOf(kindAtStart, lane, group, topic), nil, func(k, v []byte) (bool, error) {
 		at, err := timeOf(v)
 		out = append(out, Wake{string(k), at})
 		return true, err
@@ -209,7 +209,7 @@ func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value
 		return nil, false, err
 	}
 	defer d.done()
-	return getFrom(d.reader(b), stateKey(group, lane, key, name))
+	return getFrom(d.reader(b), d.stateKey(group, lane, key, name))
 }
 
 // ScanState calls f with the names of key that begin with prefix, in order, and a copy
@@ -219,7 +219,7 @@ func (d *DB) ScanState(b *Batch, group string, lane int, key, prefix string, f f
 		return err
 	}
 	defer d.done()
-	p := append(statePrefix(group, lane, key), prefix...)
+	p := append(d.statePrefix(group, lane, key), prefix...)
 	return d.scan(d.reader(b), p, nil, func(k, v []byte) (bool, error) {
 		return f(prefix+string(k), append(make([]byte, 0, len(v)), v...)), nil
 	})
@@ -236,7 +236,7 @@ func (d *DB) reader(b *Batch) pebble.Reader {
 // reading their values. A store's failure ends it with an error.
 func (d *DB) StateKeys(group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		prefix := stringsOf(kindState, group)
+		prefix := d.stringsOf(kindState, group)
 		for from := prefix; from != nil; {
 			var key string
 			at := from
