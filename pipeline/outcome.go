@@ -36,8 +36,8 @@ type Body struct {
 	URL             string `json:"url"`
 	ContentType     string `json:"content_type"`
 	ContentLanguage string `json:"content_language,omitempty"`
-	// Packed is the body as a Reader gets it (Raw.Body), packed with PackText.
-	Packed []byte `json:"packed"`
+	// Packed is the body as a Reader gets it (Raw.Body), packed with PackBody.
+	Packed []byte `json:"packed,omitempty"`
 }
 
 // MaxStoredBody is the size of the largest packed body that is kept, in bytes.
@@ -163,7 +163,7 @@ type Rebased struct {
 	Title     string `json:"title,omitempty"`
 	Extractor string `json:"extractor"`
 	// Packed is its Content packed with PackText.
-	Packed []byte `json:"packed"`
+	Packed []byte `json:"packed,omitempty"`
 	// Failed says why there is none; then the document gets a new baseline.
 	Failed string `json:"failed,omitempty"`
 }
@@ -172,7 +172,7 @@ const headerOutcome = "vokter_outcome"
 
 // attribute is the header that carries o.
 func (o Outcome) attribute() (name, value string) {
-	h, err := json.Marshal(o)
+	h, err := json.Marshal(outcomeHeader{o, o.frames()})
 	if err != nil {
 		panic(fmt.Sprintf("pipeline: outcome: %v", err)) // every field is encodable
 	}
@@ -182,24 +182,26 @@ func (o Outcome) attribute() (name, value string) {
 // Message returns o as a message on TopicDocuments. In the same process it is not encoded.
 func (o Outcome) Message() Message {
 	o.Time = o.Time.Round(0).UTC()
+	o, body := o.joined()
 	return Message{
 		ID:    DeriveID("outcome", o.Page, o.Incarnation, strconv.FormatUint(o.Check, 10), strconv.Itoa(o.Part), o.BodyHash, o.Kind),
 		Topic: TopicDocuments, Key: o.Page, Type: TypeOutcome, Subject: o.Page, Time: o.Time,
-		Header: map[string]string{}, Body: o.Packed, value: o,
+		Header: map[string]string{}, Body: body, value: o,
 	}
 }
 
 // OutcomeFrom is the inverse of Outcome.Message.
 func OutcomeFrom(m Message) (Outcome, error) {
 	header, ok := m.Header[headerOutcome]
+	var h outcomeHeader
 	if o, made := m.value.(Outcome); made && !ok {
-		o.Packed = m.Body
-		return o, nil
+		h = outcomeHeader{o, o.frames()}
+	} else if err := json.Unmarshal([]byte(header), &h); err != nil {
+		return Outcome{}, Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
-	var o Outcome
-	if err := json.Unmarshal([]byte(header), &o); err != nil {
-		return o, Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
+	o, err := h.cut(m.Body)
+	if err != nil {
+		return Outcome{}, Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
-	o.Packed = m.Body
 	return o, nil
 }

@@ -20,6 +20,17 @@ var (
 // PackText compresses a text.
 func PackText(text string) []byte { return zstdEncoder.EncodeAll([]byte(text), nil) }
 
+// PackBody compresses the body of a page to be kept, as PackText does a text; UnpackText is
+// the inverse. ok is false where it is too large: more than MaxStoredBody bytes packed, or
+// more than twice MaxText unpacked.
+func PackBody(body []byte) (packed []byte, ok bool) {
+	if len(body) > 2*MaxText {
+		return nil, false
+	}
+	packed = zstdEncoder.EncodeAll(body, nil)
+	return packed, len(packed) <= MaxStoredBody
+}
+
 // UnpackText is the inverse of PackText.
 func UnpackText(packed []byte) (string, error) {
 	b, err := zstdDecoder.DecodeAll(packed, nil)
