@@ -1,0 +1,120 @@
+package manage
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestRoundTrip asks for everything over HTTP and compares it with what was served.
+func TestRoundTrip(t *testing.T) {
+	f := &fake{
+		listing: vokter.Listing{
+			Pages: []vokter.PageInfo{
+				{URL: "https://example.com/a", State: vokter.StateActive, Checks: 3, LastCheck: someTime, Documents: []vokter.DocumentInfo{{ID: "D", State: vokter.StateActive, Version: 2}},
+					Subscriptions: []vokter.SubscriptionInfo{{Subscription: vokter.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: vokter.StateExpired, Since: someTime, From: 1}}},
+				{URL: "https://example.com/b", State: vokter.StateFailing, Reason: "<500>", Failures: 4},
+			},
+			Receivers: []vokter.ReceiverInfo{{Sink: "s", State: vokter.StateActive, Pending: 1}},
+		},
+		why:     vokter.Explanation{Checks: []vokter.CheckInfo{{Check: 3, Time: someTime, Result: pipeline.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
+		letters: []pipeline.DeadLetter{{Reason: "no", Time: someTime, Attempts: 4, Addressed: &pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "s"}}}},
+		n:       7,
+		copied:  strings.Repeat("a tar stream ", 100_000),
+	}
+	c, _ := serve(t, f)
+	ctx := t.Context()
+	check := func(what string, got, want any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", what, got, err, want)
+		}
+	}
+	p, err := c.Process(ctx)
+	check("process", p, Process{Data: "/var/lib/vokter"}, err)
+	l, err := c.List(ctx, vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"})
+	check("list", l, f.listing, err)
+	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
+	check("explain", e, f.why, err)
+	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
+	d, err := c.DeadLetters(ctx, filter)
+	check("dead letters", d, f.letters, err)
+	n, err := c.Replay(ctx, filter)
+	check("replay", n, 7, err)
+	var b bytes.Buffer
+	err = c.Backup(ctx, &b)
+	check("backup", b.String() == f.copied, true, err)
+	check("cancel", nil, nil, c.Cancel(ctx, "https://example.com/a", "shop"))
+	check("resume", nil, nil, c.Resume(ctx, "https://example.com/a", ""))
+
+	lf := vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
+	check("what was asked", f.asked, []any{
+		lf, lf, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, filter, filter,
+		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
+	}, nil)
+}
+
+// TestErrorsKeepTheirMeaning checks that a client sees what a Router would have returned.
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	for _, want := range []error{
+		&vokter.Refusal{Code: vokter.CodeNotFound, Message: "there is no such page"},
+		&vokter.Refusal{Code: vokter.CodeConflict, Message: "it is watched already"},
+		vokter.ErrBusy,
+		errBroken,
+	} {
+		c, _ := serve(t, &fake{err: want})
+		_, listed := c.List(t.Context(), vokter.ListFilter{})
+		for what, err := range map[string]error{
+			"list": listed, "cancel": c.Cancel(t.Context(), "https://example.com/", "c"), "backup": c.Backup(t.Context(), new(bytes.Buffer)),
+		} {
+			if reflect.TypeOf(err) != reflect.TypeOf(want) || err.Error() != want.Error() {
+				t.Errorf("%s: got %T %v, want %T %v", what, err, err, want, want)
+			}
+		}
+	}
+}
+
+// TestCutBackup checks that a copy that broke off is not taken for a whole one.
+func TestCutBackup(t *testing.T) {
+	c, _ := serve(t, &fake{copied: strings.Repeat("half of it ", 100_000), err: errBroken})
+	if err := c.Backup(t.Context(), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "broke off") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBackupIntoFullDisk(t *testing.T) {
+	c, _ := serve(t, &fake{copied: "a tar stream"})
+	if err := c.Backup(t.Context(), full{}); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errBroken }
+
+// TestOtherServers checks what is said of addresses where something else answers.
+func TestOtherServers(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<p>hello")) },
+		"not found":  http.NotFound,
+		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+	} {
+		s := httptest.NewServer(h)
+		c := NewClient(strings.TrimPrefix(s.URL, "http://"))
+		if _, err := c.Process(t.Context()); err == nil || !strings.Contains(err.Error(), "has no such API") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		s.Close()
+		if _, err := c.Process(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s, closed: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// fake is a Service that notes what it was asked and answers what it was told to.
+type fake struct {
+	asked   []any
+	listing vokter.Listing
+	why     vokter.Explanation
+	letters []pipeline.DeadLetter
+	n       int
+	copied  string
+	err     error
+	down    error
+}
+
+func (f *fake) List(_ context.Context, lf vokter.ListFilter) (vokter.Listing, error) {
+	f.asked = append(f.asked, lf)
+	return f.listing, f.err
+}
+
+func (f *fake) Explain(_ context.Context, url string, ef vokter.ExplainFilter) (vokter.Explanation, error) {
+	f.asked = append(f.asked, url, ef)
+	return f.why, f.err
+}
+
+func (f *fake) Cancel(_ context.Context, url, client string) error {
+	f.asked = append(f.asked, "cancel", url, client)
+	return f.err
+}
+
+func (f *fake) Resume(_ context.Context, url, client string) error {
+	f.asked = append(f.asked, "resume", url, client)
+	return f.err
+}
+
+func (f *fake) DeadLetters(_ context.Context, df pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
+	f.asked = append(f.asked, df)
+	return f.letters, f.err
+}
+
+func (f *fake) Replay(_ context.Context, df pipeline.DeadFilter) (int, error) {
+	f.asked = append(f.asked, df)
+	return f.n, f.err
+}
+
+func (f *fake) Backup(_ context.Context, w io.Writer) error {
+	if f.copied != "" {
+		if _, err := io.WriteString(w, f.copied); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+func (f *fake) Ready() error { return f.down }
+
+// serve serves f and returns a client of it, and its URL.
+func serve(t *testing.T, f *fake) (*Client, string) {
+	t.Helper()
+	s := httptest.NewServer(Handler(f, Process{Data: "/var/lib/vokter"}))
+	t.Cleanup(s.Close)
+	c := NewClient(strings.TrimPrefix(s.URL, "http://"))
+	t.Cleanup(c.Close)
+	return c, s.URL
+}
+
+var (
+	someTime  = time.Date(2026, 1, 31, 15, 4, 5, 6, time.UTC)
+	errBroken = errors.New("something broke")
+)

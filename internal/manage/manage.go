@@ -1,0 +1,81 @@
+// Package manage is the management API of a running process: a server over a
+// vokter.Router, and a client that offers the same methods to other processes.
+package manage
+
+import (
+	"context"
+	"io"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Manager is what a data directory offers to those who look after it: a vokter.Router in
+// this process, or a Client of the one in another.
+type Manager interface {
+	// List returns pages and receivers with their state.
+	List(ctx context.Context, f vokter.ListFilter) (vokter.Listing, error)
+	// Explain returns what the last checks of a page found and what followed from it.
+	Explain(ctx context.Context, url string, f vokter.ExplainFilter) (vokter.Explanation, error)
+	// Cancel ends the subscriptions of client on the page of url.
+	Cancel(ctx context.Context, url, client string) error
+	// Resume begins the expired subscriptions of client on the page of url anew, or those
+	// of all clients where it is empty.
+	Resume(ctx context.Context, url, client string) error
+	// DeadLetters returns the notifications that were given up and that f selects.
+	DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error)
+	// Replay puts the dead letters that f selects back into delivery and returns how many.
+	Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
+	// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it.
+	Backup(ctx context.Context, w io.Writer) error
+}
+
+// Prefix is where the routes of the API begin.
+const Prefix = "/api/v1"
+
+// Process says which process answers.
+type Process struct {
+	// Data is its data directory, as an absolute path; empty: in memory.
+	Data string `json:"data"`
+}
+
+// The bodies of answers and requests that are no types of the pipeline.
+type (
+	pagesBody struct {
+		Pages []vokter.PageInfo `json:"pages"`
+	}
+	receiversBody struct {
+		Receivers []vokter.ReceiverInfo `json:"receivers"`
+	}
+	lettersBody struct {
+		DeadLetters []pipeline.DeadLetter `json:"dead_letters"`
+	}
+	replayedBody struct {
+		Replayed int `json:"replayed"`
+	}
+	targetBody struct {
+		URL    string `json:"url"`
+		Client string `json:"client,omitempty"`
+	}
+	errorBody struct {
+		Error failure `json:"error"`
+	}
+	failure struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+)
+
+// Codes of errors.
+const (
+	codeInvalid     = "invalid"     // 400: the request makes no sense as it is
+	codeForbidden   = "forbidden"   // 403: it comes from somewhere else
+	codeNotFound    = "not_found"   // 404: there is no such page, subscription or route
+	codeMethod      = "method"      // 405
+	codeConflict    = "conflict"    // 409: it is refused as things stand
+	codeTooLarge    = "too_large"   // 413
+	codeMediaType   = "media_type"  // 415
+	codeInternal    = "internal"    // 500
+	codeBusy        = "busy"        // 503: it was not decided in time; ask again
+	codeUnavailable = "unavailable" // 503: nothing is taken in at the moment
+)

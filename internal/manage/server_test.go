@@ -1,0 +1,159 @@
+package manage
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+)
+
+// TestHostile holds requests that must not be carried out to their answers.
+func TestHostile(t *testing.T) {
+	const target = `{"url":"https://example.com/","client":"c"}`
+	for name, c := range map[string]struct {
+		method, path, body string
+		header             map[string]string
+		status             int
+		code               string
+	}{
+		"rebinding":                {"GET", "/pages", "", map[string]string{"Host": "evil.example:9000"}, 403, codeForbidden},
+		"rebinding by address":     {"GET", "/pages", "", map[string]string{"Host": "192.168.1.7"}, 403, codeForbidden},
+		"rebinding looks local":    {"POST", "/cancel", target, map[string]string{"Host": "127.0.0.1.evil.example"}, 403, codeForbidden},
+		"cross-origin":             {"POST", "/cancel", target, map[string]string{"Origin": "https://evil.example"}, 403, codeForbidden},
+		"cross-site":               {"POST", "/replay", "{}", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, codeForbidden},
+		"same site, other origin":  {"POST", "/resume", target, map[string]string{"Sec-Fetch-Site": "same-site"}, 403, codeForbidden},
+		"cross-site image":         {"GET", "/backup", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, codeForbidden},
+		"GET of a command":         {"GET", "/cancel", target, nil, 405, codeMethod},
+		"POST of a list":           {"POST", "/pages", "{}", nil, 405, codeMethod},
+		"DELETE":                   {"DELETE", "/pages", "", nil, 405, codeMethod},
+		"unknown route":            {"GET", "/secrets", "", nil, 404, codeNotFound},
+		"form":                     {"POST", "/cancel", "url=x", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415, codeMediaType},
+		"JSON as text":             {"POST", "/cancel", target, map[string]string{"Content-Type": "text/plain"}, 415, codeMediaType},
+		"no media type":            {"POST", "/cancel", target, map[string]string{"Content-Type": ""}, 415, codeMediaType},
+		"huge body":                {"POST", "/cancel", `{"url":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, codeTooLarge},
+		"huge tail":                {"POST", "/cancel", target + strings.Repeat(" ", maxBody), nil, 413, codeTooLarge},
+		"unknown field":            {"POST", "/cancel", `{"url":"https://example.com/","client":"c","force":true}`, nil, 400, codeInvalid},
+		"unknown field of filters": {"POST", "/replay", `{"sinks":"x"}`, nil, 400, codeInvalid},
+		"two objects":              {"POST", "/replay", `{} {}`, nil, 400, codeInvalid},
+		"no object":                {"POST", "/replay", `[]`, nil, 400, codeInvalid},
+		"no body":                  {"POST", "/replay", ``, nil, 400, codeInvalid},
+		"wrong type":               {"POST", "/cancel", `{"url":7}`, nil, 400, codeInvalid},
+		"no URL":                   {"POST", "/resume", `{}`, nil, 400, codeInvalid},
+		"no client":                {"POST", "/cancel", `{"url":"https://example.com/"}`, nil, 400, codeInvalid},
+		"query at a command":       {"POST", "/cancel?client=c", target, nil, 400, codeInvalid},
+		"unknown parameter":        {"GET", "/pages?ulr=x", "", nil, 400, codeInvalid},
+		"parameter twice":          {"GET", "/pages?client=a&client=b", "", nil, 400, codeInvalid},
+		"malformed query":          {"GET", "/pages?client=%zz", "", nil, 400, codeInvalid},
+		"explain nothing":          {"GET", "/explain", "", nil, 400, codeInvalid},
+		"no time":                  {"GET", "/dead-letters?since=yesterday", "", nil, 400, codeInvalid},
+		"path up":                  {"GET", "/explain?url=../../etc/passwd", "", nil, 400, codeInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{}
+			_, base := serve(t, f)
+			status, header, body := send(t, c.method, base+Prefix+c.path, c.body, c.header)
+			var e errorBody
+			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Error.Code != c.code || e.Error.Message == "" || header.Get("Content-Type") != "application/json" {
+				t.Errorf("got %d %s, %v, want %d %s", status, body, err, c.status, c.code)
+			}
+			if len(f.asked) > 0 {
+				t.Errorf("it was carried out: %v", f.asked)
+			}
+		})
+	}
+}
+
+// send sends one request; an entry Host of header is its Host.
+func send(t *testing.T, method, url, body string, header map[string]string) (int, http.Header, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	}
+	for k, v := range header {
+		if k == "Host" {
+			r.Host = v
+			continue
+		}
+		r.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, b
+}
+
+func TestLocal(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:9000": true, "127.0.0.1": true, "localhost:80": true, "LOCALHOST": true, "[::1]:9000": true, "[::1]": true, "127.8.8.8": true,
+		"": false, "example.com": false, "10.0.0.1:80": false, "localhost.example.com": false, "127.0.0.1.nip.io:80": false, "[::]:80": false, "0.0.0.0": false, "2130706433": false,
+	} {
+		if got := local(host); got != want {
+			t.Errorf("local(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	down := errors.New("the disk has too little room")
+	for name, c := range map[string]struct {
+		f      fake
+		status int
+		code   string
+		retry  bool
+	}{
+		"not found": {fake{err: &vokter.Refusal{Code: vokter.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
+		"conflict":  {fake{err: &vokter.Refusal{Code: vokter.CodeConflict, Message: "one"}}, 409, codeConflict, false},
+		"refused":   {fake{err: &vokter.Refusal{Code: vokter.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
+		"busy":      {fake{err: vokter.ErrBusy}, 503, codeBusy, true},
+		"no room":   {fake{err: down, down: down}, 503, codeUnavailable, true},
+		"broken":    {fake{err: errBroken}, 500, codeInternal, false},
+	} {
+		_, base := serve(t, &c.f)
+		for _, path := range []string{"/pages", "/receivers", "/explain?url=https://example.com/", "/dead-letters", "/backup"} {
+			status, header, body := send(t, "GET", base+Prefix+path, "", nil)
+			var e errorBody
+			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Error.Code != c.code || (header.Get("Retry-After") != "") != c.retry {
+				t.Errorf("%s %s: got %d %s %v, want %d %s", name, path, status, body, header, c.status, c.code)
+			}
+		}
+	}
+}
+
+// TestEmptyLists checks that nothing is [] and not null.
+func TestEmptyLists(t *testing.T) {
+	_, base := serve(t, &fake{})
+	for path, want := range map[string]string{"/pages": `{"pages":[]}`, "/receivers": `{"receivers":[]}`, "/dead-letters": `{"dead_letters":[]}`} {
+		if _, _, body := send(t, "GET", base+Prefix+path, "", nil); strings.TrimSpace(string(body)) != want {
+			t.Errorf("%s: got %s, want %s", path, body, want)
+		}
+	}
+}
+
+// TestAnswersOutliveTheLimitsOfTheServer serves with a limit that is over at once.
+func TestAnswersOutliveTheLimitsOfTheServer(t *testing.T) {
+	s := httptest.NewUnstartedServer(Handler(&fake{copied: "a tar stream"}, Process{}))
+	s.Config.WriteTimeout = time.Nanosecond
+	s.Start()
+	defer s.Close()
+	for _, path := range []string{"/pages", "/backup"} {
+		if status, _, body := send(t, "GET", s.URL+Prefix+path, "", nil); status != 200 || len(body) == 0 {
+			t.Errorf("%s: got %d %q", path, status, body)
+		}
+	}
+}
