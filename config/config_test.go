@@ -124,7 +124,9 @@ func TestLoad(t *testing.T) {
 		Fetch: vokter.FetchConfig{Timeout: 30 * time.Second, UserAgent: "shop/1.0 (+https://example.com)",
 			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5,
 			Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}},
-		Delivery:  vokter.DeliveryConfig{Retry: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, DeadAfter: 72 * time.Hour},
+		Delivery:  vokter.DeliveryConfig{Retry: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, DeadAfter: 72 * time.Hour, ExpireAfter: 100 * time.Hour},
+		Expire:    vokter.ExpireConfig{After: 20, SelectorGone: true},
+		Health:    []string{"ops"},
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
 		Subscriptions: []vokter.Subscription{
 			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true,
@@ -249,19 +251,33 @@ func TestParseRate(t *testing.T) {
 }
 
 func TestParseSize(t *testing.T) {
-	for s, want := range map[string]size{
+	for s, want := range map[string]int64{
 		"256MB": 256e6, "1GB": 1e9, "1GiB": 1 << 30, "1.5 KiB": 1536, "1B": 1, "20KB": 20_000, "8MiB": 8 << 20, "2TB": 2e12, "1TiB": 1 << 40,
 	} {
-		if got, err := parseSize(s); err != nil || got != want {
-			t.Errorf("parseSize(%q) = %d, %v, want %d", s, got, err, want)
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", s, got, err, want)
 		}
 	}
-	if _, err := parseSize("256"); err == nil || err.Error() != `"256" has no unit; write 256MB or 256GB` {
+	if _, err := ParseSize("256"); err == nil || err.Error() != `"256" has no unit; write 256MB or 256GB` {
 		t.Errorf("without a unit: %v", err)
 	}
 	for _, s := range []string{"", "MB", "0", "0MB", "-1MB", "0.1B", "1mb", "1M", "1EB", "1MBB", "NaNMB", "InfGB", "1e30TB", "x"} {
-		if got, err := parseSize(s); err == nil {
-			t.Errorf("parseSize(%q) = %d, want an error", s, got)
+		if got, err := ParseSize(s); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
+		}
+	}
+}
+
+func TestExpireAfter(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "expire: {after: 3}": 3, "expire: {after: never}": -1, `expire: {after: "${OFFSET}"}`: 7} {
+		c, err := Parse("c.yaml", []byte(text), options(testEnv))
+		if err != nil || c.Router.Expire.After != want {
+			t.Errorf("%s: got %+v, %v, want %d", text, c, err, want)
+		}
+	}
+	for _, text := range []string{`expire: {after: "3"}`, "expire: {after: -1}", "expire: {after: 1.5}", "expire: {after: [3]}", "expire: {after: }"} {
+		if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || !strings.HasPrefix(err.Error(), "c.yaml:1:") {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

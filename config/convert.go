@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/goccy/go-yaml/ast"
@@ -31,8 +33,11 @@ func (d *decoder) convert(f *file) *Config {
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch,
 		},
-		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter},
+		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
+		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
+		Health:   f.Health,
 	}
+	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
 		if c.Fetch.Concurrency = *n; *n < 1 {
 			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: %d is not at least 1", *n)
@@ -72,6 +77,29 @@ func (t *transport) decodeYAML(d *decoder, n ast.Node, path string) {
 }
 
 var _ yamlDecoder = (*transport)(nil)
+
+// failures is a number of failed checks, or "never".
+type failures int
+
+func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	_, number := n.(*ast.IntegerNode)
+	switch i, err := strconv.Atoi(s); {
+	case s == "never":
+		*t = -1
+	case err != nil || !number && s == d.raw(n):
+		d.failNode(n, "%s must be a whole number or never, not %s", path, describe(n))
+	case i < 1:
+		d.failNode(n, "%s: %d is not at least 1; write never for no limit", path, i)
+	default:
+		*t = failures(i)
+	}
+}
+
+var _ yamlDecoder = (*failures)(nil)
 
 // CheckListen refuses what is no address to listen at, and any that is not loopback.
 func CheckListen(addr string) error {

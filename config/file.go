@@ -14,6 +14,8 @@ type file struct {
 	Allow         allow                `yaml:"allow"`
 	Fetch         fetch                `yaml:"fetch"`
 	Delivery      delivery             `yaml:"delivery"`
+	Expire        expire               `yaml:"expire"`
+	Health        []string             `yaml:"health"`
 	Documents     []document           `yaml:"documents"`
 	Sinks         map[string]sinkEntry `yaml:"sinks"`
 	Subscriptions []subscription       `yaml:"subscriptions"`
@@ -35,8 +37,14 @@ type fetch struct {
 }
 
 type delivery struct {
-	Retry     []time.Duration `yaml:"retry"`
-	DeadAfter time.Duration   `yaml:"dead_after"`
+	Retry       []time.Duration `yaml:"retry"`
+	DeadAfter   time.Duration   `yaml:"dead_after"`
+	ExpireAfter time.Duration   `yaml:"expire_after"`
+}
+
+type expire struct {
+	After        failures `yaml:"after"`
+	SelectorGone bool     `yaml:"selector_gone"`
 }
 
 type document struct {

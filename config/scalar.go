@@ -69,8 +69,9 @@ var bytesPer = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }
 
-// parseSize reads a size such as 256MB or 1.5GiB.
-func parseSize(s string) (size, error) {
+// ParseSize reads a size such as 256MB or 1.5GiB, in bytes. Its errors say what to write
+// instead.
+func ParseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "BKMGTi ")
 	unit := strings.TrimSpace(s[len(number):])
 	n, err := strconv.ParseFloat(number, 64)
@@ -80,7 +81,7 @@ func parseSize(s string) (size, error) {
 	case err != nil || !known || !(n*per >= 1) || n*per > 1<<60:
 		return 0, fmt.Errorf("%q is not a size; write a number above 0 and a unit (B, KB, MB, GB, TB; KiB, MiB, GiB, TiB) such as 256MB or 1GiB", s)
 	default:
-		return size(n * per), nil
+		return int64(n * per), nil
 	}
 }
 
@@ -96,7 +97,9 @@ func parseScalar(s string, v any) (err error) {
 	case *rate:
 		*v, err = parseRate(s)
 	case *size:
-		*v, err = parseSize(s)
+		var n int64
+		n, err = ParseSize(s)
+		*v = size(n)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -68,6 +69,21 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		sinks[name] = sink
 	}
 	return sinks
+}
+
+// sinkNames reports what is wrong with names, a list of sinks at path; known are those
+// that there are.
+func (d *decoder) sinkNames(path string, names, known []string) {
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case name == "": // reported when it was read
+		case !slices.Contains(known, name):
+			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, known))
+		case slices.Contains(names[:i], name):
+			d.fail(at, "%s: %q is named twice; name it once", at, name)
+		}
+	}
 }
 
 // pluginDecode returns the Decode for the options n of a plugin, which may be absent.

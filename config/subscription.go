@@ -3,18 +3,15 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // subscriptions checks and converts the subscriptions of f.
 func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
-	known := make([]string, 0, len(f.Sinks))
-	for name := range f.Sinks {
-		known = append(known, name)
-	}
+	known := slices.Collect(maps.Keys(f.Sinks))
 	type pair struct{ document, client string }
 	seen := make(map[pair]int)
 	all := make([]pipeline.Subscription, 0, len(f.Subscriptions))
@@ -75,16 +72,7 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 			d.fail(join(path, f.name), "%s is empty; name at least one", join(path, f.name))
 		}
 	}
-	for i, name := range y.Sinks {
-		at := fmt.Sprintf("%s.sinks[%d]", path, i)
-		switch {
-		case name == "": // reported when it was read
-		case !slices.Contains(sinks, name):
-			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, sinks))
-		case slices.Contains(y.Sinks[:i], name):
-			d.fail(at, "%s: %q is named twice; name it once", at, name)
-		}
-	}
+	d.sinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
 	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
 		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
