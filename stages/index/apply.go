@@ -22,10 +22,12 @@ const (
 )
 
 // Apply returns the page after ev, and what is to be done, in order. It is a pure
-// function: it changes nothing that p and ev hold. The zero Page is returned where the page
-// ended. Without outputs the page is as it was.
+// function: it changes nothing that p and ev hold. A Page without Incarnation is returned
+// where the page ended, the zero Page where nothing of it is kept. Without outputs the page
+// is as it was.
 func Apply(p Page, ev Event) (Page, []Output) {
 	a := &application{Event: ev, p: p.clone()}
+	a.clamp()
 	if _, ok := ev.Do.(Outcome); !ok {
 		a.giveUp()
 	}
@@ -36,12 +38,19 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		a.replace(do)
 	case Cancel:
 		a.cancel(do)
+	case Resume:
+		a.resume(do)
+	case Expire:
+		if !a.expireReceiver(do) {
+			return p, nil
+		}
 	case CheckNow:
 		if !a.exists() {
 			return p, nil
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case Outcome:
+		a.existing = do.Existing
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
@@ -61,6 +70,8 @@ type application struct {
 	out []Output
 	// spent says that the event completed a check.
 	spent bool
+	// existing are the page's subscriptions, where an outcome may end them.
+	existing []pipeline.Stamped
 }
 
 func (a *application) emit(o Output) { a.out = append(a.out, o) }
@@ -183,9 +194,9 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	p.Open = &Open{Deadline: r.NotAfter.Add(a.Rules.FetchTimeout + slack), Parts: len(r.Documents), Bare: p.Bare}
+	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare}
 	p.Asked, p.Delayed, p.Soon, p.Bare = a.Now, time.Time{}, false, false
-	a.emit(Ask{r})
+	a.emit(Ask{r, a.interval()})
 	a.emit(WakeAt{p.Open.Deadline, true})
 }
 

@@ -42,7 +42,7 @@ func BenchmarkPageCodec(b *testing.B) {
 
 func BenchmarkApplyUnchanged(b *testing.B) {
 	p := benchPage()
-	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{pipeline.Outcome{
+	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{Outcome: pipeline.Outcome{
 		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: pipeline.OutcomeUnchanged, Against: p.BodyHash,
 	}}}
 	b.ReportAllocs()

@@ -3,6 +3,7 @@ package index
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -16,13 +17,25 @@ func command(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, e
 		if err := json.Unmarshal(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
-		return subscribeCommand(st, m.Key, c)
+		return subscribeCommand(st, p, m.Key, c)
 	case pipeline.TypeApply:
 		var c pipeline.ApplyCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return applyCommand(st, p, m.Key, c)
+	case pipeline.TypeResume:
+		var c pipeline.ResumeCommand
+		if err := json.Unmarshal(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return resumeCommand(st, p, m.Key, c)
+	case pipeline.TypeExpire:
+		var c pipeline.ExpireCommand
+		if err := json.Unmarshal(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return expireCommand(st, m.Key, c)
 	default:
 		var c pipeline.CancelCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
@@ -36,20 +49,28 @@ func malformed(err error) *Refusal {
 	return &Refusal{CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st pipeline.State, page string, c pipeline.SubscribeCommand) (Action, *Refusal, error) {
+func subscribeCommand(st pipeline.State, p Page, page string, c pipeline.SubscribeCommand) (Action, *Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
 	}
-	existing, err := subscription(st, pipeline.DocumentID(page, s.View), s.Client)
-	return Subscribe{Origin: c.Origin, Subscription: s, Existing: existing}, nil, err
+	document := pipeline.DocumentID(page, s.View)
+	existing, err := subscription(st, document, s.Client)
+	if err != nil {
+		return nil, nil, err
+	}
+	do := Subscribe{Origin: c.Origin, Subscription: s, Existing: existing}
+	if p.Expired > 0 {
+		do.Expired, err = expiredSubscription(st, document, s.Client)
+	}
+	return do, nil, err
 }
 
 func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyCommand) (Action, *Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep}
+	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, Resume: c.Resume}
 	seen := make(map[string]bool, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		if s.Client == "" {
@@ -70,7 +91,10 @@ func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyComman
 		do.Subscriptions = append(do.Subscriptions, s)
 	}
 	var err error
-	do.Existing, err = existing(st, p, c.Client)
+	if do.Existing, err = existing(st, p, c.Client); err != nil {
+		return nil, nil, err
+	}
+	do.Expired, err = expired(st, p, c.Client)
 	return do, nil, err
 }
 
@@ -80,7 +104,27 @@ func cancelCommand(st pipeline.State, p Page, page string, c pipeline.CancelComm
 	}
 	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
 	es, err := existing(st, p, client)
-	return Cancel{Client: client, Existing: es}, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	xs, err := expired(st, p, client)
+	return Cancel{Client: client, Existing: es, Expired: xs}, nil, err
+}
+
+func resumeCommand(st pipeline.State, p Page, page string, c pipeline.ResumeCommand) (Action, *Refusal, error) {
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	xs, err := expired(st, p, "")
+	return Resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
+}
+
+func expireCommand(st pipeline.State, page string, c pipeline.ExpireCommand) (Action, *Refusal, error) {
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	es, err := Subscriptions(st)
+	return Expire{Receiver: c.Receiver, Reason: c.Reason, Existing: es}, nil, err
 }
 
 // existing returns the subscriptions of the page, or of one client.
@@ -99,6 +143,18 @@ func existing(st pipeline.State, p Page, client string) ([]pipeline.Stamped, err
 		}
 	}
 	return es, nil
+}
+
+// expired returns the expired subscriptions of the page, or of one client.
+func expired(st pipeline.State, p Page, client string) ([]ExpiredSubscription, error) {
+	if p.Expired == 0 {
+		return nil, nil
+	}
+	xs, err := Expired(st)
+	if client != "" {
+		xs = slices.DeleteFunc(xs, func(x ExpiredSubscription) bool { return x.Subscription.Client != client })
+	}
+	return xs, err
 }
 
 // refuseURL returns what is wrong with the URL of a command for page, or nil.

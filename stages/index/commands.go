@@ -15,7 +15,9 @@ func (a *application) subscribe(s Subscribe) {
 		a.emit(Decide{conflict(s.Subscription)})
 		return
 	}
-	a.live()
+	if s.Expired != nil {
+		a.unlist(*s.Expired)
+	}
 	a.add(s.Subscription, s.Origin, a.Position)
 	a.emit(Decide{})
 }
@@ -25,6 +27,10 @@ func (a *application) replace(r Replace) {
 	existing := make(map[string]pipeline.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
 		existing[subscriptionName(e.Document, e.Subscription.Client)] = e
+	}
+	expired := make(map[string]ExpiredSubscription, len(r.Expired))
+	for _, x := range r.Expired {
+		expired[subscriptionName(x.Document, x.Subscription.Client)] = x
 	}
 	wanted := make(map[string]bool, len(r.Subscriptions))
 	for _, s := range r.Subscriptions {
@@ -36,25 +42,34 @@ func (a *application) replace(r Replace) {
 		}
 	}
 	for i, s := range r.Subscriptions {
-		a.live()
-		e, ok := existing[a.name(s)]
+		name := a.name(s)
+		e, stands := existing[name]
+		x, listed := expired[name]
 		switch {
-		case !ok:
+		case stands && e.Origin == r.Origin && same(e.Subscription, s):
+		case stands:
+			a.end(e, "")
+			a.add(s, r.Origin, e.Incarnation)
+		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
+			// It stays expired until it is changed or resumed.
+		default:
+			if listed {
+				a.unlist(x)
+			}
 			// Entries of one command share its position.
 			a.add(s, r.Origin, fmt.Sprintf("%s/%d", a.Position, i))
-		case e.Origin != r.Origin || !same(e.Subscription, s):
-			a.end(e)
-			a.add(s, r.Origin, e.Incarnation)
 		}
 	}
-	if r.Keep {
-		a.keep(r.Origin)
-	} else if r.Client == "" {
-		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
-	}
+	a.replaceKeep(r)
 	for _, e := range r.Existing {
 		if e.Origin == r.Origin && !wanted[subscriptionName(e.Document, e.Subscription.Client)] {
-			a.end(e)
+			a.end(e, pipeline.EndCancelled)
+		}
+	}
+	for _, x := range r.Expired {
+		if x.Origin == r.Origin && !wanted[subscriptionName(x.Document, x.Subscription.Client)] {
+			a.unlist(x)
+			a.withdraw(x.Stamped)
 		}
 	}
 	a.tidy()
@@ -65,9 +80,36 @@ func (a *application) replace(r Replace) {
 // whoever runs the program does, that of its users does not.
 func takesOver(origin string) bool { return origin != pipeline.OriginAPI }
 
+// replaceKeep makes the page kept by the origin of r, or not any more.
+func (a *application) replaceKeep(r Replace) {
+	gone := a.p.Expiry
+	switch {
+	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin):
+		// It stays expired until it is resumed.
+	case r.Keep:
+		a.keep(r.Origin)
+	case r.Client == "":
+		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
+		a.forgetKept(r.Origin)
+	}
+}
+
+// forgetKept forgets that origin kept the page before it was given up.
+func (a *application) forgetKept(origin string) {
+	p := &a.p
+	if p.Expiry == nil {
+		return
+	}
+	p.Expiry.Keep = slices.DeleteFunc(p.Expiry.Keep, func(o string) bool { return o == origin })
+	if a.exists() && len(p.Expiry.Keep) == 0 {
+		p.Expiry = nil
+	}
+}
+
 // keep makes the page live without subscriptions, with its whole-page document.
 func (a *application) keep(origin string) {
 	a.live()
+	a.forgetKept(origin)
 	if !slices.Contains(a.p.Keep, origin) {
 		a.p.Keep = append(a.p.Keep, origin)
 		slices.Sort(a.p.Keep)
@@ -77,8 +119,15 @@ func (a *application) keep(origin string) {
 
 // live begins a life of the page if there is none.
 func (a *application) live() {
-	if !a.exists() {
-		a.p = Page{URL: a.URL, Incarnation: a.Position, Due: a.Now}
+	if a.exists() {
+		return
+	}
+	a.p = Page{
+		URL: a.URL, Incarnation: a.Position, Due: a.Now,
+		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry,
+	}
+	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
+		a.p.Expiry = nil
 	}
 }
 
@@ -87,21 +136,26 @@ func (a *application) name(s pipeline.Subscription) string {
 	return subscriptionName(pipeline.DocumentID(a.URL, s.View), s.Client)
 }
 
-// cancel ends a client's subscriptions.
+// cancel ends a client's subscriptions, and forgets those that expired.
 func (a *application) cancel(c Cancel) {
-	if !a.exists() || len(c.Existing) == 0 {
+	if len(c.Existing)+len(c.Expired) == 0 {
 		a.emit(Decide{&Refusal{CodeNotFound, fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {
-		a.end(e)
+		a.end(e, pipeline.EndCancelled)
+	}
+	for _, x := range c.Expired {
+		a.unlist(x)
+		a.withdraw(x.Stamped)
 	}
 	a.tidy()
 	a.emit(Decide{})
 }
 
-// add begins a record for s.
+// add begins a record for s, and a life of the page if there is none.
 func (a *application) add(s pipeline.Subscription, origin, incarnation string) {
+	a.live()
 	p := &a.p
 	d := p.begin(s.View)
 	d.Subscriptions++
@@ -114,21 +168,36 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string) {
 	}})
 }
 
-// end ends the record e.
-func (a *application) end(e pipeline.Stamped) {
+// end ends the record e, for the reason why: one of pipeline's End constants, or none where
+// another record of the same subscription follows. It returns the record as it ended.
+func (a *application) end(e pipeline.Stamped, why string) pipeline.Stamped {
 	p := &a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
 	p.count(e.Subscription.Interval, -1)
 	p.Stamp++
-	e.Stamp, e.Until = p.Stamp, d.N
+	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(Stamp{e})
+	if why == pipeline.EndCancelled {
+		a.withdraw(e)
+	}
+	return e
+}
+
+// withdraw takes back what is still to be delivered because of s.
+func (a *application) withdraw(s pipeline.Stamped) {
+	for _, r := range receivers(s.Subscription) {
+		a.emit(Withdraw{pipeline.Withdraw{Receiver: r, Subscription: s.Incarnation, Page: s.Page}})
+	}
 }
 
 // tidy drops the documents that nobody watches any more, and with the last one the page.
 func (a *application) tidy() {
 	p := &a.p
 	if !a.exists() {
+		if p.URL != "" && p.Expired == 0 && (p.Expiry == nil || len(p.Expiry.Keep) == 0) {
+			a.over(nil)
+		}
 		return
 	}
 	for _, d := range slices.Clone(p.Documents) {
@@ -138,9 +207,21 @@ func (a *application) tidy() {
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(Ended{p.Incarnation, p.Stamp})
-		a.p = Page{}
+		a.emit(Ended{p.Incarnation, p.Stamp, nil})
+		a.over(p.Expiry)
 	}
+}
+
+// over leaves of the page what is kept of a page that nobody watches, if anything expired.
+func (a *application) over(e *Expiry) {
+	p := &a.p
+	if p.Expired == 0 && (e == nil || len(e.Keep) == 0) {
+		a.p = Page{}
+		a.emit(Clear{All: true})
+		return
+	}
+	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e}
+	a.emit(Clear{})
 }
 
 // same reports whether two subscriptions ask for the same.

@@ -109,7 +109,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 		t.Errorf("got page %+v, want none", b.p)
 	}
 	none[WakeAt](b)
-	for _, a := range []Action{Outcome{late}, Wake{}, CheckNow{}} {
+	for _, a := range []Action{Outcome{Outcome: late}, Wake{}, CheckNow{}} {
 		if out := b.do(a); len(out) != 0 {
 			t.Errorf("%T: got %+v, want nothing", a, out)
 		}
@@ -120,7 +120,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 		t.Errorf("got %+v, want a new life", r)
 	}
 	late.Check = b.p.Check
-	if out := b.do(Outcome{late}); len(out) != 0 {
+	if out := b.do(Outcome{Outcome: late}); len(out) != 0 {
 		t.Errorf("got %+v of an outcome of the life before", out)
 	}
 	b.read("C")
@@ -155,7 +155,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	for i, d := range []string{id, whole} {
 		o := stale
 		o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash = d, i, 2, "text:C", "body:C"
-		b.do(Outcome{o})
+		b.do(Outcome{Outcome: o})
 		for _, v := range all[Version](b.out) {
 			if v.Snapshot.Document == whole {
 				t.Errorf("got %+v of a check that was asked for before", v.Snapshot)

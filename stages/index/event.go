@@ -12,7 +12,8 @@ type Event struct {
 	URL string
 	// Now is when it is handled.
 	Now time.Time
-	// Position is where a command stands in its log; it names incarnations.
+	// Position is where a command or an outcome stands in its log; it names incarnations
+	// and the store in which versions are made.
 	Position string
 	Rules    Rules
 	// Budget is how many more checks of the page this run may accept; nil means any number.
@@ -37,17 +38,24 @@ type Rules struct {
 	FetchTimeout time.Duration
 	// Keep is how many versions of a document are stored, at least 1.
 	Keep int
+	// ExpireAfter is how many checks in a row must fail for the page to be given up; 0 and
+	// less mean never.
+	ExpireAfter int
+	// SelectorGone says that a check counts as failed where the selectors of all its
+	// documents match nothing, or their texts are empty.
+	SelectorGone bool
 }
 
-// Action is one of Subscribe, Replace, Cancel, CheckNow, Outcome and Wake.
+// Action is one of Subscribe, Replace, Cancel, Resume, Expire, CheckNow, Outcome and Wake.
 type Action interface{ action() }
 
 // Subscribe adds a subscription, valid and with its defaults filled in.
 type Subscribe struct {
 	Origin       string
 	Subscription pipeline.Subscription
-	// Existing is the subscription that the pair has, if any.
+	// Existing is the subscription that the pair has, if any; Expired the one that expired.
 	Existing *pipeline.Stamped
+	Expired  *ExpiredSubscription
 }
 
 // Replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
@@ -56,14 +64,35 @@ type Replace struct {
 	Origin, Client string
 	Keep           bool
 	Subscriptions  []pipeline.Subscription
-	// Existing are the subscriptions of the page: all, or all of Client if it is set.
+	// Resume begins anew what expired, too, where it is wanted unchanged.
+	Resume bool
+	// Existing are the subscriptions of the page, and Expired its expired ones: all, or all
+	// of Client if it is set.
 	Existing []pipeline.Stamped
+	Expired  []ExpiredSubscription
 }
 
 // Cancel ends a client's subscriptions on the page.
 type Cancel struct {
 	Client string
-	// Existing are all that the client has.
+	// Existing are all that the client has; Expired those that expired.
+	Existing []pipeline.Stamped
+	Expired  []ExpiredSubscription
+}
+
+// Resume begins expired subscriptions of the page anew: those of Client, or all where it
+// is empty. With Receiver set, a pipeline.Receiver.ID that did not answer and does again,
+// only those that ended because of it.
+type Resume struct {
+	Client, Receiver string
+	// Expired are the expired subscriptions of the page.
+	Expired []ExpiredSubscription
+}
+
+// Expire says that Receiver, a pipeline.Receiver.ID, is expired for Reason.
+type Expire struct {
+	Receiver, Reason string
+	// Existing are the subscriptions of the page.
 	Existing []pipeline.Stamped
 }
 
@@ -72,7 +101,11 @@ type Cancel struct {
 type CheckNow struct{}
 
 // Outcome is what a check found, or a part of that.
-type Outcome struct{ pipeline.Outcome }
+type Outcome struct {
+	pipeline.Outcome
+	// Existing are the subscriptions of the page, where Page.MayExpire asks for them.
+	Existing []pipeline.Stamped
+}
 
 // Wake comes at the time of the last WakeAt, or when the process starts.
 type Wake struct{}
@@ -80,16 +113,23 @@ type Wake struct{}
 func (Subscribe) action() {}
 func (Replace) action()   {}
 func (Cancel) action()    {}
+func (Resume) action()    {}
+func (Expire) action()    {}
 func (CheckNow) action()  {}
 func (Outcome) action()   {}
 func (Wake) action()      {}
 
 // Output is one thing to do after an event: one of Ask, Version, DropVersion,
-// DropDocument, Stamp, Decide, WakeAt, Checked and Ended.
+// DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Health,
+// Ended and Clear.
 type Output interface{ output() }
 
 // Ask publishes a request.
-type Ask struct{ Request pipeline.Request }
+type Ask struct {
+	Request pipeline.Request
+	// Interval is how often the page is to be checked.
+	Interval time.Duration
+}
 
 // Version stores a version and publishes its snapshot.
 type Version struct {
@@ -115,6 +155,18 @@ type DropDocument struct{ Document string }
 // the record.
 type Stamp struct{ pipeline.Stamped }
 
+// Withdraw tells delivery that a subscription was cancelled.
+type Withdraw struct{ pipeline.Withdraw }
+
+// ListExpired keeps a subscription that expired, until it begins anew or is cancelled.
+type ListExpired struct{ ExpiredSubscription }
+
+// DropExpired forgets the expired subscription of a pair.
+type DropExpired struct{ Document, Client string }
+
+// Health publishes a health event.
+type Health struct{ pipeline.Health }
+
 // Decide answers the command that is being handled: with nil where it was accepted.
 type Decide struct{ Refusal *Refusal }
 
@@ -135,19 +187,29 @@ type Checked struct {
 	Before string
 }
 
-// Ended clears the page's state and tells those behind that this life of it is over, whose
-// last stamp was Stamp.
+// Ended tells those behind that this life of the page is over, whose last stamp was Stamp,
+// and why if it was given up.
 type Ended struct {
 	Incarnation string
 	Stamp       uint64
+	Expiry      *pipeline.Expiry
 }
+
+// Clear removes what a life of the page stored, but for its expired subscriptions and its
+// history. All removes these too.
+type Clear struct{ All bool }
 
 func (Ask) output()          {}
 func (Version) output()      {}
 func (DropVersion) output()  {}
 func (DropDocument) output() {}
 func (Stamp) output()        {}
+func (Withdraw) output()     {}
+func (ListExpired) output()  {}
+func (DropExpired) output()  {}
+func (Health) output()       {}
 func (Decide) output()       {}
 func (WakeAt) output()       {}
 func (Checked) output()      {}
 func (Ended) output()        {}
+func (Clear) output()        {}

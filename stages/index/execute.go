@@ -3,7 +3,9 @@ package index
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
@@ -14,7 +16,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
-		tx.OnCommit(func() { s.run.ask(o.Request) })
+		tx.OnCommit(func() { s.run.ask(o, s.cfg.Now()) })
 		tx.Emit(o.Request.Message(s.cfg.Now()))
 	case Version:
 		return s.version(tx, st, o)
@@ -27,6 +29,14 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		return st.Delete(occurrencesName + o.Document)
 	case Stamp:
 		return s.stamp(tx, st, o.Stamped)
+	case Withdraw:
+		tx.Emit(o.Message(s.cfg.Now()))
+	case ListExpired:
+		return setJSON(st, expiredName(o.Document, o.Subscription.Client), o.ExpiredSubscription)
+	case DropExpired:
+		return st.Delete(expiredName(o.Document, o.Client))
+	case Health:
+		tx.Emit(o.Message())
 	case Decide:
 		s.decide(tx, m, o.Refusal)
 	case WakeAt:
@@ -39,16 +49,16 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		tx.OnCommit(func() { s.checked(m.Key, p, o) })
 	case Ended:
 		tx.WakeAt(m.Key, noWake)
-		tx.OnCommit(func() {
-			s.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindEnded, Page: m.Key, URL: m.Key, Time: s.cfg.Now()})
-		})
-		if err := clearNames(st, ""); err != nil {
-			return err
-		}
+		tx.OnCommit(func() { s.ended(m.Key, o) })
 		return emitJSON(tx, pipeline.Message{
 			ID:    pipeline.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: pipeline.TopicSnapshots, Key: m.Key, Type: pipeline.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp})
+		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry})
+	case Clear:
+		if o.All {
+			return clearNames(st, "")
+		}
+		return clearNames(st, "", expiredNames, historyName)
 	}
 	return nil
 }
@@ -57,11 +67,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) error {
 	name := subscriptionName(r.Document, r.Subscription.Client)
 	if r.Until == pipeline.Forever {
-		b, err := encodeStamped(r)
-		if err != nil {
-			return err
-		}
-		if err := st.Set(name, b); err != nil {
+		if err := setJSON(st, name, r); err != nil {
 			return err
 		}
 	} else if err := st.Delete(name); err != nil {
@@ -101,10 +107,10 @@ func (s *Stage) version(tx pipeline.Tx, st pipeline.State, v Version) error {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page)
+			return pipeline.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
 		if snap.Old, err = pipeline.UnpackText(old.Packed); err != nil {
-			return fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err)
+			return pipeline.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
 		last = old.Language
 	}
@@ -145,14 +151,16 @@ func emitJSON(tx pipeline.Tx, m pipeline.Message, v any) error {
 	return nil
 }
 
-// clearNames deletes all names that begin with prefix.
-func clearNames(st pipeline.State, prefix string) error {
+// clearNames deletes all names that begin with prefix and with none of but.
+func clearNames(st pipeline.State, prefix string, but ...string) error {
 	var names []string
 	for name, v := range st.Scan(prefix) {
 		if v.Err != nil {
 			return v.Err
 		}
-		names = append(names, name)
+		if !slices.ContainsFunc(but, func(b string) bool { return strings.HasPrefix(name, b) }) {
+			names = append(names, name)
+		}
 	}
 	for _, name := range names {
 		if err := st.Delete(name); err != nil {

@@ -176,7 +176,7 @@ func (b *bench) text(document, text string, part, parts int) []Output {
 	o := b.outcome(pipeline.OutcomeRead)
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = document, part, parts, "text:"+text, "body:"+text, "etag:"+text
 	o.Packed = []byte(text)
-	return b.do(Outcome{o})
+	return b.do(Outcome{Outcome: o})
 }
 
 func (b *bench) read(text string) []Output {
@@ -188,14 +188,14 @@ func (b *bench) unchanged() []Output {
 	b.Helper()
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = b.p.BodyHash
-	return b.do(Outcome{o})
+	return b.do(Outcome{Outcome: o})
 }
 
 func (b *bench) failed(class string) []Output {
 	b.Helper()
 	o := b.outcome(pipeline.OutcomeFailed)
 	o.Class, o.Reason = class, "why"
-	return b.do(Outcome{o})
+	return b.do(Outcome{Outcome: o})
 }
 
 // due lets time pass until the page's wake and delivers it.

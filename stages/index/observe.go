@@ -38,6 +38,16 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 	}
 }
 
+// ended tells that a life of page is over.
+func (s *Stage) ended(page string, e Ended) {
+	ob := pipeline.Observation{Kind: pipeline.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
+	if e.Expiry != nil {
+		ob.Time, ob.Text = e.Expiry.Time, "expired: "+e.Expiry.Class
+		s.cfg.Logger.Warn("page expired", "page", page, "failures", e.Expiry.Failures, "class", e.Expiry.Class, "reason", e.Expiry.Reason)
+	}
+	s.cfg.Observe.Note(ob)
+}
+
 // held tells that a page is left alone for the rest of a limited run.
 func (s *Stage) held(page string, p Page) {
 	if !s.run.hold(page) {

@@ -76,7 +76,7 @@ func (a *application) whole(o pipeline.Outcome) bool {
 		open.Reached = true
 	case pipeline.OutcomeFailed:
 		open.fail(failure(o))
-		open.Reached = !counts(open.Class)
+		open.Reached = !a.counts(open.Class)
 	default:
 		return false
 	}
@@ -101,11 +101,13 @@ func (a *application) part(o pipeline.Outcome) {
 			return
 		}
 		open.Reached = true
+		a.found(d, o)
 		a.read(d, o)
 	case pipeline.OutcomeUnchanged:
 		switch {
 		case o.Against == d.TextHash && d.TextHash != "":
 			open.Reached = true
+			a.found(d, o)
 			d.Candidate, d.Stood = "", 0
 		case open.Bare:
 			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
@@ -116,7 +118,10 @@ func (a *application) part(o pipeline.Outcome) {
 	default:
 		class, reason := failure(o)
 		open.fail(class, reason)
-		open.Reached = open.Reached || !counts(class)
+		open.Reached = open.Reached || !a.counts(class)
+		if missing(class) {
+			a.missed(d, o, class, reason)
+		}
 	}
 }
 
@@ -143,7 +148,7 @@ func (a *application) read(d *Document, o pipeline.Outcome) {
 	a.p.Open.New = true
 	a.emit(Version{
 		Snapshot: pipeline.Snapshot{
-			Page: a.p.URL, Incarnation: a.p.Incarnation, Document: d.ID, N: d.N, Previous: previous,
+			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: pipeline.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, TextHash: o.TextHash,
 		},
 		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
@@ -165,17 +170,15 @@ func (a *application) finish(o pipeline.Outcome) {
 func (a *application) close(o pipeline.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
-	if open.Reached {
-		p.Failures = 0
-	} else {
-		p.Failures++
-	}
 	a.emit(Checked{
 		Time: o.Time, Unchanged: open.Class == "" && !open.New,
 		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
 	})
 	p.Trouble = open.Class
 	a.spent = true
+	if a.judge(o, open) {
+		return
+	}
 	a.reschedule(o.RetryAfter)
 }
 
@@ -191,6 +194,9 @@ func failure(o pipeline.Outcome) (class, reason string) {
 }
 
 // counts reports whether a failure of this class says that the page cannot be reached.
-func counts(class string) bool {
-	return class != pipeline.FailSelectorGone && class != pipeline.FailEmpty
+func (a *application) counts(class string) bool { return a.Rules.SelectorGone || !missing(class) }
+
+// missing reports whether a failure of this class says that a document is not on its page.
+func missing(class string) bool {
+	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty
 }

@@ -76,7 +76,7 @@ func TestUnchangedMustBeAgainstWhatStands(t *testing.T) {
 	b.due()
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = "body:Z"
-	b.do(Outcome{o})
+	b.do(Outcome{Outcome: o})
 	none[Checked](b)
 	r := one[Ask](b).Request
 	if r.Check != o.Check+1 || r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash != "" {
@@ -97,7 +97,7 @@ func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
 	part := func(against string) {
 		o := b.outcome(pipeline.OutcomeUnchanged)
 		o.Document, o.Parts, o.Against, o.BodyHash = whole, 1, against, "body:A2"
-		b.do(Outcome{o})
+		b.do(Outcome{Outcome: o})
 	}
 	b.due()
 	part("text:A")
@@ -135,13 +135,13 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if out := b.do(Outcome{o}); len(out) != 0 {
+		if out := b.do(Outcome{Outcome: o}); len(out) != 0 {
 			t.Errorf("%s: got %+v, want nothing", name, out)
 		}
 	}
-	b.do(Outcome{good})
+	b.do(Outcome{Outcome: good})
 	one[Version](b)
-	if out := b.do(Outcome{good}); len(out) != 0 {
+	if out := b.do(Outcome{Outcome: good}); len(out) != 0 {
 		t.Errorf("a duplicate: got %+v, want nothing", out)
 	}
 }
@@ -223,7 +223,7 @@ func TestRetryAfter(t *testing.T) {
 		b.subscribe("c", pipeline.View{})
 		o := b.outcome(pipeline.OutcomeFailed)
 		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
-		b.do(Outcome{o})
+		b.do(Outcome{Outcome: o})
 		until := b.now.Add(c.want)
 		if w := one[WakeAt](b); w.Time != until {
 			t.Errorf("%s: got %v, want %v", name, w.Time, until)
@@ -250,7 +250,7 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 	b.due()
 	o := b.outcome(pipeline.OutcomeFailed)
 	o.Document, o.Part, o.Parts, o.Class, o.BodyHash = id, 0, 2, pipeline.FailSelectorGone, "body:B"
-	b.do(Outcome{o})
+	b.do(Outcome{Outcome: o})
 	b.text(whole, "B", 1, 2)
 	if s := one[Version](b).Snapshot; s.Document != whole || s.N != 2 {
 		t.Errorf("got %+v, want version 2 of the page", s)

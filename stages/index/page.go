@@ -9,7 +9,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Page is the state of one page. The zero Page is none: nobody watches it.
+// Page is the state of one page. Without an Incarnation nobody watches it: it is kept only
+// for what expired of it. The zero Page is none.
 type Page struct {
 	// URL is the canonical URL, which is also the page's key.
 	URL string `cbor:"1,keyasint"`
@@ -56,6 +57,18 @@ type Page struct {
 	// the class of the last check's failure, of the page or one of its documents.
 	Failures int    `cbor:"22,keyasint,omitempty"`
 	Trouble  string `cbor:"23,keyasint,omitempty"`
+	// Busy counts the checks in a row for which the host was too busy. FailedSince is when
+	// the first of Failures was made; Failing says that this was told.
+	Busy        int       `cbor:"24,keyasint,omitempty"`
+	FailedSince time.Time `cbor:"25,keyasint,omitzero"`
+	Failing     bool      `cbor:"26,keyasint,omitempty"`
+
+	// Expired is how many expired subscriptions are kept. Unreachable lists the receivers
+	// that expired, by pipeline.Receiver.ID and in order. Expiry says how the last life
+	// ended, if it was given up, until another begins; beyond that, while it has a Keep.
+	Expired     int      `cbor:"27,keyasint,omitempty"`
+	Unreachable []string `cbor:"28,keyasint,omitempty"`
+	Expiry      *Expiry  `cbor:"29,keyasint,omitempty"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.
@@ -82,6 +95,9 @@ type Document struct {
 	Stood     int    `cbor:"8,keyasint,omitempty"`
 	// Subscriptions is how many there are.
 	Subscriptions int `cbor:"9,keyasint,omitempty"`
+	// GoneSince is since when its selector matches nothing, or its text is empty; zero where
+	// it is there.
+	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
 }
 
 // Open is what is known of an outstanding check.
@@ -111,6 +127,12 @@ func (p Page) clone() Page {
 	p.Intervals = slices.Clone(p.Intervals)
 	p.Documents = slices.Clone(p.Documents)
 	p.Gone = maps.Clone(p.Gone)
+	p.Unreachable = slices.Clone(p.Unreachable)
+	if p.Expiry != nil {
+		e := *p.Expiry
+		e.Keep = slices.Clone(e.Keep)
+		p.Expiry = &e
+	}
 	if p.Open != nil {
 		o := *p.Open
 		o.Got = slices.Clone(o.Got)

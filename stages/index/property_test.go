@@ -69,7 +69,7 @@ func (c *chaos) step() {
 		c.do(Wake{})
 	case 10:
 		if len(c.done) > 0 {
-			c.do(Outcome{c.done[c.rnd.IntN(len(c.done))]})
+			c.do(Outcome{Outcome: c.done[c.rnd.IntN(len(c.done))]})
 			break
 		}
 		c.do(Wake{})
@@ -97,7 +97,7 @@ func (c *chaos) deliver() {
 	o := c.inflight[i]
 	c.inflight = append(c.inflight[:i:i], c.inflight[i+1:]...)
 	c.done = append(c.done, o)
-	c.do(Outcome{o})
+	c.do(Outcome{Outcome: o})
 }
 
 func hash(document string, text int) string { return fmt.Sprintf("%s:%d", document[:4], text) }
@@ -219,7 +219,7 @@ func (c *chaos) quiet() {
 			}
 			o := c.inflight[0]
 			c.inflight = c.inflight[1:]
-			c.do(Outcome{o})
+			c.do(Outcome{Outcome: o})
 			if rounds > 20 {
 				c.Fatal("the page does not come to rest")
 			}

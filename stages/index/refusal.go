@@ -15,7 +15,7 @@ const (
 	CodeEvents   = 4 // no event that exists
 	CodeConflict = 5 // the pair of document and client has a subscription
 	CodeFormat   = 6 // anything else is wrong with the command
-	CodeNotFound = 7 // there is nothing to cancel
+	CodeNotFound = 7 // there is nothing to cancel or resume
 )
 
 // Refusal is why index did not do what a command asked for.

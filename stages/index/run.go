@@ -2,8 +2,7 @@ package index
 
 import (
 	"sync"
-
-	"github.com/vokter/vokter/pipeline"
+	"time"
 )
 
 // run is what one process knows of its pages and forgets with its end. It changes after
@@ -13,8 +12,8 @@ type run struct {
 	only  func(page string) bool
 
 	mu       sync.Mutex
-	requests map[string]request // outstanding ones of this process, by page
-	counts   map[string]int     // accepted checks by page, where there is a limit
+	requests map[string]outstanding // of this process, by page
+	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool // expected pages that Finished waits for
 }
@@ -25,9 +24,17 @@ type request struct {
 	check       uint64
 }
 
+// outstanding is a request that is not answered. Since is when its page was first asked
+// for without an answer; interval how often it is to be checked.
+type outstanding struct {
+	request
+	since    time.Time
+	interval time.Duration
+}
+
 func newRun(limit int, only func(string) bool) *run {
 	return &run{
-		limit: limit, only: only, requests: make(map[string]request), counts: make(map[string]int),
+		limit: limit, only: only, requests: make(map[string]outstanding), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
 	}
 }
@@ -54,18 +61,22 @@ func (r *run) atOnce(page string) bool {
 	return r.limit > 0 && r.counts[page] == 0
 }
 
-// ask notes a request.
-func (r *run) ask(q pipeline.Request) {
+// ask notes a request that is made at now.
+func (r *run) ask(a Ask, now time.Time) {
+	q := a.Request
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.requests[q.Page] = request{q.Incarnation, q.Check}
+	if o, ok := r.requests[q.Page]; ok && o.incarnation == q.Incarnation {
+		now = o.since
+	}
+	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, now, a.Interval}
 }
 
 // asked reports whether this process made the outstanding request of p.
 func (r *run) asked(p Page) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.requests[p.URL] == request{p.Incarnation, p.Check}
+	return r.requests[p.URL].request == request{p.Incarnation, p.Check}
 }
 
 // done notes an accepted check of page, which is complete.

@@ -24,7 +24,7 @@ func TestALostRequestIsAskedAgain(t *testing.T) {
 	if r := one[Ask](b).Request; r.Check != first.Check+1 {
 		t.Errorf("got %+v, want a new number", r)
 	}
-	if out := b.do(Outcome{old}); len(out) != 0 {
+	if out := b.do(Outcome{Outcome: old}); len(out) != 0 {
 		t.Errorf("got %+v of a check that was given up", out)
 	}
 	b.now = b.p.Open.Deadline
@@ -55,7 +55,7 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	b.due()
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = "body:Z"
-	b.restart(Outcome{o}) // what the last process found still counts
+	b.restart(Outcome{Outcome: o}) // what the last process found still counts
 	b.restart(CheckNow{})
 	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request again", r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -26,6 +27,11 @@ type Config struct {
 	Only func(page string) bool
 	// Keep is how many versions of a document are stored. Default 10.
 	Keep int
+	// ExpireAfter is how many checks in a row must fail for a page to be given up. Default
+	// 10; negative means never. SelectorGone counts those, too, that read a page and find
+	// none of its documents. SetExpiry changes both.
+	ExpireAfter  int
+	SelectorGone bool
 	// FetchTimeout is how long a fetch may last. Default 30 s.
 	FetchTimeout time.Duration
 	// Logger is where troubles of pages go; nil discards them.
@@ -44,6 +50,15 @@ type Stage struct {
 	rules Rules
 	run   *run
 	cache cache
+
+	mu     sync.RWMutex
+	expiry expiryRules
+}
+
+// expiryRules are the rules that change while the stage runs.
+type expiryRules struct {
+	after        int
+	selectorGone bool
 }
 
 var _ pipeline.Processor = (*Stage)(nil)
@@ -71,16 +86,48 @@ func New(cfg Config) *Stage {
 	if cfg.Decided == nil {
 		cfg.Decided = func(string, error) {}
 	}
-	return &Stage{
+	s := &Stage{
 		cfg:   cfg,
 		rules: Rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
 		run:   newRun(cfg.Checks, cfg.Only),
 	}
+	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
+	return s
+}
+
+// SetExpiry changes Config.ExpireAfter and Config.SelectorGone, for the checks that are
+// complete from now on. It is safe for concurrent use.
+func (s *Stage) SetExpiry(after int, selectorGone bool) {
+	if after == 0 {
+		after = 10
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expiry = expiryRules{after, selectorGone}
+}
+
+// rulesNow returns the rules that hold now.
+func (s *Stage) rulesNow() Rules {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r := s.rules
+	r.ExpireAfter, r.SelectorGone = s.expiry.after, s.expiry.selectorGone
+	return r
 }
 
 // Process handles one message of TopicDocuments or a wake. A command that is invalid is
-// decided, not failed.
+// decided, not failed. A store that cannot be read, or holds what this program does not
+// understand, and messages of unknown types are Broken.
 func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	err := s.process(tx, m)
+	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {
+		// Nothing here waits for others: what is not classified is the store's.
+		return pipeline.Broken(err)
+	}
+	return err
+}
+
+func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 	st := tx.State(m.Key)
 	stored, ok, err := st.Get(pageName)
 	if err != nil {
@@ -92,7 +139,8 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 			return err
 		}
 	}
-	do, refusal, err := s.action(st, before, m)
+	rules := s.rulesNow()
+	do, refusal, err := s.action(st, before, m, rules)
 	if err != nil {
 		return err
 	}
@@ -101,11 +149,11 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 		return nil
 	}
 	page, out := Apply(before, Event{
-		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: s.rules,
+		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
 		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
 	})
-	// A list that asks for nothing leaves no page to be waited for.
-	none := m.Type == pipeline.TypeApply && page.Incarnation == ""
+	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
+	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)
 	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
 	}
@@ -117,7 +165,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > AskFor {
 		tx.OnCommit(func() { s.held(m.Key, page) })
 	}
-	if page.Incarnation == "" || len(out) == 0 {
+	if page.URL == "" || len(out) == 0 {
 		return nil
 	}
 	b, err := encode(page)
@@ -129,20 +177,24 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 }
 
 // action reads what m is about and what state Apply needs for it.
-func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, error) {
+func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message, rules Rules) (Action, *Refusal, error) {
 	switch m.Type {
 	case pipeline.TypeOutcome:
 		o, err := pipeline.OutcomeFrom(m)
-		return Outcome{o}, nil, err
+		if err != nil || !p.MayExpire(o, rules) {
+			return Outcome{Outcome: o}, nil, err
+		}
+		es, err := Subscriptions(st)
+		return Outcome{o, es}, nil, err
 	case pipeline.TypeWake:
 		return Wake{}, nil, nil
 	case pipeline.TypeCheckNow:
 		return CheckNow{}, nil, nil
-	case pipeline.TypeSubscribe, pipeline.TypeApply, pipeline.TypeCancel:
+	case pipeline.TypeSubscribe, pipeline.TypeApply, pipeline.TypeCancel, pipeline.TypeResume, pipeline.TypeExpire:
 		if m.Position == "" {
 			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}
 		return command(st, p, m)
 	}
-	return nil, nil, pipeline.Permanent(fmt.Errorf("index does not know messages of type %q (%s)", m.Type, m.ID))
+	return nil, nil, pipeline.Broken(fmt.Errorf("index does not know messages of type %q (%s)", m.Type, m.ID))
 }

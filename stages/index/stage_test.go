@@ -199,13 +199,16 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 	}
 
 	d.cancel("c")
-	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeEnded}; !slices.Equal(got, want) {
+	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeWithdraw, pipeline.TypeEnded}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	if e := body[pipeline.Ended](d, d.out[1]); e.Incarnation != stamp.PageIncarnation || e.Stamp != 2 || d.out[1].Topic != pipeline.TopicSnapshots || d.out[1].Key != page {
-		t.Errorf("got %+v on %s, want the end of %s behind its snapshots", e, d.out[1].Topic, stamp.PageIncarnation)
+	if e := body[pipeline.Ended](d, d.out[2]); e.Incarnation != stamp.PageIncarnation || e.Stamp != 2 || d.out[2].Topic != pipeline.TopicSnapshots || d.out[2].Key != page {
+		t.Errorf("got %+v on %s, want the end of %s behind its snapshots", e, d.out[2].Topic, stamp.PageIncarnation)
 	}
-	if s := body[pipeline.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 {
+	if w := body[pipeline.Withdraw](d, d.out[1]); d.out[1].Key != "s" || w.Subscription != stamp.Incarnation || w.Page != page {
+		t.Errorf("got %+v under %s, want the subscription taken back at its receiver", w, d.out[1].Key)
+	}
+	if s := body[pipeline.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 || s.End != pipeline.EndCancelled {
 		t.Errorf("got %+v, want the record ended at version 3", s)
 	}
 	if got := d.store.Names(page); len(got) != 0 {
@@ -334,23 +337,32 @@ func TestCommandsAreSynced(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeHandledIsPermanent(t *testing.T) {
-	d := newDesk(t, Config{})
-	for name, m := range map[string]pipeline.Message{
-		"unknown":             {ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"},
-		"a broken outcome":    {ID: "2", Key: page, Type: pipeline.TypeOutcome, Position: "p"},
-		"a posted subscribe":  {ID: "3", Key: page, Type: pipeline.TypeSubscribe},
-		"an unreadable state": {ID: "4", Key: page, Type: pipeline.TypeWake},
+func TestWhatCannotBeHandledIsClassified(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored map[string][]byte
+		m      pipeline.Message
+		want   pipeline.Class
+	}{
+		"unknown":             {nil, pipeline.Message{ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassBroken},
+		"a broken outcome":    {nil, pipeline.Message{ID: "2", Key: page, Type: pipeline.TypeOutcome, Position: "p"}, pipeline.ClassPermanent},
+		"a posted subscribe":  {nil, pipeline.Message{ID: "3", Key: page, Type: pipeline.TypeSubscribe}, pipeline.ClassPermanent},
+		"a posted resume":     {nil, pipeline.Message{ID: "4", Key: page, Type: pipeline.TypeResume}, pipeline.ClassPermanent},
+		"a newer page":        {map[string][]byte{"page": {9}}, pipeline.Message{ID: "5", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
+		"a damaged page":      {map[string][]byte{"page": {format, 0xff}}, pipeline.Message{ID: "6", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
+		"an empty page value": {map[string][]byte{"page": {}}, pipeline.Message{ID: "7", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
+		"a damaged subscription": {map[string][]byte{"sub/d/c": {format, '{'}},
+			pipeline.Message{ID: "8", Key: page, Type: pipeline.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, pipeline.ClassBroken},
 	} {
+		d := newDesk(t, Config{})
 		tx := d.store.Begin()
-		if name == "an unreadable state" {
-			if err := tx.State(page).Set("page", []byte{9}); err != nil {
+		for n, v := range c.stored {
+			if err := tx.State(page).Set(n, v); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err := d.stage.Process(context.Background(), tx, m)
-		if class, _ := pipeline.ClassOf(err); err == nil || (class == pipeline.ClassPermanent) == (m.ID == "4") {
-			t.Errorf("%s: got %v", name, err)
+		err := d.stage.Process(context.Background(), tx, c.m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want {
+			t.Errorf("%s: got %v of class %v, want class %v", name, err, class, c.want)
 		}
 	}
 }

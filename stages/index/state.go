@@ -16,11 +16,15 @@ const (
 	subscriptionsName = "sub/" // sub/<document>/<client>
 	versionsName      = "v/"   // v/<document>/<n, 20 digits>
 	occurrencesName   = "occ/" // occ/<document>
+	expiredNames      = "exp/" // exp/<document>/<client>
+	historyName       = "h/"   // what happened last
 )
 
 func subscriptionName(document, client string) string {
 	return subscriptionsName + document + "/" + client
 }
+
+func expiredName(document, client string) string { return expiredNames + document + "/" + client }
 
 func versionName(document string, n uint64) string {
 	return fmt.Sprintf("%s%s/%020d", versionsName, document, n)
@@ -47,15 +51,16 @@ func encode(v any) ([]byte, error) {
 
 func decode(b []byte, v any) error {
 	if len(b) == 0 || b[0] != format {
-		return fmt.Errorf("index: a stored value has a format that this program does not know")
+		return pipeline.Broken(fmt.Errorf("index: a stored value has a format that this program does not know"))
 	}
 	if err := cbor.Unmarshal(b[1:], v); err != nil {
-		return fmt.Errorf("index: a stored value is damaged: %w", err)
+		return pipeline.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
 	}
 	return nil
 }
 
-// Load returns the page whose state st is; the zero Page if there is none.
+// Load returns the page whose state st is; the zero Page if there is none, one without
+// Incarnation if only expired things are left of it. What cannot be read is Broken.
 func Load(st pipeline.State) (Page, error) {
 	var p Page
 	b, ok, err := st.Get(pageName)
@@ -92,44 +97,54 @@ func LoadVersion(st pipeline.State, document string, n uint64) (v StoredVersion,
 // Subscriptions returns the standing subscriptions of the page whose state st is, by
 // document and client.
 func Subscriptions(st pipeline.State) ([]pipeline.Stamped, error) {
-	var all []pipeline.Stamped
-	for name, v := range st.Scan(subscriptionsName) {
-		if v.Err != nil {
-			return nil, v.Err
-		}
-		s, err := decodeStamped(v.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, s)
-	}
-	return all, nil
+	return scanJSON[pipeline.Stamped](st, subscriptionsName)
 }
 
 // subscription returns the standing subscription of a pair, or nil.
 func subscription(st pipeline.State, document, client string) (*pipeline.Stamped, error) {
-	b, ok, err := st.Get(subscriptionName(document, client))
+	return getJSON[pipeline.Stamped](st, subscriptionName(document, client))
+}
+
+// scanJSON returns what is stored under the names that begin with prefix, in order.
+func scanJSON[T any](st pipeline.State, prefix string) ([]T, error) {
+	var all []T
+	for name, v := range st.Scan(prefix) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		t, err := decodeJSON[T](v.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// getJSON returns what is stored under name, or nil.
+func getJSON[T any](st pipeline.State, name string) (*T, error) {
+	b, ok, err := st.Get(name)
 	if err != nil || !ok {
 		return nil, err
 	}
-	s, err := decodeStamped(b)
-	return &s, err
+	t, err := decodeJSON[T](b)
+	return &t, err
 }
 
-func encodeStamped(s pipeline.Stamped) ([]byte, error) {
-	b, err := json.Marshal(s)
+func setJSON(st pipeline.State, name string, v any) error {
+	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("index: storing a subscription: %w", err)
+		return fmt.Errorf("index: storing %s: %w", name, err)
 	}
-	return append([]byte{format}, b...), nil
+	return st.Set(name, append([]byte{format}, b...))
 }
 
-func decodeStamped(b []byte) (s pipeline.Stamped, err error) {
+func decodeJSON[T any](b []byte) (v T, err error) {
 	if len(b) == 0 || b[0] != format {
-		return s, fmt.Errorf("index: a subscription has a format that this program does not know")
+		return v, pipeline.Broken(fmt.Errorf("index: a subscription has a format that this program does not know"))
 	}
-	if err := json.Unmarshal(b[1:], &s); err != nil {
-		return s, fmt.Errorf("index: a stored subscription is damaged: %w", err)
+	if err := json.Unmarshal(b[1:], &v); err != nil {
+		return v, pipeline.Broken(fmt.Errorf("index: a stored subscription is damaged: %w", err))
 	}
-	return s, nil
+	return v, nil
 }

@@ -1,0 +1,153 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+const (
+	// busyChecks is how many checks in a row a host may be too busy before they count.
+	busyChecks = 100
+	// failingAfter is after how many counted failures in a row a page is called failing.
+	failingAfter = 3
+)
+
+// MayExpire reports whether p may be given up after o, so that Apply needs the page's
+// subscriptions.
+func (p *Page) MayExpire(o pipeline.Outcome, r Rules) bool {
+	if p.Open == nil || r.ExpireAfter <= 0 || p.Failures+1 < r.ExpireAfter {
+		return false
+	}
+	return o.Kind != pipeline.OutcomeUnchanged || o.Parts > 0 || p.Open.Bare
+}
+
+// judge counts the check that open was, whose last outcome is o, and reports whether the
+// page is given up.
+func (a *application) judge(o pipeline.Outcome, open *Open) bool {
+	p := &a.p
+	switch {
+	case open.Reached:
+		if p.Failing {
+			a.health(o, pipeline.Health{Event: pipeline.HealthRecovered, Since: p.FailedSince, Count: p.Failures})
+		}
+		p.Failures, p.Busy, p.FailedSince, p.Failing = 0, 0, time.Time{}, false
+		return false
+	case o.Offline:
+		return false
+	case open.Class != pipeline.FailBusy:
+		p.Busy = 0
+	case p.Busy < busyChecks:
+		p.Busy++
+		return false
+	}
+	if p.Failures++; p.FailedSince.IsZero() {
+		p.FailedSince = a.at(o)
+	}
+	said := pipeline.Health{Class: open.Class, Reason: open.Reason, Since: p.FailedSince, Count: p.Failures}
+	if a.Rules.ExpireAfter > 0 && p.Failures >= a.Rules.ExpireAfter {
+		said.Event = pipeline.HealthExpired
+		a.health(o, said)
+		a.expirePage(a.at(o), open)
+		return true
+	}
+	if p.Failures >= failingAfter && !p.Failing {
+		p.Failing = true
+		said.Event = pipeline.HealthFailing
+		a.health(o, said)
+	}
+	return false
+}
+
+// expirePage ends the page and all that is asked of it, since the check that open was,
+// made at at, failed.
+func (a *application) expirePage(at time.Time, open *Open) {
+	p := &a.p
+	e := &Expiry{Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Keep: p.Keep}
+	if p.Expiry != nil {
+		e.Keep = append(e.Keep, p.Expiry.Keep...)
+		slices.Sort(e.Keep)
+	}
+	for _, s := range a.existing {
+		a.list(ExpiredSubscription{Stamped: a.end(s, pipeline.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
+	}
+	a.emit(Ended{p.Incarnation, p.Stamp, &pipeline.Expiry{
+		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: pipeline.Lineage(a.Position),
+	}})
+	a.over(e)
+}
+
+// expireReceiver ends the subscriptions all of whose receivers expired with that of e, and
+// reports whether anything changed.
+func (a *application) expireReceiver(e Expire) bool {
+	addressed := func(s pipeline.Stamped) bool { return names(s.Subscription, e.Receiver) }
+	if !slices.ContainsFunc(e.Existing, addressed) {
+		return false
+	}
+	p := &a.p
+	i, marked := slices.BinarySearch(p.Unreachable, e.Receiver)
+	if !marked {
+		p.Unreachable = slices.Insert(p.Unreachable, i, e.Receiver)
+	}
+	ended := false
+	for _, s := range e.Existing {
+		if addressed(s) && p.unreachable(s.Subscription) {
+			a.list(ExpiredSubscription{Stamped: a.end(s, pipeline.EndReceiver), Time: a.Now, Reason: e.Reason})
+			ended = true
+		}
+	}
+	a.tidy()
+	return ended || !marked
+}
+
+// unreachable reports whether all receivers of s expired.
+func (p *Page) unreachable(s pipeline.Subscription) bool {
+	return !slices.ContainsFunc(receivers(s), func(r pipeline.Receiver) bool {
+		_, expired := slices.BinarySearch(p.Unreachable, r.ID())
+		return !expired
+	})
+}
+
+// resume begins anew what expired: for a client or for all, or because a receiver answers
+// again.
+func (a *application) resume(r Resume) {
+	p, resumed := &a.p, false
+	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
+		p.Unreachable = slices.Delete(p.Unreachable, i, i+1)
+		resumed = true
+	}
+	for i, x := range r.Expired {
+		if r.Client != "" && x.Subscription.Client != r.Client ||
+			r.Receiver != "" && (x.End != pipeline.EndReceiver || !names(x.Subscription, r.Receiver)) {
+			continue
+		}
+		a.unlist(x)
+		a.add(x.Subscription, x.Origin, fmt.Sprintf("%s/%d", a.Position, i))
+		resumed = true
+	}
+	if r.Client == "" && r.Receiver == "" && p.Expiry != nil {
+		for _, origin := range slices.Clone(p.Expiry.Keep) {
+			a.keep(origin)
+			resumed = true
+		}
+	}
+	if !resumed {
+		a.emit(Decide{&Refusal{CodeNotFound, "nothing of this page expired that could be resumed"}})
+		return
+	}
+	a.emit(Decide{})
+}
+
+// list keeps x, which expired.
+func (a *application) list(x ExpiredSubscription) {
+	a.p.Expired++
+	a.emit(ListExpired{x})
+}
+
+// unlist forgets x.
+func (a *application) unlist(x ExpiredSubscription) {
+	a.p.Expired--
+	a.emit(DropExpired{x.Document, x.Subscription.Client})
+}

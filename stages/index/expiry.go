@@ -1,0 +1,108 @@
+package index
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// ExpiredSubscription is a subscription that ended because its page or its receivers were
+// given up. It is kept until it is resumed, changed, made anew or cancelled.
+type ExpiredSubscription struct {
+	// Stamped is the record as it ended; its End is pipeline.EndExpired or EndReceiver.
+	pipeline.Stamped
+	// Time is when it expired: the time of the last check, or when its last receiver did.
+	Time time.Time `json:"expired"`
+	// Reason says why in words for the user; Class is the class of the page's last
+	// failure, empty where receivers were the cause.
+	Reason string `json:"reason,omitempty"`
+	Class  string `json:"class,omitempty"`
+}
+
+// Expiry says how a page was given up.
+type Expiry struct {
+	// Time is that of the last check; Class and Reason are of its failure. Failures is how
+	// many counted ones there were in a row.
+	Time     time.Time `cbor:"1,keyasint"`
+	Class    string    `cbor:"2,keyasint,omitempty"`
+	Reason   string    `cbor:"3,keyasint,omitempty"`
+	Failures int       `cbor:"4,keyasint,omitempty"`
+	// Keep lists the origins that kept the page without subscriptions and have not begun
+	// to do so anew, in order.
+	Keep []string `cbor:"5,keyasint,omitempty"`
+}
+
+// Expired returns the expired subscriptions of the page whose state st is, by document and
+// client.
+func Expired(st pipeline.State) ([]ExpiredSubscription, error) {
+	return scanJSON[ExpiredSubscription](st, expiredNames)
+}
+
+// expiredSubscription returns the expired subscription of a pair, or nil.
+func expiredSubscription(st pipeline.State, document, client string) (*ExpiredSubscription, error) {
+	return getJSON[ExpiredSubscription](st, expiredName(document, client))
+}
+
+// LoadExpiry returns how the page whose state st is was given up; nil where it was not, or
+// where it was begun anew by all that kept it.
+func LoadExpiry(st pipeline.State) (*Expiry, error) {
+	p, err := Load(st)
+	return p.Expiry, err
+}
+
+// Origins returns who asked for anything of the page whose state st is, in order: for
+// subscriptions or for the page to be kept, standing or expired.
+func Origins(st pipeline.State) ([]string, error) {
+	p, err := Load(st)
+	if err != nil {
+		return nil, err
+	}
+	origins := slices.Clone(p.Keep)
+	if p.Expiry != nil {
+		origins = append(origins, p.Expiry.Keep...)
+	}
+	standing, err := Subscriptions(st)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range standing {
+		origins = append(origins, s.Origin)
+	}
+	expired, err := Expired(st)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range expired {
+		origins = append(origins, x.Origin)
+	}
+	slices.Sort(origins)
+	return slices.Compact(origins), nil
+}
+
+// Addresses reports whether an ExpireCommand or a ResumeCommand about receiver, a
+// pipeline.Receiver.ID, can change anything of the page whose state st is.
+func Addresses(st pipeline.State, receiver string) (bool, error) {
+	p, err := Load(st)
+	if err != nil || slices.Contains(p.Unreachable, receiver) {
+		return err == nil, err
+	}
+	standing, err := Subscriptions(st)
+	return slices.ContainsFunc(standing, func(s pipeline.Stamped) bool { return names(s.Subscription, receiver) }), err
+}
+
+// receivers returns whom s is to be delivered to, each once.
+func receivers(s pipeline.Subscription) []pipeline.Receiver {
+	rs := make([]pipeline.Receiver, 0, len(s.Sinks))
+	for _, sink := range s.Sinks {
+		if r := (pipeline.Receiver{Sink: sink}); !slices.Contains(rs, r) {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// names reports whether s is to be delivered to receiver.
+func names(s pipeline.Subscription, receiver string) bool {
+	return slices.ContainsFunc(receivers(s), func(r pipeline.Receiver) bool { return r.ID() == receiver })
+}
