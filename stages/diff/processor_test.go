@@ -124,7 +124,9 @@ func TestProcessOnlyMoved(t *testing.T) {
 }
 
 func TestProcessEnded(t *testing.T) {
-	body, err := json.Marshal(pipeline.Ended{Page: "https://example.com/a", Incarnation: "life"})
+	body, err := json.Marshal(pipeline.Ended{Page: "https://example.com/a", Incarnation: "life", Stamp: 7, Expiry: &pipeline.Expiry{
+		Time: time.Unix(2, 0).UTC(), Class: pipeline.FailStatus, Reason: "HTTP status 500", Failures: 10, Lineage: "store",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,18 +150,21 @@ func TestProcessEnded(t *testing.T) {
 func TestProcessRefuses(t *testing.T) {
 	broken := snapshot("a", "b").Message()
 	broken.Body = []byte("no zstd")
-	for name, m := range map[string]pipeline.Message{
-		"unknown type":    {ID: "1", Type: "vokter.snapshot.v9"},
-		"a wake":          {Type: pipeline.TypeWake},
-		"no header":       {ID: "2", Type: pipeline.TypeSnapshot},
-		"broken texts":    broken,
-		"ended, no JSON":  {ID: "3", Type: pipeline.TypeEnded, Body: []byte("{")},
-		"ended, no body.": {ID: "4", Type: pipeline.TypeEnded},
+	for name, c := range map[string]struct {
+		m    pipeline.Message
+		want pipeline.Class
+	}{
+		"unknown type":    {pipeline.Message{ID: "1", Type: "vokter.snapshot.v9"}, pipeline.ClassBroken},
+		"a wake":          {pipeline.Message{Type: pipeline.TypeWake}, pipeline.ClassBroken},
+		"no header":       {pipeline.Message{ID: "2", Type: pipeline.TypeSnapshot}, pipeline.ClassPermanent},
+		"broken texts":    {broken, pipeline.ClassPermanent},
+		"ended, no JSON":  {pipeline.Message{ID: "3", Type: pipeline.TypeEnded, Body: []byte("{")}, pipeline.ClassPermanent},
+		"ended, no body.": {pipeline.Message{ID: "4", Type: pipeline.TypeEnded}, pipeline.ClassPermanent},
 	} {
 		tx := &fakeTx{}
-		err := New(Config{}).Process(context.Background(), tx, m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || len(tx.emitted) != 0 {
-			t.Errorf("%s: error %v, %d messages, want a permanent error and none", name, err, len(tx.emitted))
+		err := New(Config{}).Process(context.Background(), tx, c.m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want || len(tx.emitted) != 0 {
+			t.Errorf("%s: error %v of class %v, %d messages, want class %v and none", name, err, class, len(tx.emitted), c.want)
 		}
 	}
 }
