@@ -16,6 +16,7 @@ import (
 // execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
 // empty, and writes the summary at its end.
 func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string) (vokter.Summary, error) {
+	cfg.Now = clock()
 	r, err := vokter.New(cfg)
 	if err != nil {
 		return vokter.Summary{}, &usageError{err: err}
