@@ -14,6 +14,7 @@ const (
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
 	KindDelivered    = "delivered"    // a receiver has a notification
 	KindDead         = "dead"         // something was given up; Text is the reason
+	KindDropped      = "dropped"      // a notification is not delivered, since its subscription was cancelled
 )
 
 // Observation is one thing that a stage did, told once the commit that did it stands.

@@ -3,10 +3,12 @@ package sinks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -35,7 +37,7 @@ type Config struct {
 	// Logger hears of receivers that begin to fail, fail for another reason, recover; nil
 	// means nobody does.
 	Logger *slog.Logger
-	// Observe is told of each notification that was delivered or given up.
+	// Observe is told of each notification that was delivered, given up or dropped.
 	Observe pipeline.Observer
 	// Hand, if it is set, is given the attempts to make in place of the pool: for tests and
 	// simulators. It must not block. Attempt.Result makes the message that Process expects
@@ -62,14 +64,19 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Policy = c.Policy.withDefaults()
-	c.Sinks = maps.Clone(c.Sinks)
+}
+
+// settings is what can be changed while Delivery works.
+type settings struct {
+	sinks  map[string]pipeline.Sink
+	policy Policy
 }
 
 // Delivery is the processor of TopicNotifications. It keeps the queue of each receiver
 // in that receiver's state, and Run makes the attempts.
 type Delivery struct {
 	cfg  Config
+	live atomic.Pointer[settings]
 	book book
 	pool *pool
 	hand func(Attempt)
@@ -81,12 +88,19 @@ var _ pipeline.Processor = (*Delivery)(nil)
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
 	d := &Delivery{cfg: cfg, book: book{entries: make(map[string]entry)}}
-	d.pool = newPool(&d.cfg, &d.book)
+	d.Reconfigure(cfg.Sinks, cfg.Policy)
+	d.pool = newPool(&d.cfg, &d.live, &d.book)
 	d.hand = d.pool.hand
 	if cfg.Hand != nil {
 		d.hand = cfg.Hand
 	}
 	return d
+}
+
+// Reconfigure replaces Config.Sinks and Config.Policy. Attempts that are under way end
+// with the sink that they began with. It is safe for concurrent use.
+func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
+	d.live.Store(&settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()})
 }
 
 // Run makes attempts until ctx is done. Then it begins no more, breaks off those that
@@ -108,21 +122,23 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 // typeResult is the type of the messages by which the pool reports.
 const typeResult = "vokter.delivery.result.v1"
 
-// Process handles a notification, a wake or the result of an attempt.
+// Process handles a notification, a withdrawal, a wake or the result of an attempt.
 func (d *Delivery) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	switch m.Type {
 	case pipeline.TypeNotification:
 		return d.enqueue(tx, m)
+	case pipeline.TypeWithdraw:
+		return d.withdraw(tx, m)
 	case typeResult:
 		return d.result(tx, m)
 	case pipeline.TypeWake:
 		return d.wake(tx, m)
 	}
-	return pipeline.Permanent(fmt.Errorf("delivery: message %s has the unknown type %q", m.ID, m.Type))
+	return pipeline.Broken(fmt.Errorf("delivery: message %s has the unknown type %q", m.ID, m.Type))
 }
 
-// enqueue puts a notification behind the others of its receiver, unless it is there or
-// was delivered before.
+// enqueue puts a notification behind the others of its receiver, unless it is there, or
+// is known and not asked for again, or its subscription was cancelled.
 func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	var a pipeline.Addressed
 	if err := json.Unmarshal(m.Body, &a); err != nil {
@@ -135,9 +151,16 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	known, err := w.st.known(a.Notification.ID)
-	if err != nil || known {
+	if fresh, err := w.fresh(a.Notification.ID, m.Header[pipeline.HeaderReplay] == "1"); err != nil || !fresh {
 		return err
+	}
+	if w.q.Markers > 0 {
+		switch withdrawn, err := w.st.withdrawn(a.Subscription); {
+		case err != nil:
+			return err
+		case withdrawn:
+			return w.drop(a)
+		}
 	}
 	p := pendingRecord{Addressed: a, Trace: m.Header[pipeline.HeaderTrace]}
 	if err := w.st.add(w.q.Next, p); err != nil {
@@ -148,6 +171,48 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 		w.q.InFlight = false
 	}
 	return w.step(Enqueued{At: w.now})
+}
+
+// fresh reports whether the notification id is to be delivered: it is not known, or it is
+// to be delivered again and is not pending already.
+func (w *work) fresh(id string, again bool) (bool, error) {
+	r, known, err := w.st.record(id)
+	if err != nil || !known || !again {
+		return !known, err
+	}
+	if r, err = w.st.resolve(id, r); err != nil || r.State == RecordPending {
+		return false, err
+	}
+	return true, w.st.forget(id, r)
+}
+
+// drop remembers a notification that came after its subscription was cancelled.
+func (w *work) drop(a pipeline.Addressed) error {
+	w.observe(pipeline.KindDropped, a, "")
+	err := w.st.end(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
+	return errors.Join(err, w.step(Remembered{At: w.now}))
+}
+
+// withdraw remembers that a subscription was cancelled, and drops what is due of it.
+func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
+	var wd pipeline.Withdraw
+	if err := json.Unmarshal(m.Body, &wd); err != nil {
+		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
+	}
+	if wd.Receiver.ID() != m.Key || wd.Subscription == "" {
+		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: its key is not its receiver, or it names no subscription", m.ID))
+	}
+	w, err := d.open(tx, m.Key)
+	if err != nil {
+		return err
+	}
+	if known, err := w.st.withdrawn(wd.Subscription); err != nil || known {
+		return err
+	}
+	if err := w.st.write(nameMarker+wd.Subscription, marker{Next: w.q.Next, Time: w.now}); err != nil {
+		return err
+	}
+	return w.step(Remembered{At: w.now, Markers: 1})
 }
 
 // result applies how an attempt ended. The commit is durable before the next attempt,

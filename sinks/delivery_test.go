@@ -177,16 +177,21 @@ func TestLostResultIsNoticed(t *testing.T) {
 func TestBadMessages(t *testing.T) {
 	d := NewDelivery(Config{})
 	for name, m := range map[string]pipeline.Message{
-		"type":   {Type: "vokter.surprise.v1"},
-		"body":   {Type: pipeline.TypeNotification, Body: []byte("{")},
-		"key":    {Type: pipeline.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
-		"id":     {Type: pipeline.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
-		"result": {Type: typeResult, Body: []byte("[]")},
+		"body":     {Type: pipeline.TypeNotification, Body: []byte("{")},
+		"key":      {Type: pipeline.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
+		"id":       {Type: pipeline.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+		"result":   {Type: typeResult, Body: []byte("[]")},
+		"withdraw": {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte("[]")},
+		"no sub":   {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
 	} {
 		err := txtest.New().Handle(t.Context(), d, m)
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 			t.Errorf("%s: got %v, want a permanent error", name, err)
 		}
+	}
+	err := txtest.New().Handle(t.Context(), d, pipeline.Message{Type: "vokter.surprise.v1"})
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+		t.Errorf("an unknown type: got %v, want an error that stops the Router", err)
 	}
 	if err := txtest.New().Handle(t.Context(), d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"}); err != nil {
 		t.Errorf("a wake of an unknown receiver: %v", err)

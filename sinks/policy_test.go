@@ -14,12 +14,12 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// last applies ev to q and returns the actions without the wake that ends them,
-// and the wake.
+// last applies ev to q and returns the actions without what is told and the wake that
+// ends them, and the wake.
 func last(t *testing.T, q *Queue, p Policy, ev Event) ([]Action, Wake) {
 	t.Helper()
 	var acts []Action
-	*q, acts = p.Apply(*q, ev)
+	*q, acts = p.Apply(*q, ev, nil)
 	if len(acts) == 0 {
 		return nil, Wake{}
 	}
@@ -27,7 +27,8 @@ func last(t *testing.T, q *Queue, p Policy, ev Event) ([]Action, Wake) {
 	if !ok {
 		t.Fatalf("the last action is %#v, want a Wake", acts[len(acts)-1])
 	}
-	return acts[:len(acts)-1], w
+	acts = slices.DeleteFunc(acts[:len(acts)-1], func(a Action) bool { _, tell := a.(Tell); return tell })
+	return acts, w
 }
 
 func failed(err error) Outcome { return OutcomeOf(err) }
@@ -46,11 +47,11 @@ func TestOneAtATimeInOrder(t *testing.T) {
 		t.Errorf("a second one while the first is in flight: got %#v, want nothing", acts)
 	}
 	acts, _ = last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)})
-	if want := []Action{Done{0}, Send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
+	if want := []Action{Done{Seq: 0, Attempts: 1}, Send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	acts, w = last(t, &q, p, Resulted{At: t0, Attempt: 2, Outcome: OutcomeOf(nil)})
-	if want := []Action{Done{1}}; !slices.Equal(acts, want) {
+	if want := []Action{Done{Seq: 1, Attempts: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	if want := (Wake{At: t0.Add(DefaultRemember)}); w != want {
@@ -173,7 +174,7 @@ func TestGoneGivesUpAllThatIsPending(t *testing.T) {
 			if !ok {
 				t.Fatalf("got %#v, want only the dead", a)
 			}
-			if d.Seq != uint64(dead) || !strings.Contains(d.Reason, "410") {
+			if d.Seq != uint64(dead) || !strings.Contains(d.Reason, "410") || !d.Expired {
 				t.Fatalf("got %#v as number %d", d, dead)
 			}
 			dead++
@@ -181,6 +182,9 @@ func TestGoneGivesUpAllThatIsPending(t *testing.T) {
 	}
 	acts, w := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Gone(errors.New("410")))})
 	count(acts)
+	if !q.Expired() || !strings.Contains(q.ExpiredReason, "410") {
+		t.Errorf("got %+v, want it expired", q)
+	}
 	// One that comes later is tried for itself.
 	acts, _ = last(t, &q, p, Enqueued{t0})
 	count(acts)
@@ -224,7 +228,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	before := q
-	after, acts := p.Apply(q, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)})
+	after, acts := p.Apply(q, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)}, nil)
 	if after != before || acts != nil {
 		t.Errorf("the result of the lost attempt: got %+v, %#v, want no change", after, acts)
 	}

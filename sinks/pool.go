@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -37,6 +38,7 @@ const (
 // cfg.Slow others. Attempts wait for their slots in order.
 type pool struct {
 	cfg  *Config
+	live *atomic.Pointer[settings]
 	book *book
 
 	mu      sync.Mutex
@@ -49,7 +51,9 @@ type pool struct {
 	wg   sync.WaitGroup
 }
 
-func newPool(cfg *Config, b *book) *pool { return &pool{cfg: cfg, book: b} }
+func newPool(cfg *Config, live *atomic.Pointer[settings], b *book) *pool {
+	return &pool{cfg: cfg, live: live, book: b}
+}
 
 func (p *pool) limit(s slot) int {
 	if s == fastSlot {
@@ -156,7 +160,7 @@ func (p *pool) closed() {
 
 // deliver calls the sink; a panic there is a failed attempt.
 func (p *pool) deliver(ctx context.Context, a Attempt) (err error) {
-	s, ok := p.cfg.Sinks[a.Receiver.Sink]
+	s, ok := p.live.Load().sinks[a.Receiver.Sink]
 	if !ok || s == nil {
 		return fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)
 	}

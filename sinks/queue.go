@@ -16,8 +16,10 @@ type Queue struct {
 	// result is not known yet.
 	Attempt  uint64 `json:"attempt"`
 	InFlight bool   `json:"in_flight,omitempty"`
-	// Due is when the next attempt may begin; zero means at once.
-	Due time.Time `json:"due,omitzero"`
+	// Due is when the next attempt may begin; zero means at once. Delay is how far from
+	// its last failure that was, at most.
+	Due   time.Time     `json:"due,omitzero"`
+	Delay time.Duration `json:"delay,omitempty"`
 
 	// First is when the first attempt of the oldest notification began. Tries counts its
 	// failed attempts, Refusals those of them in which the receiver refused it.
@@ -30,81 +32,77 @@ type Queue struct {
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Reason       string    `json:"reason,omitempty"`
+	// ToldFailing and ToldDead say which events were told since the last success: that
+	// the receiver fails, that something was given up.
+	ToldFailing bool `json:"told_failing,omitempty"`
+	ToldDead    bool `json:"told_dead,omitempty"`
+
+	// ExpiredSince is since when the receiver is expired, zero while it is open;
+	// ExpiredReason says why. What comes for an expired receiver is tried once.
+	ExpiredSince  time.Time `json:"expired_since,omitzero"`
+	ExpiredReason string    `json:"expired_reason,omitempty"`
 
 	// DropTo and DropReason say that the pending notifications numbered below DropTo are to
 	// be given up.
 	DropTo     uint64 `json:"drop_to,omitempty"`
 	DropReason string `json:"drop_reason,omitempty"`
 
-	// PruneAt is when delivered IDs are next looked through for those to forget; zero
-	// means that none is remembered.
+	// Markers counts the cancelled subscriptions that are remembered.
+	Markers int `json:"markers,omitempty"`
+	// PruneAt is when what is remembered is next looked through for what to forget; zero
+	// means that nothing is remembered.
 	PruneAt time.Time `json:"prune_at,omitzero"`
 }
 
 // Pending returns how many notifications are pending.
 func (q Queue) Pending() int { return int(q.Next - q.Head) }
 
+// Expired reports whether the receiver is expired.
+func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
+
+// blank reports whether q says no more than the zero Queue would.
+func (q Queue) blank() bool { return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() }
+
 // advance takes the oldest notification out of the queue.
 func (q *Queue) advance() {
 	q.Head++
-	q.Due, q.First, q.Tries, q.Refusals = time.Time{}, time.Time{}, 0, 0
+	q.Due, q.Delay, q.First, q.Tries, q.Refusals = time.Time{}, 0, time.Time{}, 0, 0
+	if q.Head >= q.DropTo {
+		q.DropTo, q.DropReason = 0, ""
+	}
 }
 
-// Event is what happens to a Queue: Enqueued, Resulted, Woken or Lost.
-type Event interface{ at() time.Time }
+// skip takes the oldest notification out of the queue, without an attempt at the next
+// one before its time.
+func (q *Queue) skip() {
+	due, delay := q.Due, q.Delay
+	q.advance()
+	q.Due, q.Delay = due, delay
+}
 
-type (
-	// Enqueued says that notification number Queue.Next was put behind the others.
-	Enqueued struct{ At time.Time }
-	// Resulted says how an attempt ended. Jitter spreads the next one; 0 <= Jitter < 1.
-	Resulted struct {
-		At      time.Time
-		Attempt uint64
-		Outcome Outcome
-		Jitter  float64
+// remember says that from at on there is something to forget.
+func (q *Queue) remember(at time.Time, p Policy) {
+	if q.PruneAt.IsZero() {
+		q.PruneAt = at.Add(p.Remember)
 	}
-	// Woken says that the time of a Wake has come, or that the process has just started.
-	Woken struct{ At time.Time }
-	// Lost says that the attempt in flight went down with the process that made it.
-	Lost struct{ At time.Time }
-)
+}
 
-func (e Enqueued) at() time.Time { return e.At }
-func (e Resulted) at() time.Time { return e.At }
-func (e Woken) at() time.Time    { return e.At }
-func (e Lost) at() time.Time     { return e.At }
-
-// Action is what an event leads to: Send, Done, Dead, Prune or Wake.
-type Action interface{ action() }
-
-type (
-	// Send begins attempt Number, of the notification Seq. Slow says that the receiver
-	// failed last time.
-	Send struct {
-		Seq    uint64
-		Number uint64
-		Slow   bool
+// clamp corrects times that cannot be, since the clock was set back.
+func (q *Queue) clamp(at time.Time, p Policy) {
+	longest := q.Delay
+	if longest == 0 {
+		longest = p.longest()
 	}
-	// Done forgets the notification Seq and remembers that it was delivered.
-	Done struct{ Seq uint64 }
-	// Dead gives up the notification Seq after Attempts counted attempts.
-	Dead struct {
-		Seq      uint64
-		Attempts int
-		Reason   string
-	}
-	// Prune forgets the IDs that were delivered before Before.
-	Prune struct{ Before time.Time }
-	// Wake asks for a Woken event at At, or for none where At is zero. AtStart asks for
-	// one at the next start of the process too.
-	Wake struct {
-		At      time.Time
-		AtStart bool
-	}
-)
+	q.Due = earlier(q.Due, at.Add(longest))
+	q.First = earlier(q.First, at)
+	q.FailingSince = earlier(q.FailingSince, at)
+	q.ExpiredSince = earlier(q.ExpiredSince, at)
+	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
+}
 
-func (Send) action()  {}
-func (Done) action()  {}
-func (Dead) action()  {}
-func (Prune) action() {}
-func (Wake) action()  {}
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}

@@ -22,8 +22,11 @@ type rig struct {
 	lose func(pipeline.Message) bool
 	stop func()
 
-	mu   sync.Mutex
-	dead []pipeline.Message
+	mu sync.Mutex
+	// dead, health and commands are what was emitted.
+	dead     []pipeline.Message
+	health   []pipeline.Health
+	commands []pipeline.Message
 }
 
 // newRig starts a process on store.
@@ -82,7 +85,31 @@ func (r *rig) handle(m pipeline.Message) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dead = append(r.dead, r.store.Take()...)
+	for _, m := range r.store.Take() {
+		switch m.Topic {
+		case pipeline.TopicDead:
+			r.dead = append(r.dead, m)
+		case pipeline.TopicHealth:
+			h, err := pipeline.HealthFrom(m)
+			if err != nil {
+				r.t.Error(err)
+			}
+			r.health = append(r.health, h)
+		default:
+			r.commands = append(r.commands, m)
+		}
+	}
+}
+
+// events are the health events so far, in words.
+func (r *rig) events() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var es []string
+	for _, h := range r.health {
+		es = append(es, h.Receiver.ID()+" "+string(h.Event))
+	}
+	return es
 }
 
 func (r *rig) send(m pipeline.Message) { r.inbox <- m }
@@ -97,16 +124,23 @@ func (r *rig) Post(ctx context.Context, m pipeline.Message) error {
 	}
 }
 
-func (r *rig) notify(receiver, id string) {
-	r.t.Helper()
+func (r *rig) notify(receiver, id string) { r.send(notification(r.t, receiver, "", id)) }
+
+// notification is the message of one to receiver, of a subscription.
+func notification(t *testing.T, receiver, subscription, id string) pipeline.Message {
+	t.Helper()
 	m, err := pipeline.Addressed{
-		Receiver:     pipeline.Receiver{Sink: receiver},
-		Notification: pipeline.Notification{ID: id, URL: "https://example.com/"},
+		Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription,
+		Notification: pipeline.Notification{ID: id, URL: "https://Example.com"},
 	}.Message()
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	r.send(m)
+	return m
+}
+
+func withdrawal(receiver, subscription string) pipeline.Message {
+	return pipeline.Withdraw{Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription, Page: "https://example.com/"}.Message(t0)
 }
 
 func (r *rig) queue(receiver string) Queue {

@@ -131,6 +131,9 @@ func (w *world) handle(m pipeline.Message) {
 		w.fatalf("the commit of a result need not be durable")
 	}
 	for _, dead := range tx.Emitted() {
+		if dead.Topic != pipeline.TopicDead {
+			continue
+		}
 		var letter pipeline.DeadLetter
 		if err := json.Unmarshal(dead.Body, &letter); err != nil {
 			w.fatalf("%v", err)
@@ -165,8 +168,7 @@ func (w *world) end(key, id, how string) {
 	w.at[id] = w.now
 }
 
-func (w *world) notify() {
-	key := w.receivers[w.r.IntN(len(w.receivers))]
+func (w *world) notify(key string) {
 	id := fmt.Sprintf("n%d", len(w.sent))
 	m, err := pipeline.Addressed{
 		Receiver:     pipeline.Receiver{Sink: key},
@@ -191,6 +193,8 @@ func (w *world) repeat() {
 	case w.ended[m.ID] == "delivered" && w.now.Sub(w.at[m.ID]) >= remember:
 		return // forgotten by now
 	case w.ended[m.ID] == "dead":
+		m.Header = maps.Clone(m.Header)
+		m.Header[pipeline.HeaderReplay] = "1"
 		delete(w.ended, m.ID)
 		w.queue[m.Key] = append(w.queue[m.Key], m.ID)
 	}
@@ -241,7 +245,7 @@ var failures = []error{
 func (w *world) step() {
 	switch n := w.r.IntN(100); {
 	case n < 20:
-		w.notify()
+		w.notify(w.receivers[w.r.IntN(len(w.receivers))])
 	case n < 25:
 		w.repeat()
 	case n < 45:
@@ -310,6 +314,9 @@ func (w *world) flush() {
 // then. Long after, nothing may be remembered.
 func (w *world) drain() {
 	w.startWakes()
+	for _, key := range w.receivers {
+		w.notify(key) // the success that ends whatever fails
+	}
 	for range 100_000 {
 		w.results()
 		w.finish(nil)

@@ -4,25 +4,39 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Names in the state of a receiver. Every value begins with the byte stateFormat.
+// Names in the state of a receiver. Every value begins with the byte stateFormat, but for
+// the Records, which begin with recordFormat.
 const (
-	nameQueue     = "queue" // the Queue, as JSON
-	namePending   = "p/"    // + sequence number: a pendingRecord, as JSON
-	nameKnown     = "d/"    // + notification ID: it is pending or was delivered
-	nameDelivered = "t/"    // + time in nanoseconds + "/" + ID: when it was delivered
+	nameQueue   = "queue" // the Queue, as JSON
+	namePending = "p/"    // + sequence number: a pendingRecord, as JSON
+	nameKnown   = "d/"    // + notification ID: its Record
+	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it stopped to be pending
+	nameMarker  = "x/"    // + incarnation of a cancelled subscription: a marker, as JSON
 )
 
 const stateFormat = 1
+
+// pruneBatch bounds the IDs that one transaction forgets.
+const pruneBatch = 10_000
 
 // pendingRecord is a notification that waits.
 type pendingRecord struct {
 	Addressed pipeline.Addressed `json:"addressed"`
 	Trace     string             `json:"trace,omitempty"`
+}
+
+// marker says that a subscription was cancelled.
+type marker struct {
+	// Next is the number that the next notification had then: only pending ones below it,
+	// and those that still come, can belong to the subscription.
+	Next uint64    `json:"next"`
+	Time time.Time `json:"time"`
 }
 
 // state reads and writes the state of one receiver.
@@ -34,71 +48,123 @@ func (s state) queue() (Queue, error) {
 	return q, err
 }
 
-func (s state) known(id string) (bool, error) {
-	_, ok, err := s.Get(nameKnown + id)
-	return ok, err
+// record returns what is remembered of id. State is empty where that was migrated.
+func (s state) record(id string) (Record, bool, error) {
+	b, ok, err := s.Get(nameKnown + id)
+	if err != nil || !ok {
+		return Record{}, false, err
+	}
+	r, err := decodeRecord(b)
+	if err != nil {
+		return r, true, damaged(nameKnown+id, err)
+	}
+	return r, true, nil
+}
+
+// resolve finds out what r, the Record of id, says if it was migrated.
+func (s state) resolve(id string, r Record) (Record, error) {
+	if r.State != "" {
+		return r, nil
+	}
+	r.State = RecordPending
+	for name, v := range s.Scan(nameEnded) {
+		if v.Err != nil {
+			return r, v.Err
+		}
+		if strings.HasSuffix(name, "/"+id) {
+			var nanos int64
+			if _, err := fmt.Sscanf(name[len(nameEnded):], "%d", &nanos); err != nil {
+				return r, damaged(name, err)
+			}
+			r.State, r.Attempts, r.Time = RecordDelivered, 1, time.Unix(0, nanos).UTC()
+			break
+		}
+	}
+	return r, nil
 }
 
 func (s state) add(seq uint64, p pendingRecord) error {
-	if err := s.write(pendingName(seq), p); err != nil {
-		return err
-	}
-	return s.Set(nameKnown+p.Addressed.Notification.ID, []byte{stateFormat})
+	return errors.Join(
+		s.write(pendingName(seq), p),
+		s.Set(nameKnown+p.Addressed.Notification.ID, Record{State: RecordPending}.encode()),
+	)
 }
 
 func (s state) pending(seq uint64) (pendingRecord, error) {
 	var p pendingRecord
 	ok, err := s.read(pendingName(seq), &p)
 	if err == nil && !ok {
-		err = pipeline.Permanent(fmt.Errorf("delivery: pending notification %d is missing", seq))
+		err = damaged(pendingName(seq), errors.New("it is missing"))
 	}
 	return p, err
 }
 
-// done remembers id as delivered.
-func (s state) done(id string, at time.Time) error {
-	return s.Set(deliveredName(at)+id, []byte{stateFormat})
+// end remembers what became of id.
+func (s state) end(id string, r Record) error {
+	return errors.Join(
+		s.Set(nameKnown+id, r.encode()),
+		s.Set(endedName(r.Time)+id, []byte{stateFormat}),
+	)
 }
 
-// prune forgets some of what was delivered before before, the oldest first, and reports
-// whether anything is still remembered.
-func (s state) prune(before time.Time) (left bool, err error) {
+// forget takes back what end did.
+func (s state) forget(id string, r Record) error {
+	return errors.Join(s.Delete(nameKnown+id), s.Delete(endedName(r.Time)+id))
+}
+
+func (s state) withdrawn(subscription string) (bool, error) {
+	_, ok, err := s.Get(nameMarker + subscription)
+	return ok, err
+}
+
+// prune forgets what ended before before, the oldest first, and the markers of that time
+// that nothing pending from head on can need. It says what there was.
+func (s state) prune(before time.Time, head uint64) (p Pruned, err error) {
 	var old []string
-	end := deliveredName(before)
-	for name, v := range s.Scan(nameDelivered) {
+	end := endedName(before)
+	for name, v := range s.Scan(nameEnded) {
 		if v.Err != nil {
-			return true, v.Err
+			return p, v.Err
 		}
-		if name >= end || len(old) == pruneBatch {
-			left = true
+		if name >= end {
+			p.Left = true
 			break
 		}
-		old = append(old, name)
+		if len(old) >= 2*pruneBatch {
+			p.Left, p.More = true, true
+			break
+		}
+		old = append(old, name, nameKnown+name[len(end):])
 	}
-	for _, name := range old {
-		id := name[len(end):]
-		if err := errors.Join(s.Delete(name), s.Delete(nameKnown+id)); err != nil {
-			return true, err
+	for name, v := range s.Scan(nameMarker) {
+		if v.Err != nil {
+			return p, v.Err
+		}
+		var m marker
+		if err := decode(name, v.Bytes, &m); err != nil {
+			return p, err
+		}
+		if m.Time.Before(before) && m.Next <= head {
+			old = append(old, name)
+			p.Markers++
+		} else {
+			p.Left = true
 		}
 	}
-	return left, nil
+	for _, name := range old {
+		if err := s.Delete(name); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
 }
-
-// pruneBatch bounds the IDs that one transaction forgets.
-const pruneBatch = 10_000
 
 func (s state) read(name string, v any) (bool, error) {
 	b, ok, err := s.Get(name)
 	if err != nil || !ok {
 		return false, err
 	}
-	if len(b) == 0 || b[0] != stateFormat {
-		return false, pipeline.Permanent(fmt.Errorf("delivery: state %q has a format that this version does not know", name))
-	}
-	if err := json.Unmarshal(b[1:], v); err != nil {
-		return false, pipeline.Permanent(fmt.Errorf("delivery: state %q: %w", name, err))
-	}
-	return true, nil
+	return true, decode(name, b, v)
 }
 
 func (s state) write(name string, v any) error {
@@ -109,9 +175,24 @@ func (s state) write(name string, v any) error {
 	return s.Set(name, append([]byte{stateFormat}, b...))
 }
 
+func decode(name string, b []byte, v any) error {
+	if len(b) == 0 || b[0] != stateFormat {
+		return damaged(name, errors.New("its format is not known"))
+	}
+	if err := json.Unmarshal(b[1:], v); err != nil {
+		return damaged(name, err)
+	}
+	return nil
+}
+
+// damaged says that a value cannot be read. To go on without it would lose something.
+func damaged(name string, err error) error {
+	return pipeline.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
+}
+
 func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }
 
-// deliveredName returns the beginning of the names of what was delivered at at.
-func deliveredName(at time.Time) string {
-	return fmt.Sprintf("%s%020d/", nameDelivered, max(at.UnixNano(), 0))
+// endedName returns the beginning of the names of what ended at at.
+func endedName(at time.Time) string {
+	return fmt.Sprintf("%s%020d/", nameEnded, max(at.UnixNano(), 0))
 }

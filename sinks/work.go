@@ -1,62 +1,28 @@
 package sinks
 
 import (
-	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Attempt is one attempt to hand a notification to its receiver.
-type Attempt struct {
-	Receiver     pipeline.Receiver
-	Notification pipeline.Notification
-	// Number tells the attempts of one receiver apart.
-	Number uint64
-
-	slow  bool
-	trace string
-}
-
-// result is the body of typeResult.
-type result struct {
-	Attempt uint64 `json:"attempt"`
-	Outcome
-}
-
-// Result returns the message that tells Delivery.Process how a ended; err is what
-// Sink.Deliver returned. It goes to the lane of its key through a pipeline.Poster.
-func (a Attempt) Result(err error) pipeline.Message {
-	body, merr := json.Marshal(result{Attempt: a.Number, Outcome: OutcomeOf(err)})
-	if merr != nil {
-		panic("sinks: result: " + merr.Error()) // every field is encodable
-	}
-	m := pipeline.Message{
-		ID:    pipeline.DeriveID("delivery", a.Notification.ID, strconv.FormatUint(a.Number, 10)),
-		Topic: pipeline.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
-		Subject: a.Notification.URL, Body: body,
-	}
-	if a.trace != "" {
-		m.Header = map[string]string{pipeline.HeaderTrace: a.trace}
-	}
-	return m
-}
-
 // work is the handling of one message: what it read, and what it will do.
 type work struct {
-	d   *Delivery
-	tx  pipeline.Tx
-	key string
-	now time.Time
-	st  state
-	q   Queue
+	d      *Delivery
+	policy Policy
+	tx     pipeline.Tx
+	key    string
+	now    time.Time
+	st     state
+	q      Queue
+	// expired are the pages that are told that the receiver is expired.
+	expired map[string]bool
 }
 
 func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
-	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
+	w := &work{d: d, policy: d.live.Load().policy, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
 	var err error
 	w.q, err = w.st.queue()
 	return w, err
@@ -65,40 +31,86 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 // step applies ev, does what follows from it and stores the queue.
 func (w *work) step(ev Event) error {
 	before := w.q
-	q, acts := w.d.cfg.Policy.Apply(before, ev)
-	// Before anything is handed out, so that an attempt is known before it can end.
-	w.tx.OnCommit(func() { w.d.book.set(w.key, q) })
+	if err := w.apply(ev); err != nil {
+		return err
+	}
+	switch {
+	case w.q == before:
+		return nil
+	case w.q.blank():
+		return w.st.Delete(nameQueue)
+	}
+	return w.st.write(nameQueue, w.q)
+}
+
+// apply applies ev and does what follows from it.
+func (w *work) apply(ev Event) error {
+	before := w.q
+	var failed error
+	q, acts := w.policy.Apply(before, ev, func(seq uint64) bool {
+		withdrawn, err := w.withdrawn(seq)
+		failed = errors.Join(failed, err)
+		return withdrawn
+	})
+	if failed != nil {
+		return failed
+	}
 	w.q = q
-	forgotten, dead := false, 0
+	// Before anything is handed out, so that an attempt is known before it can end.
+	w.tx.OnCommit(func() { w.d.book.set(w.key, w.q) })
+	w.log(before, acts)
+	var prune *Prune
 	for _, act := range acts {
-		var err error
-		switch act := act.(type) {
-		case Send:
-			err = w.send(act)
-		case Done:
-			err = w.done(act)
-		case Dead:
-			dead++
-			err = w.dead(act)
-		case Prune:
-			forgotten, err = w.prune(act)
-		case Wake:
-			w.wake(act, forgotten)
-		}
-		if err != nil {
+		if p, ok := act.(Prune); ok {
+			prune = &p
+		} else if err := w.do(act); err != nil {
 			return err
 		}
 	}
-	if r, ok := ev.(Resulted); ok {
-		w.log(before, r.Outcome, dead)
-	}
-	switch {
-	case forgotten:
-		return w.st.Delete(nameQueue)
-	case q == before:
+	if prune == nil {
 		return nil
 	}
-	return w.st.write(nameQueue, q)
+	pruned, err := w.st.prune(prune.Before, w.q.Head)
+	if err != nil {
+		return err
+	}
+	pruned.At = w.now
+	return w.apply(pruned)
+}
+
+// do does what act says; apply itself prunes.
+func (w *work) do(act Action) error {
+	switch act := act.(type) {
+	case Send:
+		return w.send(act)
+	case Done:
+		return w.end(act.Seq, pipeline.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
+	case Drop:
+		return w.end(act.Seq, pipeline.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
+	case Dead:
+		return w.dead(act)
+	case Tell:
+		return w.tell(act)
+	case Wake:
+		if act.AtStart {
+			w.tx.WakeAt(w.key, act.At, pipeline.AtStart)
+		} else {
+			w.tx.WakeAt(w.key, act.At)
+		}
+	}
+	return nil
+}
+
+// withdrawn reports whether the subscription of a pending notification was cancelled.
+func (w *work) withdrawn(seq uint64) (bool, error) {
+	if w.q.Markers == 0 {
+		return false, nil
+	}
+	p, err := w.st.pending(seq)
+	if err != nil {
+		return false, err
+	}
+	return w.st.withdrawn(p.Addressed.Subscription)
 }
 
 // send begins an attempt. What the receiver is shown must be durable first, with all that
@@ -117,18 +129,18 @@ func (w *work) send(s Send) error {
 	return nil
 }
 
-// done keeps the ID as known, and notes when it may be forgotten.
-func (w *work) done(a Done) error {
-	p, err := w.st.pending(a.Seq)
+// end takes a pending notification away and remembers what became of it.
+func (w *work) end(seq uint64, kind string, r Record) error {
+	p, err := w.st.pending(seq)
 	if err != nil {
 		return err
 	}
-	n := p.Addressed.Notification
-	w.observe(pipeline.KindDelivered, p.Addressed, "")
-	return errors.Join(w.st.Delete(pendingName(a.Seq)), w.st.done(n.ID, w.now))
+	w.observe(kind, p.Addressed, r.Reason)
+	r.Time = w.now
+	return errors.Join(w.st.Delete(pendingName(seq)), w.st.end(p.Addressed.Notification.ID, r))
 }
 
-// dead gives a notification up. Its ID is forgotten, so that it can be brought back.
+// dead gives a notification up.
 func (w *work) dead(a Dead) error {
 	p, err := w.st.pending(a.Seq)
 	if err != nil {
@@ -137,25 +149,10 @@ func (w *work) dead(a Dead) error {
 	n := p.Addressed.Notification
 	letter := pipeline.DeadLetter{Reason: a.Reason, Time: w.now, Attempts: a.Attempts, Addressed: &p.Addressed}
 	w.tx.Emit(letter.Message(n.ID, w.key, n.URL))
-	w.observe(pipeline.KindDead, p.Addressed, a.Reason)
-	return errors.Join(w.st.Delete(pendingName(a.Seq)), w.st.Delete(nameKnown+n.ID))
-}
-
-// prune forgets old IDs, and reports whether nothing at all is left of the receiver.
-func (w *work) prune(a Prune) (forgotten bool, err error) {
-	left, err := w.st.prune(a.Before)
-	return !left && w.q.Pending() == 0, err
-}
-
-func (w *work) wake(a Wake, forgotten bool) {
-	switch {
-	case forgotten:
-		w.tx.WakeAt(w.key, time.Time{})
-	case a.AtStart:
-		w.tx.WakeAt(w.key, a.At, pipeline.AtStart)
-	default:
-		w.tx.WakeAt(w.key, a.At)
+	if a.Expired {
+		w.expirePage(n)
 	}
+	return w.end(a.Seq, pipeline.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
 func (w *work) observe(kind string, a pipeline.Addressed, text string) {
@@ -172,17 +169,33 @@ func (w *work) observe(kind string, a pipeline.Addressed, text string) {
 }
 
 // log tells of what changed for the receiver. Its target may be a secret and is left out.
-func (w *work) log(before Queue, o Outcome, dead int) {
+func (w *work) log(before Queue, acts []Action) {
+	dead, dropped := 0, 0
+	var reason string
+	for _, act := range acts {
+		switch act := act.(type) {
+		case Dead:
+			dead++
+			reason = act.Reason
+		case Drop:
+			dropped++
+		}
+	}
 	sink, _, _ := strings.Cut(w.key, " ")
 	q, now, log := w.q, w.now, w.d.cfg.Logger.With("sink", sink)
 	w.tx.OnCommit(func() {
+		if dropped > 0 {
+			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)
+		}
 		switch {
-		case o.Delivered && before.Failures > 0:
+		case before.Failures > 0 && q.Failures == 0:
 			log.Info("a receiver takes notifications again", "failed_for", now.Sub(before.FailingSince), "attempts", before.Failures)
+		case q.Expired() && !before.Expired():
+			log.Error("a receiver is expired", "reason", q.ExpiredReason, "dead", dead)
 		case dead > 0:
-			log.Error("notifications were given up", "dead", dead, "reason", o.Reason)
-		case q.Failures > before.Failures && o.Reason != before.Reason:
-			log.Warn("a delivery failed and will be tried again", "reason", o.Reason, "next", q.Due)
+			log.Error("notifications were given up", "dead", dead, "reason", reason)
+		case q.Failures > before.Failures && q.Reason != before.Reason:
+			log.Warn("a delivery failed and will be tried again", "reason", q.Reason, "next", q.Due)
 		}
 	})
 }

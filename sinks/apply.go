@@ -1,0 +1,199 @@
+package sinks
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Apply returns what ev makes of q, and what is to be done, in this order. withdrawn
+// reports whether the subscription of a pending notification was cancelled; nil says
+// that none was. The last action is always a Wake, which replaces earlier ones; a result
+// that is not that of the attempt in flight changes nothing and asks for nothing.
+func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue, []Action) {
+	p = p.withDefaults()
+	if withdrawn == nil {
+		withdrawn = func(uint64) bool { return false }
+	}
+	at := ev.at()
+	if ev, ok := ev.(Resulted); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
+		return q, nil
+	}
+	q.clamp(at, p)
+	var acts []Action
+	switch ev := ev.(type) {
+	case Enqueued:
+		q.Next++
+	case Lost:
+		q.InFlight = false
+	case Remembered:
+		q.Markers += ev.Markers
+		q.remember(at, p)
+	case Pruned:
+		q.pruned(ev)
+	case Resulted:
+		q.InFlight = false
+		if ev.Outcome.Delivered {
+			acts = q.delivered()
+		} else {
+			acts = p.failed(&q, ev, withdrawn)
+		}
+	}
+	taken, more := q.clear(withdrawn)
+	acts = append(acts, taken...)
+	if len(acts) > 0 {
+		q.remember(at, p)
+	}
+	if !q.PruneAt.IsZero() && !at.Before(q.PruneAt) {
+		acts = append(acts, Prune{Before: at.Add(-p.Remember)})
+		q.PruneAt = at.Add(pruneEvery)
+	}
+	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
+		q.Attempt++
+		q.InFlight = true
+		if q.First.IsZero() {
+			q.First = at
+		}
+		acts = append(acts, Send{Seq: q.Head, Number: q.Attempt, Slow: q.Failures > 0})
+	}
+	return q, append(acts, q.wake(at, more))
+}
+
+// wake says when q is to be looked at next; more says that there is more to clear.
+func (q *Queue) wake(at time.Time, more bool) Wake {
+	switch {
+	case q.Pending() == 0:
+		return Wake{At: q.PruneAt}
+	case q.InFlight:
+		return Wake{At: at.Add(lookAfter), AtStart: true}
+	case more:
+		return Wake{At: at, AtStart: true}
+	default:
+		return Wake{At: q.Due, AtStart: true}
+	}
+}
+
+func (q *Queue) pruned(ev Pruned) {
+	q.Markers -= ev.Markers
+	switch {
+	case ev.More:
+		q.PruneAt = ev.At.Add(pruneAgain)
+	case ev.Left:
+		q.PruneAt = ev.At.Add(pruneEvery)
+	default:
+		q.PruneAt = time.Time{}
+	}
+}
+
+// clear takes what is not to be tried from the head of the queue: what was withdrawn, and
+// what is to be given up. More says that it did not come to the end of that.
+func (q *Queue) clear(withdrawn func(uint64) bool) (acts []Action, more bool) {
+	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
+		drop := withdrawn(q.Head)
+		if !drop && q.Head >= q.DropTo {
+			break
+		}
+		if n == dropBatch {
+			return acts, true
+		}
+		if drop {
+			acts = append(acts, Drop{Seq: q.Head, Attempts: q.Tries})
+			q.skip()
+		} else {
+			acts = append(acts, q.giveUp(q.DropReason)...)
+		}
+	}
+	return acts, false
+}
+
+// delivered ends the attempt in flight with success, which opens a receiver that was
+// expired.
+func (q *Queue) delivered() []Action {
+	var acts []Action
+	since := q.FailingSince
+	if q.Expired() {
+		since = q.ExpiredSince
+	}
+	if q.Expired() || q.ToldFailing {
+		acts = append(acts, Tell{
+			Seq: q.Head, Event: pipeline.HealthReceiverRecovered, Since: since, Count: q.Failures, Expired: q.Expired(),
+		})
+	}
+	acts = append(acts, Done{Seq: q.Head, Attempts: q.Tries + 1})
+	q.advance()
+	q.Failures, q.FailingSince, q.Reason = 0, time.Time{}, ""
+	q.ToldFailing, q.ToldDead = false, false
+	q.ExpiredSince, q.ExpiredReason = time.Time{}, ""
+	return acts
+}
+
+// failed ends the attempt in flight with a failure.
+func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Action {
+	o := ev.Outcome
+	if o.Class == pipeline.ClassCanceled {
+		q.Due, q.Delay = time.Time{}, 0
+		if q.Tries == 0 {
+			q.First = time.Time{}
+		}
+		return nil
+	}
+	q.Tries++
+	q.Failures++
+	q.Reason = o.Reason
+	if q.FailingSince.IsZero() {
+		q.FailingSince = ev.At
+	}
+	if o.Class == pipeline.ClassRefused {
+		q.Refusals++
+	}
+
+	var acts []Action
+	switch {
+	case q.Expired():
+	case o.Class == pipeline.ClassGone:
+		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
+	case q.Failures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
+		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
+	case q.Failures >= failingAfter && !q.ToldFailing:
+		q.ToldFailing = true
+		acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
+	}
+	switch {
+	case withdrawn(q.Head): // clear drops it
+	case q.Expired():
+		return append(acts, q.giveUp("the receiver is expired: "+o.Reason)...)
+	case o.Class == pipeline.ClassPermanent:
+		return append(acts, q.giveUp(o.Reason)...)
+	case q.Refusals >= maxRefusals:
+		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
+	case q.Tries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
+		return append(acts, q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
+	}
+	q.Delay = p.delay(q, o, ev)
+	q.Due = ev.At.Add(q.Delay)
+	return acts
+}
+
+// expire gives up the receiver, and with it all that is pending.
+func (q *Queue) expire(at time.Time, reason string) []Action {
+	q.ExpiredSince, q.ExpiredReason = at, reason
+	q.DropTo, q.DropReason = q.Next, reason
+	return []Action{q.tell(pipeline.HealthReceiverExpired, q.FailingSince, reason)}
+}
+
+// giveUp gives up the oldest notification. The first since the last success is told.
+func (q *Queue) giveUp(reason string) []Action {
+	var acts []Action
+	if !q.ToldDead {
+		q.ToldDead = true
+		acts = append(acts, q.tell(pipeline.HealthDeadLetter, q.FailingSince, reason))
+	}
+	acts = append(acts, Dead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
+	q.advance()
+	return acts
+}
+
+func (q *Queue) tell(event pipeline.HealthEvent, since time.Time, reason string) Tell {
+	return Tell{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
+}

@@ -1,0 +1,51 @@
+package sinks
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// tell emits a health event. Its ID follows from the notification that brought it, too,
+// since attempts are numbered anew once a receiver was forgotten.
+func (w *work) tell(t Tell) error {
+	p, err := w.st.pending(t.Seq)
+	if err != nil {
+		return err
+	}
+	n := p.Addressed.Notification
+	h := pipeline.Health{
+		ID:    pipeline.HealthID(t.Event, w.key+" "+n.ID, w.q.Attempt),
+		Event: t.Event, Time: w.now, Receiver: &p.Addressed.Receiver,
+		Reason: t.Reason, Since: t.Since, Count: t.Count, Expired: t.Expired,
+	}
+	if t.Event == pipeline.HealthDeadLetter {
+		h.URL = n.URL
+	}
+	w.tx.Emit(h.Message())
+	return nil
+}
+
+// expirePage tells the owner of a page that the receiver of n is expired. All pages of
+// the receiver are told when it expires; this reaches those that were subscribed then.
+func (w *work) expirePage(n pipeline.Notification) {
+	page, err := pipeline.CanonicalURL(n.URL)
+	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expired[page] {
+		return
+	}
+	if w.expired == nil {
+		w.expired = make(map[string]bool)
+	}
+	w.expired[page] = true
+	body, err := json.Marshal(pipeline.ExpireCommand{URL: page, Receiver: w.key, Reason: w.q.ExpiredReason})
+	if err != nil {
+		panic(fmt.Sprintf("sinks: expire: %v", err)) // every field is encodable
+	}
+	w.tx.Emit(pipeline.Message{
+		ID:    pipeline.DeriveID("expire", w.key, n.ID, strconv.FormatUint(w.q.Attempt, 10)),
+		Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeExpire, Subject: page, Time: w.now,
+		Header: map[string]string{"content-type": "application/json"}, Body: body,
+	})
+}

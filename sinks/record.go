@@ -1,0 +1,125 @@
+package sinks
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// What became of a notification, in a Record.
+const (
+	RecordPending   = "pending"
+	RecordDelivered = "delivered"
+	RecordDead      = "dead"    // given up
+	RecordDropped   = "dropped" // its subscription was cancelled first
+)
+
+// Record is what delivery remembers of a notification.
+type Record struct {
+	// State is one of the Record constants.
+	State string
+	// Attempts is how many attempts were made; Reason says why the last one failed, or what
+	// a pending notification waits for.
+	Attempts int
+	Reason   string
+	// Time is when it was delivered, given up or dropped. Of a pending one it is when the
+	// next attempt may begin; zero means at once.
+	Time time.Time
+}
+
+// recordFormat is the first byte of a Record. In format 1 that byte was all, and said that
+// the notification was pending or delivered.
+const recordFormat = 2
+
+// recordStates are the states by their byte in a Record. Byte 0 is of one that was
+// migrated from format 1.
+var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped}
+
+func (r Record) encode() []byte {
+	state := byte(0)
+	for i, s := range recordStates {
+		if s == r.State {
+			state = byte(i)
+		}
+	}
+	b := []byte{recordFormat, state}
+	b = binary.AppendUvarint(b, uint64(r.Attempts))
+	var at int64
+	if !r.Time.IsZero() {
+		at = r.Time.UnixNano()
+	}
+	b = binary.AppendVarint(b, at)
+	return append(b, r.Reason...)
+}
+
+func decodeRecord(b []byte) (Record, error) {
+	if len(b) < 2 || b[0] != recordFormat || int(b[1]) >= len(recordStates) {
+		return Record{}, fmt.Errorf("its format is not known")
+	}
+	r := Record{State: recordStates[b[1]]}
+	b = b[2:]
+	attempts, n := binary.Uvarint(b)
+	if n <= 0 {
+		return Record{}, fmt.Errorf("it is damaged")
+	}
+	at, m := binary.Varint(b[n:])
+	if m <= 0 {
+		return Record{}, fmt.Errorf("it is damaged")
+	}
+	r.Attempts, r.Reason = int(attempts), string(b[n+m:])
+	if at != 0 {
+		r.Time = time.Unix(0, at).UTC()
+	}
+	return r, nil
+}
+
+// Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
+// notification id; ok is false where it is not known, or not any more. It fails with a
+// pipeline.Broken error where the state cannot be read.
+func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
+	s := state{st}
+	r, ok, err = s.record(id)
+	if err != nil || !ok {
+		return Record{}, false, err
+	}
+	if r, err = s.resolve(id, r); err != nil || r.State != RecordPending {
+		return r, true, err
+	}
+	q, err := s.queue()
+	if err != nil {
+		return r, true, err
+	}
+	head, err := s.pending(q.Head)
+	if err != nil {
+		return r, true, err
+	}
+	r.Time = q.Due
+	if head.Addressed.Notification.ID != id {
+		r.Reason = "waits for an earlier one"
+		if q.Reason != "" {
+			r.Reason += ": " + q.Reason
+		}
+		return r, true, nil
+	}
+	r.Attempts = q.Tries
+	if q.InFlight {
+		r.Attempts++
+	}
+	if q.Tries > 0 {
+		r.Reason = q.Reason
+	}
+	return r, true, nil
+}
+
+// Load returns the queue of a receiver from its state, of group pipeline.GroupDelivery. It
+// fails with a pipeline.Broken error where the state cannot be read.
+func Load(st pipeline.State) (Queue, error) { return state{st}.queue() }
+
+// ReceiverOf returns the receiver whose state has the key, which is its ID.
+func ReceiverOf(key string) pipeline.Receiver {
+	sink, target, _ := strings.Cut(key, " ")
+	return pipeline.Receiver{Sink: sink, Target: target}
+}
