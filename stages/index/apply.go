@@ -39,7 +39,9 @@ func Apply(p Page, ev Event) (Page, []Output) {
 	case Cancel:
 		a.cancel(do)
 	case Resume:
-		a.resume(do)
+		if !a.resume(do) {
+			return p, nil
+		}
 	case Expire:
 		if !a.expireReceiver(do) {
 			return p, nil

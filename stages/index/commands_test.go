@@ -46,23 +46,23 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("a", pipeline.View{})
 	decided(b, 0)
-	wantStamps(b, "a api 1/1 (0,-] pos1")
+	wantStamps(b, "a api 1/1 (0,-] S/1")
 	b.subscribe("a", pipeline.View{})
 	decided(b, CodeConflict)
 	wantStamps(b)
 	b.read("A")
 	b.subscribe("b", pipeline.View{})
-	wantStamps(b, "b api 2/2 (1,-] pos4")
+	wantStamps(b, "b api 2/2 (1,-] S/4")
 	b.due()
 	b.read("B")
 	if s := one[Version](b).Snapshot; s.Stamp != 2 || s.N != 2 {
 		t.Errorf("got %+v, want version 2 behind stamp 2", s)
 	}
 	b.subscribe("c", pipeline.View{})
-	wantStamps(b, "c api 3/3 (2,-] pos7")
+	wantStamps(b, "c api 3/3 (2,-] S/7")
 	b.cancel("a")
 	decided(b, 0)
-	wantStamps(b, "a api 4/1 (0,2] pos1")
+	wantStamps(b, "a api 4/1 (0,2] S/1")
 	b.cancel("a")
 	decided(b, CodeNotFound)
 }
@@ -102,8 +102,8 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 	late := b.outcome(pipeline.OutcomeRead)
 	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
 	b.cancel("a")
-	if got := one[Ended](b).Incarnation; got != "pos1" {
-		t.Errorf("got %q ended, want pos1", got)
+	if got := one[Ended](b).Incarnation; got != "S/1" {
+		t.Errorf("got %q ended, want S/1", got)
 	}
 	if b.p.Incarnation != "" || b.p.Check != 0 {
 		t.Errorf("got page %+v, want none", b.p)
@@ -115,8 +115,8 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 		}
 	}
 	b.subscribe("a", pipeline.View{})
-	wantStamps(b, fmt.Sprintf("a api 1/1 (0,-] pos%d", b.n))
-	if r := one[Ask](b).Request; r.Incarnation == "pos1" || r.BodyHash != "" {
+	wantStamps(b, fmt.Sprintf("a api 1/1 (0,-] S/%d", b.n))
+	if r := one[Ask](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
 		t.Errorf("got %+v, want a new life", r)
 	}
 	late.Check = b.p.Check
@@ -203,7 +203,7 @@ func TestReplace(t *testing.T) {
 	x, y := sub("x", pipeline.View{}), sub("y", pipeline.View{})
 	b.replace("yaml", false, x, y)
 	decided(b, 0)
-	wantStamps(b, "x yaml 1/1 (0,-] pos1/0", "y yaml 2/2 (0,-] pos1/1")
+	wantStamps(b, "x yaml 1/1 (0,-] S/1/0", "y yaml 2/2 (0,-] S/1/1")
 	b.replace("yaml", false, x, y)
 	wantStamps(b)
 	decided(b, 0)
@@ -212,14 +212,14 @@ func TestReplace(t *testing.T) {
 	x2 := x
 	x2.Keywords = []string{"k", "l"}
 	b.replace("yaml", false, x2, y)
-	wantStamps(b, "x yaml 3/1 (0,1] pos1/0", "x yaml 4/4 (1,-] pos1/0")
+	wantStamps(b, "x yaml 3/1 (0,1] S/1/0", "x yaml 4/4 (1,-] S/1/0")
 	if got := b.p.Document(whole).Subscriptions; got != 2 {
 		t.Errorf("got %d subscriptions, want 2", got)
 	}
 
 	b.subscribe("z", pipeline.View{})
 	b.replace("yaml", false, x2)
-	wantStamps(b, "y yaml 6/2 (0,1] pos1/1")
+	wantStamps(b, "y yaml 6/2 (0,1] S/1/1")
 
 	// The operator's file takes over what the API made; the same text is a change of owner.
 	b.replace("yaml", false, x2, sub("z", pipeline.View{}))
@@ -259,7 +259,7 @@ func TestReplaceForOneClient(t *testing.T) {
 		}
 	}
 	b.do(Replace{Origin: "watch", Client: "x", Existing: mine})
-	wantStamps(b, "x watch 3/1 (0,0] pos1/0")
+	wantStamps(b, "x watch 3/1 (0,0] S/1/0")
 	if _, ok := b.subs[subscriptionName(whole, "y")]; !ok {
 		t.Error("another client's subscription went")
 	}

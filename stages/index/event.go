@@ -82,7 +82,7 @@ type Cancel struct {
 
 // Resume begins expired subscriptions of the page anew: those of Client, or all where it
 // is empty. With Receiver set, a pipeline.Receiver.ID that did not answer and does again,
-// only those that ended because of it.
+// only those that ended because of it; where there is none, nothing happens.
 type Resume struct {
 	Client, Receiver string
 	// Expired are the expired subscriptions of the page.

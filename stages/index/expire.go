@@ -111,8 +111,8 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 }
 
 // resume begins anew what expired: for a client or for all, or because a receiver answers
-// again.
-func (a *application) resume(r Resume) {
+// again. It reports whether there is anything to do or to say.
+func (a *application) resume(r Resume) bool {
 	p, resumed := &a.p, false
 	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
 		p.Unreachable = slices.Delete(p.Unreachable, i, i+1)
@@ -133,11 +133,13 @@ func (a *application) resume(r Resume) {
 			resumed = true
 		}
 	}
-	if !resumed {
+	switch {
+	case resumed:
+		a.emit(Decide{})
+	case r.Receiver == "":
 		a.emit(Decide{&Refusal{CodeNotFound, "nothing of this page expired that could be resumed"}})
-		return
 	}
-	a.emit(Decide{})
+	return resumed || r.Receiver == ""
 }
 
 // list keeps x, which expired.

@@ -3,7 +3,9 @@ package index
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,12 +28,13 @@ type bench struct {
 	lost   bool
 	n      int
 	subs   map[string]pipeline.Stamped // the standing ones, by name
+	gone   map[string]ExpiredSubscription
 	out    []Output
 }
 
 func newBench(t *testing.T) *bench {
 	return &bench{
-		T: t, now: t0, subs: make(map[string]pipeline.Stamped),
+		T: t, now: t0, subs: make(map[string]pipeline.Stamped), gone: make(map[string]ExpiredSubscription),
 		rules: Rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: 3},
 	}
 }
@@ -47,14 +50,25 @@ func (b *bench) do(a Action) []Output {
 		b.Fatal(err)
 	}
 	b.p, b.out = Apply(b.p, Event{
-		URL: page, Now: b.now, Position: fmt.Sprintf("pos%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Do: a,
+		URL: page, Now: b.now, Position: fmt.Sprintf("S/%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Do: a,
 	})
-	for _, s := range all[Stamp](b.out) {
-		name := subscriptionName(s.Document, s.Subscription.Client)
-		if s.Until == pipeline.Forever {
-			b.subs[name] = s.Stamped
-		} else {
-			delete(b.subs, name)
+	for _, o := range b.out {
+		switch o := o.(type) {
+		case Stamp:
+			name := subscriptionName(o.Document, o.Subscription.Client)
+			if o.Until == pipeline.Forever {
+				b.subs[name] = o.Stamped
+			} else {
+				delete(b.subs, name)
+			}
+		case ListExpired:
+			b.gone[subscriptionName(o.Document, o.Subscription.Client)] = o.ExpiredSubscription
+		case DropExpired:
+			delete(b.gone, subscriptionName(o.Document, o.Client))
+		case Clear:
+			if o.All && len(b.gone) > 0 {
+				b.Errorf("%T cleared what expired: %+v", a, b.gone)
+			}
 		}
 	}
 	if again, err := encode(before); err != nil || !bytes.Equal(again, stored) {
@@ -71,6 +85,7 @@ func (b *bench) do(a Action) []Output {
 	if err := decode(after, &read); err != nil || !reflect.DeepEqual(normal(read), normal(b.p)) {
 		b.Errorf("stored %+v, read %+v (%v)", b.p, read, err)
 	}
+	b.p = read // as every event may find it
 	return b.out
 }
 
@@ -95,6 +110,12 @@ func normal(p Page) Page {
 	}
 	if len(p.Gone) == 0 {
 		p.Gone = nil
+	}
+	if len(p.Unreachable) == 0 {
+		p.Unreachable = nil
+	}
+	if e := p.Expiry; e != nil && len(e.Keep) == 0 {
+		p.Expiry = &Expiry{Time: e.Time, Class: e.Class, Reason: e.Reason, Failures: e.Failures}
 	}
 	return p
 }
@@ -138,31 +159,62 @@ func (b *bench) subscribe(client string, view pipeline.View) {
 	if e, ok := b.subs[subscriptionName(pipeline.DocumentID(page, view), client)]; ok {
 		do.Existing = &e
 	}
+	if x, ok := b.gone[subscriptionName(pipeline.DocumentID(page, view), client)]; ok {
+		do.Expired = &x
+	}
 	b.do(do)
+}
+
+// standing returns the standing subscriptions, of one client if it is set, in order.
+func (b *bench) standing(client string) []pipeline.Stamped {
+	var es []pipeline.Stamped
+	for _, name := range slices.Sorted(maps.Keys(b.subs)) {
+		if e := b.subs[name]; client == "" || e.Subscription.Client == client {
+			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// expired returns the expired subscriptions, of one client if it is set, in order.
+func (b *bench) expired(client string) []ExpiredSubscription {
+	var xs []ExpiredSubscription
+	for _, name := range slices.Sorted(maps.Keys(b.gone)) {
+		if x := b.gone[name]; client == "" || x.Subscription.Client == client {
+			xs = append(xs, x)
+		}
+	}
+	return xs
 }
 
 func (b *bench) cancel(client string) {
 	b.Helper()
-	var es []pipeline.Stamped
-	for _, d := range b.p.Documents {
-		if e, ok := b.subs[subscriptionName(d.ID, client)]; ok {
-			es = append(es, e)
-		}
-	}
-	b.do(Cancel{Client: client, Existing: es})
+	b.do(Cancel{Client: client, Existing: b.standing(client), Expired: b.expired(client)})
+}
+
+func (b *bench) resume(client, receiver string) {
+	b.Helper()
+	b.do(Resume{Client: client, Receiver: receiver, Expired: b.expired("")})
+}
+
+func (b *bench) expire(receiver string) {
+	b.Helper()
+	b.do(Expire{Receiver: receiver, Reason: "gone", Existing: b.standing("")})
 }
 
 func (b *bench) replace(origin string, keep bool, list ...pipeline.Subscription) {
 	b.Helper()
-	var es []pipeline.Stamped
-	for _, d := range b.p.Documents {
-		for _, e := range b.subs {
-			if e.Document == d.ID {
-				es = append(es, e)
-			}
-		}
+	b.do(Replace{Origin: origin, Keep: keep, Subscriptions: list, Existing: b.standing(""), Expired: b.expired("")})
+}
+
+// found brings an outcome, with what the stage reads for it.
+func (b *bench) found(o pipeline.Outcome) []Output {
+	b.Helper()
+	do := Outcome{Outcome: o}
+	if b.p.MayExpire(o, b.rules) {
+		do.Existing = b.standing("")
 	}
-	b.do(Replace{Origin: origin, Keep: keep, Subscriptions: list, Existing: es})
+	return b.do(do)
 }
 
 // outcome returns an outcome of the outstanding check.
@@ -176,7 +228,7 @@ func (b *bench) text(document, text string, part, parts int) []Output {
 	o := b.outcome(pipeline.OutcomeRead)
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = document, part, parts, "text:"+text, "body:"+text, "etag:"+text
 	o.Packed = []byte(text)
-	return b.do(Outcome{Outcome: o})
+	return b.found(o)
 }
 
 func (b *bench) read(text string) []Output {
@@ -188,14 +240,14 @@ func (b *bench) unchanged() []Output {
 	b.Helper()
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = b.p.BodyHash
-	return b.do(Outcome{Outcome: o})
+	return b.found(o)
 }
 
 func (b *bench) failed(class string) []Output {
 	b.Helper()
 	o := b.outcome(pipeline.OutcomeFailed)
 	o.Class, o.Reason = class, "why"
-	return b.do(Outcome{Outcome: o})
+	return b.found(o)
 }
 
 // due lets time pass until the page's wake and delivers it.
