@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,7 +45,14 @@ type outbox struct {
 	mu    sync.Mutex
 	calls [][]pipeline.Outcome
 	trace []string
-	err   error
+	// events are the health events, each with how many calls there were before it.
+	events []told
+	err    error
+}
+
+type told struct {
+	pipeline.Health
+	after int
 }
 
 func (o *outbox) Publish(_ context.Context, ms ...pipeline.Message) error {
@@ -52,6 +60,13 @@ func (o *outbox) Publish(_ context.Context, ms ...pipeline.Message) error {
 	defer o.mu.Unlock()
 	var call []pipeline.Outcome
 	for _, m := range ms {
+		if m.Topic == pipeline.TopicHealth {
+			h, err := pipeline.HealthFrom(m)
+			if err == nil && o.err == nil {
+				o.events = append(o.events, told{h, len(o.calls)})
+			}
+			return errors.Join(err, o.err)
+		}
 		out, err := pipeline.OutcomeFrom(m)
 		if err != nil {
 			return err

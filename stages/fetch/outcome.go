@@ -84,18 +84,27 @@ func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Pa
 	}
 	base.Parts = len(req.Documents)
 	parts := make([]pipeline.Outcome, 0, len(req.Documents))
-	failed := false
+	failed, isNew := false, false
+	old := earlier(req.Rebase, readers)
 	for i, doc := range req.Documents {
 		o := base
 		o.Part, o.Document = i, doc.ID
-		if err := readPart(ctx, &o, raw, reader, doc); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		err := readPart(ctx, &o, raw, reader, doc)
+		switch {
+		case err != nil:
 			fail(&o, err)
 			failed = true
+		case o.Kind == pipeline.OutcomeRead:
+			isNew = true
+			o.Rebased = old.rebase(ctx, doc.View)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		parts = append(parts, o)
+	}
+	if isNew {
+		parts[0].Body = keep(raw)
 	}
 	if failed {
 		// Were the body known by its hash or validators, the next check would find the page
@@ -162,38 +171,47 @@ type Extractor interface{ Extractor() string }
 
 // readPart reads one document into o.
 func readPart(ctx context.Context, o *pipeline.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc pipeline.RequestDocument) error {
-	if len(bytes.TrimSpace(raw.Body)) == 0 {
-		return &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
+	t, by, err := readText(ctx, raw, reader, doc.View)
+	o.Extractor = by
+	if err != nil {
+		return err
 	}
-	var t pipeline.Text
-	err := guard(func() (err error) {
-		o.Extractor = extractor(reader)
-		t, err = reader.Read(ctx, raw, doc.View)
+	o.Title, o.Language, o.TextHash = t.Title, t.Language, text.Hash(t.Content)
+	if o.TextHash == doc.TextHash {
+		o.Kind, o.Against = pipeline.OutcomeUnchanged, doc.TextHash
+		return nil
+	}
+	o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(t.Content)
+	return nil
+}
+
+// readText reads one document of raw, and says by which extractor.
+func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
+	if len(bytes.TrimSpace(raw.Body)) == 0 {
+		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
+	}
+	err = guard(func() (err error) {
+		by = extractor(reader)
+		t, err = reader.Read(ctx, raw, view)
 		return err
 	})
 	if _, ok := errors.AsType[*pipeline.FetchError](err); err != nil && !ok {
 		err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page could not be read", Err: err}
 	}
 	if err != nil {
-		return err
+		return t, by, err
 	}
-	content := strings.ToValidUTF8(t.Content, "\ufffd")
-	if content, err = ignore(content, doc.View.Ignore); err != nil {
-		return err
+	if t.Content, err = ignore(strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
+		return t, by, err
 	}
 	switch {
-	case strings.Trim(content, borders+" ") == "":
-		return &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
-	case len(content) > pipeline.MaxText:
-		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
+	case strings.Trim(t.Content, borders+" ") == "":
+		return t, by, &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
+	case len(t.Content) > pipeline.MaxText:
+		return t, by, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
 	}
-	o.Title, o.Language, o.TextHash = cut(t.Title, maxTitle), cut(t.Language, maxTitle), text.Hash(content)
-	if o.TextHash == doc.TextHash {
-		o.Kind, o.Against = pipeline.OutcomeUnchanged, doc.TextHash
-		return nil
-	}
-	o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(content)
-	return nil
+	t.Title, t.Language = cut(t.Title, maxTitle), cut(t.Language, maxTitle)
+	return t, by, nil
 }
 
 func extractor(r pipeline.Reader) string {

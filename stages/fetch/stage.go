@@ -96,6 +96,7 @@ type Stage struct {
 	queue    *queue
 	reading  chan struct{} // held while a page is read, which is work for a processor
 	running  chan struct{} // held by Run
+	health   *health
 }
 
 var _ pipeline.Processor = (*Stage)(nil)
@@ -104,7 +105,7 @@ var _ pipeline.Processor = (*Stage)(nil)
 func New(c Config) *Stage {
 	c = c.withDefaults()
 	s := &Stage{
-		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1),
+		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(),
 		reading: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),

@@ -19,8 +19,17 @@ import (
 func (s *Stage) work(ctx context.Context, j *job) {
 	var pause time.Duration
 	defer func() { s.queue.done(j, pause, s.cfg.Now()) }()
+	if tracked(j) {
+		s.health.tracker.begin(j.host.name)
+	}
 	outcomes := s.check(ctx, j)
 	if ctx.Err() != nil {
+		outcomes = nil
+	}
+	if tracked(j) {
+		s.weigh(ctx, j, outcomes)
+	}
+	if len(outcomes) == 0 {
 		return
 	}
 	ms := make([]pipeline.Message, len(outcomes))

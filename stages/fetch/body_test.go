@@ -1,0 +1,123 @@
+package fetch
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// ruled is a reader whose rules have a name; they put a word in front of the body.
+type ruled struct{ name, word string }
+
+func (ruled) ContentTypes() []string { return []string{"text/x-ruled"} }
+func (r ruled) Extractor() string    { return r.name }
+func (r ruled) Read(_ context.Context, raw pipeline.Raw, v pipeline.View) (pipeline.Text, error) {
+	if len(v.Select) > 0 && !strings.Contains(string(raw.Body), v.Select[0].CSS) {
+		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: "nothing matches"}
+	}
+	return pipeline.Text{Content: r.word + " " + string(raw.Body) + "\n", Title: raw.ContentType + raw.ContentLanguage + raw.URL}, nil
+}
+
+func TestBodyIsKept(t *testing.T) {
+	known := pipeline.RequestDocument{ID: "known", TextHash: text.Hash("café\n")}
+	absent := pipeline.RequestDocument{ID: "absent", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}
+	noise := make([]byte, pipeline.MaxStoredBody)
+	r := rand.NewChaCha8([32]byte{})
+	_, _ = r.Read(noise)
+	large := "<p>caf\xe9<!--" + strings.ReplaceAll(string(noise), "-", "") + string(noise[:9]) + "-->"
+	for _, tc := range []struct {
+		name, body string
+		documents  []pipeline.RequestDocument
+		want       string
+	}{
+		{"read", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}}, "<p>café"},
+		{"two documents", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}, {ID: "b"}}, "<p>café"},
+		{"only the second is new", "<p>caf\xe9", []pipeline.RequestDocument{known, {ID: "b"}}, "<p>café"},
+		{"only the second is there", "<p>caf\xe9", []pipeline.RequestDocument{absent, {ID: "b"}}, "<p>café"},
+		{"nothing is new", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, ""},
+		{"nothing is there", "<p>caf\xe9", []pipeline.RequestDocument{absent}, ""},
+		{"too large", large, []pipeline.RequestDocument{{ID: "a"}}, ""},
+	} {
+		req := request("http://a.example/", 3)
+		req.Documents = tc.documents
+		p := page(tc.body, "Content-Type", "text/html; charset=latin1", "Content-Language", "fr")
+		p.URL = "http://a.example/redirected"
+		for i, o := range Read(t.Context(), req, p, readers) {
+			if i > 0 || tc.want == "" {
+				if o.Body != nil {
+					t.Errorf("%s: part %d has a body", tc.name, i)
+				}
+				continue
+			}
+			if b := o.Body; b == nil || b.URL != p.URL || b.ContentType != "text/html; charset=latin1" || b.ContentLanguage != "fr" {
+				t.Errorf("%s: got %+v", tc.name, b)
+			} else if got, err := pipeline.UnpackText(b.Packed); err != nil || got != tc.want {
+				t.Errorf("%s: got %q, %v, want %q", tc.name, got, err, tc.want)
+			}
+		}
+	}
+}
+
+// A body that was kept is read by today's rules, with each document's view.
+func TestRebase(t *testing.T) {
+	p := page("B 12:07", "Content-Type", "text/x-ruled")
+	first := Read(t.Context(), request("http://a.example/", 1), page("A 11:55", "Content-Type", "text/x-ruled", "Content-Language", "en"), NewReaders(ruled{"r/1", "old"}))
+	ignoring := pipeline.View{Ignore: []string{`\d+:\d+`}}
+	req := request("http://a.example/", 2)
+	req.Rebase = first[0].Body
+	req.Documents = []pipeline.RequestDocument{
+		{ID: "whole"},
+		{ID: "ignoring", View: ignoring},
+		{ID: "absent then", View: pipeline.View{Select: []pipeline.Selector{{CSS: "B"}}}},
+		{ID: "absent now", View: pipeline.View{Select: []pipeline.Selector{{CSS: "A"}}}},
+		{ID: "known", TextHash: text.Hash("new B 12:07\n")},
+	}
+	got := Read(t.Context(), req, p, NewReaders(ruled{"r/2", "new"}))
+	if len(got) != len(req.Documents) {
+		t.Fatalf("got %d outcomes", len(got))
+	}
+	for i, want := range []string{"new A 11:55\n", "new A\n"} {
+		r := got[i].Rebased
+		if r == nil || r.Failed != "" || r.Extractor != "r/2" || r.TextHash != text.Hash(want) || r.Title != "text/x-ruled"+"en"+"http://a.example/" {
+			t.Errorf("%s: got %+v", got[i].Document, r)
+			continue
+		}
+		if s, err := pipeline.UnpackText(r.Packed); err != nil || s != want {
+			t.Errorf("%s: got %q, %v, want %q", got[i].Document, s, err, want)
+		}
+	}
+	if r := got[2].Rebased; r == nil || !strings.HasSuffix(r.Failed, ": nothing matches") || r.TextHash != "" {
+		t.Errorf("absent then: got %+v", r)
+	}
+	for _, o := range got[3:] {
+		if o.Rebased != nil {
+			t.Errorf("%s: got %+v", o.Document, o.Rebased)
+		}
+	}
+	if s := content(t, got[0]); s != "new B 12:07\n" || got[0].Body == nil {
+		t.Errorf("got %q, body %v", s, got[0].Body)
+	}
+
+	for name, tc := range map[string]struct {
+		body    pipeline.Body
+		readers *Readers
+		want    string
+	}{
+		"damaged":      {pipeline.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(ruled{}), "it is damaged"},
+		"no reader":    {*req.Rebase, NewReaders(lines{}), "there is no reader for it any more"},
+		"it panics":    {pipeline.Body{ContentType: "text/x-broken", Packed: pipeline.PackText("x")}, NewReaders(lines{}, brokenReader{}), "the reader gave up on this page"},
+		"no such type": {pipeline.Body{Packed: pipeline.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
+	} {
+		req := request("http://a.example/", 2)
+		req.Rebase = &tc.body
+		p := page("x", "Content-Type", tc.readers.ContentTypes()[0])
+		o := Read(t.Context(), req, p, tc.readers)[0]
+		if o.Kind != pipeline.OutcomeRead || o.Rebased == nil || !strings.HasSuffix(o.Rebased.Failed, ": "+tc.want) || o.Rebased.Packed != nil {
+			t.Errorf("%s: got %+v", name, o.Rebased)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// network is a fetcher whose hosts answer or do not.
+type network struct{ down map[string]bool }
+
+func (n *network) fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	if n.down[pipeline.HostKey(r.URL)] {
+		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailRefused, Reason: "connection refused"}
+	}
+	return answer("hello " + r.URL)
+}
+
+// look checks one page of each host and returns what was found.
+func (b *bench) look(t *testing.T, check uint64, hosts ...string) map[string]pipeline.Outcome {
+	t.Helper()
+	for _, h := range hosts {
+		r := request("http://"+h+".example/", check)
+		r.Documents[0].TextHash = "h"
+		b.ask(t, r)
+		time.Sleep(time.Minute) // of the bubble
+		synctest.Wait()
+	}
+	return b.out.take()
+}
+
+func (n *network) set(down bool, hosts ...string) {
+	n.down = make(map[string]bool)
+	for _, h := range hosts {
+		n.down[h+".example:80"] = down
+	}
+}
+
+// flags says which of the outcomes of hosts are marked.
+func flags(got map[string]pipeline.Outcome, hosts ...string) string {
+	var s []string
+	for _, h := range hosts {
+		o, ok := got["http://"+h+".example/"]
+		s = append(s, fmt.Sprintf("%s:%v", o.Kind, ok && o.Offline))
+	}
+	return strings.Join(s, " ")
+}
+
+func TestOfflineIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		b := start(t, Config{}, n.fetch)
+		hosts := []string{"a", "b", "c", "d"}
+		if got := flags(b.look(t, 1, hosts...), hosts...); got != "read:false read:false read:false read:false" {
+			t.Errorf("got %s", got)
+		}
+		n.set(true, hosts...)
+		begun := time.Now()
+		if got := flags(b.look(t, 2, hosts...), hosts...); got != "failed:false failed:false failed:true failed:true" {
+			t.Errorf("got %s", got)
+		}
+		if got := flags(b.look(t, 3, hosts...), hosts...); got != "failed:true failed:true failed:true failed:true" {
+			t.Errorf("got %s", got)
+		}
+		if len(b.out.events) != 1 {
+			t.Fatalf("got events %+v, want one", b.out.events)
+		}
+		e := b.out.events[0]
+		if e.Event != pipeline.HealthOffline || e.Count != 3 || e.after != 2 || !e.Since.Equal(begun) || e.Reason == "" ||
+			strings.Join(e.URLs, " ") != "http://a.example/ http://b.example/ http://c.example/" {
+			t.Errorf("got %+v", e)
+		}
+		n.set(false)
+		if got := flags(b.look(t, 4, "b", "a"), "b", "a"); got != "read:false read:false" {
+			t.Errorf("got %s", got)
+		}
+		if len(b.out.events) != 2 {
+			t.Fatalf("got events %+v, want two", b.out.events)
+		}
+		if f := b.out.events[1]; f.Event != pipeline.HealthOnline || f.after != 0 || !f.Since.Equal(begun) || f.ID == e.ID {
+			t.Errorf("got %+v", f)
+		}
+		n.set(true, hosts...)
+		b.look(t, 5, hosts...)
+		if len(b.out.events) != 3 || b.out.events[2].ID == e.ID {
+			t.Errorf("got events %+v, want three with IDs of their own", b.out.events)
+		}
+	})
+}
+
+func TestOfflineIsToldAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		b := start(t, Config{}, n.fetch)
+		n.set(true, "a", "b", "c")
+		b.out.err = errors.New("the store is gone")
+		b.look(t, 1, "a", "b", "c")
+		b.out.err = nil
+		if len(b.out.events) != 0 {
+			t.Fatalf("got %+v", b.out.events)
+		}
+		got := b.look(t, 2, "a", "b")
+		if s := flags(got, "a", "b"); s != "failed:true failed:true" || len(b.out.events) != 1 || b.out.events[0].after != 0 {
+			t.Errorf("got %s, events %+v", s, b.out.events)
+		}
+	})
+}
+
+// Pages without a host, and hosts that are left alone, say nothing about the network.
+func TestOfflineIsAboutHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n network
+		b := start(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+			if r.URL == "http://busy.example/1" {
+				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: time.Hour, Reason: "HTTP status 429"}
+			}
+			return n.fetch(ctx, r)
+		})
+		n.set(true, "a", "b", "c")
+		b.ask(t, request("http:///1", 1), request("http:///2", 1), request("http:///3", 1))
+		synctest.Wait()
+		b.look(t, 1, "a", "b", "c")
+		if len(b.out.events) != 1 {
+			t.Fatalf("pages without hosts count: got %+v", b.out.events)
+		}
+		b.ask(t, request("http://busy.example/1", 1))
+		synctest.Wait()
+		if len(b.out.events) != 2 {
+			t.Fatalf("a busy host does not count as an answer: got %+v", b.out.events)
+		}
+		b.look(t, 2, "a", "b", "c")
+		r := request("http://busy.example/2", 1)
+		r.NotAfter = time.Now().Add(time.Minute)
+		b.ask(t, r)
+		synctest.Wait()
+		if o := b.out.take()["http://busy.example/2"]; o.Class != pipeline.FailBusy || o.Offline {
+			t.Errorf("got %+v", o)
+		}
+		if len(b.out.events) != 2 {
+			t.Errorf("got %+v", b.out.events)
+		}
+	})
+}
+
+func TestOfflineEndsWithTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, Config{}, func(ctx context.Context, _ pipeline.FetchRequest) (pipeline.Response, error) {
+			<-ctx.Done()
+			return pipeline.Response{}, ctx.Err()
+		})
+		b.ask(t, request("http://a.example/", 1), request("http://b.example/", 1), request("http://c.example/", 1))
+		synctest.Wait()
+		if n := b.health.tracker.pending; n != 3 {
+			t.Errorf("%d fetches are under way", n)
+		}
+		b.stop()
+		synctest.Wait()
+		if tr := b.health.tracker; tr.pending != 0 || tr.count != 0 || len(b.out.events) != 0 {
+			t.Errorf("what was broken off counts: %+v, events %+v", tr, b.out.events)
+		}
+	})
+}

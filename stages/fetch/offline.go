@@ -1,0 +1,206 @@
+package fetch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+const (
+	// offlineHosts is how many hosts must fail one after the other for the process to be
+	// offline.
+	offlineHosts = 3
+	// deadFor is after how many failed checks in a row a page's host is no sign of anything.
+	deadFor = 3
+	// maxHosts is how many hosts are remembered.
+	maxHosts = 1 << 16
+	// maxNamed is how many pages an event names.
+	maxNamed = 5
+)
+
+// result is what an outcome says about the way to its host.
+type result int
+
+const (
+	neutral  result = iota // nothing
+	answered               // it is open
+	failing                // it may be closed
+)
+
+// resultOf returns what the outcomes of one check say.
+func resultOf(outcomes []pipeline.Outcome) result {
+	r := neutral
+	for _, o := range outcomes {
+		if o.Kind != pipeline.OutcomeFailed {
+			return answered
+		}
+		switch o.Class {
+		case pipeline.FailSelectorGone, pipeline.FailEmpty, pipeline.FailBusy:
+			return answered
+		case pipeline.FailAddress, pipeline.FailURL:
+		default:
+			r = failing
+		}
+	}
+	return r
+}
+
+// tracker tells whether the process is offline from what the checks of its hosts find. All
+// that it knows is lost with the process. It is safe for concurrent use.
+//
+// Hosts that fail one after the other, with no other that answers in between, are a run. The
+// process is offline once a run has at least three hosts, and either two of them answered
+// at their check before it or none that is known answers now, unless as many fetches are
+// still to show that others answer. It is online with the first answer.
+type tracker struct {
+	mu    sync.Mutex
+	hosts map[string]*known
+	// count is how many hosts have an answer or a failure as their last result, and down
+	// how many of them a failure. pending is how many fetches are under way to hosts that
+	// are not known to fail.
+	count, down, pending int
+	run                  run
+	offline              bool
+}
+
+// known is what is known of one host.
+type known struct {
+	last     result
+	inFlight int
+	run      uint64 // the number of the run that it last belonged to
+}
+
+// run is the present run.
+type run struct {
+	number uint64
+	hosts  int
+	// fresh is how many of its hosts answered before it, and alive how many did not fail
+	// for long.
+	fresh, alive int
+	since        time.Time // of its first failure
+	pages        []string  // some of them
+}
+
+func newTracker() *tracker {
+	return &tracker{hosts: make(map[string]*known), run: run{number: 1}}
+}
+
+// begin notes that a fetch from host begins. Each is ended by one call of end.
+func (t *tracker) begin(host string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hosts[host]
+	if h == nil {
+		t.forget()
+		h = &known{}
+		t.hosts[host] = h
+	}
+	h.inFlight++
+	if h.last != failing {
+		t.pending++
+	}
+}
+
+// forget makes room for a host.
+func (t *tracker) forget() {
+	if len(t.hosts) < maxHosts {
+		return
+	}
+	for name, h := range t.hosts { // any will do
+		if h.inFlight == 0 {
+			t.learn(h, neutral)
+			delete(t.hosts, name)
+			return
+		}
+	}
+}
+
+// end notes what the check of req found, and reports whether the process is offline now.
+func (t *tracker) end(host string, req pipeline.Request, r result, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hosts[host]
+	h.inFlight--
+	if h.last != failing {
+		t.pending--
+	}
+	switch r {
+	case answered:
+		t.learn(h, answered)
+		t.run = run{number: t.run.number + 1}
+		t.offline = false
+	case failing:
+		t.join(h, req, now)
+		t.learn(h, failing)
+		t.offline = t.offline || t.closed()
+	case neutral:
+		if h.last == neutral && h.inFlight == 0 {
+			delete(t.hosts, host)
+		}
+	}
+	return t.offline
+}
+
+// learn sets the last result of h.
+func (t *tracker) learn(h *known, r result) {
+	t.tally(h, -1)
+	h.last = r
+	t.tally(h, 1)
+}
+
+// tally adds n times h to the counters.
+func (t *tracker) tally(h *known, n int) {
+	switch h.last {
+	case failing:
+		t.count += n
+		t.down += n
+	case answered:
+		t.count += n
+		t.pending += n * h.inFlight
+	default:
+		t.pending += n * h.inFlight
+	}
+}
+
+// join adds h, whose check of req failed, to the run.
+func (t *tracker) join(h *known, req pipeline.Request, now time.Time) {
+	if h.run == t.run.number {
+		return
+	}
+	h.run = t.run.number
+	if t.run.hosts++; t.run.hosts == 1 {
+		t.run.since = now
+	}
+	if h.last == answered || h.last == neutral && req.Failures == 0 && stood(req) {
+		t.run.fresh++
+	}
+	if req.Failures < deadFor {
+		t.run.alive++
+	}
+	if len(t.run.pages) < maxNamed {
+		t.run.pages = append(t.run.pages, req.Page)
+	}
+}
+
+// closed reports whether the run says that nothing can be reached.
+func (t *tracker) closed() bool {
+	return t.run.hosts >= offlineHosts && t.pending < t.run.hosts &&
+		(t.run.fresh >= 2 || t.down == t.count && t.run.alive > 0)
+}
+
+// stood reports whether the page of req was read before.
+func stood(req pipeline.Request) bool {
+	return req.BodyHash != "" || slices.ContainsFunc(req.Documents, func(d pipeline.RequestDocument) bool { return d.TextHash != "" })
+}
+
+// state returns whether the process is offline, and the present run, of which nobody may
+// change anything.
+func (t *tracker) state() (offline bool, r run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r = t.run
+	r.pages = r.pages[:len(r.pages):len(r.pages)]
+	return t.offline, r
+}
