@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"io"
+
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -23,3 +25,16 @@ func OpenStore(dir string) (*Store, error) {
 
 // Close closes the store. Routers that use it must have ended.
 func (s *Store) Close() error { return s.db.Close() }
+
+// Backup makes dir a copy of the store, with what all its Routers keep, while they go on.
+// Dir must be empty or missing; after an error, or a kill at any moment, it still is. A
+// Router that is started on the copy goes on where the original stood, as one of its own:
+// what it finds has other IDs than what the original goes on to find. Errors say what to do.
+func (s *Store) Backup(dir string) error { return s.db.Backup(dir) }
+
+// BackupTo writes such a copy to w, as a tar archive for UnpackBackup.
+func (s *Store) BackupTo(w io.Writer) error { return s.db.BackupTo(w) }
+
+// UnpackBackup makes dir, which must be empty or missing, the copy that r holds. An
+// archive that was cut off anywhere is refused and leaves nothing. Errors say what to do.
+func UnpackBackup(r io.Reader, dir string) error { return store.Unpack(r, dir) }

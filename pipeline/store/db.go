@@ -53,7 +53,9 @@ type DB struct {
 type core struct {
 	pebble *pebble.DB
 	dir    string
-	meta   meta
+	// disk is where dir is; nil in memory.
+	disk *disk
+	meta meta
 	// durable says that there is a write-ahead log to wait for.
 	durable bool
 
@@ -63,6 +65,7 @@ type core struct {
 	closed bool
 
 	sharing sharing
+	backups sync.Mutex // held by Backup
 }
 
 // meta is fixed when a store is made.
@@ -96,7 +99,8 @@ func Open(o Options) (*DB, error) {
 		po.FS = vfs.Default
 	}
 	if o.Dir != "" {
-		po.FS = vfs.OnDiskFull(po.FS, c.sharing.diskFull)
+		c.disk = newDisk(po.FS, o.Dir, c.sharing.diskFull)
+		po.FS = c.disk
 	}
 	p, err := pebble.Open(o.Dir, po)
 	if err != nil {
@@ -106,6 +110,9 @@ func Open(o Options) (*DB, error) {
 	d := &DB{core: c}
 	if err := d.readMeta(o); err != nil {
 		return nil, errors.Join(err, p.Close())
+	}
+	if err := d.settle(); err != nil {
+		return nil, errors.Join(openError(o.Dir, err), p.Close())
 	}
 	d.id = c.meta.ID
 	return d, nil
@@ -134,14 +141,18 @@ func (d *DB) readMeta(o Options) error {
 		return nil
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
-	b, err := json.Marshal(d.meta)
-	if err != nil {
-		return openError(o.Dir, err)
-	}
-	if err := d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true)); err != nil {
+	if err := d.writeMeta(); err != nil {
 		return openError(o.Dir, err)
 	}
 	return nil
+}
+
+func (d *DB) writeMeta() error {
+	b, err := json.Marshal(d.meta)
+	if err != nil {
+		return err
+	}
+	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true))
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26

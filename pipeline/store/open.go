@@ -38,6 +38,15 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("the data directory %s cannot be used: %w; %s", dir, err, remedy(err))
 }
 
+// copyError says what to do about err, which came while a copy was made in dir.
+func copyError(dir string, err error) error {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("copying into %s failed: %w; %s", dir, errno, remedy(errno))
+}
+
 // remedy is what helps against err, which a directory to be written to gave.
 func remedy(err error) string {
 	switch {
@@ -47,6 +56,8 @@ func remedy(err error) string {
 		return "give this user the right to write there, or use another directory"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "make room on that disk, or use a directory on another"
+	case errors.Is(err, syscall.ENOTEMPTY):
+		return "somebody else uses that directory; use another"
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
 		return "a part of this path is a file; use another directory"
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var errCut = errors.New("the archive ends too early: fetch it again")
+
+// pack writes the files of dir to w, and the mark behind them.
+func pack(f vfs.FS, dir string, w io.Writer) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	out := tar.NewWriter(w)
+	for _, n := range names {
+		if err := packFile(f, dir, n, out); err != nil {
+			return err
+		}
+	}
+	if err := out.WriteHeader(&tar.Header{Name: copyMark, Typeflag: tar.TypeReg, Mode: 0o640}); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+func packFile(f vfs.FS, dir, name string, out *tar.Writer) error {
+	file, err := f.Open(f.PathJoin(dir, name), vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o640, Size: info.Size(), ModTime: info.ModTime()}
+	if err := out.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.Copy(out, file)
+	return err
+}
+
+// Unpack makes dir the copy of a store that BackupTo wrote. Dir must be empty or missing;
+// after an error, or a kill at any moment, it still is. An archive that was cut off
+// anywhere is never taken for a whole one. Its errors say what to do.
+func Unpack(r io.Reader, dir string) error {
+	err := whole(vfs.Default, absolute(dir), func(to string) error {
+		if err := os.Mkdir(to, 0o750); err != nil {
+			return err
+		}
+		if err := unpack(tar.NewReader(r), to); err != nil {
+			return err
+		}
+		return mark(vfs.Default, to)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	return nil
+}
+
+// unpack puts the files before the mark into dir.
+func unpack(in *tar.Reader, dir string) error {
+	for {
+		h, err := in.Next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return errCut // the mark comes first
+		case err != nil:
+			return fmt.Errorf("this is no backup of a store: %w", err)
+		case h.Name == copyMark:
+			return nil
+		case !plain(h):
+			return fmt.Errorf("this is no backup of a store: it holds %q", h.Name)
+		}
+		if err := unpackFile(in, filepath.Join(dir, h.Name)); err != nil {
+			return err
+		}
+	}
+}
+
+// plain reports whether h is an ordinary file of the archive's own directory that is as
+// long in the archive as it says.
+func plain(h *tar.Header) bool {
+	for k := range h.PAXRecords {
+		if strings.HasPrefix(k, "GNU.sparse.") {
+			return false
+		}
+	}
+	return h.Typeflag == tar.TypeReg && filepath.IsLocal(h.Name) && filepath.Base(h.Name) == h.Name && h.Name != "."
+}
+
+func unpackFile(in io.Reader, name string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(f, in); errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errCut
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}

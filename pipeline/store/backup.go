@@ -1,0 +1,98 @@
+package store
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+const (
+	// copyMark is the file, written last, that makes a directory a whole copy. A store that
+	// finds it when it is opened takes a new ID, so that what the copy goes on to do has
+	// other positions than what the original does, and removes it.
+	copyMark = "VOKTER-COPY"
+	// spool begins the name of a copy within the data directory that is being sent.
+	spool = ".backup-"
+)
+
+var errMemory = errors.New("this store is in memory: only one in a directory can be copied")
+
+// Backup makes dir a copy of the store as it is now, of all its namespaces, while others
+// go on to write to it. Dir must be empty or missing; after a failure, or a kill at any
+// moment, it still is, and what was begun beside it is removed by the next Backup to the
+// same dir. The copy is opened like any store, and is another one: it has another ID. Its
+// files may share their blocks with the store's if both are on one disk. Its errors say
+// what to do.
+func (d *DB) Backup(dir string) error {
+	if d.dir == "" {
+		return errMemory
+	}
+	d.backups.Lock()
+	defer d.backups.Unlock()
+	dir = absolute(dir)
+	if within(dir, d.dir) || within(d.dir, dir) {
+		return fmt.Errorf("no backup was made: %s and the data directory %s are one in the other; name another directory", dir, d.dir)
+	}
+	err := whole(d.disk.plain, dir, func(to string) error {
+		if err := d.checkpoint(to); err != nil {
+			return err
+		}
+		return mark(d.disk.plain, to)
+	})
+	if err != nil {
+		return fmt.Errorf("no backup was made: %w", err)
+	}
+	return nil
+}
+
+// BackupTo writes a copy like that of Backup to w, as a tar archive for Unpack. Until it
+// is sent, the copy is within the data directory, as links to the store's files where the
+// file system has them.
+func (d *DB) BackupTo(w io.Writer) error {
+	if d.dir == "" {
+		return errMemory
+	}
+	dir := d.disk.PathJoin(d.dir, spool+rand.Text())
+	defer d.disk.plain.RemoveAll(dir)
+	if err := d.checkpoint(dir); err != nil {
+		return fmt.Errorf("no backup was made: %w", copyError(dir, err))
+	}
+	if err := pack(d.disk.plain, dir, w); err != nil {
+		return fmt.Errorf("the backup was broken off: %w", err)
+	}
+	return nil
+}
+
+// settle does what is left of copies in the directory of a store that was just opened.
+func (d *DB) settle() error {
+	if d.disk == nil {
+		return nil
+	}
+	if err := sweep(d.disk.plain, d.dir, spool); err != nil {
+		return err
+	}
+	name := d.disk.PathJoin(d.dir, copyMark)
+	if _, err := d.disk.Stat(name); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	d.meta.ID = rand.Text()
+	if err := d.writeMeta(); err != nil {
+		return err
+	}
+	return errors.Join(d.disk.Remove(name), syncDir(d.disk, d.dir))
+}
+
+func (d *DB) checkpoint(to string) error {
+	if err := d.use(); err != nil {
+		return err
+	}
+	defer d.done()
+	return d.pebble.Checkpoint(to, pebble.WithFlushedWAL())
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is the file system of a store's directory, whose full disk is waited for. What is
+// written elsewhere, a backup, fails at once instead: that disk need not be the same.
+type disk struct {
+	vfs.FS
+	plain vfs.FS
+	dir   string
+}
+
+func newDisk(plain vfs.FS, dir string, full func()) *disk {
+	return &disk{vfs.OnDiskFull(plain, full), plain, dir}
+}
+
+// of is what files are to be made with.
+func (d *disk) of(name string) vfs.FS {
+	if within(name, d.dir) {
+		return d.FS
+	}
+	return d.plain
+}
+
+func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.of(name).Create(name, c)
+}
+
+func (d *disk) Link(oldname, newname string) error { return d.of(newname).Link(oldname, newname) }
+
+func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).MkdirAll(dir, perm) }
+
+// within reports whether name is dir or in it.
+func within(name, dir string) bool {
+	rel, err := filepath.Rel(absolute(dir), absolute(name))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// absolute is the absolute form of name, or name where the working directory is not known.
+func absolute(name string) string {
+	if a, err := filepath.Abs(name); err == nil {
+		return a
+	}
+	return name
+}
