@@ -344,7 +344,7 @@ func (w *world) drain() {
 	if due, parked := w.d.Backlog(time.Hour); due+parked != 0 {
 		w.fatalf("the backlog is %d+%d, want none", due, parked)
 	}
-	for range 20 {
+	for range 100 {
 		w.nextWake()
 	}
 	if keys := w.store.Keys(); len(keys) > 0 {

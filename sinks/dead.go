@@ -1,0 +1,154 @@
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+const (
+	// keepLetters is for how long a dead letter is kept.
+	keepLetters = 90 * 24 * time.Hour
+	// replayBatch bounds the letters that one transaction brings back or forgets; lookBatch
+	// those that it looks at.
+	replayBatch = 500
+	lookBatch   = 5000
+)
+
+// DeadConfig is what NewDeadLetters needs.
+type DeadConfig struct {
+	// Now is the clock, time.Now by default.
+	Now func() time.Time
+	// Logger hears of letters that are brought back or forgotten; nil means nobody does.
+	Logger *slog.Logger
+}
+
+// DeadLetters is the processor of TopicDead. It keeps each dead letter in the state of its
+// key until it is brought back, 90 days at most.
+type DeadLetters struct{ cfg DeadConfig }
+
+var _ pipeline.Processor = (*DeadLetters)(nil)
+
+// NewDeadLetters returns a DeadLetters.
+func NewDeadLetters(cfg DeadConfig) *DeadLetters {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &DeadLetters{cfg}
+}
+
+// Process handles a dead letter, a command to bring some back, or a wake.
+func (d *DeadLetters) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	f, err := openFile(tx.State(m.Key))
+	if err != nil {
+		return err
+	}
+	switch m.Type {
+	case pipeline.TypeDeadLetter:
+		err = keep(tx, f, m)
+	case pipeline.TypeReplay:
+		err = begin(f, m)
+	case pipeline.TypeWake:
+		err = d.proceed(tx, f, m.Key)
+	default:
+		err = pipeline.Broken(fmt.Errorf("dead letters: message %s has the unknown type %q", m.ID, m.Type))
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.setWake(tx, f, m.Key); err != nil {
+		return err
+	}
+	return f.close()
+}
+
+// keep stores a letter. One that is there already is replaced, behind the others.
+func keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
+	var l pipeline.DeadLetter
+	if err := json.Unmarshal(m.Body, &l); err != nil {
+		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", m.ID, err))
+	}
+	known, err := f.add(Letter{ID: m.ID, DeadLetter: l})
+	if err != nil || known {
+		return err
+	}
+	// Delivery tells of notifications itself. That an event could not be told is not told.
+	if l.Addressed == nil && l.Topic != pipeline.TopicHealth {
+		tx.Emit(pipeline.Health{
+			ID:    pipeline.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
+			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: m.Subject, Reason: l.Reason, Count: l.Attempts,
+		}.Message())
+	}
+	return nil
+}
+
+// begin takes on a command, which is about the letters that are there now.
+func begin(f *file, m pipeline.Message) error {
+	var c pipeline.ReplayCommand
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		return pipeline.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
+	}
+	f.Replays = append(f.Replays, replay{Filter: c.Filter, Until: f.Next})
+	return nil
+}
+
+// proceed goes on with the oldest command, or forgets letters that are too old.
+func (d *DeadLetters) proceed(tx pipeline.Tx, f *file, key string) error {
+	if len(f.Replays) == 0 {
+		old, err := f.olderThan(d.cfg.Now().Add(-keepLetters))
+		if err != nil {
+			return err
+		}
+		if len(old) > 0 {
+			d.log(tx, key, "dead letters are forgotten after 90 days", len(old))
+		}
+		return f.remove(old)
+	}
+	chosen, err := f.choose()
+	if err != nil {
+		return err
+	}
+	for _, l := range chosen {
+		m, err := l.Addressed.Message()
+		if err != nil {
+			return err
+		}
+		m.Header[pipeline.HeaderReplay] = "1"
+		tx.Emit(m)
+	}
+	if len(chosen) > 0 {
+		d.log(tx, key, "dead letters are delivered again", len(chosen))
+	}
+	return f.remove(chosen)
+}
+
+// setWake asks for the next wake: at once where there is a command to go on with, or when
+// the oldest letter is too old.
+func (d *DeadLetters) setWake(tx pipeline.Tx, f *file, key string) error {
+	now := d.cfg.Now()
+	if len(f.Replays) > 0 {
+		tx.WakeAt(key, now, pipeline.AtStart)
+		return nil
+	}
+	oldest, err := f.oldest()
+	switch {
+	case err != nil:
+		return err
+	case oldest.IsZero():
+		tx.WakeAt(key, time.Time{})
+	default:
+		tx.WakeAt(key, earlier(oldest, now).Add(keepLetters))
+	}
+	return nil
+}
+
+func (d *DeadLetters) log(tx pipeline.Tx, key, text string, n int) {
+	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", ReceiverOf(key).Sink, "letters", n) })
+}
