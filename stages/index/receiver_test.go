@@ -1,0 +1,181 @@
+package index
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// to is sub with other sinks.
+func to(client string, sinks ...string) pipeline.Subscription {
+	s := sub(client, pipeline.View{})
+	s.Sinks = sinks
+	return s
+}
+
+func clients(b *bench) (standing, expired []string) {
+	for _, s := range b.standing("") {
+		standing = append(standing, s.Subscription.Client)
+	}
+	for _, x := range b.expired("") {
+		expired = append(expired, x.Subscription.Client)
+	}
+	return standing, expired
+}
+
+func wantClients(b *bench, standing, expired []string) {
+	b.Helper()
+	if s, x := clients(b); !slices.Equal(s, standing) || !slices.Equal(x, expired) {
+		b.Errorf("got %v standing and %v expired, want %v and %v", s, x, standing, expired)
+	}
+}
+
+func TestAReceiverExpires(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("one", "a"), to("two", "a", "b"), to("other", "c"))
+	b.read("A")
+	b.expire("a")
+	wantClients(b, []string{"other", "two"}, []string{"one"})
+	wantStamps(b, "one yaml 4/1 (0,1] S/1/0")
+	if s := one[Stamp](b); s.End != pipeline.EndReceiver {
+		t.Errorf("got %+v, want it ended by its receiver", s)
+	}
+	if x := b.expired("")[0]; x.End != pipeline.EndReceiver || x.Reason != "gone" || x.Class != "" || x.Time != b.now {
+		t.Errorf("got %+v listed", x)
+	}
+	none[Withdraw](b) // delivery has given up what it had
+	none[Ended](b)
+	none[Health](b)
+	none[Decide](b)
+	if got := b.p.Document(whole).Subscriptions; got != 2 || b.p.Intervals[0].N != 2 || b.p.Expired != 1 {
+		t.Errorf("got %+v", b.p)
+	}
+
+	b.expire("a") // told again, as for each notification that is given up
+	if len(b.out) != 0 {
+		t.Errorf("got %+v the second time", b.out)
+	}
+	b.expire("nobody")
+	if len(b.out) != 0 || slices.Contains(b.p.Unreachable, "nobody") {
+		t.Errorf("got %+v of a receiver that the page does not have", b.out)
+	}
+
+	b.expire("b")
+	wantClients(b, []string{"other"}, []string{"one", "two"})
+	b.resume("", "a")
+	decided(b, 0)
+	wantClients(b, []string{"one", "other", "two"}, nil)
+	for _, s := range all[Stamp](b.out) {
+		if s.From != 1 || s.PageIncarnation != "S/1" || s.Incarnation == "S/1/0" || s.Incarnation == "S/1/1" {
+			t.Errorf("got %+v, want a new subscription behind the version that stands", s)
+		}
+	}
+	if got := b.p.Unreachable; !slices.Equal(got, []string{"b"}) {
+		t.Errorf("got %v unreachable, want b still", got)
+	}
+	b.expire("a")
+	wantClients(b, []string{"other"}, []string{"one", "two"})
+}
+
+func TestARecoveryOfOneOfTwo(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("two", "a", "b"))
+	b.expire("a")
+	b.resume("", "a") // nothing ended, but a does not count as expired any more
+	decided(b, 0)
+	none[Stamp](b)
+	b.expire("b")
+	wantClients(b, []string{"two"}, nil)
+	b.resume("", "c")
+	if len(b.out) != 0 {
+		t.Errorf("got %+v of the recovery of a stranger", b.out)
+	}
+}
+
+func TestTheLastReceiverEndsThePage(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("one", "a"), to("two", "a"))
+	b.expire("a")
+	if e := one[Ended](b); e.Expiry != nil || e.Stamp != 4 || one[Clear](b).All {
+		t.Errorf("got %+v, want the end without a timeout, and the list kept", e)
+	}
+	if b.p.Incarnation != "" || b.p.Expired != 2 || b.p.Expiry != nil || !slices.Equal(b.p.Unreachable, []string{"a"}) {
+		t.Errorf("got %+v", b.p)
+	}
+	b.replace("yaml", false, to("one", "a"), to("two", "b"))
+	wantClients(b, []string{"two"}, []string{"one"})
+	b.cancel("two")
+	if one[Clear](b).All || b.p.Expired != 1 {
+		t.Error("the end of the other clears what is expired")
+	}
+	b.resume("", "a")
+	wantClients(b, []string{"one"}, nil)
+	if r := one[Ask](b).Request; r.Check != 1 || r.BodyHash != "" {
+		t.Errorf("got %+v, want a fresh baseline", r)
+	}
+}
+
+func TestASubscriptionMayNameAnExpiredReceiver(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("two", "a", "b"))
+	b.expire("a")
+	b.do(Subscribe{Origin: "api", Subscription: to("new", "a")})
+	decided(b, 0)
+	wantClients(b, []string{"new", "two"}, nil)
+	b.replace("yaml", false, to("two", "a"))
+	wantClients(b, []string{"new", "two"}, nil)
+	b.expire("a") // they were probed, and it does not answer
+	wantClients(b, nil, []string{"new", "two"})
+}
+
+func TestARecoveryBringsNoExpiredPageBack(t *testing.T) {
+	b := newBench(t)
+	b.rules.ExpireAfter = 10
+	b.replace("yaml", false, to("one", "a"), to("two", "a", "b"))
+	b.expire("a")
+	b.read("A")
+	b.failing(checks{n: 10, class: pipeline.FailStatus})
+	wantClients(b, nil, []string{"one", "two"})
+	if x := b.expired("two")[0]; x.End != pipeline.EndExpired {
+		t.Errorf("got %+v", x)
+	}
+	b.resume("", "a")
+	wantClients(b, []string{"one"}, []string{"two"})
+	b.resume("", "")
+	wantClients(b, []string{"one", "two"}, nil)
+}
+
+func TestAKeptPageOutlivesItsReceivers(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", true, to("one", "a"))
+	b.read("A")
+	b.expire("a")
+	none[Ended](b)
+	if b.p.Document(whole) == nil || b.p.Document(whole).TextHash != "text:A" {
+		t.Errorf("got %+v, want the kept document", b.p)
+	}
+}
+
+func TestEachReceiverIsWithdrawnOnce(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("x", "a", "b", "a"))
+	b.cancel("x")
+	var got []string
+	for _, w := range all[Withdraw](b.out) {
+		got = append(got, w.Receiver.ID())
+	}
+	if want := []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestAChangedSubscriptionIsNotWithdrawn(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("x", "a"))
+	b.replace("yaml", false, to("x", "a", "b"))
+	none[Withdraw](b)
+	if ss := all[Stamp](b.out); len(ss) != 2 || ss[0].End != "" || ss[0].Incarnation != ss[1].Incarnation {
+		t.Errorf("got %+v, want another record of the same subscription", ss)
+	}
+}
