@@ -19,6 +19,8 @@ type (
 	Notification = pipeline.Notification
 	// Diff is one keyword found in one difference.
 	Diff = pipeline.Diff
+	// Health is a change in how a page, a receiver or the process does.
+	Health = pipeline.Health
 	// Change carries all differences between two versions of a document.
 	Change = pipeline.Change
 	// Sink hands notifications to receivers.
@@ -47,6 +49,13 @@ type (
 const (
 	Added   = pipeline.Added
 	Removed = pipeline.Removed
+)
+
+// Statuses and types of a Notification.
+const (
+	StatusOK               = pipeline.StatusOK
+	StatusTimeout          = pipeline.StatusTimeout
+	NotificationTypeHealth = pipeline.NotificationTypeHealth
 )
 
 // Codes of refused commands.

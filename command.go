@@ -33,7 +33,7 @@ const decideTimeout = 5 * time.Second
 // the disk has too little room.
 func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 	s = s.WithDefaults()
-	if err := r.cfg.validate(s); err != nil {
+	if err := r.live.Load().validate(s); err != nil {
 		return err
 	}
 	return r.command(ctx, s.URL, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: s, Origin: OriginAPI})
@@ -46,22 +46,21 @@ func (r *Router) Cancel(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, pipeline.TypeCancel, pipeline.CancelCommand{URL: url, Client: client})
 }
 
+// Resume begins the expired subscriptions of client on the page of url anew, each with a
+// fresh baseline; those of all clients where client is empty. It fails with a *Refusal
+// where there is none.
+func (r *Router) Resume(ctx context.Context, url, client string) error {
+	return r.command(ctx, url, pipeline.TypeResume, pipeline.ResumeCommand{URL: url, Client: client})
+}
+
 // command publishes a command to the owner of url's page and waits for its decision.
 func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	m, err := newCommand(url, typ, body)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-r.running:
-	case <-r.ended:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-r.ended:
-		return r.Ready()
-	default:
+	if err := r.readable(ctx); err != nil {
+		return err
 	}
 	if err := shortage(r.transport); err != nil {
 		return err

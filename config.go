@@ -33,6 +33,9 @@ type Config struct {
 	// differs is changed, and what Origin had in the data directory and is not here is
 	// cancelled. More can be added at any time with Router.Subscribe.
 	Subscriptions []Subscription
+	// ResumeExpired begins anew what expired earlier and is in Subscriptions or Documents
+	// again. Without it such an entry stays expired until it changes, or Router.Resume.
+	ResumeExpired bool
 	// Documents are pages to be watched without a subscription.
 	Documents []Document
 	// Origin names who made Subscriptions, so that several who use one data directory
@@ -143,6 +146,12 @@ const defaultMinFree = 256_000_000
 func (c Config) withDefaults() Config {
 	if c.MinFree == 0 && c.Dir != "" {
 		c.MinFree = defaultMinFree
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Expire.After == 0 {
+		c.Expire.After = 10
 	}
 	if c.Origin == "" {
 		c.Origin = "go"

@@ -36,6 +36,20 @@ func recovering(log *slog.Logger) pipeline.Middleware {
 	}
 }
 
+// breaking hands an error that must stop the Router to stop; the message is left to come
+// again. Going on without it could lose something.
+func breaking(group string, stop func(error)) pipeline.Middleware {
+	return func(next pipeline.Processor) pipeline.Processor {
+		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+			err := next.Process(ctx, tx, m)
+			if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken && ctx.Err() == nil {
+				stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; nothing is lost: it is handled again at the next start", group, m.ID, m.Topic, m.Type, err))
+			}
+			return err
+		})
+	}
+}
+
 // exhausted is the error of a message that was tried some times.
 type exhausted struct {
 	error
@@ -90,7 +104,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 			err := next.Process(ctx, tx, m)
 			class, _ := pipeline.ClassOf(err)
-			if err == nil || class == pipeline.ClassCanceled || ctx.Err() != nil {
+			if err == nil || class == pipeline.ClassCanceled || class == pipeline.ClassBroken || ctx.Err() != nil {
 				return err
 			}
 			pipeline.ResetTx(tx)

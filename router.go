@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,16 @@ type Router struct {
 	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
+	// broken gets why the Router must stop.
+	broken chan error
+	// finish is closed when Finish is called.
+	finish   chan struct{}
+	finished sync.Once
+	// stages are those of Run, set before running is closed.
+	stages *stages
+	// live is the part of the configuration that Reload replaces.
+	live      atomic.Pointer[Config]
+	reloading sync.Mutex
 	// stuck says that something did not stop in time.
 	stuck bool
 }
@@ -49,11 +60,13 @@ func New(cfg Config) (*Router, error) {
 		return nil, err
 	}
 	readers, languages := plugins(cfg)
-	return &Router{
+	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(idleWorkers),
-	}, nil
+		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}),
+	}
+	r.live.Store(&cfg)
+	return r, nil
 }
 
 // Handle adds a consumer of topic beside the stages: group gets every message of topic
@@ -103,7 +116,20 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	}
 	defer r.workers.Close()
 	defer func() { err = errors.Join(err, r.closeTransport()) }()
-	return r.run(ctx, r.build())
+	r.stages = r.build()
+	return r.run(ctx, r.stages)
+}
+
+// Finish asks Run to begin nothing new, to deliver what is due within half a minute, and
+// to return. It returns at once.
+func (r *Router) Finish() { r.finished.Do(func() { close(r.finish) }) }
+
+// stop ends Run with err.
+func (r *Router) stop(err error) {
+	select {
+	case r.broken <- err:
+	default: // it stops already
+	}
 }
 
 // stopped makes Ready tell why nothing new is begun.
@@ -125,6 +151,7 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	p = recovering(log)(p)
 	p = retrying(log, sleepContext)(p)
 	p = deadLettering(group, log, time.Now)(p)
+	p = breaking(group, r.stop)(p)
 	p = tracing(p)
 	undecodable := deadLettering(group, log, time.Now)
 	handle := func(msg *message.Message) error {
@@ -165,7 +192,8 @@ func (r *Router) checkGroups() error {
 			return fmt.Errorf("vokter: Handle: the processor of group %q for %q is nil", b.group, b.topic)
 		}
 		switch b.group {
-		case "", pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery:
+		case "", pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery,
+			pipeline.GroupDead, pipeline.GroupHealth:
 			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)
 		}
 		key := branch{group: b.group, topic: b.topic}

@@ -45,7 +45,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
-	broken := make(chan error, 3) // has room for all, so that nobody waits to tell
+	broken := make(chan error, 4) // has room for all, so that nobody waits to tell
 	start := func(name string, run func() error) {
 		g.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
@@ -53,8 +53,13 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 			}
 		})
 	}
-	start("fetch", func() error { return s.fetch.Run(fetching) })
-	start("delivery", func() error { return s.delivery.Run(alive) })
+	if r.cfg.Mode == ModeAll {
+		start("fetch", func() error { return s.fetch.Run(fetching) })
+		start("watchdog", func() error { return r.watch(fetching, s) })
+	}
+	if r.cfg.Mode != ModeCommands {
+		start("delivery", func() error { return s.delivery.Run(alive) })
+	}
 	start("router", func() error { return mills.Run(alive) })
 
 	err = r.work(ctx, s, mills, broken)
@@ -98,11 +103,13 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	if shortage(r.transport) != nil {
 		running() // so that Ready says what is missing
 	}
-	if err := r.apply(ctx, s); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	if r.cfg.Mode == ModeAll {
+		if err := r.apply(ctx, s); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
-		return err
 	}
 	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
@@ -118,6 +125,10 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 			return nil
 		case err := <-broken:
 			return err
+		case err := <-r.broken:
+			return err
+		case <-r.finish:
+			return nil
 		case <-look:
 			if s.index.Finished() {
 				return nil
@@ -127,15 +138,15 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 }
 
 // drain lets what is under way come to its end and the deliveries that are due be
-// made. With a number of checks it waits for all that is due within drainHorizon of its
-// beginning; once ctx is done, for what is due now and at most Config.Drain. Fetching has
-// stopped: requests that still wait are those of pages that ended.
+// made. With a number of checks, and after Finish, it waits for all that is due within
+// drainHorizon of its beginning; once ctx is done, for what is due now and at most
+// Config.Drain. Fetching has stopped: requests that still wait are those of pages that ended.
 func (r *Router) drain(ctx context.Context, s *stages) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var deadline <-chan time.Time
 	var until time.Time
-	if r.cfg.Checks > 0 {
+	if ctx.Err() == nil {
 		until = time.Now().Add(drainHorizon)
 	}
 	done := ctx.Done()
@@ -149,10 +160,15 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
 			return r.leftover(s)
+		case err := <-r.broken:
+			return err
 		case <-tick.C:
 			// A receiver that goes on failing is waited for no longer than until.
-			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
-			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
+			quiet := r.transport.Idle()
+			if r.cfg.Mode != ModeCommands {
+				due, _ := s.delivery.Backlog(max(time.Until(until), 0))
+				quiet = quiet && due == 0 && s.delivery.Idle()
+			}
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
@@ -170,8 +186,10 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 func (r *Router) leftover(s *stages) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
-	volatile := r.cfg.Dir == "" && r.cfg.Transport == nil
+	volatile := r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
 	switch {
+	case r.cfg.Mode == ModeCommands:
+		return nil
 	case volatile && !r.transport.Idle():
 		return fmt.Errorf("what was under way when the time to drain was over (%v) is lost, since there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
@@ -216,6 +234,8 @@ func (r *Router) where() string {
 	switch {
 	case r.cfg.Transport != nil:
 		return "given transport"
+	case r.cfg.Store != nil:
+		return "given store"
 	case r.cfg.Dir == "":
 		return "memory"
 	}
@@ -229,6 +249,8 @@ type stages struct {
 	diff     *diff.Processor
 	match    *match.Processor
 	delivery *sinks.Delivery
+	dead     *sinks.DeadLetters
+	health   *healthStage
 }
 
 // branches lists which group consumes which topic with which stage.
@@ -240,5 +262,7 @@ func (s *stages) branches() []branch {
 		{pipeline.GroupMatch, pipeline.TopicSubscriptions, s.match},
 		{pipeline.GroupMatch, pipeline.TopicChanges, s.match},
 		{pipeline.GroupDelivery, pipeline.TopicNotifications, s.delivery},
+		{pipeline.GroupDead, pipeline.TopicDead, s.dead},
+		{pipeline.GroupHealth, pipeline.TopicHealth, s.health},
 	}
 }

@@ -24,6 +24,8 @@ type Transport interface {
 	Subscriber(group string) message.Subscriber
 	// Poster hands messages straight to the lanes of group's consumer of topic.
 	Poster(group, topic string) pipeline.Poster
+	// State is the committed state of group for one key; it cannot be written to.
+	State(group, key string) pipeline.State
 	// States iterates over the committed state of group, by key.
 	States(group string) iter.Seq2[string, pipeline.State]
 	// Idle reports whether nothing is left to do; Activity moves with every commit.

@@ -77,6 +77,11 @@ func (c Config) validatePlugins() error {
 			}
 		}
 	}
+	for _, name := range c.Health {
+		if _, ok := c.Sinks[name]; !ok {
+			errs = append(errs, fmt.Errorf("health: no sink is named %q", name))
+		}
+	}
 	if slices.Contains(c.Fetchers, nil) || slices.Contains(c.Readers, nil) || slices.Contains(c.Stemmers, nil) {
 		errs = append(errs, errors.New("a fetcher, reader or stemmer is nil"))
 	}
@@ -105,6 +110,6 @@ func (c Config) validateNumbers() error {
 	notNegative("versions", c.Versions < 0)
 	notNegative("drain", c.Drain < 0)
 	notNegative("a number of fetch", c.Fetch.Timeout < 0 || c.Fetch.MinInterval < 0 || c.Fetch.Concurrency < 0 || c.Fetch.Rate < 0 || c.Fetch.MaxBody < 0)
-	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))
+	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || c.Delivery.ExpireAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))
 	return errors.Join(errs...)
 }

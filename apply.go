@@ -1,0 +1,124 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// wish is all that a Config asks of one page.
+type wish struct {
+	url, client   string
+	keep          bool
+	subscriptions []Subscription
+}
+
+// wishes returns what cfg asks for, by page and in its order. Where only some pages are
+// checked (Config.Only), each client's wishes leave those of others alone.
+func wishes(cfg *Config) []*wish {
+	type key struct{ page, client string }
+	by := make(map[key]*wish)
+	var all []*wish
+	at := func(url, client string) *wish {
+		page, _ := pipeline.CanonicalURL(url) // Validate has seen it.
+		k := key{page: page}
+		if len(cfg.Only) > 0 {
+			k.client = client
+		}
+		if by[k] == nil {
+			by[k] = &wish{url: page, client: k.client}
+			all = append(all, by[k])
+		}
+		return by[k]
+	}
+	for _, s := range cfg.Subscriptions {
+		s = s.WithDefaults()
+		w := at(s.URL, s.Client)
+		w.subscriptions = append(w.subscriptions, s)
+	}
+	for _, d := range cfg.Documents {
+		w := at(d.URL, "")
+		w.keep = w.keep || d.Keep
+	}
+	return all
+}
+
+// command returns what makes w all that cfg asks of its page.
+func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
+	return pipeline.ApplyCommand{
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
+	}
+}
+
+// batch publishes commands, many at once.
+type batch struct {
+	transport Transport
+	messages  []pipeline.Message
+}
+
+// batchSize is how many commands are published at once.
+const batchSize = 256
+
+func (b *batch) send(ctx context.Context, url, typ string, body any) error {
+	m, err := newCommand(url, typ, body)
+	if err != nil {
+		return err
+	}
+	b.messages = append(b.messages, m)
+	if len(b.messages) < batchSize {
+		return nil
+	}
+	return b.flush(ctx)
+}
+
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.messages) == 0 {
+		return nil
+	}
+	err := b.transport.Publish(ctx, b.messages...)
+	b.messages = b.messages[:0]
+	return err
+}
+
+// apply publishes what Config asks for, ends what its origin no longer asks for, and
+// where a number of checks is to be made, asks for the first.
+func (r *Router) apply(ctx context.Context, s *stages) error {
+	cfg := r.live.Load()
+	wanted := make(map[string]bool)
+	b := &batch{transport: r.transport}
+	for _, w := range wishes(cfg) {
+		wanted[w.url] = true
+		s.index.Expect(w.url)
+		if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
+			return err
+		}
+	}
+	now := cfg.Checks > 0 || cfg.Every != nil
+	only := r.only()
+	for page, state := range r.transport.States(pipeline.GroupIndex) {
+		if only != nil && !only(page) {
+			continue
+		}
+		if !wanted[page] {
+			origins, err := index.Origins(state)
+			if err != nil {
+				return fmt.Errorf("reading page %s: %w", page, err)
+			}
+			if slices.Contains(origins, cfg.Origin) {
+				if err := b.send(ctx, page, pipeline.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
+					return err
+				}
+			}
+		}
+		if now {
+			s.index.Expect(page)
+			if err := b.send(ctx, page, pipeline.TypeCheckNow, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return b.flush(ctx)
+}

@@ -1,0 +1,107 @@
+package vokter
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+)
+
+// DeadLetters returns the notifications that were given up and that f selects, the oldest
+// first.
+func (r *Router) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
+	if err := r.readable(ctx); err != nil {
+		return nil, err
+	}
+	var found []pipeline.DeadLetter
+	err := r.letters(ctx, f, func(_ string, d pipeline.DeadLetter) { found = append(found, d) })
+	slices.SortStableFunc(found, func(a, b pipeline.DeadLetter) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Addressed.Receiver.ID(), b.Addressed.Receiver.ID()))
+	})
+	return found, err
+}
+
+// Replay brings the dead letters that f selects back into delivery, and returns how many
+// there are. They keep their IDs, and are delivered whatever is remembered of these: a
+// receiver may get what it has. When it returns the command is durable. An expired receiver
+// is open again with the first success.
+func (r *Router) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error) {
+	if err := r.readable(ctx); err != nil {
+		return 0, err
+	}
+	if err := shortage(r.transport); err != nil {
+		return 0, err
+	}
+	body, err := json.Marshal(pipeline.ReplayCommand{Filter: f})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var commands []pipeline.Message
+	err = r.letters(ctx, f, func(key string, _ pipeline.DeadLetter) {
+		n++
+		if len(commands) == 0 || commands[len(commands)-1].Key != key {
+			commands = append(commands, pipeline.Message{
+				ID: rand.Text(), Topic: pipeline.TopicDead, Key: key, Type: pipeline.TypeReplay, Time: r.cfg.Now(),
+				Header: map[string]string{"content-type": "application/json"}, Body: body,
+			})
+		}
+	})
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	return n, r.transport.Publish(ctx, commands...)
+}
+
+// letters calls found with the dead letters that f selects, and the key that keeps each.
+func (r *Router) letters(ctx context.Context, f pipeline.DeadFilter, found func(key string, d pipeline.DeadLetter)) error {
+	for key, st := range r.transport.States(pipeline.GroupDead) {
+		for l, err := range sinks.Letters(st) {
+			if err != nil {
+				return err
+			}
+			if f.Selects(l.DeadLetter) {
+				found(key, l.DeadLetter)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Backup writes a consistent copy of the Router's store to w, as UnpackBackup reads it. The
+// Router goes on meanwhile.
+func (r *Router) Backup(ctx context.Context, w io.Writer) error {
+	if err := r.readable(ctx); err != nil {
+		return err
+	}
+	t, ok := r.transport.(interface{ BackupTo(io.Writer) error })
+	if !ok || r.cfg.Dir == "" && r.cfg.Store == nil {
+		return errors.New("there is no data directory to make a copy of")
+	}
+	return t.BackupTo(w)
+}
+
+// readable waits until the store can be read, and says why it cannot.
+func (r *Router) readable(ctx context.Context) error {
+	select {
+	case <-r.running:
+	case <-r.ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-r.ended:
+		return r.Ready()
+	default:
+		return nil
+	}
+}

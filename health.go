@@ -1,0 +1,105 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// healthStage tells the sinks for health events of each event, and ends or resumes what
+// depends on a receiver that expired or opened again.
+type healthStage struct {
+	// sinks are the names of those that are told.
+	sinks func() []string
+	// states are those of group index.
+	states func() iter.Seq2[string, pipeline.State]
+}
+
+var _ pipeline.Processor = (*healthStage)(nil)
+
+// Process handles one event.
+func (h *healthStage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	if m.Type != pipeline.TypeHealth {
+		return pipeline.Broken(fmt.Errorf("health: the type %q is not known", m.Type))
+	}
+	e, err := pipeline.HealthFrom(m)
+	if err != nil {
+		return err
+	}
+	for _, sink := range h.sinks() {
+		r := pipeline.Receiver{Sink: sink}
+		if e.Receiver != nil && *e.Receiver == r {
+			continue // it would be told of its own silence
+		}
+		if err := tell(tx, e, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case e.Receiver == nil:
+	case e.Event == pipeline.HealthReceiverExpired:
+		return h.expire(tx, e)
+	case e.Event == pipeline.HealthReceiverRecovered && e.Expired:
+		return h.resume(tx, e)
+	}
+	return nil
+}
+
+// tell emits e as a notification to r.
+func tell(tx pipeline.Tx, e pipeline.Health, r pipeline.Receiver) error {
+	out, err := pipeline.Addressed{Receiver: r, Document: e.Document, Notification: pipeline.Notification{
+		Status: string(e.Event), URL: e.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationTypeHealth,
+		ID: pipeline.DeriveID("notification", e.ID, r.ID()), Time: e.Time, Reason: e.Reason, Health: &e,
+	}}.Message()
+	if err != nil {
+		return err
+	}
+	tx.Emit(out)
+	return nil
+}
+
+// expire tells every page that lost a receiver of a subscription.
+func (h *healthStage) expire(tx pipeline.Tx, e pipeline.Health) error {
+	id := e.Receiver.ID()
+	return h.concerned(id, func(page string) error {
+		return emitCommand(tx, e, page, pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: id, Reason: e.Reason})
+	})
+}
+
+// resume begins anew what ended with the receiver.
+func (h *healthStage) resume(tx pipeline.Tx, e pipeline.Health) error {
+	id := e.Receiver.ID()
+	return h.concerned(id, func(page string) error {
+		return emitCommand(tx, e, page, pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: id})
+	})
+}
+
+// concerned calls f with every page that receiver means something to.
+func (h *healthStage) concerned(receiver string, f func(page string) error) error {
+	for page, st := range h.states() {
+		yes, err := index.Addresses(st, receiver)
+		if err != nil {
+			return err
+		}
+		if yes {
+			if err := f(page); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// emitCommand emits a command that follows from e, with an ID that follows from it too.
+func emitCommand(tx pipeline.Tx, e pipeline.Health, page, typ string, body any) error {
+	m, err := newCommand(page, typ, body)
+	if err != nil {
+		return pipeline.Permanent(err)
+	}
+	m.ID, m.Time = pipeline.DeriveID("command", e.ID, page), e.Time
+	tx.Emit(m)
+	return nil
+}

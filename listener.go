@@ -1,0 +1,32 @@
+package vokter
+
+import "context"
+
+// Listener is a Sink of two functions, for programs that handle changes and timeouts apart.
+// An error brings the notification again later; a function that is nil takes everything.
+type Listener struct {
+	// OnNotification is called with the matches of one change.
+	OnNotification func(ctx context.Context, n Notification) error
+	// OnTimeout is called once for each client of a page that failed too often: its
+	// subscriptions there have ended.
+	OnTimeout func(ctx context.Context, n Notification) error
+	// OnHealth is called with health events, where the sink is among Config.Health.
+	OnHealth func(ctx context.Context, n Notification) error
+}
+
+var _ Sink = Listener{}
+
+// Deliver calls the function for n.
+func (l Listener) Deliver(ctx context.Context, n Notification) error {
+	f := l.OnNotification
+	switch {
+	case n.Type == NotificationTypeHealth:
+		f = l.OnHealth
+	case n.Status == StatusTimeout:
+		f = l.OnTimeout
+	}
+	if f == nil {
+		return nil
+	}
+	return f(ctx, n)
+}
