@@ -1,0 +1,275 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// storedPage is what the first version of this program stored for olderPage.
+const storedPage = `01b2017568747470733a2f2f6578616d706c652e636f6d2f61027753544f52452f646f63756d656e74732f332f3132333435030404816479616d6c0581a2011b0000008bb2c9700002030681a501781a394439324d54565435454d4a324c54384a5043454b42494d46380411050806784039383264396533656239393666353539653633336634643139346465663337363164393039663561336236343764316138353166656164363763333263396431090307a1617803091903e80a74323032362d30352d30315431323a30303a30305a0ba20174323032362d30352d30315431323a30333a30305a02010c74323032362d30352d30315431323a31303a30305a0d1b0000008bb2c970000ef51074323032362d30352d30315431333a30303a30305a137422356538622d36306331643266336134623563221578403233306438333538646338653838393062346335386465656236323931326565326632303335376165393261356363383631623938653638666533316163623516071766737461747573`
+
+func olderPage() Page {
+	p := benchPage()
+	p.Keep, p.Gone = []string{"yaml"}, map[string]uint64{"x": 3}
+	p.Failures, p.Trouble, p.NotBefore = 7, "status", t0.Add(time.Hour)
+	return p
+}
+
+func TestAnOlderPageIsRead(t *testing.T) {
+	b, err := hex.DecodeString(storedPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Page
+	if err := decode(b, &p); err != nil || !reflect.DeepEqual(p, olderPage()) {
+		t.Errorf("got %+v (%v), want %+v", p, err, olderPage())
+	}
+	if again, err := encode(p); err != nil || !bytes.Equal(again, b) {
+		t.Errorf("got %x (%v), want what it was: what a page does not have costs nothing", again, err)
+	}
+}
+
+// fail brings a failed outcome of the last request.
+func (d *desk) fail(class string) {
+	d.Helper()
+	o := pipeline.Outcome{
+		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeFailed,
+		Class: class, Reason: "why", Time: d.now,
+	}
+	d.handle(o.Message())
+}
+
+func (d *desk) apply(list ...pipeline.Subscription) {
+	d.Helper()
+	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Subscriptions: list})
+}
+
+// state is what is committed for the page.
+func (d *desk) state() pipeline.State { return d.store.Begin().State(page) }
+
+func TestAPageExpiresThroughRestarts(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.apply(sub("a", pipeline.View{}))
+	d.subscribe("b")
+	d.answer(english)
+	if s, err := pipeline.SnapshotFrom(d.out[0]); err != nil || s.Lineage != "S" {
+		t.Errorf("got %+v (%v), want the store named", s, err)
+	}
+	var events []string
+	for i := range 10 {
+		d.restart(Config{})
+		d.wake()
+		d.restart(Config{})
+		d.fail(pipeline.FailStatus)
+		for _, m := range d.out {
+			if m.Type == pipeline.TypeHealth {
+				h := body[pipeline.Health](d, m)
+				events = append(events, string(h.Event))
+				if m.ID != h.ID || m.Key != page || h.Class != pipeline.FailStatus || h.Count != i+1 || !h.Since.Before(h.Time) {
+					t.Errorf("got %+v in %+v", h, m)
+				}
+			}
+		}
+	}
+	if want := []string{"failing", "expired"}; !slices.Equal(events, want) {
+		t.Errorf("got events %v, want %v", events, want)
+	}
+	if want := []string{pipeline.TypeHealth, pipeline.TypeStamp, pipeline.TypeStamp, pipeline.TypeEnded}; !slices.Equal(d.types(), want) {
+		t.Errorf("got %v, want %v", d.types(), want)
+	}
+	e := body[pipeline.Ended](d, d.out[3])
+	if e.Stamp != 4 || e.Expiry == nil || e.Expiry.Failures != 10 || e.Expiry.Lineage != "S" || d.out[3].Topic != pipeline.TopicSnapshots {
+		t.Errorf("got %+v", e)
+	}
+	if got, want := d.store.Names(page), []string{"exp/" + whole + "/a", "exp/" + whole + "/b", "page"}; !slices.Equal(got, want) {
+		t.Errorf("got names %q, want %q", got, want)
+	}
+	if _, ok := d.store.Wake(page); ok {
+		t.Error("an expired page has a wake")
+	}
+
+	xs, err := Expired(d.state())
+	if err != nil || len(xs) != 2 || xs[0].Subscription.Client != "a" || xs[0].Origin != "yaml" || xs[0].End != pipeline.EndExpired ||
+		xs[0].Reason != "why" || xs[0].Class != pipeline.FailStatus || !xs[0].Time.Equal(e.Expiry.Time) {
+		t.Errorf("got %+v (%v)", xs, err)
+	}
+	if x, err := LoadExpiry(d.state()); err != nil || x == nil || x.Failures != 10 || !x.Time.Equal(e.Expiry.Time) {
+		t.Errorf("got %+v (%v)", x, err)
+	}
+	if got, err := Origins(d.state()); err != nil || !slices.Equal(got, []string{"api", "yaml"}) {
+		t.Errorf("got origins %v (%v)", got, err)
+	}
+
+	d.restart(Config{})
+	d.apply(sub("a", pipeline.View{}))
+	if len(d.out) != 0 {
+		t.Errorf("got %v of the list it had", d.types())
+	}
+	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Client: "a"})
+	if got := body[pipeline.Stamped](d, d.out[0]); got.Subscription.Client != "a" || got.Until != pipeline.Forever {
+		t.Errorf("got %+v", got)
+	}
+	if !slices.Contains(d.types(), pipeline.TypeRequest) {
+		t.Errorf("got %v, want a check", d.types())
+	}
+	d.cancel("a")
+	d.cancel("b")
+	if got := d.store.Names(page); len(got) != 0 {
+		t.Errorf("got %q left", got)
+	}
+	d.cancel("b")
+	if got := d.codes[len(d.codes)-1]; got != CodeNotFound {
+		t.Errorf("got %d of a cancel of nothing", got)
+	}
+}
+
+func TestAReceiverExpiresThroughItsCommands(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.apply(to("one", "a"), to("two", "a", "b"))
+	expire := func(receiver string) {
+		d.command(pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: receiver, Reason: "410 Gone"})
+	}
+	addresses := func(receiver string) bool {
+		t.Helper()
+		ok, err := Addresses(d.state(), receiver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !addresses("a") || !addresses("b") || addresses("c") {
+		t.Error("the page does not know its receivers")
+	}
+	expire("a")
+	if want := []string{pipeline.TypeStamp}; !slices.Equal(d.types(), want) {
+		t.Errorf("got %v, want %v", d.types(), want)
+	}
+	expire("b")
+	if got, want := d.store.Names(page), []string{"exp/" + whole + "/one", "exp/" + whole + "/two", "page"}; !slices.Equal(got, want) {
+		t.Errorf("got names %q, want %q", got, want)
+	}
+	if xs, err := Expired(d.state()); err != nil || xs[1].Reason != "410 Gone" || xs[1].End != pipeline.EndReceiver {
+		t.Errorf("got %+v (%v)", xs, err)
+	}
+	if !addresses("a") {
+		t.Error("a recovery is not for the page")
+	}
+	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: "a"})
+	if subs, err := Subscriptions(d.state()); err != nil || len(subs) != 2 {
+		t.Errorf("got %+v (%v)", subs, err)
+	}
+	n := len(d.codes)
+	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: "a"})
+	if len(d.out) != 0 || len(d.codes) != n {
+		t.Errorf("got %v and decisions %v of a second recovery", d.types(), d.codes[n:])
+	}
+}
+
+func TestTheHistoryOutlivesAnExpiry(t *testing.T) {
+	d := newDesk(t, Config{ExpireAfter: 1})
+	d.subscribe("a")
+	if err := d.store.Handle(context.Background(), pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return tx.State(m.Key).Set("h/1", []byte("x"))
+	}), pipeline.Message{Key: page}); err != nil {
+		t.Fatal(err)
+	}
+	d.fail(pipeline.FailDNS)
+	if got, want := d.store.Names(page), []string{"exp/" + whole + "/a", "h/1", "page"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	d.cancel("a")
+	if got := d.store.Names(page); len(got) != 0 {
+		t.Errorf("got %q after the cancel", got)
+	}
+}
+
+func TestSetExpiry(t *testing.T) {
+	for name, c := range map[string]struct {
+		after, want int // 0: never
+	}{"default": {0, 10}, "never": {-1, 0}, "two": {2, 2}} {
+		d := newDesk(t, Config{ExpireAfter: 5})
+		d.stage.SetExpiry(c.after, false)
+		d.subscribe("a")
+		got := 0
+		for i := range 15 {
+			if i > 0 {
+				d.wake()
+			}
+			d.fail(pipeline.FailDNS)
+			if slices.Contains(d.types(), pipeline.TypeEnded) {
+				got = i + 1
+				break
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: expired after %d, want %d", name, got, c.want)
+		}
+	}
+	d := newDesk(t, Config{})
+	var wg sync.WaitGroup
+	wg.Go(func() { d.stage.SetExpiry(7, true) })
+	d.subscribe("a")
+	wg.Wait()
+	if r := d.stage.rulesNow(); r.ExpireAfter != 7 || !r.SelectorGone {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// badState fails all reads of names that begin with bad.
+type badState struct {
+	pipeline.State
+	bad string
+}
+
+var errDisk = errors.New("input/output error")
+
+func (s badState) Get(name string) ([]byte, bool, error) {
+	if strings.HasPrefix(name, s.bad) {
+		return nil, false, errDisk
+	}
+	return s.State.Get(name)
+}
+
+func (s badState) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+	if strings.HasPrefix(prefix, s.bad) {
+		return func(yield func(string, pipeline.Value) bool) { yield("", pipeline.Value{Err: errDisk}) }
+	}
+	return s.State.Scan(prefix)
+}
+
+type badTx struct {
+	*txtest.Tx
+	bad string
+}
+
+func (t badTx) State(key string) pipeline.State { return badState{t.Tx.State(key), t.bad} }
+
+func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
+	for bad, m := range map[string]pipeline.Message{
+		"page": {Type: pipeline.TypeWake},
+		"sub/": {Type: pipeline.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
+		"exp/": {Type: pipeline.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
+	} {
+		d := newDesk(t, Config{ExpireAfter: 1})
+		d.subscribe("a")
+		d.fail(pipeline.FailDNS)
+		d.subscribe("b")
+		m.ID, m.Key, m.Position = "m", page, "S/9"
+		err := d.stage.Process(context.Background(), badTx{d.store.Begin(), bad}, m)
+		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken || !errors.Is(err, errDisk) {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}
