@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,19 +22,28 @@ type chaos struct {
 	numbers  map[string]uint64
 	stamp    map[string]uint64
 	records  map[string]bool // by incarnation and since: whether it stands
+	broken   bool            // the page cannot be reached
+	told     map[string]bool // IDs of health events
+	ended    map[string]bool // lives of the page that are over
+	before   Page            // as the last event found it
+	expiries int
 }
 
 var views = []pipeline.View{{}, main, {Confirm: 2}}
 
 func TestChaos(t *testing.T) {
+	expiries := 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c := &chaos{
 				bench: newBench(t), rnd: rand.New(rand.NewPCG(seed, 7)), texts: make(map[string]int),
 				seen: make(map[string]pipeline.Snapshot), checked: make(map[string]bool),
 				numbers: make(map[string]uint64), stamp: make(map[string]uint64), records: make(map[string]bool),
+				told: make(map[string]bool), ended: make(map[string]bool),
 			}
+			c.rules.ExpireAfter = 4
 			for range 300 {
+				c.before = c.p
 				c.step()
 				c.watch()
 				if t.Failed() {
@@ -41,16 +51,30 @@ func TestChaos(t *testing.T) {
 				}
 			}
 			c.quiet()
+			expiries += c.expiries
 		})
+	}
+	if expiries < 60 {
+		t.Errorf("%d pages expired, want more to be tried", expiries)
 	}
 }
 
 func (c *chaos) step() {
 	client := fmt.Sprint(c.rnd.IntN(2))
 	view := views[c.rnd.IntN(len(views))]
-	switch c.rnd.IntN(16) {
+	switch c.rnd.IntN(21) {
 	case 0, 1:
-		c.subscribe(client, view)
+		s := sub(client, view)
+		s.Sinks = [][]string{{"s"}, {"s", "t"}}[c.rnd.IntN(2)]
+		do := Subscribe{Origin: "api", Subscription: s}
+		name := subscriptionName(pipeline.DocumentID(page, view), client)
+		if e, ok := c.subs[name]; ok {
+			do.Existing = &e
+		}
+		if x, ok := c.gone[name]; ok {
+			do.Expired = &x
+		}
+		c.do(do)
 	case 2:
 		c.cancel(client)
 	case 3:
@@ -77,6 +101,16 @@ func (c *chaos) step() {
 		if len(c.inflight) > 0 {
 			c.inflight = c.inflight[1:] // lost
 		}
+		c.do(Wake{})
+	case 12:
+		c.resume([]string{"", client}[c.rnd.IntN(2)], []string{"", "s", "t"}[c.rnd.IntN(3)])
+	case 13:
+		c.expire([]string{"s", "t"}[c.rnd.IntN(2)])
+	case 14:
+		c.broken = c.rnd.IntN(3) > 0
+		c.do(Wake{})
+	case 15:
+		c.now = c.now.Add(-time.Duration(c.rnd.Int64N(int64(time.Hour))))
 		c.do(Wake{})
 	default:
 		c.deliver()
@@ -115,8 +149,10 @@ func (c *chaos) fetch(r pipeline.Request, honest bool) {
 		o.Kind, o.Class = pipeline.OutcomeFailed, class
 		return o
 	}
-	if !honest && c.rnd.IntN(8) == 0 {
-		c.inflight = append(c.inflight, fail(pipeline.FailTimeout))
+	if !honest && (c.broken || c.rnd.IntN(8) == 0) {
+		o := fail(pipeline.FailTimeout)
+		o.Offline = c.rnd.IntN(8) == 0
+		c.inflight = append(c.inflight, o)
 		return
 	}
 	if r.BodyHash == body {
@@ -152,7 +188,7 @@ func (c *chaos) watch() {
 			}
 			c.fetch(o.Request, false)
 		case Checked:
-			k := c.p.Incarnation + fmt.Sprint(c.p.Check-uint64(len(all[Ask](c.out))))
+			k := c.before.Incarnation + fmt.Sprint(c.before.Check)
 			if c.checked[k] {
 				c.Errorf("check %s counted twice", k)
 			}
@@ -161,10 +197,62 @@ func (c *chaos) watch() {
 			c.version(o.Snapshot)
 		case Stamp:
 			c.stamped(o.Stamped)
+		case Health:
+			if c.told[o.ID] || o.URL != page || o.Time.IsZero() {
+				c.Errorf("got %+v, told before: %v", o.Health, c.told[o.ID])
+			}
+			c.told[o.ID] = true
+		case Ended:
+			if c.ended[o.Incarnation] || o.Stamp != c.stamp[o.Incarnation] {
+				c.Errorf("got %+v behind stamp %d, ended before: %v", o, c.stamp[o.Incarnation], c.ended[o.Incarnation])
+			}
+			c.ended[o.Incarnation] = true
+			if o.Expiry != nil {
+				c.expiries++
+			}
 		}
 	}
+	c.counted()
 	if c.p.Incarnation != "" && len(c.out) > 0 && len(all[WakeAt](c.out)) != 1 {
 		c.Errorf("got outputs %+v without one wake", c.out)
+	}
+}
+
+// counted holds the page to the records that there are.
+func (c *chaos) counted() {
+	c.Helper()
+	p, n := &c.p, 0
+	standing := make(map[string]int)
+	for name, s := range c.subs {
+		standing[s.Document]++
+		if _, both := c.gone[name]; both {
+			c.Errorf("%s stands and is expired", name)
+		}
+	}
+	for _, d := range p.Documents {
+		if d.Subscriptions != standing[d.ID] {
+			c.Errorf("got %+v, want %d subscriptions", d, standing[d.ID])
+		}
+		n += d.Subscriptions
+	}
+	asked := 0
+	for _, i := range p.Intervals {
+		asked += i.N
+	}
+	if n != len(c.subs) || asked != n || p.Expired != len(c.gone) {
+		c.Errorf("got %d subscriptions, %d intervals and %d expired; want %d and %d", n, asked, p.Expired, len(c.subs), len(c.gone))
+	}
+	for name, x := range c.gone {
+		if x.End != pipeline.EndExpired && x.End != pipeline.EndReceiver || x.Until == pipeline.Forever || x.Time.IsZero() {
+			c.Errorf("%s: got %+v listed", name, x)
+		}
+	}
+	switch {
+	case p.Incarnation != "":
+	case !reflect.DeepEqual(*p, Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: p.Expiry}):
+		c.Errorf("got %+v of a page that nobody watches", *p)
+	case p.URL != "" && p.Expired == 0 && (p.Expiry == nil || len(p.Expiry.Keep) == 0):
+		c.Errorf("got %+v kept for nothing", *p)
 	}
 }
 

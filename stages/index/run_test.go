@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,5 +135,40 @@ func TestARolledBackCheckIsNotCounted(t *testing.T) {
 	d.handle(o.Message())
 	if !d.stage.Finished() {
 		t.Error("not finished after the second attempt")
+	}
+}
+
+func TestAnExpiredPageIsFinished(t *testing.T) {
+	d := newDesk(t, Config{Checks: 12, ExpireAfter: 3})
+	d.stage.Expect(page)
+	d.apply(sub("c", pipeline.View{}))
+	for i := range 3 {
+		if d.stage.Finished() {
+			t.Fatalf("finished after %d checks", i)
+		}
+		d.fail(pipeline.FailStatus)
+	}
+	if !d.stage.Finished() {
+		t.Error("not finished, though the page expired")
+	}
+	if want := []string{"check", "failed", "check", "failed", "check", "failed", "ended"}; !slices.Equal(d.notes, want) {
+		t.Errorf("got observations %v, want %v", d.notes, want)
+	}
+
+	// The next run finds it expired, by its list and by the look at all pages.
+	d.restart(Config{Checks: 12})
+	d.stage.Expect(page)
+	d.apply(sub("c", pipeline.View{}))
+	if !d.stage.Finished() {
+		t.Error("not finished, though the page was expired before")
+	}
+	d.stage.Expect(page)
+	d.command(pipeline.TypeCheckNow, nil)
+	if !d.stage.Finished() {
+		t.Error("not finished, though there is nothing to check")
+	}
+	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
+	if d.stage.Finished() {
+		t.Error("finished, though the page lives again")
 	}
 }

@@ -1,0 +1,78 @@
+package index
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func TestOverdue(t *testing.T) {
+	overdue := func(d *desk, after time.Duration, want bool) {
+		t.Helper()
+		var pages []string
+		if want {
+			pages = []string{page}
+		}
+		if got := d.stage.Overdue(d.now.Add(after)); !slices.Equal(got, pages) {
+			t.Errorf("got %v overdue after %v, want %v", got, after, want)
+		}
+	}
+	d := newDesk(t, Config{})
+	overdue(d, time.Hour, false)
+	d.subscribe("c") // every 10 minutes
+	overdue(d, 20*time.Minute, false)
+	overdue(d, 20*time.Minute+1, true)
+	d.wake() // the request is lost, and made again
+	overdue(d, 16*time.Minute, false)
+	overdue(d, 18*time.Minute, true)
+	d.answer(english)
+	overdue(d, 100*time.Hour, false)
+	d.wake()
+	d.cancel("c")
+	overdue(d, 100*time.Hour, false)
+
+	every := time.Second
+	d = newDesk(t, Config{Every: &every})
+	d.subscribe("c")
+	overdue(d, 5*time.Minute, false)
+	overdue(d, 5*time.Minute+1, true)
+	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailBusy, RetryAfter: 3 * time.Hour}
+	d.handle(o.Message()) // the host asks to be left alone
+	overdue(d, 2*time.Hour, false)
+
+	d.restart(Config{Only: func(string) bool { return false }})
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	overdue(d, 100*time.Hour, false)
+}
+
+func TestAnUnfinishedPartIsOverdue(t *testing.T) {
+	d := newDesk(t, Config{ExpireAfter: 1})
+	d.subscribe("c")
+	d.fail(pipeline.FailDNS)
+	if got := d.stage.Overdue(d.now.Add(time.Hour)); len(got) != 0 {
+		t.Errorf("got %v overdue, though it expired", got)
+	}
+	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
+	begun := d.now
+	d.command(pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: "api", Subscription: sub("c", main)})
+	d.answer(english)
+	if len(d.request.Documents) != 2 {
+		t.Fatalf("got %+v, want a request for both documents", d.request)
+	}
+	again := d.now
+	o := pipeline.Outcome{
+		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Parts: 2, Document: d.request.Documents[0].ID,
+		Kind: pipeline.OutcomeFailed, Class: pipeline.FailEmpty,
+	}
+	d.handle(o.Message())
+	if got := d.stage.Overdue(begun.Add(20*time.Minute + time.Second)); len(got) != 0 {
+		t.Errorf("got %v overdue, want the time since the check that is under way", got)
+	}
+	if got := d.stage.Overdue(again.Add(20*time.Minute + time.Second)); len(got) != 1 {
+		t.Errorf("got %v, want the page that waits for its second part", got)
+	}
+}
