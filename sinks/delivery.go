@@ -154,7 +154,7 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if fresh, err := w.fresh(a.Notification.ID, m.Header[pipeline.HeaderReplay] == "1"); err != nil || !fresh {
 		return err
 	}
-	if w.q.Markers > 0 {
+	if w.marked {
 		switch withdrawn, err := w.st.withdrawn(a.Subscription); {
 		case err != nil:
 			return err
@@ -165,10 +165,6 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	p := pendingRecord{Addressed: a, Trace: m.Header[pipeline.HeaderTrace]}
 	if err := w.st.add(w.q.Next, p); err != nil {
 		return err
-	}
-	if w.q.InFlight && !d.book.knows(m.Key, w.q.Attempt) {
-		// It went down with an earlier process, and the wake of the start is yet to come.
-		w.q.InFlight = false
 	}
 	return w.step(Enqueued{At: w.now})
 }
@@ -212,6 +208,7 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 	if err := w.st.write(nameMarker+wd.Subscription, marker{Next: w.q.Next, Time: w.now}); err != nil {
 		return err
 	}
+	w.marked = true
 	return w.step(Remembered{At: w.now, Markers: 1})
 }
 

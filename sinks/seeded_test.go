@@ -1,204 +1,246 @@
 package sinks
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 )
 
 var seeds = flag.Int("seeds", 200, "how many seeds TestSeeded tries")
 
-const remember = 100 * time.Hour
-
-// world drives a Delivery with a virtual clock and random events, and compares what it
-// does with what has to come of it.
-type world struct {
-	t    *testing.T
-	seed uint64
-	r    *rand.Rand
-	now  time.Time
-
-	store *txtest.Store
-	d     *Delivery
-	// flying are the attempts handed out and not ended, posted the results that were not
-	// handled yet. A crash loses both.
-	flying map[string]Attempt
-	posted map[string][]pipeline.Message
-	// starting are the wakes of the start that were not handled yet.
-	starting []pipeline.Message
-
-	receivers []string
-	// queue is what each receiver still has to get, in order.
-	queue map[string][]string
-	ended map[string]string // by ID: delivered or dead
-	at    map[string]time.Time
-	sent  []pipeline.Message
-	// dead and handed count dead letters and attempts.
-	dead, handed int
-}
-
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{
-		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: t0,
-		store: txtest.New(), posted: make(map[string][]pipeline.Message),
-		queue: make(map[string][]string), ended: make(map[string]string), at: make(map[string]time.Time),
-	}
-	for i := range 1 + w.r.IntN(4) {
-		w.receivers = append(w.receivers, fmt.Sprintf("r%d", i))
-	}
-	w.start()
-	return w
-}
-
-func (w *world) fatalf(format string, args ...any) {
-	w.t.Helper()
-	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
-}
-
-// start is the beginning of a process. Wakes that an earlier one did not handle come again.
-func (w *world) start() {
-	w.flying = make(map[string]Attempt)
-	w.posted = make(map[string][]pipeline.Message)
-	w.d = NewDelivery(Config{
-		Policy: Policy{DeadAfter: 10 * time.Hour, Remember: remember},
-		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
-	})
-	w.starting = append(w.starting, w.store.Start(w.now)...)
-}
-
-// startWakes handles the wakes of the start, which may come after other messages.
-func (w *world) startWakes() {
-	if len(w.starting) == 0 {
-		return
-	}
-	for len(w.starting) > 0 {
-		m := w.starting[0]
-		w.starting = w.starting[1:]
-		w.handle(m)
-	}
-	total := 0
-	for _, q := range w.queue {
-		total += len(q)
-	}
-	if due, parked := w.d.Backlog(time.Hour); due+parked != total {
-		w.fatalf("after the start the backlog is %d+%d, want %d", due, parked, total)
-	}
-}
-
-func (w *world) hand(a Attempt) {
-	key := a.Receiver.ID()
-	if other, ok := w.flying[key]; ok {
-		w.fatalf("%s: attempt %d begins while %d is in flight", key, a.Number, other.Number)
-	}
-	if len(w.posted[key]) > 0 {
-		w.fatalf("%s: attempt %d begins before a result was handled", key, a.Number)
-	}
-	if q := w.queue[key]; len(q) == 0 || q[0] != a.Notification.ID {
-		w.fatalf("%s: %s is sent, want the first of %v", key, a.Notification.ID, q)
-	}
-	w.flying[key] = a
-	w.handed++
-}
-
-// handle gives m to the processor, now and then in a transaction that is lost first,
-// and takes what the commit says into the model.
-func (w *world) handle(m pipeline.Message) {
-	for w.r.IntN(5) == 0 {
-		before := maps.Clone(w.d.book.entries)
-		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
-			w.fatalf("%s: %v", m.Type, err)
+// TestSeeded says that every notification ends in exactly one way, that each receiver gets
+// its own in order, and that every change of state is told once.
+func TestSeeded(t *testing.T) {
+	how := make(map[string]int)
+	for seed := range uint64(*seeds) {
+		w := newWorld(t, seed)
+		for range 300 {
+			w.step()
 		}
-		if !maps.Equal(w.d.book.entries, before) {
-			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
+		w.drain()
+		for _, end := range w.ended {
+			how[end]++
+		}
+		for event, n := range w.told {
+			how[string(event)] += n
+		}
+		how["replayed"] += w.replayed
+	}
+	for _, what := range []string{
+		pipeline.KindDelivered, pipeline.KindDead, pipeline.KindDropped, "replayed", string(pipeline.HealthReceiverExpired),
+		string(pipeline.HealthReceiverFailing), string(pipeline.HealthReceiverRecovered), string(pipeline.HealthDeadLetter),
+	} {
+		if how[what] < *seeds/10 {
+			t.Errorf("%d times %s: the test tests little", how[what], what)
 		}
 	}
-	tx := w.store.Begin()
-	if err := w.d.Process(w.t.Context(), tx, m); err != nil {
-		w.fatalf("%s: %v", m.Type, err)
-	}
-	if m.Type == typeResult && !tx.Synced() {
-		w.fatalf("the commit of a result need not be durable")
-	}
-	for _, dead := range tx.Emitted() {
-		if dead.Topic != pipeline.TopicDead {
-			continue
-		}
-		var letter pipeline.DeadLetter
-		if err := json.Unmarshal(dead.Body, &letter); err != nil {
-			w.fatalf("%v", err)
-		}
-		w.end(m.Key, letter.Addressed.Notification.ID, "dead")
-		w.dead++
-	}
-	if m.Type == typeResult {
-		var r result
-		if err := json.Unmarshal(m.Body, &r); err != nil {
-			w.fatalf("%v", err)
-		}
-		if r.Delivered {
-			w.end(m.Key, w.queue[m.Key][0], "delivered")
-		}
-	}
-	handed := w.handed
-	tx.Commit()
-	if w.handed > handed && !tx.Synced() {
-		w.fatalf("an attempt begins before its notification is durable")
+}
+
+var failures = []error{
+	errors.New("plain"),
+	pipeline.RetryAfter(errors.New("busy"), time.Hour),
+	pipeline.Refused(errors.New("refused")),
+	pipeline.Permanent(errors.New("permanent")),
+	pipeline.Ambiguous(errors.New("reset")),
+	context.Canceled,
+}
+
+func (w *world) step() {
+	key := w.receivers[w.r.IntN(len(w.receivers))]
+	switch n := w.r.IntN(1000); {
+	case n < 200:
+		w.notify(key, max(w.lives[key]-w.r.IntN(10)/9, 0))
+	case n < 250:
+		w.repeat()
+	case n < 450:
+		w.finish(nil)
+	case n < 600:
+		w.finish(failures[w.r.IntN(len(failures))])
+	case n < 610:
+		w.finish(pipeline.Gone(errors.New("gone")))
+	case n < 790:
+		w.results()
+	case n < 890:
+		w.jump(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
+	case n < 910:
+		w.startWakes()
+	case n < 940:
+		w.nextWake()
+	case n < 960:
+		w.withdraw(key)
+	case n < 975:
+		w.replay(key)
+	case n < 980:
+		w.jump(time.Duration(w.r.Int64N(int64(30 * time.Hour))))
+	case n < 985:
+		w.jump(-time.Duration(w.r.Int64N(int64(300 * time.Hour))))
+	default:
+		w.start()
 	}
 }
 
-// end takes the first of a receiver's queue out.
-func (w *world) end(key, id, how string) {
-	q := w.queue[key]
-	if len(q) == 0 || q[0] != id {
-		w.fatalf("%s: %s is %s, want the first of %v", key, id, how, q)
-	}
-	w.queue[key] = q[1:]
-	w.ended[id] = how
-	w.at[id] = w.now
-}
-
-func (w *world) notify(key string) {
+// notify sends a new notification, of a subscription that was or was not withdrawn.
+func (w *world) notify(key string, life int) {
 	id := fmt.Sprintf("n%d", len(w.sent))
-	m, err := pipeline.Addressed{
-		Receiver:     pipeline.Receiver{Sink: key},
-		Notification: pipeline.Notification{ID: id, URL: "https://example.com/"},
-	}.Message()
-	if err != nil {
-		w.fatalf("%v", err)
-	}
+	w.sub[id] = fmt.Sprintf("%s/%d", key, life)
+	m := notification(w.t, key, w.sub[id], id)
 	w.sent = append(w.sent, m)
-	w.queue[key] = append(w.queue[key], id)
+	w.arrive(m)
+}
+
+// arrive takes a message that is to be delivered into the model, and handles it.
+func (w *world) arrive(m pipeline.Message) {
+	w.queue[m.Key] = append(w.queue[m.Key], m.ID)
+	delete(w.ended, m.ID)
+	_, marked := w.store.Value(m.Key, nameMarker+w.sub[m.ID])
+	w.unmarked[m.ID] = w.withdrawn[w.sub[m.ID]] && !marked
+	if w.unmarked[m.ID] && !w.forgotten(w.cancelled[w.sub[m.ID]]) {
+		w.fatalf("it is forgotten too early that %s was cancelled", w.sub[m.ID])
+	}
 	w.handle(m)
 }
 
-// repeat sends a message once more: one that is pending or delivered is dropped, a dead
-// one is replayed.
+// repeat sends a message once more: what is known is not delivered again.
 func (w *world) repeat() {
 	if len(w.sent) == 0 {
 		return
 	}
 	m := w.sent[w.r.IntN(len(w.sent))]
-	switch {
-	case w.ended[m.ID] == "delivered" && w.now.Sub(w.at[m.ID]) >= remember:
-		return // forgotten by now
-	case w.ended[m.ID] == "dead":
-		m.Header = maps.Clone(m.Header)
-		m.Header[pipeline.HeaderReplay] = "1"
-		delete(w.ended, m.ID)
-		w.queue[m.Key] = append(w.queue[m.Key], m.ID)
+	if w.ended[m.ID] != "" && w.forgotten(w.at[m.ID]) {
+		return
 	}
 	w.handle(m)
+}
+
+// withdraw cancels the subscription that stands; another follows it.
+func (w *world) withdraw(key string) {
+	sub := fmt.Sprintf("%s/%d", key, w.lives[key])
+	w.lives[key]++
+	w.withdrawn[sub], w.cancelled[sub] = true, w.now
+	m := withdrawal(key, sub)
+	w.handle(m)
+	w.handle(m)
+}
+
+// replay brings the dead letters of a receiver back.
+func (w *world) replay(key string) {
+	for _, m := range w.dead.replay(w, key) {
+		if m.Header[pipeline.HeaderReplay] != "1" || w.ended[m.ID] != pipeline.KindDead {
+			w.fatalf("%s is brought back, marked %q, but it is %q", m.ID, m.Header[pipeline.HeaderReplay], w.ended[m.ID])
+		}
+		w.replayed++
+		w.arrive(m)
+		if slices.Contains(w.queue[key], m.ID) {
+			w.handle(m) // it is pending by now
+		}
+	}
+}
+
+// jump moves the clock.
+func (w *world) jump(by time.Duration) {
+	w.now = w.now.Add(by)
+	w.latest = later(w.latest, w.now)
+	w.flush()
+	due := w.now
+	if by < -time.Minute {
+		due = w.now.Add(1000 * time.Hour) // transports wake everything once
+	}
+	for _, m := range w.store.Due(due) {
+		w.handle(m)
+	}
+	longest := Policy{}.withDefaults().longest()
+	for _, key := range w.receivers {
+		if wake, ok := w.store.Wake(key); len(w.queue[key]) > 0 && len(w.starting) == 0 && (!ok || wake.At.Sub(w.now) > longest) {
+			w.fatalf("%s: the clock stands at %s, the next wake is at %s", key, w.now, wake.At)
+		}
+	}
+}
+
+// nextWake moves the clock to the earliest wake.
+func (w *world) nextWake() {
+	var at []time.Time
+	for _, key := range w.receivers {
+		if wake, ok := w.store.Wake(key); ok {
+			at = append(at, wake.At)
+		}
+	}
+	if len(at) > 0 {
+		w.jump(max(slices.MinFunc(at, time.Time.Compare).Sub(w.now), 0))
+	}
+}
+
+// drain lets every attempt succeed until nothing is pending; nothing may be missing
+// then. Long after, nothing may be remembered.
+func (w *world) drain() {
+	w.startWakes()
+	w.settle()
+	for _, key := range w.receivers {
+		w.notify(key, w.lives[key]) // the success that ends whatever fails
+	}
+	w.settle()
+	for key, q := range w.queue {
+		if len(q) > 0 {
+			w.fatalf("%s: %v were never delivered", key, q)
+		}
+	}
+	for _, m := range w.sent {
+		if w.ended[m.ID] == "" {
+			w.fatalf("%s is lost", m.ID)
+		}
+		w.checkKnown(m.Key, m.ID)
+	}
+	if due, parked := w.d.Backlog(time.Hour); due+parked != 0 {
+		w.fatalf("the backlog is %d+%d, want none", due, parked)
+	}
+	for range 1000 {
+		w.nextWake()
+	}
+	if keys := w.store.Keys(); len(keys) > 0 {
+		w.fatalf("%s still has %v", keys[0], w.store.Names(keys[0]))
+	}
+}
+
+// checkKnown compares what delivery says of a notification.
+func (w *world) checkKnown(key, id string) {
+	r, ok, err := Known(w.store.Begin().State(key), id)
+	switch {
+	case err != nil:
+		w.fatalf("%s: %v", id, err)
+	case !ok && w.forgotten(w.at[id]):
+	case r.State != w.ended[id] || !r.Time.Equal(w.at[id]):
+		w.fatalf("%s is %+v, %v; want %s at %s", id, r, ok, w.ended[id], w.at[id])
+	case r.State == RecordDelivered && r.Attempts == 0:
+		w.fatalf("%s was delivered without an attempt", id)
+	}
+}
+
+// settle ends what is pending.
+func (w *world) settle() {
+	for range 100_000 {
+		w.results()
+		w.finish(nil)
+		busy := len(w.flying) > 0
+		for _, ms := range w.posted {
+			busy = busy || len(ms) > 0
+		}
+		pending := 0
+		for _, q := range w.queue {
+			pending += len(q)
+		}
+		switch {
+		case !busy && pending == 0:
+			return
+		case !busy:
+			w.nextWake()
+		}
+	}
 }
 
 // finish ends one attempt.
@@ -226,79 +268,6 @@ func (w *world) results() {
 	}
 }
 
-func (w *world) wakes() {
-	w.flush()
-	for _, m := range w.store.Due(w.now) {
-		w.handle(m)
-	}
-}
-
-var failures = []error{
-	errors.New("plain"),
-	pipeline.RetryAfter(errors.New("busy"), time.Hour),
-	pipeline.Refused(errors.New("refused")),
-	pipeline.Permanent(errors.New("permanent")),
-	pipeline.Ambiguous(errors.New("reset")),
-	context.Canceled,
-}
-
-func (w *world) step() {
-	switch n := w.r.IntN(100); {
-	case n < 20:
-		w.notify(w.receivers[w.r.IntN(len(w.receivers))])
-	case n < 25:
-		w.repeat()
-	case n < 45:
-		w.finish(nil)
-	case n < 60:
-		w.finish(failures[w.r.IntN(len(failures))])
-	case n < 61:
-		w.finish(pipeline.Gone(errors.New("gone")))
-	case n < 80:
-		w.results()
-	case n < 90:
-		w.now = w.now.Add(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
-		w.wakes()
-	case n < 92:
-		w.startWakes()
-	case n < 97:
-		w.nextWake()
-	default:
-		w.start()
-	}
-}
-
-// nextWake moves the clock to the earliest wake.
-func (w *world) nextWake() {
-	var at []time.Time
-	for _, key := range w.receivers {
-		if wake, ok := w.store.Wake(key); ok {
-			at = append(at, wake.At)
-		}
-	}
-	if len(at) == 0 {
-		return
-	}
-	slices.SortFunc(at, func(a, b time.Time) int { return a.Compare(b) })
-	w.now = w.now.Add(max(at[0].Sub(w.now), 0))
-	w.wakes()
-}
-
-func TestSeeded(t *testing.T) {
-	sent, dead := 0, 0
-	for seed := range uint64(*seeds) {
-		w := newWorld(t, seed)
-		for range 300 {
-			w.step()
-		}
-		w.drain()
-		sent, dead = sent+len(w.sent), dead+w.dead
-	}
-	if dead == 0 || dead == sent {
-		t.Errorf("%d of %d are dead: the test tests little", dead, sent)
-	}
-}
-
 // flush handles results that waited for longer than it takes to hold them to be lost.
 func (w *world) flush() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
@@ -307,48 +276,5 @@ func (w *world) flush() {
 			w.posted[key] = w.posted[key][1:]
 			w.handle(m)
 		}
-	}
-}
-
-// drain lets every attempt succeed until nothing is pending; nothing may be missing
-// then. Long after, nothing may be remembered.
-func (w *world) drain() {
-	w.startWakes()
-	for _, key := range w.receivers {
-		w.notify(key) // the success that ends whatever fails
-	}
-	for range 100_000 {
-		w.results()
-		w.finish(nil)
-		pending := 0
-		for _, q := range w.queue {
-			pending += len(q)
-		}
-		if pending == 0 {
-			break
-		}
-		if len(w.flying) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(w.posted)), func(ms []pipeline.Message) bool { return len(ms) > 0 }) {
-			w.nextWake()
-		}
-	}
-	for key, q := range w.queue {
-		if len(q) > 0 {
-			w.fatalf("%s: %v were never delivered", key, q)
-		}
-	}
-	for _, m := range w.sent {
-		if w.ended[m.ID] == "" {
-			w.fatalf("%s is lost", m.ID)
-		}
-	}
-	if due, parked := w.d.Backlog(time.Hour); due+parked != 0 {
-		w.fatalf("the backlog is %d+%d, want none", due, parked)
-	}
-	for range 100 {
-		w.nextWake()
-	}
-	if keys := w.store.Keys(); len(keys) > 0 {
-		key := cmp.Or(keys...)
-		w.fatalf("%s still has %v", key, w.store.Names(key))
 	}
 }

@@ -17,6 +17,8 @@ type work struct {
 	now    time.Time
 	st     state
 	q      Queue
+	// marked says that there are markers, which spares looking for them where there are none.
+	marked bool
 	// expired are the pages that are told that the receiver is expired.
 	expired map[string]bool
 }
@@ -25,6 +27,10 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 	w := &work{d: d, policy: d.live.Load().policy, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
 	var err error
 	w.q, err = w.st.queue()
+	w.marked = w.q.Markers > 0
+	if w.q.InFlight && !d.book.knows(key, w.q.Attempt) {
+		w.q.InFlight = false // it went down with an earlier process
+	}
 	return w, err
 }
 
@@ -103,7 +109,7 @@ func (w *work) do(act Action) error {
 
 // withdrawn reports whether the subscription of a pending notification was cancelled.
 func (w *work) withdrawn(seq uint64) (bool, error) {
-	if w.q.Markers == 0 {
+	if !w.marked {
 		return false, nil
 	}
 	p, err := w.st.pending(seq)

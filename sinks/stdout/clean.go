@@ -19,9 +19,9 @@ func steers(r rune) bool {
 	return false
 }
 
-// clean makes text from a page fit for one line of a terminal: white space becomes one
+// Clean makes text from a page fit for one line of a terminal: white space becomes one
 // blank, what steers is dropped.
-func clean(s string) string {
+func Clean(s string) string {
 	var b strings.Builder
 	blank := false
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {

@@ -9,16 +9,21 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// encodeJSON returns the documented body in one line. Characters that could steer a
-// terminal are escaped, which no reader of JSON can tell from themselves.
+// encodeJSON returns the documented body in one line.
 func encodeJSON(n pipeline.Notification) ([]byte, error) {
 	if n.Diffs == nil {
 		n.Diffs = []pipeline.Diff{}
 	}
+	return EncodeJSON(n)
+}
+
+// EncodeJSON returns v in one line. Characters that could steer a terminal are escaped, which
+// no reader of JSON can tell from themselves.
+func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(n); err != nil {
+	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
 	line := b.Bytes()

@@ -48,12 +48,16 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 		at = n.Time.In(p.location).Format("2 Jan 15:04:05")
 	}
 	b.WriteString(p.style(at, dim))
-	if title := short(clean(n.Title), maxTitle); title != "" {
+	if n.Health != nil {
+		b.WriteString(p.health(*n.Health) + "\n")
+		return b.Bytes(), nil
+	}
+	if title := short(Clean(n.Title), maxTitle); title != "" {
 		b.WriteString("  " + p.style(title, bold))
 	}
 	b.WriteString("  " + p.style(short(pageName(n.URL), maxURL), dim) + "\n")
 	if n.Status == pipeline.StatusTimeout {
-		b.WriteString("  " + p.style("! checks of this page failed too often; it is not watched any more", yellow) + "\n")
+		b.WriteString(p.warning("checks of this page failed too often; it is not watched any more", n.Reason))
 	}
 	found, width := lines(n.Diffs), 0
 	for _, l := range found {
@@ -73,7 +77,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 
 // pageName is the URL without its scheme.
 func pageName(raw string) string {
-	s := clean(raw)
+	s := Clean(raw)
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
 		u.User = nil
 		s = strings.TrimPrefix(u.String(), u.Scheme+"://")
@@ -97,7 +101,7 @@ func lines(diffs []pipeline.Diff) []line {
 	var out []line
 	for _, d := range diffs {
 		snippet := shownText(d)
-		from, to := find(snippet, clean(d.Keyword), max(strings.Index(snippet, clean(d.Text)), 0))
+		from, to := find(snippet, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
 		i := slices.IndexFunc(out, func(l line) bool {
 			same := l.Event == d.Event && l.Offset == d.Offset && l.Text == d.Text && l.Snippet == d.Snippet
 			if !same || from == to {
@@ -110,17 +114,17 @@ func lines(diffs []pipeline.Diff) []line {
 			out = append(out, line{Diff: d, from: from, to: to})
 			i = len(out) - 1
 		}
-		out[i].found = append(out[i].found, short(clean(d.Keyword), maxKeyword))
+		out[i].found = append(out[i].found, short(Clean(d.Keyword), maxKeyword))
 	}
 	return out
 }
 
 // shownText is what an excerpt is cut from.
 func shownText(d pipeline.Diff) string {
-	if s := clean(d.Snippet); s != "" {
+	if s := Clean(d.Snippet); s != "" {
 		return s
 	}
-	return clean(d.Text)
+	return Clean(d.Text)
 }
 
 // line prints l, with what follows the keywords in the column after pad.
@@ -130,7 +134,7 @@ func (p printer) line(l line, pad int) string {
 	if l.Event == pipeline.Removed {
 		sign, color, changed = "-", red, red+strike
 	}
-	text, snippet := clean(l.Text), shownText(l.Diff)
+	text, snippet := Clean(l.Text), shownText(l.Diff)
 	at := strings.Index(snippet, text)
 	changedTo := at + len(text)
 	if at < 0 {

@@ -46,7 +46,20 @@ func samples() []pipeline.Notification {
 			Event: pipeline.Added, Keyword: "a\x1b[1mb", Text: "text\twith\ncontrols\x00\x7f\u0085", Snippet: "... text\twith\ncontrols\x00\x7f\u0085 \U000E0041\uFEFF\u2028 \xff ...",
 		}},
 	}
-	return []pipeline.Notification{ok, hostile, {Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default"}}
+	health := func(h pipeline.Health) pipeline.Notification {
+		return pipeline.Notification{Status: string(h.Event), URL: h.URL, ID: "H", Type: pipeline.NotificationTypeHealth, Time: at, Health: &h}
+	}
+	hook := &pipeline.Receiver{Sink: "hook", Target: "https://example.com/in"}
+	return []pipeline.Notification{
+		ok, hostile,
+		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default"},
+		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default", Reason: "10 checks in a row failed: the server\x1b[1m answered 500\n"},
+		health(pipeline.Health{Event: pipeline.HealthFailing, URL: "http://gone.example/", Reason: "refused", Count: 3, Since: at.Add(-time.Hour)}),
+		health(pipeline.Health{Event: pipeline.HealthRecovered, URL: "http://gone.example/", Since: at.Add(-time.Hour)}),
+		health(pipeline.Health{Event: pipeline.HealthReceiverExpired, Receiver: hook, Reason: "410 Gone\u202E"}),
+		health(pipeline.Health{Event: pipeline.HealthOverdue, Count: 7, URLs: []string{"http://a.example/", "http://b.example/1", "http://b.example/2", "http://b.example/3", "http://b.example/4", "http://b.example/5", "http://b.example/6"}}),
+		health(pipeline.Health{Event: "of_tomorrow\x1b[2J"}),
+	}
 }
 
 func TestGolden(t *testing.T) {

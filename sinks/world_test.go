@@ -1,0 +1,315 @@
+package sinks
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+const remember = 100 * time.Hour
+
+// world drives a Delivery and its DeadLetters with a virtual clock and random events, and
+// compares what they do with what has to come of it.
+type world struct {
+	t    *testing.T
+	seed uint64
+	r    *rand.Rand
+	// now is the clock, latest the latest time that it showed.
+	now, latest time.Time
+
+	store *txtest.Store
+	d     *Delivery
+	dead  deadWorld
+	// flying are the attempts handed out and not ended, posted the results that were not
+	// handled yet. A crash loses both.
+	flying map[string]Attempt
+	posted map[string][]pipeline.Message
+	// starting are the wakes of the start that were not handled yet.
+	starting []pipeline.Message
+
+	receivers []string
+	sent      []pipeline.Message
+	// queue is what each receiver still has to get, in order.
+	queue map[string][]string
+	// ended says how a notification ended, by the kind of its observation, and at when.
+	ended map[string]string
+	at    map[string]time.Time
+	// lives counts the subscriptions of each receiver that were withdrawn.
+	lives     map[string]int
+	withdrawn map[string]bool
+	cancelled map[string]time.Time
+	// sub is the subscription of each notification; unmarked are those that came after
+	// the withdrawal of theirs was forgotten.
+	sub      map[string]string
+	unmarked map[string]bool
+	// state is what was last told of a receiver, toldDead whether a dead letter was told
+	// since the last success, told what was told how often.
+	state    map[string]pipeline.HealthEvent
+	toldDead map[string]bool
+	told     map[pipeline.HealthEvent]int
+	ids      map[string]bool
+	replayed int
+
+	// seen is what was observed with the last commit.
+	seen   []pipeline.Observation
+	handed int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: t0, latest: t0,
+		store: txtest.New(), dead: deadWorld{txtest.New()}, posted: make(map[string][]pipeline.Message),
+		queue: make(map[string][]string), ended: make(map[string]string), at: make(map[string]time.Time),
+		lives: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), sub: make(map[string]string), unmarked: make(map[string]bool), state: make(map[string]pipeline.HealthEvent),
+		toldDead: make(map[string]bool), told: make(map[pipeline.HealthEvent]int), ids: make(map[string]bool),
+	}
+	for i := range 1 + w.r.IntN(4) {
+		w.receivers = append(w.receivers, fmt.Sprintf("r%d", i))
+	}
+	w.start()
+	return w
+}
+
+func (w *world) fatalf(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
+}
+
+// start is the beginning of a process. Wakes that an earlier one did not handle come again.
+func (w *world) start() {
+	w.flying = make(map[string]Attempt)
+	w.posted = make(map[string][]pipeline.Message)
+	w.d = NewDelivery(Config{
+		Policy: Policy{DeadAfter: 10 * time.Hour, ExpireAfter: 20 * time.Hour, Remember: remember},
+		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
+		Observe: func(o pipeline.Observation) { w.seen = append(w.seen, o); w.end(o) },
+	})
+	w.starting = append(w.starting, w.store.Start(w.now)...)
+}
+
+// startWakes handles the wakes of the start, which may come after other messages.
+func (w *world) startWakes() {
+	if len(w.starting) == 0 {
+		return
+	}
+	for len(w.starting) > 0 {
+		m := w.starting[0]
+		w.starting = w.starting[1:]
+		w.handle(m)
+	}
+	total := 0
+	for _, q := range w.queue {
+		total += len(q)
+	}
+	if due, parked := w.d.Backlog(time.Hour); due+parked != total {
+		w.fatalf("after the start the backlog is %d+%d, want %d", due, parked, total)
+	}
+}
+
+// forgotten reports whether what happened at at may be forgotten.
+func (w *world) forgotten(at time.Time) bool { return w.latest.Sub(at) >= remember }
+
+func (w *world) hand(a Attempt) {
+	key := a.Receiver.ID()
+	if other, ok := w.flying[key]; ok {
+		w.fatalf("%s: attempt %d begins while %d is in flight", key, a.Number, other.Number)
+	}
+	if len(w.posted[key]) > 0 {
+		w.fatalf("%s: attempt %d begins before a result was handled", key, a.Number)
+	}
+	id := a.Notification.ID
+	if q := w.queue[key]; len(q) == 0 || q[0] != id {
+		w.fatalf("%s: %s is sent, want the first of %v", key, id, q)
+	}
+	if w.isWithdrawn(id) {
+		w.fatalf("%s: %s is sent after its subscription was cancelled", key, id)
+	}
+	w.flying[key] = a
+	w.handed++
+}
+
+// isWithdrawn reports whether the subscription of a notification was cancelled, and that
+// was not forgotten before it came.
+func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !w.unmarked[id] }
+
+// handle gives m to the processor, now and then in a transaction that is lost first,
+// and takes what the commit says into the model.
+func (w *world) handle(m pipeline.Message) {
+	for w.r.IntN(5) == 0 {
+		before := maps.Clone(w.d.book.entries)
+		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
+			w.fatalf("%s: %v", m.Type, err)
+		}
+		if !maps.Equal(w.d.book.entries, before) {
+			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
+		}
+	}
+	tx := w.store.Begin()
+	if err := w.d.Process(w.t.Context(), tx, m); err != nil {
+		w.fatalf("%s: %v", m.Type, err)
+	}
+	if m.Type == typeResult && !tx.Synced() {
+		w.fatalf("the commit of a result need not be durable")
+	}
+	handed := w.handed
+	w.seen = nil
+	tx.Commit()
+	if w.handed > handed && !tx.Synced() {
+		w.fatalf("an attempt begins before its notification is durable")
+	}
+	w.emitted(m.Key, tx.Emitted())
+}
+
+// end takes the first of a receiver's queue out.
+func (w *world) end(o pipeline.Observation) {
+	var key string
+	for _, m := range w.sent {
+		if m.ID == o.ID {
+			key = m.Key
+		}
+	}
+	i := 0
+	if o.Kind == pipeline.KindDropped {
+		// One that comes after its subscription was cancelled is dropped where it stands.
+		i = max(slices.Index(w.queue[key], o.ID), 0)
+		if i != 0 && i != len(w.queue[key])-1 {
+			w.fatalf("%s: %s is dropped out of the middle of %v", key, o.ID, w.queue[key])
+		}
+		if !w.isWithdrawn(o.ID) {
+			w.fatalf("%s: %s is dropped, but its subscription stands", key, o.ID)
+		}
+	}
+	if q := w.queue[key]; i >= len(q) || q[i] != o.ID {
+		w.fatalf("%s: %s is %s, want the first of %v", key, o.ID, o.Kind, q)
+	}
+	if o.Kind == pipeline.KindDead && w.isWithdrawn(o.ID) {
+		w.fatalf("%s: %s is dead, but its subscription was cancelled", key, o.ID)
+	}
+	w.queue[key] = slices.Delete(slices.Clone(w.queue[key]), i, i+1)
+	w.ended[o.ID] = o.Kind
+	w.at[o.ID] = w.now
+}
+
+// emitted compares what a commit emitted with what it did.
+func (w *world) emitted(key string, ms []pipeline.Message) {
+	var dead []string
+	for _, o := range w.seen {
+		if o.Kind == pipeline.KindDead {
+			dead = append(dead, o.ID)
+		}
+	}
+	var letters []string
+	expired := false
+	for _, m := range ms {
+		switch m.Topic {
+		case pipeline.TopicDead:
+			letters = append(letters, w.letter(m))
+		case pipeline.TopicHealth:
+			w.health(key, m)
+		case pipeline.TopicDocuments:
+			var c pipeline.ExpireCommand
+			if err := json.Unmarshal(m.Body, &c); err != nil || m.Type != pipeline.TypeExpire || m.Key != "https://example.com/" || c.Receiver != key {
+				w.fatalf("got the command %s of %q for %s: %s", m.Type, m.Key, key, m.Body)
+			}
+			expired = true
+		}
+	}
+	if !slices.Equal(letters, dead) {
+		w.fatalf("%s: the dead are %v, their letters %v", key, dead, letters)
+	}
+	if want := len(dead) > 0 && w.state[key] == pipeline.HealthReceiverExpired; expired != want {
+		w.fatalf("%s: the page is told that the receiver is expired: %v, want %v", key, expired, want)
+	}
+	for _, o := range w.seen {
+		if o.Kind == pipeline.KindDelivered {
+			w.toldDead[key] = false
+		}
+	}
+}
+
+// letter keeps a dead letter.
+func (w *world) letter(m pipeline.Message) string {
+	var l pipeline.DeadLetter
+	if err := json.Unmarshal(m.Body, &l); err != nil {
+		w.fatalf("%v", err)
+	}
+	if l.Attempts < minFailures && strings.HasPrefix(l.Reason, "not delivered within") {
+		w.fatalf("given up after %d attempts: %s", l.Attempts, l.Reason)
+	}
+	w.dead.handle(w, m)
+	return l.Addressed.Notification.ID
+}
+
+// health checks that an event tells of a change of state.
+func (w *world) health(key string, m pipeline.Message) {
+	h, err := pipeline.HealthFrom(m)
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+	if w.ids[h.ID] {
+		w.fatalf("%s: the event %+v has the ID of an earlier one", key, h)
+	}
+	w.ids[h.ID] = true
+	w.told[h.Event]++
+	before := w.state[key]
+	ok := false
+	switch h.Event {
+	case pipeline.HealthReceiverFailing:
+		ok = before == "" && h.Count >= failingAfter
+	case pipeline.HealthReceiverExpired:
+		ok = before != h.Event && (h.Count >= minFailures || strings.Contains(h.Reason, "gone"))
+	case pipeline.HealthReceiverRecovered:
+		ok = before != "" && h.Expired == (before == pipeline.HealthReceiverExpired)
+	case pipeline.HealthDeadLetter:
+		ok = !w.toldDead[key]
+		w.toldDead[key] = true
+		h.Event = before
+	}
+	if !ok || h.Receiver.ID() != key || h.Since.IsZero() || h.Since.After(w.now) {
+		w.fatalf("%s: after %q came %+v", key, before, h)
+	}
+	w.state[key] = h.Event
+	if h.Event == pipeline.HealthReceiverRecovered {
+		w.state[key] = ""
+	}
+}
+
+// deadWorld keeps the dead letters.
+type deadWorld struct{ store *txtest.Store }
+
+// handle gives m to a DeadLetters, now and then in a transaction that is lost first.
+func (d deadWorld) handle(w *world, m pipeline.Message) {
+	p := NewDeadLetters(DeadConfig{Now: func() time.Time { return w.now }})
+	for w.r.IntN(3) == 0 {
+		if err := p.Process(w.t.Context(), d.store.Begin(), m); err != nil {
+			w.fatalf("%v", err)
+		}
+	}
+	if err := d.store.Handle(w.t.Context(), p, m); err != nil {
+		w.fatalf("%v", err)
+	}
+}
+
+// replay returns the letters of key as they come back.
+func (d deadWorld) replay(w *world, key string) []pipeline.Message {
+	d.handle(w, pipeline.Message{ID: "replay", Topic: pipeline.TopicDead, Key: key, Type: pipeline.TypeReplay, Body: []byte("{}")})
+	for _, m := range d.store.Due(w.now) {
+		d.handle(w, m)
+	}
+	return d.store.Take()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
