@@ -149,8 +149,8 @@ type Outcome struct {
 	Extractor string `json:"extractor,omitempty"`
 	// Packed is the text's Content packed with PackText. It travels as the message's body.
 	Packed []byte `json:"-"`
-	// Body is the body that was read, on Part 0 only, and only where it is small enough to
-	// be kept. It travels behind Packed.
+	// Body is the body that was read: on the last part only, and only where a part is read
+	// and it is small enough to be kept. It travels behind Packed.
 	Body *Body `json:"-"`
 	// Rebased is the text that Request.Rebase gives by today's rules, in answer to it. It
 	// travels behind Body.

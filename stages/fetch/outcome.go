@@ -104,7 +104,7 @@ func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Pa
 		parts = append(parts, o)
 	}
 	if isNew {
-		parts[0].Body = keep(raw)
+		parts[len(parts)-1].Body = keep(raw)
 	}
 	if failed {
 		// Were the body known by its hash or validators, the next check would find the page

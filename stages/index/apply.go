@@ -52,7 +52,7 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case Outcome:
-		a.existing = do.Existing
+		a.existing, a.extractor = do.Existing, do.Extractor
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
@@ -74,6 +74,9 @@ type application struct {
 	spent bool
 	// existing are the page's subscriptions, where an outcome may end them.
 	existing []pipeline.Stamped
+	// extractor is what made the standing text that an outcome is about, if the page does
+	// not know.
+	extractor string
 }
 
 func (a *application) emit(o Output) { a.out = append(a.out, o) }
@@ -86,7 +89,7 @@ func (a *application) giveUp() {
 	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {
 		return
 	}
-	a.p.Open, a.p.Soon, a.p.Bare = nil, true, o.Bare
+	a.p.Open, a.p.Soon, a.p.Bare, a.p.Rebase = nil, true, o.Bare, o.Rebase
 }
 
 // interval is what the most impatient subscription asks for.
@@ -185,7 +188,7 @@ func (a *application) reschedule(retryAfter time.Duration) {
 func (a *application) ask() {
 	p := &a.p
 	p.Check++
-	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, NotAfter: a.Now.Add(AskFor)}
+	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
 	if !p.Bare && p.standsFor(p.Check) {
 		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
 	}
@@ -196,9 +199,9 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare}
-	p.Asked, p.Delayed, p.Soon, p.Bare = a.Now, time.Time{}, false, false
-	a.emit(Ask{r, a.interval()})
+	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase}
+	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
+	a.emit(Ask{r, a.interval(), p.Open.Rebase})
 	a.emit(WakeAt{p.Open.Deadline, true})
 }
 

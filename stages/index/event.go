@@ -105,6 +105,8 @@ type Outcome struct {
 	pipeline.Outcome
 	// Existing are the subscriptions of the page, where Page.MayExpire asks for them.
 	Existing []pipeline.Stamped
+	// Extractor is what made the standing text, where Page.AsksExtractor asks for it.
+	Extractor string
 }
 
 // Wake comes at the time of the last WakeAt, or when the process starts.
@@ -119,8 +121,8 @@ func (CheckNow) action()  {}
 func (Outcome) action()   {}
 func (Wake) action()      {}
 
-// Output is one thing to do after an event: one of Ask, Version, DropVersion,
-// DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Health,
+// Output is one thing to do after an event: one of Ask, Version, Rebase, KeepBody, DropBody,
+// Record, DropVersion, DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Health,
 // Ended and Clear.
 type Output interface{ output() }
 
@@ -129,6 +131,8 @@ type Ask struct {
 	Request pipeline.Request
 	// Interval is how often the page is to be checked.
 	Interval time.Duration
+	// Rebase says that the request is to carry the body that is kept.
+	Rebase bool
 }
 
 // Version stores a version and publishes its snapshot.
@@ -141,6 +145,22 @@ type Version struct {
 	Declared  string
 	Extractor string
 }
+
+// Rebase puts a text that was made anew in the place of version N of a document.
+type Rebase struct {
+	Document string
+	N        uint64
+	Text     pipeline.Rebased
+}
+
+// KeepBody keeps the page's body in the place of an earlier one, and DropBody keeps none.
+type (
+	KeepBody struct{ Body pipeline.Body }
+	DropBody struct{}
+)
+
+// Record keeps what a check found.
+type Record struct{ CheckRecord }
 
 // DropVersion removes version N of a document.
 type DropVersion struct {
@@ -201,6 +221,10 @@ type Clear struct{ All bool }
 
 func (Ask) output()          {}
 func (Version) output()      {}
+func (Rebase) output()       {}
+func (KeepBody) output()     {}
+func (DropBody) output()     {}
+func (Record) output()       {}
 func (DropVersion) output()  {}
 func (DropDocument) output() {}
 func (Stamp) output()        {}

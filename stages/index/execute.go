@@ -17,9 +17,24 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	switch o := o.(type) {
 	case Ask:
 		tx.OnCommit(func() { s.run.ask(o, s.cfg.Now()) })
+		if o.Rebase {
+			body, err := loadBody(st)
+			if err != nil {
+				return err
+			}
+			o.Request.Rebase = body
+		}
 		tx.Emit(o.Request.Message(s.cfg.Now()))
 	case Version:
 		return s.version(tx, st, o)
+	case Rebase:
+		return rebase(st, o)
+	case KeepBody:
+		return storeBody(st, o.Body)
+	case DropBody:
+		return st.Delete(bodyName)
+	case Record:
+		return storeRecord(st, o.CheckRecord)
 	case DropVersion:
 		return st.Delete(versionName(o.Document, o.N))
 	case DropDocument:

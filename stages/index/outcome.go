@@ -108,7 +108,7 @@ func (a *application) part(o pipeline.Outcome) {
 		case o.Against == d.TextHash && d.TextHash != "":
 			open.Reached = true
 			a.found(d, o)
-			d.Candidate, d.Stood = "", 0
+			a.stands(d, o)
 		case open.Bare:
 			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
 		default:
@@ -127,8 +127,11 @@ func (a *application) part(o pipeline.Outcome) {
 
 // read takes a text of d.
 func (a *application) read(d *Document, o pipeline.Outcome) {
+	if !a.comparable(d, o) {
+		return
+	}
 	if o.TextHash == d.TextHash {
-		d.Candidate, d.Stood = "", 0
+		a.stands(d, o)
 		return
 	}
 	if d.TextHash != "" && d.View.Confirm > 1 {
@@ -143,9 +146,19 @@ func (a *application) read(d *Document, o pipeline.Outcome) {
 	if d.TextHash == "" {
 		previous, d.Oldest = 0, d.N+1
 	}
+	a.version(d, o, previous)
+}
+
+// version makes the text of o the next version of d; previous is the one it is compared
+// with, 0 for none.
+func (a *application) version(d *Document, o pipeline.Outcome, previous uint64) {
 	d.N++
-	d.TextHash, d.Candidate, d.Stood = o.TextHash, "", 0
-	a.p.Open.New = true
+	d.TextHash, d.Body = o.TextHash, 0
+	a.stands(d, o)
+	if a.p.Open.Made == nil {
+		a.p.Open.Made = make(map[string]uint64)
+	}
+	a.p.Open.Made[d.ID] = d.N
 	a.emit(Version{
 		Snapshot: pipeline.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: pipeline.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
@@ -163,6 +176,11 @@ func (a *application) finish(o pipeline.Outcome) {
 	if !a.p.Open.Partial {
 		a.p.ETag, a.p.LastModified, a.p.BodyHash = o.ETag, o.LastModified, o.BodyHash
 	}
+	if a.p.Open.Again {
+		a.again(o)
+		return
+	}
+	a.keepBody(o)
 	a.close(o)
 }
 
@@ -170,8 +188,9 @@ func (a *application) finish(o pipeline.Outcome) {
 func (a *application) close(o pipeline.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
+	a.record(o, open)
 	a.emit(Checked{
-		Time: o.Time, Unchanged: open.Class == "" && !open.New,
+		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
 	})
 	p.Trouble = open.Class

@@ -69,6 +69,11 @@ type Page struct {
 	Expired     int      `cbor:"27,keyasint,omitempty"`
 	Unreachable []string `cbor:"28,keyasint,omitempty"`
 	Expiry      *Expiry  `cbor:"29,keyasint,omitempty"`
+
+	// Body is the check that read the body which is kept, 0 for none. Rebase asks that the
+	// next request carries it.
+	Body   uint64 `cbor:"30,keyasint,omitempty"`
+	Rebase bool   `cbor:"31,keyasint,omitempty"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.
@@ -98,6 +103,11 @@ type Document struct {
 	// GoneSince is since when its selector matches nothing, or its text is empty; zero where
 	// it is there.
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
+	// Extractor is what made the standing text; empty where only the stored version says.
+	Extractor string `cbor:"11,keyasint,omitempty"`
+	// Body is the check whose body the standing text is known to be in. While it is Page.Body
+	// the text can be made anew.
+	Body uint64 `cbor:"12,keyasint,omitempty"`
 }
 
 // Open is what is known of an outstanding check.
@@ -109,13 +119,20 @@ type Open struct {
 	Got   []byte `cbor:"3,keyasint,omitempty"`
 	// Bare says that the request carried no hash at all.
 	Bare bool `cbor:"4,keyasint,omitempty"`
-	// Reached says that a part could be read; New that one made a version; Partial that
-	// not all texts of the body are known; Class and Reason tell the first failure.
+	// Reached says that a part could be read; Partial that not all texts of the body are
+	// known; Class and Reason tell the first failure.
 	Reached bool   `cbor:"5,keyasint,omitempty"`
-	New     bool   `cbor:"6,keyasint,omitempty"`
 	Partial bool   `cbor:"7,keyasint,omitempty"`
 	Class   string `cbor:"8,keyasint,omitempty"`
 	Reason  string `cbor:"9,keyasint,omitempty"`
+	// Made are the versions that it made, by document; Standing the documents whose
+	// standing texts are in its body.
+	Made     map[string]uint64 `cbor:"10,keyasint,omitempty"`
+	Standing []string          `cbor:"11,keyasint,omitempty"`
+	// Rebase says that the request carried the body that is kept; Again that a document
+	// needs it to be compared.
+	Rebase bool `cbor:"12,keyasint,omitempty"`
+	Again  bool `cbor:"13,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.
@@ -136,6 +153,7 @@ func (p Page) clone() Page {
 	if p.Open != nil {
 		o := *p.Open
 		o.Got = slices.Clone(o.Got)
+		o.Standing, o.Made = slices.Clone(o.Standing), maps.Clone(o.Made)
 		p.Open = &o
 	}
 	return p

@@ -181,11 +181,19 @@ func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message, rules Rule
 	switch m.Type {
 	case pipeline.TypeOutcome:
 		o, err := pipeline.OutcomeFrom(m)
-		if err != nil || !p.MayExpire(o, rules) {
-			return Outcome{Outcome: o}, nil, err
+		if err != nil {
+			return nil, nil, err
 		}
-		es, err := Subscriptions(st)
-		return Outcome{o, es}, nil, err
+		do := Outcome{Outcome: o}
+		if p.MayExpire(o, rules) {
+			do.Existing, err = Subscriptions(st)
+		}
+		if d := p.AsksExtractor(o); d != nil && err == nil {
+			var v StoredVersion
+			v, _, err = LoadVersion(st, d.ID, d.N)
+			do.Extractor = v.Extractor
+		}
+		return do, nil, err
 	case pipeline.TypeWake:
 		return Wake{}, nil, nil
 	case pipeline.TypeCheckNow:

@@ -101,13 +101,19 @@ func (d *desk) cancel(client string) {
 // answer brings the outcome of the last request: content for every document.
 func (d *desk) answer(content string) {
 	d.Helper()
-	for i, doc := range d.request.Documents {
-		o := pipeline.Outcome{
-			Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Part: i, Parts: len(d.request.Documents),
-			Document: doc.ID, Kind: pipeline.OutcomeRead, Time: d.now, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
-			Title: "T", Packed: pipeline.PackText(content),
-		}
+	for i := range d.request.Documents {
+		o := fetched(d.request, i, content)
+		o.Time = d.now
 		d.handle(o.Message())
+	}
+}
+
+// fetched is the outcome for part of r, whose text is content.
+func fetched(r pipeline.Request, part int, content string) pipeline.Outcome {
+	return pipeline.Outcome{
+		Page: page, Incarnation: r.Incarnation, Check: r.Check, Part: part, Parts: len(r.Documents),
+		Document: r.Documents[part].ID, Kind: pipeline.OutcomeRead, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
+		Title: "T", Packed: pipeline.PackText(content),
 	}
 }
 
@@ -176,7 +182,7 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 		}
 	}
 	want := []string{
-		"occ/" + whole, "page", "sub/" + whole + "/c",
+		"h/01", "h/02", "h/03", "occ/" + whole, "page", "sub/" + whole + "/c",
 		"v/" + whole + "/00000000000000000002", "v/" + whole + "/00000000000000000003",
 	}
 	if got := d.store.Names(page); !slices.Equal(got, want) {
@@ -232,7 +238,7 @@ func TestOutcomesReviveNothing(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
+func TestAnUnchangedCheckIsThreeSmallWrites(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.subscribe("c")
 	d.answer(english)
@@ -240,8 +246,8 @@ func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
 	d.wake()
 	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
 	d.handle(o.Message())
-	if got := d.store.Writes(); got != 2 {
-		t.Errorf("got %d writes, want 2", got)
+	if got := d.store.Writes(); got != 3 { // the page twice, and what the check found
+		t.Errorf("got %d writes, want 3", got)
 	}
 	d.handle(o.Message())
 	if got := d.store.Writes(); got != 0 || len(d.out) != 0 {

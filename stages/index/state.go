@@ -17,7 +17,8 @@ const (
 	versionsName      = "v/"   // v/<document>/<n, 20 digits>
 	occurrencesName   = "occ/" // occ/<document>
 	expiredNames      = "exp/" // exp/<document>/<client>
-	historyName       = "h/"   // what happened last
+	historyName       = "h/"   // h/<number of the check mod historySize, 2 digits>
+	bodyName          = "body" // the last body that standing texts were made of
 )
 
 func subscriptionName(document, client string) string {

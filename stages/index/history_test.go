@@ -1,0 +1,130 @@
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func (d *desk) history() []CheckRecord {
+	d.Helper()
+	rs, err := History(d.state())
+	if err != nil {
+		d.Fatal(err)
+	}
+	return rs
+}
+
+func TestHistory(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	for _, content := range []string{english, english + "Sold out.\n", english + "Sold out.\n"} {
+		for i, doc := range d.request.Documents {
+			o := fetched(d.request, i, content)
+			if doc.TextHash == o.TextHash {
+				o.Kind, o.Against, o.Packed = pipeline.OutcomeUnchanged, o.TextHash, nil
+			}
+			o.Time, o.Status, o.Bytes, o.Took = d.now, 200, 7, 30*time.Millisecond
+			d.handle(o.Message())
+		}
+		d.wake()
+	}
+	d.fail(pipeline.FailDNS)
+	d.wake()
+	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeFailed, Class: pipeline.FailStatus,
+		Reason: "HTTP status 500", Status: 500, Offline: true, Time: d.now}
+	d.handle(o.Message())
+	got := d.history()
+	for i := range got {
+		if i > 0 && !got[i].Time.Before(got[i-1].Time) {
+			t.Errorf("%+v follows %+v", got[i], got[i-1])
+		}
+	}
+	at := func(i int) time.Time { return got[i].Time }
+	if len(got) != 5 {
+		t.Fatalf("got %+v", got)
+	}
+	want := []CheckRecord{
+		{Check: 5, Time: at(0), Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "HTTP status 500", Status: 500, Offline: true},
+		{Check: 4, Time: at(1), Result: pipeline.OutcomeFailed, Class: pipeline.FailDNS, Reason: got[1].Reason},
+		{Check: 3, Time: at(2), Result: pipeline.OutcomeUnchanged, Status: 200, Bytes: 7, Took: 30 * time.Millisecond},
+		{Check: 2, Time: at(3), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: 30 * time.Millisecond, Versions: map[string]uint64{whole: 2}},
+		{Check: 1, Time: at(4), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: 30 * time.Millisecond, Versions: map[string]uint64{whole: 1}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	d := newDesk(t, Config{ExpireAfter: 50})
+	d.subscribe("c")
+	for range 49 {
+		d.fail(pipeline.FailDNS)
+		d.wake()
+	}
+	d.fail(pipeline.FailDNS)
+	var got []string
+	for _, r := range d.history() {
+		got = append(got, fmt.Sprint(r.Check))
+	}
+	if want := "50 49 48 47 46 45 44 43 42 41 40 39 38 37 36 35 34 33 32 31"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	// The page expired; what led to that is known until nobody asks for it any more.
+	d.subscribe("c")
+	d.answer(english)
+	if got := d.history(); len(got) != historySize || got[0].Result != pipeline.OutcomeRead || got[0].Check != 1 || got[1].Check != 50 {
+		t.Errorf("got %+v", got)
+	}
+	d.cancel("c")
+	if got := d.store.Names(page); len(got) != 0 {
+		t.Errorf("got %q after the cancel", got)
+	}
+}
+
+// A check of several documents is one record, which says of each what became of it.
+func TestHistoryOfDocuments(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("c", main)
+	scoped := pipeline.DocumentID(page, main)
+	b.due()
+	b.text(b.p.Documents[0].ID, "A", 0, 2)
+	none[Record](b)
+	b.text(b.p.Documents[1].ID, "A", 1, 2)
+	if r := one[Record](b); !reflect.DeepEqual(r.Versions, map[string]uint64{whole: 1, scoped: 1}) || r.Result != pipeline.OutcomeRead {
+		t.Errorf("got %+v", r)
+	}
+	b.due()
+	b.text(b.p.Documents[0].ID, "B", 0, 2)
+	o := b.outcome(pipeline.OutcomeFailed)
+	o.Part, o.Parts, o.Document, o.Class, o.Reason = 1, 2, b.p.Documents[1].ID, pipeline.FailSelectorGone, "gone"
+	b.do(Outcome{Outcome: o})
+	if r := one[Record](b); len(r.Versions) != 1 || r.Result != pipeline.OutcomeFailed || r.Class != pipeline.FailSelectorGone || r.Reason != "gone" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestHistorySaysWhatWaits(t *testing.T) {
+	b := newBench(t)
+	view := pipeline.View{Confirm: 2}
+	b.subscribe("c", view)
+	id := pipeline.DocumentID(page, view)
+	var got []string
+	for _, s := range []string{"A", "B", "B", "B"} {
+		b.text(id, s, 0, 1)
+		r := one[Record](b)
+		got = append(got, strings.TrimSpace(fmt.Sprint(r.Result, " ", len(r.Versions), " ", r.Reason)))
+		b.due()
+	}
+	want := []string{"read 1", "read 0 a new text stood for 1 of 2 checks", "read 1", "unchanged 0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
