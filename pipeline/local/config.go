@@ -54,6 +54,8 @@ type Config struct {
 	Now func() time.Time
 	// Logger gets what operators should know; nil discards it.
 	Logger *slog.Logger
+	// Migrations bring the store in Dir to today's format; see store.Options.
+	Migrations map[int][]store.Migration
 	// OnFatal is called just before the process ends because the disk fails; see
 	// store.Options.
 	OnFatal func(error)

@@ -77,7 +77,9 @@ func (t *Transport) openStore() error {
 			return err
 		}
 		var err error
-		db, err = store.Open(store.Options{Dir: t.cfg.Dir, Lanes: t.cfg.Lanes, Logger: t.log, OnFatal: t.cfg.OnFatal})
+		db, err = store.Open(store.Options{
+			Dir: t.cfg.Dir, Lanes: t.cfg.Lanes, Logger: t.log, OnFatal: t.cfg.OnFatal, Migrations: t.cfg.Migrations,
+		})
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (d *DB) settle() error {
 		return err
 	}
 	d.meta.ID = rand.Text()
-	if err := d.writeMeta(); err != nil {
+	if err := d.writeMeta(storeFormat); err != nil {
 		return err
 	}
 	return errors.Join(d.disk.Remove(name), syncDir(d.disk, d.dir))

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // put commits entry i of a sequence, durably, in each of two namespaces.
@@ -213,29 +211,19 @@ func TestBackupOntoAFullDisk(t *testing.T) {
 // there, the store has lost nothing, and the next backup leaves no rest of this one.
 func TestBackupPowerCut(t *testing.T) {
 	for at := 1; ; at++ {
-		mem := vfs.NewCrashableMem()
-		var after *vfs.MemFS
-		count := -1
-		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(errorfs.Op) error {
-			if count >= 0 {
-				if count++; count == at {
-					random := rand.New(rand.NewPCG(uint64(at), 1))
-					after = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
-				}
-			}
-			return nil
-		}))
-		d := open(t, Options{Dir: "/data", FS: fs})
+		p := &powerCut{mem: vfs.NewCrashableMem(), at: at}
+		d := open(t, Options{Dir: "/data", FS: p.fs()})
 		for i := range uint64(5) {
 			if err := put(d, i); err != nil {
 				t.Fatal(err)
 			}
 		}
-		count = 0
+		p.turn(true)
 		if err := d.Backup("/backups/b"); err != nil {
 			t.Fatal(err)
 		}
-		count = -1
+		p.turn(false)
+		after := p.after
 		if after == nil {
 			if at < 30 {
 				t.Errorf("a backup was only %d operations", at)

@@ -22,7 +22,7 @@ const (
 )
 
 // storeFormat is the version of the keys and values that this code writes.
-const storeFormat = 1
+const storeFormat = 2
 
 // Options says where a DB is and how it is made.
 type Options struct {
@@ -39,6 +39,16 @@ type Options struct {
 	// OnFatal is called with what happened just before the process ends because Pebble
 	// cannot go on, for example on a full disk; nil does nothing more.
 	OnFatal func(error)
+	// Migrations say, by format, how a store of that format becomes one of the next; a store
+	// of a format that is not there is refused, unless it is today's.
+	Migrations map[int][]Migration
+}
+
+func (o Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
 }
 
 // DB is an open store, seen from one of its namespaces. It is safe for concurrent use.
@@ -87,7 +97,7 @@ func Open(o Options) (*DB, error) {
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
-		Logger:             newLogger(o.Logger, o.Dir, c.sharing.fatal(o.OnFatal)),
+		Logger:             newLogger(o.logger(), o.Dir, c.sharing.fatal(o.OnFatal)),
 	}
 	switch {
 	case o.Dir == "":
@@ -138,21 +148,16 @@ func (d *DB) readMeta(o Options) error {
 		if d.meta.Lanes < 1 || d.meta.Lanes > MaxLanes {
 			return openError(o.Dir, fmt.Errorf("store: %d lanes", d.meta.Lanes))
 		}
+		if err := d.migrate(o, int(v[0])); err != nil {
+			return fmt.Errorf("the store in %s cannot be used: %w; use the version of Vokter that wrote it, or a backup", o.Dir, err)
+		}
 		return nil
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
-	if err := d.writeMeta(); err != nil {
+	if err := d.writeMeta(storeFormat); err != nil {
 		return openError(o.Dir, err)
 	}
 	return nil
-}
-
-func (d *DB) writeMeta() error {
-	b, err := json.Marshal(d.meta)
-	if err != nil {
-		return err
-	}
-	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true))
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26

@@ -1,10 +1,49 @@
 package store
 
 import (
+	"math/rand/v2"
+	"sync"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
+
+// powerCut remembers what a power cut before operation at would leave of mem, where any
+// part of what was not synced may be lost. It counts while it is on.
+type powerCut struct {
+	mem *vfs.MemFS
+	at  int
+
+	mu    sync.Mutex
+	on    bool
+	count int
+	after *vfs.MemFS
+}
+
+func (p *powerCut) fs() vfs.FS { return errorfs.Wrap(p.mem, p) }
+
+func (p *powerCut) String() string { return "power cut" }
+
+func (p *powerCut) MaybeError(errorfs.Op) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.on {
+		return nil
+	}
+	if p.count++; p.count == p.at {
+		random := rand.New(rand.NewPCG(uint64(p.at), 1))
+		p.after = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+	}
+	return nil
+}
+
+// turn begins or ends the counting.
+func (p *powerCut) turn(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on = on
+}
 
 // fullAt is a file system whose disk is full in one directory.
 type fullAt struct {

@@ -38,9 +38,6 @@ type repeated struct {
 var _ pebble.Logger = (*logger)(nil)
 
 func newLogger(l *slog.Logger, dir string, onFatal func(error)) *logger {
-	if l == nil {
-		l = slog.New(slog.DiscardHandler)
-	}
 	return &logger{log: l, dir: dir, onFatal: onFatal, now: time.Now, seen: make(map[string]*repeated)}
 }
 
