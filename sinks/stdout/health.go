@@ -51,15 +51,8 @@ func (p printer) health(h pipeline.Health) string {
 	if text == "" {
 		text = name
 	}
-	var facts []string
-	if h.Count > 1 {
-		facts = append(facts, fmt.Sprintf("%d times", h.Count))
-	}
-	if !h.Since.IsZero() {
-		facts = append(facts, "since "+h.Since.In(p.location).Format("2 Jan 15:04:05"))
-	}
-	if len(facts) > 0 {
-		text += " (" + strings.Join(facts, ", ") + ")"
+	if f := p.facts(h); f != "" {
+		text += " (" + f + ")"
 	}
 	body := p.note(sign, color, text, h.Reason)
 	for i, u := range h.URLs {
@@ -70,6 +63,28 @@ func (p printer) health(h pipeline.Health) string {
 		body += "    " + p.style(short(pageName(u), maxURL), dim) + "\n"
 	}
 	return head + "\n" + body
+}
+
+// facts says how many and since when.
+func (p printer) facts(h pipeline.Health) string {
+	var facts []string
+	switch {
+	case h.Count <= 0:
+	case h.Event == pipeline.HealthOverdue:
+		facts = append(facts, fmt.Sprintf("pages: %d", h.Count))
+	case h.Event == pipeline.HealthOffline:
+		facts = append(facts, fmt.Sprintf("hosts: %d", h.Count))
+	default:
+		facts = append(facts, fmt.Sprintf("failures in a row: %d", h.Count))
+	}
+	if !h.Since.IsZero() {
+		facts = append(facts, "since "+h.Since.In(p.location).Format("2 Jan 15:04:05"))
+	}
+	s := strings.Join(facts, ", ")
+	if good[h.Event] && s != "" {
+		s = "before: " + s
+	}
+	return s
 }
 
 // aboutOf is the page or the receiver of h.
@@ -86,9 +101,6 @@ func aboutOf(h pipeline.Health) string {
 	}
 	return short(strings.Join(parts, "  "), maxURL)
 }
-
-// warning returns a line about something bad, with its reason.
-func (p printer) warning(text, reason string) string { return p.note("!", yellow, text, reason) }
 
 // note returns text and its reason behind sign, in lines of the terminal's width.
 func (p printer) note(sign, color, text, reason string) string {

@@ -57,7 +57,11 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	b.WriteString("  " + p.style(short(pageName(n.URL), maxURL), dim) + "\n")
 	if n.Status == pipeline.StatusTimeout {
-		b.WriteString(p.warning("checks of this page failed too often; it is not watched any more", n.Reason))
+		why := n.Reason
+		if why == "" {
+			why = "its checks failed too often"
+		}
+		b.WriteString(p.note("!", yellow, "this page is not watched any more", why))
 	}
 	found, width := lines(n.Diffs), 0
 	for _, l := range found {

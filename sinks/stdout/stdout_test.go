@@ -53,9 +53,9 @@ func samples() []pipeline.Notification {
 	return []pipeline.Notification{
 		ok, hostile,
 		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default"},
-		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default", Reason: "10 checks in a row failed: the server\x1b[1m answered 500\n"},
+		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default", Reason: "given up after 10 failed checks in a row; the last one: the server\x1b[1m answered 500\n"},
 		health(pipeline.Health{Event: pipeline.HealthFailing, URL: "http://gone.example/", Reason: "refused", Count: 3, Since: at.Add(-time.Hour)}),
-		health(pipeline.Health{Event: pipeline.HealthRecovered, URL: "http://gone.example/", Since: at.Add(-time.Hour)}),
+		health(pipeline.Health{Event: pipeline.HealthRecovered, URL: "http://gone.example/", Count: 12, Since: at.Add(-time.Hour)}),
 		health(pipeline.Health{Event: pipeline.HealthReceiverExpired, Receiver: hook, Reason: "410 Gone\u202E"}),
 		health(pipeline.Health{Event: pipeline.HealthOverdue, Count: 7, URLs: []string{"http://a.example/", "http://b.example/1", "http://b.example/2", "http://b.example/3", "http://b.example/4", "http://b.example/5", "http://b.example/6"}}),
 		health(pipeline.Health{Event: "of_tomorrow\x1b[2J"}),
