@@ -46,7 +46,7 @@ func (r *Router) open() error {
 		return nil
 	}
 	c := local.Config{
-		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2,
+		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: migrations(),
 		Now: r.cfg.Now, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal,
 	}
 	if r.cfg.Store != nil {

@@ -3,24 +3,32 @@ package vokter
 import (
 	"io"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/sinks"
 )
+
+// migrations bring a store of an older format to today's, by format.
+func migrations() map[int][]store.Migration {
+	return map[int][]store.Migration{
+		1: {{Group: pipeline.GroupDelivery, Convert: sinks.MigrateState}},
+	}
+}
 
 // Store is an open data directory that several Routers of one process share, each under a
 // Config.Name of its own.
 type Store struct {
-	db  *store.DB
-	dir string
+	db *store.DB
 }
 
 // OpenStore opens the data directory dir, which is made if it does not exist; empty: one
 // in memory, which is gone at Close. Its errors say what to do.
 func OpenStore(dir string) (*Store, error) {
-	db, err := store.Open(store.Options{Dir: dir})
+	db, err := store.Open(store.Options{Dir: dir, Migrations: migrations()})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db, dir}, nil
+	return &Store{db}, nil
 }
 
 // Close closes the store. Routers that use it must have ended.

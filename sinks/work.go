@@ -161,7 +161,11 @@ func (w *work) dead(a Dead) error {
 	return w.end(a.Seq, pipeline.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
+// observe tells of a notification; health events are none that a summary counts.
 func (w *work) observe(kind string, a pipeline.Addressed, text string) {
+	if a.Notification.Type == pipeline.NotificationTypeHealth {
+		return
+	}
 	page, err := pipeline.CanonicalURL(a.Notification.URL)
 	if err != nil {
 		page = a.Notification.URL
