@@ -21,10 +21,9 @@ func (a *application) clamp() {
 				*t = t.Add(-back)
 			}
 		}
-		if p.Open != nil {
-			p.Open.Deadline = p.Open.Deadline.Add(-back)
-		}
 	}
+	// A check that was asked for before the clock was wrong, and was complete meanwhile, left
+	// times that nothing else tells.
 	interval := max(a.interval(), p.Paced)
 	gap := a.gap(interval)
 	if p.Due.Sub(a.Now) > interval+gap {

@@ -89,6 +89,31 @@ func TestAClockSetForward(t *testing.T) {
 	}
 }
 
+func TestAClockThatWasWrongForAWhile(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		wish, most time.Duration
+	}{
+		"a check was complete then": {0, 10*time.Minute + 10*time.Second},
+		"a host asked to wait then": {time.Hour, 24 * time.Hour},
+	} {
+		b := newBench(t)
+		b.subscribe("c", pipeline.View{})
+		b.read("A")
+		b.due()
+		b.now = b.now.Add(year)
+		o := b.outcome(pipeline.OutcomeFailed)
+		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
+		b.found(o)
+		b.back(year)
+		set := b.now
+		b.due()
+		if got := b.now.Sub(set); got > c.most+time.Second {
+			t.Errorf("%s: asked again after %v, want at most %v", name, got, c.most)
+		}
+	}
+}
+
 func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

@@ -114,6 +114,27 @@ func TestWhenChecksFail(t *testing.T) {
 	}
 }
 
+func TestAHealthEventSaysSinceWhen(t *testing.T) {
+	b := watched(t)
+	for range 2 {
+		b.due()
+		b.failed(pipeline.FailStatus)
+		first := one[Checked](b).Time
+		for range 2 {
+			b.due()
+			b.failed(pipeline.FailDNS)
+		}
+		if h := one[Health](b).Health; h.Event != pipeline.HealthFailing || h.Since != first || h.Count != 3 || h.Class != pipeline.FailDNS || h.ID != pipeline.HealthID("failing", b.p.Incarnation, b.p.Check) {
+			t.Errorf("got %+v, want it failing since %v", h, first)
+		}
+		b.due()
+		b.unchanged()
+		if h := one[Health](b).Health; h.Event != pipeline.HealthRecovered || h.Since != first || h.Count != 3 || h.Document != "" || h.Time != one[Checked](b).Time {
+			t.Errorf("got %+v, want it recovered of failing since %v", h, first)
+		}
+	}
+}
+
 func TestEveryClassOfFailureCounts(t *testing.T) {
 	for _, class := range []string{
 		pipeline.FailDNS, pipeline.FailRefused, pipeline.FailTLS, pipeline.FailStatus, pipeline.FailTimeout, pipeline.FailAddress, pipeline.FailNetwork,
@@ -246,6 +267,9 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 			none[Ask](b)
 			none[Stamp](b)
 		}
+		if (b.p.Expiry == nil) != (c.want.standing > 0 || c.want.expired == 0) {
+			t.Errorf("%s: got expiry %+v", name, b.p.Expiry)
+		}
 		if cleared := b.p.URL == ""; cleared != (c.want.standing+c.want.expired == 0) {
 			t.Errorf("%s: got page %+v", name, b.p)
 		}
@@ -312,7 +336,7 @@ func TestAKeptPageExpires(t *testing.T) {
 		if got := len(b.p.Keep) > 0; got != c.kept {
 			t.Errorf("%s: got kept by %v", name, b.p.Keep)
 		}
-		if got := b.p.Expiry != nil && len(b.p.Expiry.Keep) > 0; got != c.still {
+		if got := b.p.Expiry != nil; got != c.still {
 			t.Errorf("%s: got expiry %+v", name, b.p.Expiry)
 		}
 		if cleared := b.p.URL == ""; cleared != (!c.kept && !c.still) {
@@ -387,6 +411,10 @@ func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 	if h.Event != pipeline.HealthRecovered || h.Document != id || h.Since != since || h.ID != pipeline.HealthID("recovered", b.p.Incarnation+"/"+id, b.p.Check) {
 		t.Errorf("got %+v", h)
 	}
+	b.due()
+	b.text(whole, "y", 0, 2)
+	b.text(id, "y", 1, 2)
+	none[Health](b)
 	if h.Time.Sub(since) < time.Minute {
 		t.Errorf("got it told at %v, gone since %v", h.Time, since)
 	}

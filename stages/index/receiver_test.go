@@ -93,6 +93,18 @@ func TestARecoveryOfOneOfTwo(t *testing.T) {
 	}
 }
 
+func TestOneOfTwoExpiredReceiversRecovers(t *testing.T) {
+	b := newBench(t)
+	b.replace("yaml", false, to("two", "a", "b"))
+	b.expire("a")
+	b.expire("b")
+	one[Ended](b)
+	b.resume("", "a")
+	wantClients(b, []string{"two"}, nil)
+	b.expire("a") // b has not recovered
+	wantClients(b, nil, []string{"two"})
+}
+
 func TestTheLastReceiverEndsThePage(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("one", "a"), to("two", "a"))
