@@ -1,0 +1,267 @@
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestReceiverThatComesBack answers 500 three times and then takes what came.
+func TestReceiverThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{}
+		s.do = func(context.Context, pipeline.Notification) error {
+			if len(s.calls) <= 3 {
+				return errors.New("500")
+			}
+			return nil
+		}
+		var delivered []string
+		r := newRig(t, txtest.New(), Config{
+			Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{300 * time.Millisecond}},
+			Observe: func(o pipeline.Observation) { delivered = append(delivered, o.Kind+" "+o.ID) },
+		})
+		r.notify("a", "first")
+		synctest.Wait()
+		r.notify("a", "second")
+		r.notify("a", "third")
+		time.Sleep(10 * time.Second)
+		r.stop()
+		if got, want := s.got(), "[first first first first second third]"; got != want {
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(delivered), "[delivered first delivered second delivered third]"; got != want {
+			t.Errorf("observed %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(r.events()), "[a receiver_failing a receiver_recovered]"; got != want {
+			t.Errorf("events %s, want %s", got, want)
+		}
+	})
+}
+
+func TestExpiredReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := true
+		s := &recorder{do: func(context.Context, pipeline.Notification) error {
+			if gone {
+				return pipeline.Gone(errors.New("410"))
+			}
+			return nil
+		}}
+		store := txtest.New()
+		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}})
+		r.notify("a", "x")
+		synctest.Wait()
+		r.notify("a", "y")
+		synctest.Wait()
+		if got, want := fmt.Sprint(r.events()), "[a receiver_expired a dead_letter]"; got != want {
+			t.Errorf("events %s, want %s", got, want)
+		}
+		if len(r.dead) != 2 || len(r.commands) != 2 {
+			t.Fatalf("%d dead letters and %d commands, want 2 of each", len(r.dead), len(r.commands))
+		}
+		for _, m := range r.commands {
+			var c pipeline.ExpireCommand
+			if err := json.Unmarshal(m.Body, &c); err != nil {
+				t.Fatal(err)
+			}
+			want := pipeline.ExpireCommand{URL: "https://example.com/", Receiver: "a", Reason: "the receiver is gone: 410"}
+			if m.Topic != pipeline.TopicDocuments || m.Type != pipeline.TypeExpire || m.Key != want.URL || c != want {
+				t.Errorf("got %+v: %+v, want %+v", m, c, want)
+			}
+		}
+		q, err := Load(store.Begin().State("a"))
+		if err != nil || !q.Expired() || q.ExpiredReason != "the receiver is gone: 410" {
+			t.Errorf("got %+v, %v; want it expired", q, err)
+		}
+		if k, ok, err := Known(store.Begin().State("a"), "y"); err != nil || !ok || k.State != RecordDead || k.Reason != "the receiver is expired: 410" || k.Attempts != 1 {
+			t.Errorf("got %+v, %v, %v; want it dead", k, ok, err)
+		}
+
+		// When all else is forgotten, and by another process, it is still expired; what is dead comes back
+		// when asked for, and opens it.
+		time.Sleep(26 * time.Hour)
+		r.stop()
+		if _, ok, err := Known(store.Begin().State("a"), "y"); err != nil || ok {
+			t.Errorf("what was given up is still known: %v, %v", ok, err)
+		}
+		gone = false
+		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		m := notification(t, "a", "", "y")
+		m.Header[pipeline.HeaderReplay] = "1"
+		r.send(m)
+		synctest.Wait()
+		r.stop()
+		if got, want := fmt.Sprint(r.events()), "[a receiver_recovered]"; got != want {
+			t.Errorf("events %s, want %s", got, want)
+		}
+		if h := r.health[0]; !h.Expired || h.Since.IsZero() {
+			t.Errorf("got %+v, want that it was expired, and since when", h)
+		}
+		if got, want := s.got(), "[x y y]"; got != want {
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+	})
+}
+
+// TestReplayIsNotRepetition delivers what is known only where that is asked for.
+func TestReplayIsNotRepetition(t *testing.T) {
+	for _, tt := range []struct {
+		do           error
+		replay, want string
+	}{
+		{nil, "", "[x]"},
+		{nil, "1", "[x x]"},
+		{pipeline.Permanent(errors.New("no")), "", "[x]"},
+		{pipeline.Permanent(errors.New("no")), "1", "[x x]"},
+		{errors.New("pending"), "1", "[x]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &recorder{do: func(context.Context, pipeline.Notification) error { return tt.do }}
+			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+			r.notify("a", "x")
+			synctest.Wait()
+			m := notification(t, "a", "", "x")
+			m.Header[pipeline.HeaderReplay] = tt.replay
+			r.send(m)
+			synctest.Wait()
+			r.stop()
+			if got := s.got(); got != tt.want {
+				t.Errorf("%v, replay %q: attempts %s, want %s", tt.do, tt.replay, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
+		var dropped []string
+		store := txtest.New()
+		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}, Observe: func(o pipeline.Observation) {
+			if o.Kind == pipeline.KindDropped {
+				dropped = append(dropped, o.ID)
+			}
+		}})
+		for i, sub := range []string{"old", "new", "old"} {
+			r.send(notification(t, "a", sub, fmt.Sprint(i)))
+		}
+		synctest.Wait()
+		r.send(withdrawal("a", "old"))
+		synctest.Wait()
+		if got, want := fmt.Sprint(dropped), "[0]"; got != want {
+			t.Errorf("dropped %s at once, want %s", got, want)
+		}
+		r.send(notification(t, "a", "old", "3"))
+		synctest.Wait()
+		if due, parked := r.d.Backlog(0); due+parked != 2 {
+			t.Errorf("backlog %d, want 2", due+parked)
+		}
+		s.mu.Lock()
+		s.do = nil
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		if got, want := s.got(), "[0 1]"; got != want {
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(dropped), "[0 3 2]"; got != want {
+			t.Errorf("dropped %s, want %s", got, want)
+		}
+		if due, parked := r.d.Backlog(0); due+parked != 0 || !r.d.Idle() || len(r.dead) != 0 {
+			t.Errorf("backlog %d, idle %v, %d dead; want 0, true, 0", due+parked, r.d.Idle(), len(r.dead))
+		}
+		if k, ok, err := Known(store.Begin().State("a"), "2"); err != nil || !ok || k.State != RecordDropped {
+			t.Errorf("got %+v, %v, %v; want it dropped", k, ok, err)
+		}
+		time.Sleep(50 * time.Hour)
+		r.stop()
+		if keys := store.Keys(); len(keys) > 0 {
+			t.Errorf("long after there is still %v", store.Names("a"))
+		}
+	})
+}
+
+func TestReconfigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		old := &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": old}})
+		r.notify("a", "x")
+		synctest.Wait()
+		r.notify("a", "y")
+		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
+		sinks := map[string]pipeline.Sink{"a": s}
+		var wg sync.WaitGroup
+		wg.Go(func() { r.d.Reconfigure(sinks, Policy{Retry: []time.Duration{time.Hour}}) })
+		wg.Wait()
+		clear(sinks)
+		close(release)
+		synctest.Wait()
+		if got, want := old.got()+s.got(), "[x][y]"; got != want {
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+		if got := r.queue("a"); got.Delay != time.Hour {
+			t.Errorf("the next attempt is after %s, want 1h", got.Delay)
+		}
+		r.stop()
+	})
+}
+
+// TestDamagedStateStopsTheRouter puts values there that cannot be read.
+func TestDamagedStateStopsTheRouter(t *testing.T) {
+	wake := pipeline.Message{Type: pipeline.TypeWake, Key: "a"}
+	for name, m := range map[string]pipeline.Message{
+		"queue":                  wake,
+		"d/x":                    notification(t, "a", "", "x"),
+		"p/00000000000000000000": wake,
+	} {
+		for _, value := range []string{"", "\x09{}", "\x01{", "\x02"} {
+			store := txtest.New()
+			tx := store.Begin()
+			st := tx.State("a")
+			if err := errors.Join(st.Set("queue", []byte("\x01"+`{"next":1}`)), st.Set(name, []byte(value))); err != nil {
+				t.Fatal(err)
+			}
+			tx.Commit()
+			err := store.Handle(t.Context(), NewDelivery(Config{Hand: func(Attempt) {}}), m)
+			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+				t.Errorf("%s %q: got %v, want an error that stops the Router", name, value, err)
+			}
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	for _, want := range []Record{
+		{},
+		{State: RecordPending},
+		{State: RecordDelivered, Attempts: 1, Time: t0},
+		{State: RecordDead, Attempts: 300, Reason: "not delivered: 500", Time: t0},
+		{State: RecordDropped, Time: t0.Add(-100 * 365 * 24 * time.Hour)},
+	} {
+		b := want.encode()
+		if got, err := decodeRecord(b); err != nil || got != want {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+		for i := range len(b) - len(want.Reason) {
+			if _, err := decodeRecord(b[:i]); err == nil {
+				t.Errorf("%+v: the first %d bytes are a record too", want, i)
+			}
+		}
+	}
+	if got, want := ReceiverOf("hook https://example.com/a b"), (pipeline.Receiver{Sink: "hook", Target: "https://example.com/a b"}); got != want || got.ID() != "hook https://example.com/a b" {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if !slices.Equal([]string{ReceiverOf("log").Sink, ReceiverOf("log").Target}, []string{"log", ""}) {
+		t.Error("a sink without a target is misread")
+	}
+}
