@@ -29,19 +29,19 @@ type Listing struct {
 // PageInfo is one page.
 type PageInfo struct {
 	URL string `json:"url"`
-	// State is StateActive, StateFailing or StateExpired; Reason says why it is not active,
-	// Since since when.
+	// State is StateActive, StateFailing where the last check failed, or StateExpired where
+	// nobody is told anything any more. Reason says why it is not active, Since since when.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	// Keep lists the origins that keep the page without subscriptions.
 	Keep []string `json:"keep,omitempty"`
 	// Checks is the number of the last check, LastCheck when it was asked for, NextCheck
-	// when the next one is due.
+	// when the next one is due: zero where it is under way or due at once, or never comes.
 	Checks    uint64    `json:"checks"`
 	LastCheck time.Time `json:"last_check,omitzero"`
 	NextCheck time.Time `json:"next_check,omitzero"`
-	// Failures is how many checks in a row failed.
+	// Failures is how many checks in a row failed, of those that count towards expiry.
 	Failures      int                `json:"failures"`
 	Documents     []DocumentInfo     `json:"documents"`
 	Subscriptions []SubscriptionInfo `json:"subscriptions"`
@@ -72,14 +72,15 @@ type SubscriptionInfo struct {
 	From uint64 `json:"from"`
 }
 
-// ReceiverInfo is one receiver that delivery knows.
+// ReceiverInfo is one receiver that delivery knows, or that a subscription names.
 type ReceiverInfo struct {
 	Sink   string `json:"sink"`
 	Target string `json:"target,omitempty"`
-	// State is StateActive, StateFailing or StateExpired; Reason says why it is not active.
+	// State is StateActive, StateFailing where the last attempt failed, or StateExpired;
+	// Reason says why it is not active.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Since is when it began to fail, Failures how many attempts failed since, NextAttempt
+	// Since is when it began to fail, or expired, Failures how many attempts failed since, NextAttempt
 	// when the next one is due.
 	Since       time.Time `json:"since,omitzero"`
 	Failures    int       `json:"failures"`

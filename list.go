@@ -1,0 +1,199 @@
+package vokter
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// List returns what f selects of the pages that are watched or expired, and of the
+// receivers, with how they do. With a filter the receivers are those of the subscriptions
+// that it selects. It waits until the Router is at work, and fails once Run has ended,
+// where f.URL is no URL, and where the store cannot be read. The pages go on meanwhile: each
+// is as it stood at some moment during the call.
+func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
+	l := Listing{Pages: []PageInfo{}, Receivers: []ReceiverInfo{}}
+	if err := r.readable(ctx); err != nil {
+		return l, err
+	}
+	states := r.transport.States(pipeline.GroupIndex)
+	if f.URL != "" {
+		page, err := pipeline.CanonicalURL(f.URL)
+		if err != nil {
+			return l, err
+		}
+		states = one(page, r.transport.State(pipeline.GroupIndex, page))
+	}
+	for page, st := range states {
+		if err := ctx.Err(); err != nil {
+			return l, context.Cause(ctx)
+		}
+		info, ok, err := inspect(page, st)
+		if err != nil {
+			return l, err
+		}
+		if ok && info.only(f.Client) {
+			l.Pages = append(l.Pages, info)
+		}
+	}
+	slices.SortFunc(l.Pages, func(a, b PageInfo) int { return cmp.Compare(a.URL, b.URL) })
+	var err error
+	l.Receivers, err = r.receivers(l.Pages, f == ListFilter{})
+	return l, err
+}
+
+func one(page string, st pipeline.State) iter.Seq2[string, pipeline.State] {
+	return func(yield func(string, pipeline.State) bool) { yield(page, st) }
+}
+
+// only leaves the subscriptions of client, and reports whether there are any. An empty
+// client is everybody.
+func (p *PageInfo) only(client string) bool {
+	if client == "" {
+		return true
+	}
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s SubscriptionInfo) bool { return s.Client != client })
+	return len(p.Subscriptions) > 0
+}
+
+// inspect returns the page whose state st is; ok is false where it is neither watched nor
+// expired.
+func inspect(page string, st pipeline.State) (info PageInfo, ok bool, err error) {
+	p, err := index.Load(st)
+	if err != nil {
+		return info, false, err
+	}
+	info = PageInfo{
+		URL: page, State: StateActive, Keep: p.Keep, Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
+		Failures: p.Failures, Documents: []DocumentInfo{}, Subscriptions: []SubscriptionInfo{},
+	}
+	if err := info.addSubscriptions(st); err != nil {
+		return info, false, err
+	}
+	switch {
+	case p.Incarnation != "":
+		err = info.standing(p, st)
+	case p.Expiry != nil || len(info.Subscriptions) > 0:
+		err = info.over(p, st)
+	default:
+		return info, false, nil
+	}
+	return info, true, err
+}
+
+// nextCheck is when p is due, as far as that is in the future of its last check.
+func nextCheck(p index.Page) time.Time {
+	at := p.Due
+	switch {
+	case p.Incarnation == "" || p.Open != nil:
+		return time.Time{}
+	case p.Soon:
+		at = time.Time{}
+	case !p.Delayed.IsZero():
+		at = p.Delayed
+	}
+	if p.NotBefore.After(at) {
+		at = p.NotBefore
+	}
+	return at
+}
+
+// standing fills in what is known of a page that is watched.
+func (info *PageInfo) standing(p index.Page, st pipeline.State) error {
+	for _, d := range p.Documents {
+		doc, err := document(d, st)
+		if err != nil {
+			return err
+		}
+		info.Documents = append(info.Documents, doc)
+	}
+	if p.Failures == 0 && p.Busy == 0 {
+		return nil
+	}
+	info.State, info.Since = StateFailing, p.FailedSince
+	checks, err := index.History(st)
+	if err != nil {
+		return err
+	}
+	for _, c := range checks {
+		if c.Result != pipeline.OutcomeFailed {
+			break
+		}
+		if info.Reason == "" {
+			info.Reason = c.Reason
+		}
+		if p.FailedSince.IsZero() {
+			info.Since = c.Time // the host was too busy, which does not count
+		}
+	}
+	return nil
+}
+
+// over fills in what is known of a page all of whose subscriptions expired.
+func (info *PageInfo) over(p index.Page, st pipeline.State) error {
+	info.State = StateExpired
+	if e := p.Expiry; e != nil {
+		info.Since, info.Reason, info.Failures, info.Keep = e.Time, e.Reason, e.Failures, e.Keep
+	} else {
+		for _, s := range info.Subscriptions { // its receivers expired, the last one last
+			if s.Since.After(info.Since) {
+				info.Since, info.Reason = s.Since, s.Reason
+			}
+		}
+	}
+	checks, err := index.History(st)
+	if err != nil || len(checks) == 0 {
+		return err
+	}
+	info.Checks, info.LastCheck = checks[0].Check, checks[0].Time
+	return nil
+}
+
+func document(d index.Document, st pipeline.State) (DocumentInfo, error) {
+	doc := DocumentInfo{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
+	if !d.GoneSince.IsZero() {
+		doc.State = StateSelectorGone
+	}
+	if d.TextHash == "" {
+		return doc, nil // a document that returned has no version yet, but a number
+	}
+	v, ok, err := index.LoadVersion(st, d.ID, d.N)
+	if err != nil || !ok {
+		return doc, err
+	}
+	doc.Version, doc.Time, doc.Title, doc.Language = d.N, v.Time, v.Title, v.Language
+	return doc, nil
+}
+
+// addSubscriptions fills in the subscriptions, standing and expired.
+func (info *PageInfo) addSubscriptions(st pipeline.State) error {
+	standing, err := index.Subscriptions(st)
+	if err != nil {
+		return err
+	}
+	for _, s := range standing {
+		info.Subscriptions = append(info.Subscriptions, subscriptionInfo(s, StateActive))
+	}
+	expired, err := index.Expired(st)
+	if err != nil {
+		return err
+	}
+	for _, x := range expired {
+		s := subscriptionInfo(x.Stamped, StateExpired)
+		s.Since, s.Reason = x.Time, x.Reason
+		info.Subscriptions = append(info.Subscriptions, s)
+	}
+	slices.SortFunc(info.Subscriptions, func(a, b SubscriptionInfo) int {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Document, b.Document), cmp.Compare(a.State, b.State))
+	})
+	return nil
+}
+
+func subscriptionInfo(s pipeline.Stamped, state string) SubscriptionInfo {
+	return SubscriptionInfo{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
+}
