@@ -29,6 +29,7 @@ type bench struct {
 	n      int
 	subs   map[string]pipeline.Stamped // the standing ones, by name
 	gone   map[string]ExpiredSubscription
+	body   *pipeline.Body // that is kept
 	out    []Output
 }
 
@@ -65,7 +66,12 @@ func (b *bench) do(a Action) []Output {
 			b.gone[subscriptionName(o.Document, o.Subscription.Client)] = o.ExpiredSubscription
 		case DropExpired:
 			delete(b.gone, subscriptionName(o.Document, o.Client))
+		case KeepBody:
+			b.body = &o.Body
+		case DropBody:
+			b.body = nil
 		case Clear:
+			b.body = nil
 			if o.All && len(b.gone) > 0 {
 				b.Errorf("%T cleared what expired: %+v", a, b.gone)
 			}

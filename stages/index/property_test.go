@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type chaos struct {
 	*bench
 	rnd      *rand.Rand
 	texts    map[string]int // of the page as it is now, by document
+	reader   int            // by which rules it is read now
 	inflight []pipeline.Outcome
 	done     []pipeline.Outcome // for repeats
 	seen     map[string]pipeline.Snapshot
@@ -27,6 +29,9 @@ type chaos struct {
 	ended    map[string]bool // lives of the page that are over
 	before   Page            // as the last event found it
 	expiries int
+	rebased  int
+	// baselines are those that followed other versions.
+	baselines int
 }
 
 var views = []pipeline.View{{}, main, {Confirm: 2}}
@@ -35,22 +40,9 @@ func TestChaos(t *testing.T) {
 	expiries := 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			c := &chaos{
-				bench: newBench(t), rnd: rand.New(rand.NewPCG(seed, 7)), texts: make(map[string]int),
-				seen: make(map[string]pipeline.Snapshot), checked: make(map[string]bool),
-				numbers: make(map[string]uint64), stamp: make(map[string]uint64), records: make(map[string]bool),
-				told: make(map[string]bool), ended: make(map[string]bool),
-			}
+			c := newChaos(t, seed)
 			c.rules.ExpireAfter = 4
-			for range 300 {
-				c.before = c.p
-				c.step()
-				c.watch()
-				if t.Failed() {
-					t.FailNow()
-				}
-			}
-			c.quiet()
+			c.run(300, c.step)
 			expiries += c.expiries
 		})
 	}
@@ -59,10 +51,77 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// TestChaosOfUpgrades is about pages that live long, while the rules that make their texts
+// change.
+func TestChaosOfUpgrades(t *testing.T) {
+	rebased, baselines := 0, 0
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := newChaos(t, seed)
+			c.run(300, c.upgrade)
+			rebased, baselines = rebased+c.rebased, baselines+c.baselines
+		})
+	}
+	if rebased < 100 || baselines < 100 {
+		t.Errorf("%d texts were made anew and %d became baselines, want more to be tried", rebased, baselines)
+	}
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	return &chaos{
+		bench: newBench(t), rnd: rand.New(rand.NewPCG(seed, 7)), texts: make(map[string]int),
+		seen: make(map[string]pipeline.Snapshot), checked: make(map[string]bool),
+		numbers: make(map[string]uint64), stamp: make(map[string]uint64), records: make(map[string]bool),
+		told: make(map[string]bool), ended: make(map[string]bool),
+	}
+}
+
+func (c *chaos) run(steps int, step func()) {
+	for range steps {
+		c.before = c.p
+		step()
+		c.watch()
+		if c.Failed() {
+			c.FailNow()
+		}
+	}
+	c.quiet()
+}
+
+func (c *chaos) upgrade() {
+	view := views[c.rnd.IntN(len(views))]
+	switch c.rnd.IntN(12) {
+	case 0:
+		c.subscribe("c", view)
+	case 1:
+		if c.rnd.IntN(8) == 0 {
+			c.cancel("c")
+			return
+		}
+		c.do(CheckNow{})
+	case 2, 3:
+		c.texts[pipeline.DocumentID(page, view)] = c.rnd.IntN(3)
+		c.do(CheckNow{})
+	case 4:
+		c.reader = c.rnd.IntN(3)
+		c.restart(Wake{})
+	case 5:
+		if len(c.inflight) > 0 && c.rnd.IntN(3) == 0 {
+			c.inflight = c.inflight[1:] // lost
+		}
+		c.restart(Wake{})
+	default:
+		c.deliver()
+	}
+}
+
 func (c *chaos) step() {
 	client := fmt.Sprint(c.rnd.IntN(2))
 	view := views[c.rnd.IntN(len(views))]
-	switch c.rnd.IntN(21) {
+	switch c.rnd.IntN(22) {
+	case 21:
+		c.reader = c.rnd.IntN(3)
+		c.restart(Wake{})
 	case 0, 1:
 		s := sub(client, view)
 		s.Sinks = [][]string{{"s"}, {"s", "t"}}[c.rnd.IntN(2)]
@@ -136,8 +195,39 @@ func (c *chaos) deliver() {
 
 func hash(document string, text int) string { return fmt.Sprintf("%s:%d", document[:4], text) }
 
-// fetch answers r as the page is now.
-func (c *chaos) fetch(r pipeline.Request, honest bool) {
+// read is what the reader of now makes of a text. Some read alike by all rules.
+func (c *chaos) read(hash string) string {
+	if strings.HasSuffix(hash, ":0") {
+		return hash + "@"
+	}
+	return fmt.Sprintf("%s@%d", hash, c.reader)
+}
+
+// said is the text itself, however it was read, and by which rules it was.
+func said(hash string) (text, rules string) {
+	text, rules, _ = strings.Cut(hash, "@")
+	return text, rules
+}
+
+// rebase reads the body that is kept as r asks.
+func (c *chaos) rebase(document string, r pipeline.Request) *pipeline.Rebased {
+	if r.Rebase == nil {
+		return nil
+	}
+	for _, h := range strings.Fields(string(r.Rebase.Packed)) {
+		if strings.HasPrefix(h, document[:4]) {
+			return &pipeline.Rebased{TextHash: c.read(h), Extractor: fmt.Sprint("r/", c.reader)}
+		}
+	}
+	return &pipeline.Rebased{Failed: "it is not there"}
+}
+
+// fetch answers what a asks for as the page is now.
+func (c *chaos) fetch(a Ask, honest bool) {
+	r := a.Request
+	if a.Rebase {
+		r.Rebase = c.body
+	}
 	base := pipeline.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: c.now}
 	body := ""
 	for _, v := range views {
@@ -160,14 +250,23 @@ func (c *chaos) fetch(r pipeline.Request, honest bool) {
 		c.inflight = append(c.inflight, base)
 		return
 	}
+	kept := &pipeline.Body{Packed: []byte(body)}
+	if c.rnd.IntN(4) == 0 {
+		kept = nil // it is too large
+	}
 	for i, d := range r.Documents {
 		o := base
-		o.Kind, o.TextHash = pipeline.OutcomeRead, hash(d.ID, c.texts[d.ID])
+		o.Kind, o.TextHash, o.Extractor = pipeline.OutcomeRead, c.read(hash(d.ID, c.texts[d.ID])), fmt.Sprint("r/", c.reader)
 		if o.TextHash == d.TextHash {
 			o.Kind, o.Against = pipeline.OutcomeUnchanged, d.TextHash
+		} else {
+			o.Rebased = c.rebase(d.ID, r)
 		}
 		if !honest && c.rnd.IntN(8) == 0 {
 			o = fail(pipeline.FailSelectorGone)
+		}
+		if i == len(r.Documents)-1 {
+			o.Body = kept
 		}
 		o.Document, o.Part, o.Parts, o.BodyHash = d.ID, i, len(r.Documents), body
 		c.inflight = append(c.inflight, o)
@@ -186,13 +285,15 @@ func (c *chaos) watch() {
 			if c.p.Open == nil || o.Request.Check != c.p.Check {
 				c.Errorf("asked for %d, and %+v is outstanding", o.Request.Check, c.p.Open)
 			}
-			c.fetch(o.Request, false)
+			c.fetch(o, false)
 		case Checked:
 			k := c.before.Incarnation + fmt.Sprint(c.before.Check)
 			if c.checked[k] {
 				c.Errorf("check %s counted twice", k)
 			}
 			c.checked[k] = true
+		case Rebase:
+			c.remade(o)
 		case Version:
 			c.version(o.Snapshot)
 		case Stamp:
@@ -259,6 +360,14 @@ func (c *chaos) counted() {
 func (c *chaos) version(s pipeline.Snapshot) {
 	c.Helper()
 	k := s.Incarnation + s.Document
+	if s.Previous == 0 && c.numbers[k] > 0 {
+		c.baselines++
+	}
+	// What is told is a change of the page, never one of the rules.
+	old, oldRules := said(c.seen[k].TextHash)
+	if now, rules := said(s.TextHash); s.Previous != 0 && (old == now || oldRules != "" && rules != "" && oldRules != rules) {
+		c.Errorf("got %+v behind %+v", s, c.seen[k])
+	}
 	if s.N != c.numbers[k]+1 {
 		c.Errorf("version %d follows %d", s.N, c.numbers[k])
 	}
@@ -291,6 +400,20 @@ func (c *chaos) stamped(s pipeline.Stamped) {
 	}
 }
 
+// remade holds a text that was made anew to the one whose place it takes.
+func (c *chaos) remade(r Rebase) {
+	c.Helper()
+	c.rebased++
+	k := c.p.Incarnation + r.Document
+	s := c.seen[k]
+	old, _ := said(s.TextHash)
+	if now, _ := said(r.Text.TextHash); r.N != s.N || now != old {
+		c.Errorf("got %+v in the place of %+v", r, s)
+	}
+	s.TextHash = r.Text.TextHash
+	c.seen[k] = s
+}
+
 // quiet lets an honest fetch answer until the page rests, which then must be as it is.
 func (c *chaos) quiet() {
 	for range 3 {
@@ -300,7 +423,7 @@ func (c *chaos) quiet() {
 		for rounds := 0; ; rounds++ {
 			as := all[Ask](c.out)
 			for _, a := range as {
-				c.fetch(a.Request, true)
+				c.fetch(a, true)
 			}
 			if len(c.inflight) == 0 {
 				break
@@ -314,8 +437,8 @@ func (c *chaos) quiet() {
 		}
 	}
 	for _, d := range c.p.Documents {
-		if want := hash(d.ID, c.texts[d.ID]); d.TextHash != want {
-			c.Errorf("got text %s standing, want %s", d.TextHash, want)
+		if got, _ := said(d.TextHash); got != hash(d.ID, c.texts[d.ID]) {
+			c.Errorf("got text %s standing, want %s", got, hash(d.ID, c.texts[d.ID]))
 		}
 	}
 }
