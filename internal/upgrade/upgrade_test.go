@@ -17,6 +17,8 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/sinks"
 )
 
 const site = "http://127.0.0.1:8093"
@@ -152,6 +154,21 @@ func run(t *testing.T, dir string, s *shop, b *inbox, c vokter.Config) {
 	}
 }
 
+// known is what is remembered of a notification.
+func known(t *testing.T, dir, sink, id string) sinks.Record {
+	t.Helper()
+	tr, err := local.Open(local.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	r, ok, err := sinks.Known(tr.State(pipeline.GroupDelivery, sink), id)
+	if !ok || err != nil {
+		t.Errorf("%s at %s is not remembered: %v", id, sink, err)
+	}
+	return r
+}
+
 func same(t *testing.T, what string, got, want []heard) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -178,6 +195,15 @@ func TestFormat1(t *testing.T) {
 		{"down", "DGT0HDGJ8MM6M111A0C3VD9H18", "ok", "/lamps", "ben", 3, "removed sold out in sold out;added chrome in chrome;"},
 	})
 	same(t, "what was delivered before", b.take("good"), nil)
+
+	for id, sink := range map[string]string{
+		"LNTTTU5EE093C7KHPFPMDUTQL0": "good", "FA3CSAG3U4Q4JMM9AM7AA3VV48": "good", // by the old version
+		"VI5IBOJV3ERIS5RFSRJOC7A5PG": "down", "DGT0HDGJ8MM6M111A0C3VD9H18": "down",
+	} {
+		if r := known(t, dir, sink, id); r.State != sinks.RecordDelivered || r.Attempts == 0 || r.Time.IsZero() {
+			t.Errorf("%s at %s is remembered as %+v", id, sink, r)
+		}
+	}
 
 	// The subscriptions stand in the store: a Router without the file hears for them what
 	// differs from the versions that the old one stored.
