@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -80,57 +79,6 @@ func (a *application) replace(r Replace) {
 // whoever runs the program does, that of its users does not.
 func takesOver(origin string) bool { return origin != pipeline.OriginAPI }
 
-// replaceKeep makes the page kept by the origin of r, or not any more.
-func (a *application) replaceKeep(r Replace) {
-	gone := a.p.Expiry
-	switch {
-	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin):
-		// It stays expired until it is resumed.
-	case r.Keep:
-		a.keep(r.Origin)
-	case r.Client == "":
-		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
-		a.forgetKept(r.Origin)
-	}
-}
-
-// forgetKept forgets that origin kept the page before it was given up.
-func (a *application) forgetKept(origin string) {
-	p := &a.p
-	if p.Expiry == nil {
-		return
-	}
-	p.Expiry.Keep = slices.DeleteFunc(p.Expiry.Keep, func(o string) bool { return o == origin })
-	if a.exists() && len(p.Expiry.Keep) == 0 {
-		p.Expiry = nil
-	}
-}
-
-// keep makes the page live without subscriptions, with its whole-page document.
-func (a *application) keep(origin string) {
-	a.live()
-	a.forgetKept(origin)
-	if !slices.Contains(a.p.Keep, origin) {
-		a.p.Keep = append(a.p.Keep, origin)
-		slices.Sort(a.p.Keep)
-	}
-	a.p.begin(pipeline.View{})
-}
-
-// live begins a life of the page if there is none.
-func (a *application) live() {
-	if a.exists() {
-		return
-	}
-	a.p = Page{
-		URL: a.URL, Incarnation: a.Position, Due: a.Now,
-		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry,
-	}
-	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
-		a.p.Expiry = nil
-	}
-}
-
 // name is the name of the state of s.
 func (a *application) name(s pipeline.Subscription) string {
 	return subscriptionName(pipeline.DocumentID(a.URL, s.View), s.Client)
@@ -189,39 +137,6 @@ func (a *application) withdraw(s pipeline.Stamped) {
 	for _, r := range receivers(s.Subscription) {
 		a.emit(Withdraw{pipeline.Withdraw{Receiver: r, Subscription: s.Incarnation, Page: s.Page}})
 	}
-}
-
-// tidy drops the documents that nobody watches any more, and with the last one the page.
-func (a *application) tidy() {
-	p := &a.p
-	if !a.exists() {
-		if p.URL != "" && p.Expired == 0 && (p.Expiry == nil || len(p.Expiry.Keep) == 0) {
-			a.over(nil)
-		}
-		return
-	}
-	for _, d := range slices.Clone(p.Documents) {
-		if d.Subscriptions == 0 && !p.keeps(&d) {
-			p.drop(d.ID)
-			a.emit(DropDocument{d.ID})
-		}
-	}
-	if len(p.Documents) == 0 {
-		a.emit(Ended{p.Incarnation, p.Stamp, nil})
-		a.over(p.Expiry)
-	}
-}
-
-// over leaves of the page what is kept of a page that nobody watches, if anything expired.
-func (a *application) over(e *Expiry) {
-	p := &a.p
-	if p.Expired == 0 && (e == nil || len(e.Keep) == 0) {
-		a.p = Page{}
-		a.emit(Clear{All: true})
-		return
-	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e}
-	a.emit(Clear{})
 }
 
 // same reports whether two subscriptions ask for the same.
