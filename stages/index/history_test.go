@@ -88,6 +88,20 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+func TestHistoryOfOneMoment(t *testing.T) {
+	d := newDesk(t, Config{})
+	tx := d.store.Begin()
+	for _, check := range []uint64{19, 20, 21} {
+		if err := storeRecord(tx.State(page), CheckRecord{Check: check, Time: t0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx.Commit()
+	if got := d.history(); len(got) != 3 || got[0].Check != 21 || got[1].Check != 20 || got[2].Check != 19 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // A check of several documents is one record, which says of each what became of it.
 func TestHistoryOfDocuments(t *testing.T) {
 	b := newBench(t)

@@ -198,7 +198,9 @@ func TestFailedChecksLeaveTheBaseline(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	for i := range 3 {
-		b.due()
+		if r := b.due(); r.Failures != i {
+			t.Errorf("the request speaks of %d failures, want %d", r.Failures, i)
+		}
 		b.failed(pipeline.FailTimeout)
 		if c := one[Checked](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
 			t.Errorf("got %+v, want the failure", c)

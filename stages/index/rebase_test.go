@@ -331,6 +331,13 @@ func TestAnUpgradeWhileATextWaits(t *testing.T) {
 	want(t, "after two checks", s.snapshots[1:])
 	s.look("stock 4|sale", wide)
 	want(t, "after three checks", s.snapshots[1:], "2<1:stock 5 sale→stock 4 sale")
+	s.look("stock 3|sale", wide)
+	s.look("stock 3|sale", wide)
+	s.look("stock 3|sale", rules{"r/4", wide.read}) // they make the same of it
+	s.look("stock 3|sale", rules{"r/4", wide.read})
+	want(t, "after two checks by other rules", s.snapshots[2:])
+	s.look("stock 3|sale", rules{"r/4", wide.read})
+	want(t, "after three checks by other rules", s.snapshots[2:], "3<2:stock 4 sale→stock 3 sale")
 }
 
 // The body goes with the page, and with the last text that is in it.
