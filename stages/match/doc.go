@@ -11,6 +11,6 @@
 // edits are looked up, so that the work depends on the change and on what it touches, not
 // on how many subscriptions there are.
 //
-// What the last changes of a page told whom is kept, see History; WhyNot says of a keyword
-// why a change did not touch it.
+// What the last changes of a page told whom is kept, see History; an Explainer says of a
+// keyword why a change did not touch it.
 package match

@@ -1,0 +1,233 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// Explainer says why keywords did not match one change. It asks the Matcher about that
+// change, and about whole versions, with the options of a subscription and with others. It
+// is safe for concurrent use.
+type Explainer struct {
+	change    *pipeline.Change
+	old, new  *pipeline.Change
+	languages *text.Languages
+}
+
+// NewExplainer returns an Explainer of c, which is what changed between two versions of a
+// document with the Contents old and new. It has no groups where they hold the same words.
+func NewExplainer(c *pipeline.Change, old, new string, languages *text.Languages) *Explainer {
+	return &Explainer{change: c, old: whole(old, c.Language), new: whole(new, c.Language), languages: languages}
+}
+
+// whole returns a text as a change that added all of it.
+func whole(content, language string) *pipeline.Change {
+	doc := text.Analyze(content)
+	var g pipeline.Group
+	for _, b := range doc.Blocks {
+		w := pipeline.Window{Offset: b.Start, Text: content[b.Start:b.End], Edits: []pipeline.Span{{0, b.Last - b.First}}}
+		for _, t := range doc.Tokens[b.First:b.Last] {
+			w.Tokens = append(w.Tokens, pipeline.Span{t.Start - b.Start, t.End - b.Start})
+		}
+		g.New = append(g.New, w)
+	}
+	return &pipeline.Change{Language: language, Groups: []pipeline.Group{g}}
+}
+
+// WhyNot says in one sentence, without a full stop, why the change says nothing of keyword to
+// the subscription of r, the most specific reason first. It is empty where the change does.
+func (e *Explainer) WhyNot(r pipeline.Stamped, keyword string) string {
+	n := e.change.Version
+	switch {
+	case n <= r.From:
+		return fmt.Sprintf("the subscription began when version %d stood and hears what comes after it; this was version %d", r.From, n)
+	case n > r.Until:
+		return fmt.Sprintf("the subscription ended with version %d; this was version %d", r.Until, n)
+	case len(text.Tokens(keyword)) == 0:
+		return "it holds no word"
+	case len(e.change.Groups) == 0:
+		return "the two versions hold the same words; only spacing, punctuation or markup changed"
+	}
+	s := r.Subscription.WithDefaults()
+	s.Keywords = []string{keyword}
+	if e.find(e.change, s) != "" {
+		return ""
+	}
+	for _, reason := range []func(pipeline.Subscription) string{e.otherEvent, e.onlyMoved, e.stoodStill, e.otherOptions, e.words} {
+		if why := reason(s); why != "" {
+			return why
+		}
+	}
+	return "its words are on the page, but no difference holds them as the subscription compares them"
+}
+
+// find returns how the keyword of s is spelled where c says something of it, and "" where it
+// does not.
+func (e *Explainer) find(c *pipeline.Change, s pipeline.Subscription) string {
+	m := NewMatcher([]Entry{{Subscription: s}}, e.languages)
+	if len(m.Match(c)) == 0 {
+		return ""
+	}
+	for _, hits := range m.index(0, c.Language).match(c) {
+		for _, h := range hits {
+			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
+				return h.spelling()
+			}
+		}
+	}
+	return ""
+}
+
+// spelling returns the words of the keyword as they stand in the text.
+func (h *hit) spelling() string {
+	if len(h.tokens) > 1 {
+		return h.apart()
+	}
+	return h.w.Text[h.w.Tokens[h.core[0]][0]:h.w.Tokens[h.core[1]-1][1]]
+}
+
+func (e *Explainer) otherEvent(s pipeline.Subscription) string {
+	if len(s.Events) != 1 {
+		return ""
+	}
+	asked := s.Events[0]
+	if s.Events = nil; e.find(e.change, s) == "" {
+		return ""
+	}
+	was := pipeline.Added
+	if asked == was {
+		was = pipeline.Removed
+	}
+	return fmt.Sprintf("it was %s, and the subscription asks only for what is %s", was, asked)
+}
+
+func (e *Explainer) onlyMoved(s pipeline.Subscription) string {
+	if s.Moved = true; e.find(e.change, s) == "" {
+		return ""
+	}
+	return "it only moved to another place; moved: true would report it"
+}
+
+func (e *Explainer) stoodStill(s pipeline.Subscription) string {
+	in := e.versions(s)
+	switch {
+	case in == "":
+		return ""
+	case s.Match == pipeline.MatchTerms && len(text.Tokens(s.Keywords[0])) > 1:
+		return "its words are together in " + in + ", but no difference holds all of them with one of them new or gone"
+	}
+	return "it is in " + in + ", and no passage that changed holds more or less of it: what stays is no news"
+}
+
+// versions says in which versions the keyword of s is, "" for none.
+func (e *Explainer) versions(s pipeline.Subscription) string {
+	s.Events = nil
+	before, after := e.find(e.old, s) != "", e.find(e.new, s) != ""
+	switch {
+	case before && after:
+		return "both versions"
+	case before:
+		return "the old version"
+	case after:
+		return "the new version"
+	}
+	return ""
+}
+
+// option is another way to compare a keyword.
+type option struct {
+	name string
+	set  func(*pipeline.Subscription)
+}
+
+var (
+	optionCase  = option{"ignore_case: true", func(s *pipeline.Subscription) { s.IgnoreCase = true }}
+	optionMarks = option{"ignore_diacritics: true", func(s *pipeline.Subscription) { s.IgnoreDiacritics = true }}
+	optionStem  = option{"stem: true", func(s *pipeline.Subscription) { s.Stem, s.IgnoreCase = true, true }}
+	optionStop  = option{"filter_stopwords: true", func(s *pipeline.Subscription) { s.FilterStopwords = true }}
+)
+
+// options are those that let more match, the least change first.
+var options = [][]option{
+	{optionCase}, {optionMarks}, {optionStem}, {optionCase, optionMarks}, {optionStem, optionMarks}, {optionStop}, {optionStem, optionMarks, optionStop},
+}
+
+// otherOptions says with which options the keyword would match, or at least be found.
+func (e *Explainer) otherOptions(s pipeline.Subscription) string {
+	t := s
+	if t.Match = pipeline.MatchTerms; s.Match == pipeline.MatchPhrase && e.find(e.change, t) != "" {
+		return "its words are in what changed, but not next to each other in this order; match: terms would report them"
+	}
+	found := ""
+	for _, os := range options {
+		t := s
+		var names []string
+		for _, o := range os {
+			o.set(&t)
+			names = append(names, o.name)
+		}
+		with := strings.Join(names, " and ")
+		if as := e.find(e.change, t); as != "" {
+			return fmt.Sprintf("it is there as %q, which would match with %s", as, with)
+		}
+		if found != "" || t.FilterStopwords != s.FilterStopwords {
+			continue // without its stop words it is another keyword
+		}
+		if in := e.versions(t); in != "" {
+			found = fmt.Sprintf("with %s it is in %s, but there too no passage that changed holds more or less of it", with, in)
+		}
+	}
+	return found
+}
+
+// words says which words of the keyword are missing.
+func (e *Explainer) words(s pipeline.Subscription) string {
+	keyword := s.Keywords[0]
+	norm := e.languages.Normalizer(language(s, e.change))
+	var missing []string
+	tokens, stop := text.Tokens(keyword), 0
+	for _, t := range tokens {
+		word := keyword[t.Start:t.End]
+		one := s
+		one.Keywords, one.FilterStopwords = []string{word}, false
+		if norm.IsStop(word) {
+			stop++
+			if s.FilterStopwords {
+				continue
+			}
+		}
+		if e.versions(one) == "" {
+			missing = append(missing, fmt.Sprintf("%q", word))
+		}
+	}
+	why := ""
+	switch {
+	case s.FilterStopwords && stop == len(tokens):
+		return "it holds stop words only, which are not passed over then, and it is in neither version as it is written"
+	case len(tokens) == 1:
+		why = "it is in neither version"
+	case len(missing) == 1:
+		why = "its word " + missing[0] + " is in neither version"
+	case len(missing) > 1:
+		why = "its words " + strings.Join(missing, ", ") + " are in neither version"
+	case s.Match == pipeline.MatchTerms:
+		return "its words are on the page, but not all in one passage"
+	default:
+		return "its words are on the page, but not next to each other in this order"
+	}
+	if s.Stem && !norm.HasStemmer() {
+		why += "; nothing is stemmed, since the language of the document is not known or has no stemmer"
+	}
+	return why
+}
+
+// language is that in which a keyword of s is compared with c.
+func language(s pipeline.Subscription, c *pipeline.Change) string {
+	if s.Language != "" {
+		return s.Language
+	}
+	return c.Language
+}

@@ -1,0 +1,92 @@
+package match
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// contents are the texts of the groups, each block on a line.
+func contents(groups []pairOf) (old, new string) {
+	for _, g := range groups {
+		old += strings.ReplaceAll(g.old, "|", "\n") + "\n"
+		new += strings.ReplaceAll(g.new, "|", "\n") + "\n"
+	}
+	return old, new
+}
+
+func TestWhyNot(t *testing.T) {
+	edit := func(old, new string) []pairOf { return []pairOf{{old: old, new: new}} }
+	for _, c := range []struct {
+		name   string
+		groups []pairOf
+		sub    pipeline.Subscription
+		want   string
+	}{
+		{"it did", edit("in stock", "out of stock"), kw("out of stock"), ""},
+		{"no word", edit("a", "b"), kw("!!!"), "it holds no word"},
+		{"no difference", nil, kw("argus"), "the two versions hold the same words; only spacing, punctuation or markup changed"},
+		{"only what is added", edit("x argus", "x"), with(kw("argus"), onlyAdded), "it was removed, and the subscription asks only for what is added"},
+		{"only what is removed", edit("x", "x argus"), with(kw("argus"), onlyRemoved), "it was added, and the subscription asks only for what is removed"},
+		{"only moved", []pairOf{{old: "argus sees", new: "argus sees", moved: true}, {old: "x", new: "y"}}, kw("argus"),
+			"it only moved to another place; moved: true would report it"},
+		{"in neither version", edit("x", "y"), kw("argus"), "it is in neither version"},
+		{"a word in neither version", edit("out x", "out y"), kw("out of"), `its word "of" is in neither version`},
+		{"words in neither version", edit("out x", "out y"), kw("out of stock"), `its words "of", "stock" are in neither version`},
+		{"it stood still", edit("argus x", "argus y"), kw("argus"),
+			"it is in both versions, and no passage that changed holds more or less of it: what stays is no news"},
+		{"case", edit("x", "x ARGUS"), kw("argus"), `it is there as "ARGUS", which would match with ignore_case: true`},
+		{"marks", edit("x", "x café"), kw("cafe"), `it is there as "café", which would match with ignore_diacritics: true`},
+		{"stems", edit("x", "x the gods"), kw("god"), `it is there as "gods", which would match with stem: true`},
+		{"case and marks", edit("x", "x CAFÉ"), kw("cafe"), `it is there as "CAFÉ", which would match with ignore_case: true and ignore_diacritics: true`},
+		{"marks, where case is ignored", edit("x", "x CAFÉ"), with(kw("cafe"), nocase), `it is there as "CAFÉ", which would match with ignore_diacritics: true`},
+		{"stop words", edit("x", "x house of the gods"), kw("house gods"),
+			`its words are in what changed, but not next to each other in this order; match: terms would report them`},
+		{"a stop word too many", edit("x", "x stock"), kw("the stock"), `it is there as "stock", which would match with filter_stopwords: true`},
+		{"stop words, whole phrases only", edit("house of old|gods", "house of|gods new"), kw("house gods"),
+			"its words are on the page, but not next to each other in this order"},
+		{"case, and it stood still", edit("ARGUS x", "ARGUS y"), kw("argus"),
+			"with ignore_case: true it is in both versions, but there too no passage that changed holds more or less of it"},
+		{"another order", edit("x", "x stock of"), kw("of stock"),
+			"its words are in what changed, but not next to each other in this order; match: terms would report them"},
+		{"far apart", edit("x|stock", "x of|stock"), kw("of stock"), "its words are on the page, but not next to each other in this order"},
+		{"terms in two passages", edit("x|y", "x god|y house"), with(kw("god house"), terms), "its words are on the page, but not all in one passage"},
+		{"terms in no difference", edit("god 1 2 3 4 5 6 7 house x", "god 1 2 3 4 5 6 7 house y"), with(kw("god house"), terms),
+			"its words are together in both versions, but no difference holds all of them with one of them new or gone"},
+		{"terms, one missing", edit("x", "x god"), with(kw("god house"), terms), `its word "house" is in neither version`},
+		{"only stop words", edit("x", "x out"), with(with(kw("the who"), filter1), phrase),
+			"it holds stop words only, which are not passed over then, and it is in neither version as it is written"},
+		{"no stemmer", edit("x", "x god"), with(with(kw("gott"), stem), func(s *pipeline.Subscription) { s.Language = "xx" }),
+			"it is in neither version; nothing is stemmed, since the language of the document is not known or has no stemmer"},
+		{"two keywords, of which one matched", edit("x", "x argus"), kw("zeus", "argus"), "it is in neither version"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			change, _ := changeOf(64, c.groups...)
+			old, new := contents(c.groups)
+			r := pipeline.Stamped{From: 1, Until: pipeline.Forever, Subscription: c.sub}
+			if got := NewExplainer(change, old, new, text.NewLanguages()).WhyNot(r, c.sub.Keywords[0]); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhyNotInTime(t *testing.T) {
+	change, _ := changeOf(64, pairOf{old: "x", new: "x argus"}) // version 2
+	e := NewExplainer(change, "x", "x argus", text.NewLanguages())
+	for _, c := range []struct {
+		from, until uint64
+		want        string
+	}{
+		{1, pipeline.Forever, ""},
+		{1, 2, ""},
+		{2, pipeline.Forever, "the subscription began when version 2 stood and hears what comes after it; this was version 2"},
+		{0, 1, "the subscription ended with version 1; this was version 2"},
+	} {
+		if got := e.WhyNot(pipeline.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {
+			t.Errorf("from %d until %d: got %q, want %q", c.from, c.until, got, c.want)
+		}
+	}
+}
