@@ -103,34 +103,41 @@ type Explanation struct {
 	Checks []CheckInfo `json:"checks"`
 	// Changes are the last ones, the newest first.
 	Changes []ChangeInfo `json:"changes"`
-	// Keywords says of each keyword what became of it in the last change of its document.
+	// Keywords says of each keyword what became of it in the last change of its document;
+	// Omitted says how many more there are than are explained at once.
 	Keywords []KeywordInfo `json:"keywords"`
+	Omitted  int           `json:"keywords_omitted,omitempty"`
 }
 
 // CheckInfo is one check.
 type CheckInfo struct {
 	Check uint64    `json:"check"`
 	Time  time.Time `json:"time"`
-	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed; Class and Reason
-	// say why it failed.
+	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class and Reason
+	// say why it failed; Reason also why a text that was read is no version.
 	Result string `json:"result"`
 	Class  string `json:"class,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	Status int    `json:"status,omitempty"`
-	Bytes  int64  `json:"bytes,omitempty"`
+	// Offline says that the failure does not count, since nothing could be reached.
+	Offline bool  `json:"offline,omitempty"`
+	Status  int   `json:"status,omitempty"`
+	Bytes   int64 `json:"bytes,omitempty"`
 	// Took is how long the fetch lasted, in nanoseconds.
 	Took time.Duration `json:"took,omitempty"`
 	// Versions are those that the check made, by document.
 	Versions map[string]uint64 `json:"versions,omitempty"`
 }
 
-// ChangeInfo is one change of a document, and whom it told.
+// ChangeInfo is one change of a document, or the expiry of its page, and whom it told.
 type ChangeInfo struct {
 	ID       string    `json:"id"`
 	Document string    `json:"document"`
 	Version  uint64    `json:"version"`
 	Check    uint64    `json:"check"`
 	Time     time.Time `json:"time"`
+	// Expired says why the page was given up, where this is no change: ID, Document, Version
+	// and Check are zero then.
+	Expired string `json:"expired,omitempty"`
 	// Matches are the notifications that it made; Omitted says how many more there were
 	// than are kept.
 	Matches []MatchInfo `json:"matches"`
@@ -166,9 +173,10 @@ type KeywordInfo struct {
 	Client   string `json:"client"`
 	Document string `json:"document"`
 	Keyword  string `json:"keyword"`
-	// Version is the last change's, 0 if there was none.
+	// Version is the one that stands, which the last change made; 0 if there is none.
 	Version uint64 `json:"version"`
 	Matched bool   `json:"matched"`
-	// Why says in words why it did not match.
+	// Why says in words why it did not match: a sentence about the keyword, without a full
+	// stop.
 	Why string `json:"why,omitempty"`
 }

@@ -192,7 +192,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 	for _, t := range tokens {
 		word := keyword[t.Start:t.End]
 		one := s
-		one.Keywords, one.FilterStopwords = []string{word}, false
+		one.Keywords = []string{word}
 		if norm.IsStop(word) {
 			stop++
 			if s.FilterStopwords {

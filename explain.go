@@ -1,0 +1,104 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// Explain says what the last checks of the page of url found, whom its last changes told,
+// how the deliveries ended, and what became of each keyword in the last change of its
+// document: of the clients and keywords that f selects. It waits until the Router is at
+// work. It fails once Run has ended, where url is no URL, with a *Refusal of CodeNotFound
+// where the page is neither watched nor expired, and where the store cannot be read.
+func (r *Router) Explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
+	e := Explanation{Checks: []CheckInfo{}, Changes: []ChangeInfo{}, Keywords: []KeywordInfo{}}
+	if err := r.readable(ctx); err != nil {
+		return e, err
+	}
+	page, err := pipeline.CanonicalURL(url)
+	if err != nil {
+		return e, err
+	}
+	st := r.transport.State(pipeline.GroupIndex, page)
+	var ok bool
+	e.Page, ok, err = inspect(page, st)
+	switch {
+	case err != nil:
+		return e, err
+	case !ok:
+		return e, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+	case !e.Page.only(f.Client):
+		return e, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
+	}
+	checks, err := index.History(st)
+	if err != nil {
+		return e, err
+	}
+	for _, c := range checks {
+		e.Checks = append(e.Checks, CheckInfo(c))
+	}
+	records, err := match.History(r.transport.State(pipeline.GroupMatch, page))
+	if err != nil {
+		return e, err
+	}
+	for _, c := range records {
+		info, err := r.change(c, f)
+		if err != nil {
+			return e, err
+		}
+		e.Changes = append(e.Changes, info)
+	}
+	err = r.keywords(ctx, &e, st, records, f)
+	return e, err
+}
+
+// change returns what rec says to those whom f selects, and what became of it.
+func (r *Router) change(rec match.ChangeRecord, f ExplainFilter) (ChangeInfo, error) {
+	c := ChangeInfo{
+		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Expired: rec.Expired,
+		Matches: []MatchInfo{}, Omitted: rec.Omitted,
+	}
+	for _, m := range rec.Matches {
+		if f.Client != "" && m.Client != f.Client ||
+			f.Keyword != "" && rec.Expired == "" && !slices.Contains(m.Keywords, f.Keyword) {
+			continue
+		}
+		info := MatchInfo{
+			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
+			Sink: m.Receiver.Sink, Target: m.Receiver.Target,
+		}
+		if err := r.delivery(&info, m.Receiver); err != nil {
+			return c, err
+		}
+		c.Matches = append(c.Matches, info)
+	}
+	return c, nil
+}
+
+// delivery fills in what became of the notification m at a receiver.
+func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
+	known, ok, err := sinks.Known(r.transport.State(pipeline.GroupDelivery, to.ID()), m.Notification)
+	if err != nil {
+		return err
+	}
+	m.Attempts, m.Reason, m.Time = known.Attempts, known.Reason, known.Time
+	switch {
+	case !ok:
+		m.Delivery = DeliveryForgotten
+	case known.State == sinks.RecordDelivered:
+		m.Delivery = DeliveryDelivered
+	case known.State == sinks.RecordDead:
+		m.Delivery = DeliveryDead
+	case known.State == sinks.RecordDropped:
+		m.Delivery = DeliveryDropped
+	default:
+		m.Delivery = DeliveryPending
+	}
+	return nil
+}
