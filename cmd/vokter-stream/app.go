@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +27,9 @@ const (
 
 // Run carries out the command line args until it is done or ctx is, and returns the
 // exit code. Results go to stdout, everything else to stderr.
-func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, pace: time.Second}
+// A hangup makes the verb run read its configuration again; others end with it.
+func Run(ctx context.Context, hangups chan os.Signal, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
 	return a.run(ctx, args)
 }
 
@@ -34,8 +37,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	hangups        chan os.Signal
 	// pace is the time between two changes of the demo's page.
-	pace  time.Duration
+	pace time.Duration
+	// look comes when the configuration is to be looked at; nil: every lookEvery.
+	look  <-chan time.Time
 	flags commonFlags
 }
 
@@ -54,7 +60,14 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	root := a.root()
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if cmd.Name() != runName {
+			go a.endOnHangup(ctx, cancel)
+		}
+	}
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -80,6 +93,16 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return exitUsage
 }
 
+// endOnHangup calls end after a hangup. A second one ends the process at once.
+func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
+	select {
+	case <-a.hangups:
+		signal.Stop(a.hangups)
+		end()
+	case <-ctx.Done():
+	}
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "vokter-stream",
@@ -100,7 +123,8 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
-	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version())
+	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup())
 	return root
 }
 

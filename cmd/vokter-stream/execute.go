@@ -8,20 +8,23 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
 )
 
 // execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
-// empty, and writes the summary at its end.
-func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string) (vokter.Summary, error) {
+// empty, and writes the summary at its end. Unless it is nil, beside runs once the pipeline
+// is at work, until its context is done.
+func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (vokter.Summary, error) {
 	cfg.Now = clock()
 	r, err := vokter.New(cfg)
 	if err != nil {
 		return vokter.Summary{}, &usageError{err: err}
 	}
-	err = runListening(ctx, r, cfg, listen)
+	err = runBeside(ctx, r, cfg, listen, beside)
 	sum := r.Summary()
 	select {
 	case <-r.Running(): // one that did not start leaves an earlier summary alone
@@ -33,12 +36,9 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFil
 	return sum, err
 }
 
-// runListening runs r. It listens only once r is at work: before that another process
-// may own the data directory.
-func runListening(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen string) error {
-	if listen == "" {
-		return r.Run(ctx)
-	}
+// runBeside runs r with a listener and beside it. Both begin only once r is at work: before
+// that another process may own the data directory.
+func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen string, beside func(context.Context, *vokter.Router)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -48,32 +48,47 @@ func runListening(ctx context.Context, r *vokter.Router, cfg vokter.Config, list
 		return err
 	case <-r.Running():
 	}
-	stop, err := serve(ctx, r, cfg, listen)
-	if err != nil {
-		cancel()
-		return errors.Join(err, <-ended)
+	if listen != "" {
+		stop, err := serve(ctx, r, cfg, listen)
+		if err != nil {
+			cancel()
+			return errors.Join(err, <-ended)
+		}
+		defer stop()
 	}
-	defer stop()
-	return <-ended
+	var g sync.WaitGroup
+	if beside != nil {
+		g.Go(func() { beside(ctx, r) })
+	}
+	err := <-ended
+	cancel()
+	g.Wait()
+	return err
 }
 
-// serve answers /healthz and /readyz at addr until stop is called, and leaves its
+// serve answers /healthz, /readyz and the API at addr until stop is called, and leaves its
 // address in the data directory, where other processes look for it.
 func serve(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string) (stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
 	}
-	note := ""
+	data, note := "", ""
 	if cfg.Dir != "" {
+		if data, err = filepath.Abs(cfg.Dir); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 		note = filepath.Join(cfg.Dir, "listen")
 		if err := writeFile(note, []byte(l.Addr().String()+"\n")); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 	}
 	cfg.Logger.Info("listening", "address", l.Addr().String())
+	mux := http.NewServeMux()
+	mux.Handle("/", health(r))
+	mux.Handle(manage.Prefix+"/", manage.Handler(r, manage.Process{Data: data}))
 	s := &http.Server{
-		Handler: health(r), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	go func() {

@@ -27,9 +27,10 @@ type commonFlags struct {
 type flagSets int
 
 const (
-	outputFlags   flagSets = 1 << iota // every verb
-	pipelineFlags                      // verbs that run the pipeline, or check what would run
-	configFlags                        // verbs that read a configuration
+	outputFlags    flagSets = 1 << iota // every verb
+	pipelineFlags                       // verbs that run the pipeline, or check what would run
+	configFlags                         // verbs that read a configuration
+	directoryFlags                      // verbs that manage a data directory
 )
 
 // with gives cmd the common flags of sets, and checks their values before it runs.
@@ -43,6 +44,9 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
 		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that fetch and sinks may reach besides public addresses (repeatable)")
 		fs.StringVar(&f.transport, "transport", "local", "the `NAME` of the transport between the stages: local")
+	}
+	if sets&directoryFlags != 0 {
+		fs.StringVar(&f.data, "data", "", "the data directory `DIR`, of a process that runs or was stopped")
 	}
 	if sets&configFlags != 0 {
 		fs.StringVarP(&f.config, "config", "c", "", "the configuration `FILE`")
@@ -119,7 +123,19 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
+// size is a flag of a number of bytes.
+type size int64
+
+func (s *size) Type() string   { return "SIZE" }
+func (s *size) String() string { return "" }
+func (s *size) Set(text string) error {
+	n, err := config.ParseSize(text)
+	*s = size(n)
+	return err
+}
+
 var (
 	_ pflag.Value = (*prefixes)(nil)
 	_ pflag.Value = (*duration)(nil)
+	_ pflag.Value = (*size)(nil)
 )

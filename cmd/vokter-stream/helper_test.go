@@ -64,9 +64,14 @@ type started struct {
 
 // start runs the program with args until its stop is called.
 func start(t *testing.T, args ...string) *started {
+	return startApp(t, &app{}, args...)
+}
+
+// startApp runs a with args until stop is called.
+func startApp(t *testing.T, a *app, args ...string) *started {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &started{stop: cancel, ended: make(chan int, 1)}
-	a := &app{stdin: strings.NewReader(""), stdout: &s.out, stderr: &s.err}
+	a.stdin, a.stdout, a.stderr = strings.NewReader(""), &s.out, &s.err
 	go func() { s.ended <- a.run(ctx, args) }()
 	t.Cleanup(cancel)
 	return s

@@ -10,11 +10,11 @@ import (
 )
 
 func main() {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	hangups := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
+	os.Exit(Run(ctx, hangups, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

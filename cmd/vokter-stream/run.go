@@ -1,20 +1,26 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
+// runName is the verb that hangups do not end.
+const runName = "run"
+
 func (a *app) runVerb() *cobra.Command {
 	var limits limitFlags
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "run -c FILE",
+		Use:   runName + " -c FILE",
 		Short: "Runs the pipeline of a configuration until SIGTERM",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits) },
@@ -24,21 +30,42 @@ func (a *app) runVerb() *cobra.Command {
 }
 
 func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
-	c, err := a.load(cmd)
+	load := func() (*config.Config, error) {
+		c, err := a.load(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return c, limits.apply(cmd, &c.Router)
+	}
+	used := contentOf(a.flags.config)
+	c, err := load()
 	if err != nil {
 		return err
 	}
-	if err := limits.apply(cmd, &c.Router); err != nil {
-		return err
+	logWarnings(c.Router.Logger, c)
+	again := &reloader{
+		path: a.flags.config, load: load, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, used: used, seen: used,
 	}
+	_, err = a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
+		again.apply, again.look = r.Reload, a.look
+		if a.look == nil {
+			tick := time.NewTicker(lookEvery)
+			defer tick.Stop()
+			again.look = tick.C
+		}
+		again.run(ctx)
+	})
+	return err
+}
+
+// logWarnings logs what in c does not do what it seems to.
+func logWarnings(log *slog.Logger, c *config.Config) {
 	for _, w := range c.Warnings {
-		c.Router.Logger.Warn(w.Message, "file", w.File, "line", w.Line)
+		log.Warn(w.Message, "file", w.File, "line", w.Line)
 	}
 	if len(c.Router.Subscriptions) == 0 && len(c.Router.Documents) == 0 {
-		c.Router.Logger.Warn("the configuration has neither subscriptions nor documents: nothing is watched")
+		log.Warn("the configuration has neither subscriptions nor documents: nothing is watched")
 	}
-	_, err = a.execute(cmd.Context(), c.Router, c.Listen, limits.summary)
-	return err
 }
 
 // load reads the configuration that the flags name; --data overrides its directory.

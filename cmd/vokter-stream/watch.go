@@ -23,20 +23,22 @@ func (a *app) watch() *cobra.Command {
 	var (
 		s      subscriptionFlags
 		limits limitFlags
+		free   size
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "watch URL KEYWORD...",
 		Short: "Watches one page without a configuration and prints notifications",
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case --interval 5m
   vokter-stream watch https://example.com/news Argus --select main --data ./data --checks 1`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free) },
 	}, outputFlags|pipelineFlags)
+	cmd.Flags().Var(&free, "min-free", "what `SIZE` the disk of the data directory must have free (default 256MB)")
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags) error {
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size) error {
 	switch len(args) {
 	case 0:
 		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
@@ -51,7 +53,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	cfg := vokter.Config{
-		Dir: a.flags.data, Origin: "watch", Only: []string{s.URL},
+		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]vokter.Sink{printer: mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}},
 		Subscriptions: []vokter.Subscription{s},
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
@@ -64,7 +66,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if cfg.Checks == 0 {
 		sayBaseline(&cfg)
 	}
-	sum, err := a.execute(ctx, cfg, "", limits.summary)
+	sum, err := a.execute(ctx, cfg, "", limits.summary, nil)
 	if err = endedBy(ctx, err); err != nil || limits.checks == 0 {
 		return err
 	}

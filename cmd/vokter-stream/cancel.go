@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// doneLine is the JSON of a command that was carried out.
+type doneLine struct {
+	Kind   string `json:"kind"`
+	URL    string `json:"url"`
+	Client string `json:"client,omitempty"`
+}
+
+func (a *app) cancel() *cobra.Command {
+	var client string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "cancel URL --data DIR",
+		Short: "Ends the subscriptions of a client on a page, and drops what is still to be delivered of them",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				return a.cancelPage(ctx, m, url, client)
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
+	return cmd
+}
+
+func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client string) error {
+	subs, err := subscriptions(ctx, m, url)
+	if err != nil {
+		return err
+	}
+	if err := m.Cancel(ctx, url, client); err != nil {
+		if notFound(err) && len(subs) > 0 {
+			return fmt.Errorf("client %q does not watch %s; %s: name one with --client", client, url, whose(subs))
+		}
+		return err
+	}
+	for _, s := range subs {
+		if s.Client == client && s.Origin == config.Origin {
+			fmt.Fprintf(a.stderr, "vokter-stream: the subscription stands in a configuration; take it out there, or the next start makes it anew\n")
+			break
+		}
+	}
+	out := a.results()
+	out.object(doneLine{"cancelled", url, client})
+	out.text("client %s does not watch %s any more", client, url)
+	return out.end()
+}
+
+func (a *app) resume() *cobra.Command {
+	var client string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "resume URL --data DIR",
+		Short: "Begins expired subscriptions of a page anew, from a fresh baseline",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				return a.resumePage(ctx, m, url, client)
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	cmd.Flags().StringVar(&client, "client", "", "only those of the client `NAME` (default all)")
+	return cmd
+}
+
+func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client string) error {
+	subs, err := subscriptions(ctx, m, url)
+	if err != nil {
+		return err
+	}
+	if err := m.Resume(ctx, url, client); err != nil {
+		subs = slices.DeleteFunc(subs, func(s vokter.SubscriptionInfo) bool { return s.State != vokter.StateExpired })
+		if notFound(err) && len(subs) > 0 {
+			return fmt.Errorf("nothing of client %q is expired on %s; %s", client, url, whose(subs))
+		}
+		return err
+	}
+	out := a.results()
+	out.object(doneLine{"resumed", url, client})
+	out.text("%s is watched again, from a fresh baseline", url)
+	return out.end()
+}
+
+// onPage calls do for the URL in args and what manages the directory that the flags name.
+func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context, manage.Manager, string) error) error {
+	switch {
+	case len(args) == 0:
+		return usage(cmd, "no URL is given; write %s URL --data DIR", cmd.CommandPath())
+	case len(args) > 1:
+		return usage(cmd, "%s takes one URL, but got %q as well", cmd.Name(), args[1])
+	}
+	if err := checkPage(cmd, args[0]); err != nil {
+		return err
+	}
+	dir, err := a.directory(cmd)
+	if err != nil {
+		return err
+	}
+	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return do(ctx, m, args[0]) })
+}
+
+// checkPage refuses what is no URL of a page.
+func checkPage(cmd *cobra.Command, url string) error {
+	if _, err := pipeline.CanonicalURL(url); err != nil {
+		return usage(cmd, "%w", err)
+	}
+	return nil
+}
+
+// subscriptions are those of the page of url, of all clients.
+func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.SubscriptionInfo, error) {
+	l, err := m.List(ctx, vokter.ListFilter{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	var all []vokter.SubscriptionInfo
+	for _, p := range l.Pages {
+		all = append(all, p.Subscriptions...)
+	}
+	return all, nil
+}
+
+// whose names the clients of subs.
+func whose(subs []vokter.SubscriptionInfo) string {
+	var names []string
+	for _, s := range subs {
+		names = append(names, fmt.Sprintf("%q", s.Client))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 1 {
+		return names[0] + " does"
+	}
+	return strings.Join(names, ", ") + " do"
+}
+
+func notFound(err error) bool {
+	refused, ok := errors.AsType[*vokter.Refusal](err)
+	return ok && refused.Code == vokter.CodeNotFound
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+// directory returns the data directory that the flags name.
+func (a *app) directory(cmd *cobra.Command) (string, error) {
+	dir := a.flags.data
+	if dir == "" && a.flags.config == "" {
+		return "", usage(cmd, "no data directory is given; write --data DIR, or -c FILE of the configuration that names it")
+	}
+	if dir == "" {
+		c, err := a.load(cmd)
+		if err != nil {
+			return "", err
+		}
+		if dir = c.Router.Dir; dir == "" {
+			return "", usage(cmd, "%s names no data directory, so that everything is in memory; add data: DIR to it", a.flags.config)
+		}
+	}
+	return dir, checkDirectory(dir)
+}
+
+// checkDirectory refuses a directory that holds no store: one would be made there.
+func checkDirectory(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &usageError{err: fmt.Errorf("the data directory %s does not exist", dir)}
+	case err != nil:
+		why := err
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			why = pe.Err
+		}
+		return fmt.Errorf("the data directory %s cannot be read: %w", dir, why)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "MANIFEST-") { // every store has one
+			return nil
+		}
+	}
+	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
+}
+
+// managed calls do with what manages the data directory dir: the process that runs it, or
+// a Router of this one that does nothing else.
+func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
+	c, silent := processOf(ctx, dir)
+	if c != nil {
+		defer c.Close()
+		return do(ctx, c)
+	}
+	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
+	_, err := opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
+	return err
+}
+
+// processOf returns a client of the process that runs the data directory dir, or nil and
+// why there is none. What a killed process left in DATA/listen is no obstacle, even where
+// another one listens at its address since.
+func processOf(ctx context.Context, dir string) (*manage.Client, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "listen"))
+	if err != nil {
+		return nil, errors.New("it has no listener: set listen: in its configuration, such as 127.0.0.1:9000")
+	}
+	addr := strings.TrimSpace(string(b))
+	if err := config.CheckListen(addr); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "listen"), err)
+	}
+	c := manage.NewClient(addr)
+	p, err := c.Process(ctx)
+	if err == nil && !sameDirectory(dir, p.Data) {
+		err = fmt.Errorf("the process at %s has another data directory", addr)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func sameDirectory(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// opened runs a Router of cfg while do works with it, lets what do began come to its end,
+// and returns the Router. silent is why no process answered for the directory.
+func opened(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
+	cfg.Now = clock()
+	r, err := vokter.New(cfg)
+	if err != nil {
+		return nil, &usageError{err: err}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case err := <-ended:
+		if err != nil && strings.Contains(err.Error(), "in use by") {
+			return r, fmt.Errorf("%w; to be reached while it runs, %w", err, silent)
+		}
+		return r, err
+	case <-r.Running():
+	}
+	err = do(ctx, r)
+	r.Finish()
+	return r, errors.Join(err, <-ended)
+}

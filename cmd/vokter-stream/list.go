@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+func (a *app) list() *cobra.Command {
+	var (
+		f                 vokter.ListFilter
+		sinks, duplicates bool
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "list --data DIR",
+		Short: "Lists pages, documents, subscriptions and receivers with their state",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sinks && duplicates {
+				return usage(cmd, "--sinks and --duplicates list different things; give one of them")
+			}
+			if f.URL != "" {
+				if err := checkPage(cmd, f.URL); err != nil {
+					return err
+				}
+			}
+			dir, err := a.directory(cmd)
+			if err != nil {
+				return err
+			}
+			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+				l, err := m.List(ctx, f)
+				if err != nil {
+					return err
+				}
+				out := a.results()
+				switch {
+				case duplicates:
+					out.duplicates(l.Pages)
+				case sinks:
+					out.receivers(l.Receivers)
+				default:
+					for _, p := range l.Pages {
+						out.page(p)
+					}
+					out.receivers(l.Receivers)
+				}
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
+	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
+	fs.BoolVar(&sinks, "sinks", false, "only receivers")
+	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs, or several times under one")
+	return cmd
+}
+
+// Lines of JSON. Fields without a value take those of the embedded type away.
+type (
+	pageLine struct {
+		Kind string `json:"kind"`
+		vokter.PageInfo
+		Documents     *struct{} `json:"documents,omitempty"`
+		Subscriptions *struct{} `json:"subscriptions,omitempty"`
+	}
+	documentLine struct {
+		Kind string `json:"kind"`
+		Page string `json:"page"`
+		vokter.DocumentInfo
+	}
+	subscriptionLine struct {
+		Kind string `json:"kind"`
+		Page string `json:"page"`
+		vokter.SubscriptionInfo
+	}
+	receiverLine struct {
+		Kind string `json:"kind"`
+		vokter.ReceiverInfo
+	}
+	duplicateLine struct {
+		Kind      string         `json:"kind"`
+		TextHash  string         `json:"text_hash"`
+		Documents []documentLine `json:"documents"`
+	}
+)
+
+// stateWidth is that of the column of states.
+const stateWidth = len(vokter.StateExpired)
+
+func (r *results) page(p vokter.PageInfo) {
+	r.object(pageLine{Kind: "page", PageInfo: p})
+	for _, d := range p.Documents {
+		r.object(documentLine{"document", p.URL, d})
+	}
+	for _, s := range p.Subscriptions {
+		r.object(subscriptionLine{"subscription", p.URL, s})
+	}
+	r.text("%-*s  %s", stateWidth, p.State, p.URL)
+	const indent = "         "
+	if p.State != vokter.StateActive {
+		r.text(indent+"since %s: %s", when(p.Since, r.now), r.failed(p))
+	}
+	r.text(indent+"%s", r.checks(p))
+	documents := make([][]string, 0, len(p.Documents))
+	for _, d := range p.Documents {
+		documents = append(documents, r.document(d))
+	}
+	r.table(indent, documents)
+	subscriptions := make([][]string, 0, len(p.Subscriptions))
+	for _, s := range p.Subscriptions {
+		state := ""
+		if s.State != vokter.StateActive {
+			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
+		}
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), "to " + strings.Join(s.Sinks, ", "), state})
+	}
+	r.table(indent, subscriptions)
+	if len(p.Keep) > 0 {
+		r.text(indent+"kept by %s", strings.Join(p.Keep, ", "))
+	}
+}
+
+// failed says why p is not active.
+func (r *results) failed(p vokter.PageInfo) string {
+	if p.Failures == 0 {
+		return p.Reason
+	}
+	return fmt.Sprintf("%s in a row failed: %s", count(p.Failures, "check"), p.Reason)
+}
+
+// checks says when p is checked.
+func (r *results) checks(p vokter.PageInfo) string {
+	if p.Checks == 0 {
+		return "not checked yet"
+	}
+	s := fmt.Sprintf("%s, the last %s", count(int(p.Checks), "check"), when(p.LastCheck, r.now))
+	if !p.NextCheck.IsZero() {
+		s += ", the next " + when(p.NextCheck, r.now)
+	}
+	return s
+}
+
+// document returns d as a row.
+func (r *results) document(d vokter.DocumentInfo) []string {
+	row := []string{"no version yet", "", d.Language, ""}
+	if d.Version > 0 {
+		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
+	}
+	if d.Title != "" {
+		row[1] = fmt.Sprintf("%q", d.Title)
+	}
+	if !d.View.IsZero() {
+		row[3] = "document " + d.ID
+	}
+	if d.State != vokter.StateActive {
+		row = append(row, "its selector matches nothing, or its text is empty")
+	}
+	return row
+}
+
+func (r *results) receivers(all []vokter.ReceiverInfo) {
+	rows := make([][]string, 0, len(all))
+	for _, rc := range all {
+		r.object(receiverLine{"receiver", rc})
+		row := []string{fmt.Sprintf("%-*s", stateWidth, rc.State), "sink " + rc.Sink, rc.Target, "", "", ""}
+		if rc.Pending > 0 {
+			row[3] = fmt.Sprintf("%d pending", rc.Pending)
+		}
+		if rc.Dead > 0 {
+			row[4] = count(rc.Dead, "dead letter")
+		}
+		if rc.State != vokter.StateActive {
+			row[5] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
+			if !rc.NextAttempt.IsZero() {
+				row[5] += "; the next " + when(rc.NextAttempt, r.now)
+			}
+		}
+		rows = append(rows, row)
+	}
+	r.table("", rows)
+}
+
+// duplicates prints the documents that have the same text.
+func (r *results) duplicates(pages []vokter.PageInfo) {
+	same := make(map[string][]documentLine)
+	for _, p := range pages {
+		for _, d := range p.Documents {
+			if d.TextHash != "" {
+				same[d.TextHash] = append(same[d.TextHash], documentLine{"document", p.URL, d})
+			}
+		}
+	}
+	maps.DeleteFunc(same, func(_ string, ds []documentLine) bool { return len(ds) < 2 })
+	for _, hash := range slices.Sorted(maps.Keys(same)) {
+		r.object(duplicateLine{"duplicate", hash, same[hash]})
+		r.text("the same text %d times", len(same[hash]))
+		for _, d := range same[hash] {
+			r.text("  %s  %s", d.Page, strings.Join(slices.DeleteFunc(r.document(d.DocumentInfo), func(s string) bool { return s == "" }), "  "))
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+const bypasses = "Replay bypasses the memory of delivered IDs: a receiver may get an ID that it has seen before."
+
+// Lines of JSON.
+type (
+	letterLine struct {
+		Kind string `json:"kind"`
+		pipeline.DeadLetter
+	}
+	replayLine struct {
+		Kind     string `json:"kind"`
+		Replayed int    `json:"replayed"`
+		Pending  int    `json:"pending"`
+		Dead     int    `json:"dead"`
+	}
+)
+
+func (a *app) replay() *cobra.Command {
+	var (
+		f   pipeline.DeadFilter
+		dry bool
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "replay -c FILE",
+		Short: "Puts dead letters back into delivery; with no process running it delivers them itself",
+		Long: "Puts dead letters back into delivery, in their order; an expired receiver is open again once it took one.\n" +
+			"With no process running it delivers them itself.\n\n" + bypasses,
+		Example: `  vokter-stream replay -c vokter.yaml --sink ops --dry-run
+  vokter-stream replay -c vokter.yaml --sink ops --since 24h`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.replayLetters(cmd, f, dry) },
+	}, outputFlags|pipelineFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.Sink, "sink", "", "only what was for the sink `NAME`")
+	fs.StringVar(&f.Client, "client", "", "only what was for the client `NAME`")
+	fs.StringVar(&f.URL, "url", "", "only what was about the page of this `URL`")
+	fs.Var(&since{&f.Since, time.Now}, "since", "only what was given up since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
+	fs.BoolVar(&dry, "dry-run", false, "only list what would be sent again")
+	return cmd
+}
+
+func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool) error {
+	if f.URL != "" {
+		if err := checkPage(cmd, f.URL); err != nil {
+			return err
+		}
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	dir := c.Router.Dir
+	if dir == "" {
+		return usage(cmd, "no data directory is given; write data: DIR into %s, or --data DIR", a.flags.config)
+	}
+	if err := checkDirectory(dir); err != nil {
+		return err
+	}
+	if dry {
+		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
+	}
+	if sinks := slices.Collect(maps.Keys(c.Router.Sinks)); f.Sink != "" && !slices.Contains(sinks, f.Sink) {
+		return usage(cmd, "--sink: no sink is named %q; %s", f.Sink, nearest.Hint(f.Sink, sinks))
+	}
+	reportBrokenPipes(a.stdout)
+	running, silent := processOf(cmd.Context(), dir)
+	if running != nil {
+		defer running.Close()
+		return a.replayThere(cmd.Context(), running, f)
+	}
+	return a.replayHere(cmd.Context(), c, silent, f)
+}
+
+// listLetters prints what f selects.
+func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
+	letters, err := m.DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	var rows [][]string
+	for _, d := range letters {
+		out.object(letterLine{"dead_letter", d})
+		n := d.Addressed.Notification
+		to := "by " + d.Addressed.Receiver.ID()
+		rows = append(rows, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
+	}
+	if len(letters) > 0 {
+		out.text("%s would be sent again:", count(len(letters), "notification"))
+		out.table("  ", rows)
+		out.text("%s", bypasses)
+	} else {
+		out.text("there is no such dead letter")
+	}
+	return out.end()
+}
+
+// replayThere has the running process deliver what f selects.
+func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
+	n, err := m.Replay(ctx, f)
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	out.object(replayLine{"replay", n, n, 0})
+	out.text("%s back in delivery, by the running process", count(n, "notification"))
+	out.text("%s", bypasses)
+	return out.end()
+}
+
+// replayHere delivers what f selects, with the sinks of c.
+func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f pipeline.DeadFilter) error {
+	cfg := c.Router
+	cfg.Mode = vokter.ModeDeliver
+	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
+	var n int
+	receivers := make(map[pipeline.Receiver]bool)
+	r, err := opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
+		letters, err := r.DeadLetters(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, d := range letters {
+			receivers[d.Addressed.Receiver] = true
+		}
+		n, err = r.Replay(ctx, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	line := replayLine{Kind: "replay", Replayed: n, Dead: r.Summary().Dead}
+	var failed []string
+	err = a.managed(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
+		l, err := m.List(ctx, vokter.ListFilter{})
+		for _, rc := range l.Receivers {
+			if receivers[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}] && rc.Pending > 0 {
+				line.Pending += rc.Pending
+				failed = append(failed, fmt.Sprintf("sink %s: %s", strings.TrimSpace(rc.Sink+" "+rc.Target), rc.Reason))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	out.object(line)
+	if n == 0 {
+		out.text("there is no such dead letter")
+	} else {
+		out.text("%s put back into delivery", count(n, "notification"))
+		out.text("%s", bypasses)
+	}
+	if err := out.end(); err != nil {
+		return err
+	}
+	return undelivered(line, failed)
+}
+
+// undelivered says what of a replay did not arrive.
+func undelivered(l replayLine, failed []string) error {
+	switch {
+	case l.Dead > 0:
+		return fmt.Errorf("%s given up again: see list, and replay --dry-run", count(l.Dead, "notification"))
+	case l.Pending > 0:
+		return fmt.Errorf("%s not delivered yet; kept, and tried again when the data directory is used next\n%s",
+			count(l.Pending, "notification"), strings.Join(failed, "\n"))
+	}
+	return nil
+}
