@@ -112,37 +112,57 @@ func TestOfflineIsToldAfterAll(t *testing.T) {
 	})
 }
 
-// Pages without a host, and hosts that are left alone, say nothing about the network.
+// Pages without a host, hosts that are left alone and those that the guard refuses say
+// nothing about the network.
 func TestOfflineIsAboutHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n network
 		b := start(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-			if r.URL == "http://busy.example/1" {
+			switch r.URL {
+			case "http://busy.example/1":
 				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: time.Hour, Reason: "HTTP status 429"}
+			case "http://inner.example/":
+				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailAddress, Reason: "10.0.0.1 is refused"}
+			case "http:///gone/1", "http:///gone/2", "http:///gone/3":
+				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "no such file"}
 			}
 			return n.fetch(ctx, r)
 		})
-		n.set(true, "a", "b", "c")
-		b.ask(t, request("http:///1", 1), request("http:///2", 1), request("http:///3", 1))
-		synctest.Wait()
+		check := func(url string) pipeline.Outcome {
+			r := request(url, 1)
+			r.NotAfter = time.Now().Add(time.Minute)
+			b.ask(t, r)
+			synctest.Wait()
+			return b.out.take()[url]
+		}
 		b.look(t, 1, "a", "b", "c")
+		check("http://busy.example/1")
+		check("http:///gone/1")
+		check("http:///gone/2")
+		check("http:///gone/3")
+		if len(b.out.events) != 0 {
+			t.Fatalf("pages without hosts fail: got %+v", b.out.events)
+		}
+		n.set(true, "a", "b", "c")
+		b.look(t, 2, "a", "b")
+		check("http:///there")
+		b.look(t, 2, "c")
 		if len(b.out.events) != 1 {
-			t.Fatalf("pages without hosts count: got %+v", b.out.events)
+			t.Fatalf("a page without a host answers: got %+v", b.out.events)
 		}
-		b.ask(t, request("http://busy.example/1", 1))
-		synctest.Wait()
-		if len(b.out.events) != 2 {
-			t.Fatalf("a busy host does not count as an answer: got %+v", b.out.events)
-		}
-		b.look(t, 2, "a", "b", "c")
-		r := request("http://busy.example/2", 1)
-		r.NotAfter = time.Now().Add(time.Minute)
-		b.ask(t, r)
-		synctest.Wait()
-		if o := b.out.take()["http://busy.example/2"]; o.Class != pipeline.FailBusy || o.Offline {
+		if o := check("http://busy.example/2"); o.Class != pipeline.FailBusy || o.Offline {
 			t.Errorf("got %+v", o)
 		}
-		if len(b.out.events) != 2 {
+		if o := check("http://inner.example/"); o.Class != pipeline.FailAddress || o.Offline {
+			t.Errorf("got %+v", o)
+		}
+		if len(b.out.events) != 1 {
+			t.Errorf("got %+v", b.out.events)
+		}
+		// A host that is too busy does answer.
+		time.Sleep(2 * time.Hour) // of the bubble
+		check("http://busy.example/1")
+		if len(b.out.events) != 2 || b.out.events[1].Event != pipeline.HealthOnline {
 			t.Errorf("got %+v", b.out.events)
 		}
 	})

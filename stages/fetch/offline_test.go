@@ -68,6 +68,8 @@ func TestOffline(t *testing.T) {
 		"fetches of hosts that fail show nothing": "d-5 e-5 a+ b+ c+ d> d> e> a- b- c- OFF",
 		"many hosts, all at once":                 "a+ b+ c+ d+ e+ f+ a> b> c> d> e> f> a- b- c- ON d- OFF e- f- OFF",
 		"a fetch that began before goes on":       "a+ b+ c+ d+ d> d> d> a- b- c- ON d- OFF",
+		"it stays so whatever begins":             "a+ b+ c+ a- b- c- OFF d> e> f> g> a- OFF d- OFF e+ ON",
+		"more fetches of a host that fails":       "a+ b+ c+ a> a> a> a> a- b- c- OFF",
 		"it ends without a word":                  "a+ b+ c+ d> e> f> a- b- c- ON d= ON a- OFF",
 	} {
 		t.Run(name, func(t *testing.T) { play(t, newTracker(), steps) })
