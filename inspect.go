@@ -36,8 +36,9 @@ type PageInfo struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Keep lists the origins that keep the page without subscriptions.
 	Keep []string `json:"keep,omitempty"`
-	// Checks is the number of the last check, LastCheck when it was asked for, NextCheck
-	// when the next one is due: zero where it is under way or due at once, or never comes.
+	// Checks is the number of the last check that was made, LastCheck when that was,
+	// NextCheck when the next one is due: zero where it is under way or due at once, or
+	// never comes.
 	Checks    uint64    `json:"checks"`
 	LastCheck time.Time `json:"last_check,omitzero"`
 	NextCheck time.Time `json:"next_check,omitzero"`

@@ -112,14 +112,21 @@ func (info *PageInfo) standing(p index.Page, st pipeline.State) error {
 		}
 		info.Documents = append(info.Documents, doc)
 	}
-	if p.Failures == 0 && p.Busy == 0 {
+	failing := p.Failures > 0 || p.Busy > 0
+	if !failing && p.Open == nil {
 		return nil
 	}
-	info.State, info.Since = StateFailing, p.FailedSince
 	checks, err := index.History(st)
 	if err != nil {
 		return err
 	}
+	if p.Open != nil {
+		info.lastOf(checks)
+	}
+	if !failing {
+		return nil
+	}
+	info.State, info.Since = StateFailing, p.FailedSince
 	for _, c := range checks {
 		if c.Result != pipeline.OutcomeFailed {
 			break
@@ -132,6 +139,14 @@ func (info *PageInfo) standing(p index.Page, st pipeline.State) error {
 		}
 	}
 	return nil
+}
+
+// lastOf makes the last check of a page the newest of checks.
+func (info *PageInfo) lastOf(checks []index.CheckRecord) {
+	info.Checks, info.LastCheck = 0, time.Time{}
+	if len(checks) > 0 {
+		info.Checks, info.LastCheck = checks[0].Check, checks[0].Time
+	}
 }
 
 // over fills in what is known of a page all of whose subscriptions expired.
@@ -147,11 +162,8 @@ func (info *PageInfo) over(p index.Page, st pipeline.State) error {
 		}
 	}
 	checks, err := index.History(st)
-	if err != nil || len(checks) == 0 {
-		return err
-	}
-	info.Checks, info.LastCheck = checks[0].Check, checks[0].Time
-	return nil
+	info.lastOf(checks)
+	return err
 }
 
 func document(d index.Document, st pipeline.State) (DocumentInfo, error) {

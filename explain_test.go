@@ -1,0 +1,325 @@
+package vokter
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// looks calls look with a Router over the data directory of cfg that does nothing by itself.
+func looks(t *testing.T, cfg Config, look func(*Router)) {
+	t.Helper()
+	cfg.Mode, cfg.Checks, cfg.Every = ModeCommands, 0, nil
+	r, stop := lives(t, cfg)
+	defer stop()
+	look(r)
+}
+
+func explained(t *testing.T, cfg Config, f ExplainFilter) (e Explanation) {
+	t.Helper()
+	looks(t, cfg, func(r *Router) {
+		var err error
+		if e, err = r.Explain(t.Context(), cfg.Subscriptions[0].URL, f); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return e
+}
+
+func listed(t *testing.T, cfg Config, f ListFilter) (l Listing) {
+	t.Helper()
+	looks(t, cfg, func(r *Router) {
+		var err error
+		if l, err = r.List(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return l
+}
+
+// whys returns "keyword: why", or "keyword!" where it matched.
+func whys(e Explanation) (out []string) {
+	for _, k := range e.Keywords {
+		if k.Matched {
+			out = append(out, k.Keyword+"!")
+		} else {
+			out = append(out, k.Keyword+": "+k.Why)
+		}
+	}
+	return out
+}
+
+func TestListAndExplain(t *testing.T) {
+	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is in stock</p><p>Hera</p></html>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "out of stock", "stock", "argus")
+	cfg.Subscriptions[0].Events = []Event{Added, Removed}
+	runs(t, cfg)
+
+	baseline := explained(t, cfg, ExplainFilter{})
+	want := "version 1 is the baseline, which tells nobody; nothing changed since"
+	if got := whys(baseline); !slices.Equal(got, []string{"out of stock: " + want, "stock: " + want, "argus: " + want}) {
+		t.Errorf("of a baseline it says %q", got)
+	}
+	if len(baseline.Checks) != 1 || len(baseline.Changes) != 0 || baseline.Changes == nil {
+		t.Errorf("checks %+v, changes %+v", baseline.Checks, baseline.Changes)
+	}
+
+	s.set("<html lang=en><title>Shop</title><p>Zeus is out of stock</p><p>Hera</p></html>")
+	runs(t, cfg)
+	s.set("<html lang=en><title>Shop</title><p>Zeus is  out of stock</p><div>Hera</div></html>") // only spacing
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 1 {
+		t.Fatalf("notifications %+v", sent)
+	}
+
+	e := explained(t, cfg, ExplainFilter{})
+	if len(e.Checks) != 3 || e.Checks[0].Check <= e.Checks[1].Check || e.Checks[1].Status != http.StatusOK || e.Checks[1].Bytes == 0 {
+		t.Errorf("checks %+v", e.Checks)
+	}
+	doc := e.Page.Documents[0]
+	if v := e.Checks[1].Versions; len(v) != 1 || v[doc.ID] != 2 || e.Checks[1].Result != pipeline.OutcomeRead || e.Checks[0].Result != pipeline.OutcomeUnchanged {
+		t.Errorf("check 2 made %v, results %s and %s", v, e.Checks[1].Result, e.Checks[0].Result)
+	}
+	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
+		t.Fatalf("changes %+v", e.Changes)
+	}
+	c, m := e.Changes[0], e.Changes[0].Matches[0]
+	if c.ID != sent[0].Change || c.Version != 2 || c.Check != e.Checks[1].Check || c.Document != doc.ID || !c.Time.Equal(sent[0].Time) {
+		t.Errorf("change %+v, and the notification %+v", c, sent[0])
+	}
+	if m.Notification != sent[0].ID || m.Client != "default" || !slices.Equal(m.Keywords, []string{"out of stock"}) ||
+		m.Sink != "box" || m.Delivery != DeliveryDelivered || m.Attempts != 1 || m.Time.IsZero() {
+		t.Errorf("match %+v", m)
+	}
+	if got := whys(e); !slices.Equal(got, []string{
+		"out of stock!",
+		"stock: it is in both versions, and no passage that changed holds more or less of it: what stays is no news",
+		"argus: it is in neither version",
+	}) {
+		t.Errorf("it says %q", got)
+	}
+	for _, k := range e.Keywords {
+		if k.Version != 2 || k.Document != doc.ID || k.Client != "default" {
+			t.Errorf("keyword %+v", k)
+		}
+	}
+
+	// Filters.
+	one := explained(t, cfg, ExplainFilter{Keyword: "argus", Client: "default"})
+	if len(one.Keywords) != 1 || len(one.Changes) != 1 || len(one.Changes[0].Matches) != 0 {
+		t.Errorf("of argus alone it says %q of %+v", whys(one), one.Changes)
+	}
+	if got := whys(explained(t, cfg, ExplainFilter{Keyword: "zeus"})); !slices.Equal(got, []string{"zeus: no subscription to this page has this keyword"}) {
+		t.Errorf("of a keyword that nobody has it says %q", got)
+	}
+
+	l := listed(t, cfg, ListFilter{})
+	if len(l.Pages) != 1 || len(l.Receivers) != 1 {
+		t.Fatalf("listing %+v", l)
+	}
+	p := l.Pages[0]
+	if p.URL != s.URL+"/a" || p.State != StateActive || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() || p.LastCheck.After(e.Checks[0].Time) || p.Failures != 0 || p.Reason != "" {
+		t.Errorf("page %+v", p)
+	}
+	if d := p.Documents[0]; d.Version != 2 || d.Title != "Shop" || d.Language != "en" || d.TextHash == "" || d.Time.IsZero() || d.State != StateActive {
+		t.Errorf("document %+v", d)
+	}
+	if sub := p.Subscriptions[0]; sub.Client != "default" || sub.State != StateActive || sub.Origin != "go" || sub.Document != doc.ID || sub.From != 0 {
+		t.Errorf("subscription %+v", sub)
+	}
+	if got, want := l.Receivers[0], (ReceiverInfo{Sink: "box", State: StateActive}); got != want {
+		t.Errorf("receiver %+v, want %+v", got, want)
+	}
+}
+
+func TestExplainAfterFailures(t *testing.T) {
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "out")
+	cfg.Delivery.Retry = []time.Duration{time.Hour}
+	runs(t, cfg)
+	refused := false
+	box.fail = func(Notification) error { refused = true; return errors.New("the receiver is full") }
+	s.set("<p>out</p>")
+	runs(t, cfg)
+	s.answer(http.StatusInternalServerError)
+	cfg.Checks = 2
+	runs(t, cfg)
+	if !refused {
+		t.Fatal("nothing was tried")
+	}
+	e := explained(t, cfg, ExplainFilter{})
+	p := e.Page
+	if p.State != StateFailing || p.Failures != 2 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || p.Documents[0].Version != 2 {
+		t.Errorf("page %+v", p)
+	}
+	if c := e.Checks[0]; c.Result != pipeline.OutcomeFailed || c.Class != pipeline.FailStatus || c.Status != http.StatusInternalServerError || c.Reason != p.Reason {
+		t.Errorf("check %+v", c)
+	}
+	m := e.Changes[0].Matches[0]
+	if m.Delivery != DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.Time.IsZero() {
+		t.Errorf("match %+v", m)
+	}
+	if got := whys(e); !slices.Equal(got, []string{"out!"}) {
+		t.Errorf("it says %q", got)
+	}
+	l := listed(t, cfg, ListFilter{})
+	if rc := l.Receivers[0]; rc.State != StateFailing || rc.Pending != 1 || rc.Failures != 1 || rc.Reason != "the receiver is full" || rc.Since.IsZero() || !rc.NextAttempt.After(rc.Since) {
+		t.Errorf("receiver %+v", rc)
+	}
+
+	looks(t, cfg, func(r *Router) {
+		_, err := r.Explain(t.Context(), "https://example.com/other", ExplainFilter{})
+		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Code != CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
+			t.Errorf("of an unknown page: %v", err)
+		}
+		if _, err := r.Explain(t.Context(), "nowhere", ExplainFilter{}); err == nil {
+			t.Error("what is no URL is explained")
+		}
+		if _, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{Client: "nobody"}); err == nil {
+			t.Error("a client without a subscription is explained")
+		}
+		if _, err := r.List(t.Context(), ListFilter{URL: "nowhere"}); err == nil {
+			t.Error("what is no URL is listed")
+		}
+	})
+}
+
+func TestExplainWhatExpired(t *testing.T) {
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "out")
+	runs(t, cfg)
+	s.set("<p>out</p>")
+	runs(t, cfg)
+	s.answer(http.StatusInternalServerError)
+	cfg.Checks = 12
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 2 || sent[1].Status != StatusTimeout {
+		t.Fatalf("notifications %+v", sent)
+	}
+	e := explained(t, cfg, ExplainFilter{})
+	p := e.Page
+	if p.State != StateExpired || p.Failures != 10 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || !p.NextCheck.IsZero() || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() {
+		t.Errorf("page %+v", p)
+	}
+	if sub := p.Subscriptions[0]; sub.State != StateExpired || !strings.Contains(sub.Reason, "500") || sub.Since.IsZero() {
+		t.Errorf("subscription %+v", sub)
+	}
+	if len(e.Checks) != 12 || len(e.Changes) != 2 {
+		t.Fatalf("%d checks, changes %+v", len(e.Checks), e.Changes)
+	}
+	if c := e.Changes[0]; c.Expired != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != DeliveryDelivered {
+		t.Errorf("the expiry is %+v", c)
+	}
+	if got := whys(e); len(got) != 1 || !strings.HasPrefix(got[0], "out: the subscription expired: ") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestExplainTellsWhatIsCancelled(t *testing.T) {
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "out")
+	second := cfg.Subscriptions[0]
+	second.Client, second.Keywords = "second", []string{"in"}
+	cfg.Subscriptions = append(cfg.Subscriptions, second)
+	cfg.Delivery.Retry = []time.Duration{time.Hour}
+	runs(t, cfg)
+	box.fail = func(Notification) error { return errors.New("later") }
+	s.set("<p>out</p>")
+	runs(t, cfg)
+	if got := listed(t, cfg, ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
+		t.Errorf("of the second client it lists %+v", got.Pages)
+	}
+	cfg.Subscriptions = cfg.Subscriptions[1:]
+	runs(t, cfg)
+	e := explained(t, cfg, ExplainFilter{})
+	if len(e.Page.Subscriptions) != 1 || e.Page.Subscriptions[0].Client != "second" {
+		t.Errorf("subscriptions %+v", e.Page.Subscriptions)
+	}
+	if got := whys(e); !slices.Equal(got, []string{"in!"}) {
+		t.Errorf("it says %q", got)
+	}
+	for _, m := range e.Changes[0].Matches {
+		want := DeliveryPending // the receiver is tried again in an hour
+		if m.Client == "default" {
+			want = DeliveryDropped
+		}
+		if m.Delivery != want {
+			t.Errorf("match %+v, want it %s", m, want)
+		}
+	}
+	// With the last subscription all of it goes.
+	looks(t, cfg, func(r *Router) {
+		if err := r.Cancel(t.Context(), second.URL, "second"); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := r.List(t.Context(), ListFilter{}); err != nil || len(l.Pages) != 0 {
+			t.Errorf("it lists %+v, %v", l.Pages, err)
+		}
+		if _, err := r.Explain(t.Context(), second.URL, ExplainFilter{}); err == nil {
+			t.Error("a page that nobody watches is explained")
+		}
+	})
+}
+
+// TestExplainInMemory looks while the Router runs and has no directory.
+func TestExplainInMemory(t *testing.T) {
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	cfg := watching(s, box, "", "OUT", "argus")
+	cfg.Checks, cfg.Subscriptions[0].IgnoreCase = 0, false
+	second := cfg.Subscriptions[0]
+	second.URL, second.IgnoreCase = s.URL+"/b", true
+	cfg.Subscriptions = append(cfg.Subscriptions, second)
+	r, stop := lives(t, cfg)
+	defer stop()
+	waitFor(t, func() bool { return r.Summary().Versions == 2 })
+	s.set("<p>out</p>")
+	<-box.came
+	waitFor(t, func() bool { return r.Summary().Changes == 2 && r.Summary().Delivered == 1 })
+	e, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := whys(e); !slices.Equal(got, []string{
+		`OUT: it is there as "out", which would match with ignore_case: true`, "argus: it is in neither version",
+	}) {
+		t.Errorf("it says %q", got)
+	}
+	l, err := r.List(t.Context(), ListFilter{})
+	if err != nil || len(l.Pages) != 2 {
+		t.Fatalf("listing %+v, %v", l, err)
+	}
+	if d := l.Duplicates(); len(d) != 1 || len(d[0].Documents) != 2 || d[0].Documents[0].URL != s.URL+"/a" || d[0].Documents[1].URL != s.URL+"/b" || d[0].TextHash != l.Pages[0].Documents[0].TextHash {
+		t.Errorf("duplicates %+v", d)
+	}
+	if b, err := json.Marshal(e); err != nil || !strings.Contains(string(b), `"keywords":[{"client":"default","document":`) {
+		t.Errorf("as JSON: %s, %v", b, err)
+	}
+	stop()
+	if _, err := r.List(t.Context(), ListFilter{}); !errors.Is(err, ErrStopped) {
+		t.Errorf("List after the end: %v", err)
+	}
+	if _, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{}); !errors.Is(err, ErrStopped) {
+		t.Errorf("Explain after the end: %v", err)
+	}
+}
+
+func TestDuplicatesOfOnePage(t *testing.T) {
+	doc := func(hash string) DocumentInfo { return DocumentInfo{TextHash: hash} }
+	l := Listing{Pages: []PageInfo{
+		{URL: "a", Documents: []DocumentInfo{doc("x"), doc("x"), doc("")}}, // one page, twice
+		{URL: "b", Documents: []DocumentInfo{doc("y"), doc("")}},
+		{URL: "c", Documents: []DocumentInfo{doc("z"), doc("y")}},
+	}}
+	got := l.Duplicates()
+	if len(got) != 1 || got[0].TextHash != "y" || got[0].Documents[0].URL != "b" || got[0].Documents[1].URL != "c" {
+		t.Errorf("got %+v", got)
+	}
+}
