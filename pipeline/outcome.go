@@ -23,6 +23,8 @@ type Request struct {
 	Documents []RequestDocument `json:"documents"`
 	// Rebase asks fetch to read this earlier body of the page too, by today's rules.
 	Rebase *Body `json:"rebase,omitempty"`
+	// KeepBody asks for the body also where it holds no new text.
+	KeepBody bool `json:"keep_body,omitempty"`
 	// Failures is how many checks in a row failed before this one.
 	Failures int `json:"failures,omitempty"`
 	// NotAfter is until when the fetch must have begun; a later one is dropped, since its
@@ -149,8 +151,9 @@ type Outcome struct {
 	Extractor string `json:"extractor,omitempty"`
 	// Packed is the text's Content packed with PackText. It travels as the message's body.
 	Packed []byte `json:"-"`
-	// Body is the body that was read: on the last part only, and only where a part is read
-	// and it is small enough to be kept. It travels behind Packed.
+	// Body is the body that was read: on the last part only, and only where a part is read,
+	// or Request.KeepBody asks for it, and it is small enough to be kept. It travels behind
+	// Packed.
 	Body *Body `json:"-"`
 	// Rebased is the text that Request.Rebase gives by today's rules, in answer to it. It
 	// travels behind Body.

@@ -33,17 +33,20 @@ func TestBodyIsKept(t *testing.T) {
 		name, body string
 		documents  []pipeline.RequestDocument
 		want       string
+		asked      bool
 	}{
-		{"read", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}}, "<p>café"},
-		{"two documents", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}, {ID: "b"}}, "<p>café"},
-		{"only the second is new", "<p>caf\xe9", []pipeline.RequestDocument{known, {ID: "b"}}, "<p>café"},
-		{"only the first is there", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "b"}, absent}, "<p>café"},
-		{"nothing is new", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, ""},
-		{"nothing is there", "<p>caf\xe9", []pipeline.RequestDocument{absent}, ""},
-		{"too large", large, []pipeline.RequestDocument{{ID: "a"}}, ""},
+		{"read", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}}, "<p>café", false},
+		{"two documents", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}, {ID: "b"}}, "<p>café", false},
+		{"only the second is new", "<p>caf\xe9", []pipeline.RequestDocument{known, {ID: "b"}}, "<p>café", false},
+		{"only the first is there", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "b"}, absent}, "<p>café", false},
+		{"nothing is new", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, "", false},
+		{"nothing is there", "<p>caf\xe9", []pipeline.RequestDocument{absent}, "", false},
+		{"nothing is new, but it is asked for", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, "<p>café", true},
+		{"nothing is there, and it is asked for", "<p>caf\xe9", []pipeline.RequestDocument{absent}, "", true},
+		{"too large", large, []pipeline.RequestDocument{{ID: "a"}}, "", false},
 	} {
 		req := request("http://a.example/", 3)
-		req.Documents = tc.documents
+		req.Documents, req.KeepBody = tc.documents, tc.asked
 		p := page(tc.body, "Content-Type", "text/html; charset=latin1", "Content-Language", "fr")
 		p.URL = "http://a.example/redirected"
 		for i, o := range Read(t.Context(), req, p, readers) {

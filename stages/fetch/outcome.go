@@ -84,7 +84,7 @@ func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Pa
 	}
 	base.Parts = len(req.Documents)
 	parts := make([]pipeline.Outcome, 0, len(req.Documents))
-	failed, isNew := false, false
+	failed, wanted := false, false // of a part, and the body
 	old := earlier(req.Rebase, readers)
 	for i, doc := range req.Documents {
 		o := base
@@ -95,15 +95,17 @@ func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Pa
 			fail(&o, err)
 			failed = true
 		case o.Kind == pipeline.OutcomeRead:
-			isNew = true
+			wanted = true
 			o.Rebased = old.rebase(ctx, doc.View)
+		default:
+			wanted = wanted || req.KeepBody
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		parts = append(parts, o)
 	}
-	if isNew {
+	if wanted {
 		parts[len(parts)-1].Body = keep(raw)
 	}
 	if failed {

@@ -199,7 +199,8 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase}
+	r.KeepBody = a.wantsBody()
+	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
 	a.emit(Ask{r, a.interval(), p.Open.Rebase})
 	a.emit(WakeAt{p.Open.Deadline, true})

@@ -74,6 +74,8 @@ type Page struct {
 	// next request carries it.
 	Body   uint64 `cbor:"30,keyasint,omitempty"`
 	Rebase bool   `cbor:"31,keyasint,omitempty"`
+	// BodyAt is when a body was last kept, or was too large for that.
+	BodyAt time.Time `cbor:"32,keyasint,omitzero"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.
@@ -133,6 +135,8 @@ type Open struct {
 	// needs it to be compared.
 	Rebase bool `cbor:"12,keyasint,omitempty"`
 	Again  bool `cbor:"13,keyasint,omitempty"`
+	// KeepBody says that the request asked for the body.
+	KeepBody bool `cbor:"14,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.

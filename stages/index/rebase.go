@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
@@ -66,11 +67,21 @@ func (a *application) again(o pipeline.Outcome) {
 	p.Open, p.Soon, p.Bare, p.Rebase = nil, true, true, true
 }
 
+// bodyAge is after what time a later body is kept though no text in it is new. It bounds how
+// old a difference may be that only the rules of a later program see, and that is told then.
+const bodyAge = 24 * time.Hour
+
+// wantsBody reports whether the next body is to be kept in any case.
+func (a *application) wantsBody() bool { return a.Now.Sub(a.p.BodyAt).Abs() >= bodyAge }
+
 // keepBody keeps the body of a complete check, whose last outcome is o, if standing texts are
 // in it. Where a new one is too large to be kept, an earlier one goes too unless texts that
 // stand are in it.
 func (a *application) keepBody(o pipeline.Outcome) {
 	p, open := &a.p, a.p.Open
+	if len(open.Standing) > 0 && (o.Body != nil || open.KeepBody) {
+		p.BodyAt = a.Now
+	}
 	if o.Body != nil && len(open.Standing) > 0 {
 		p.Body = o.Check
 		for _, id := range open.Standing {

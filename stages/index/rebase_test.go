@@ -65,13 +65,13 @@ func (s *site) outcomes() []pipeline.Outcome {
 		o := base
 		content := s.rules.read(s.body) + strings.Join(d.View.Ignore, "")
 		o.Part, o.Parts, o.Document, o.TextHash, o.Title = i, len(r.Documents), d.ID, text.Hash(content), s.rules.name
+		if !s.tooBig && (r.KeepBody || o.TextHash != d.TextHash) {
+			kept = &pipeline.Body{URL: page, ContentType: "text/x", ContentLanguage: "en", Packed: pipeline.PackText(s.body)}
+		}
 		if o.TextHash == d.TextHash {
 			o.Kind, o.Against = pipeline.OutcomeUnchanged, d.TextHash
 		} else {
 			o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(content)
-			if !s.tooBig {
-				kept = &pipeline.Body{URL: page, ContentType: "text/x", ContentLanguage: "en", Packed: pipeline.PackText(s.body)}
-			}
 			if r.Rebase != nil {
 				o.Rebased = s.rebase(*r.Rebase, d)
 			}
@@ -219,6 +219,38 @@ func TestAChangeDuringAnUpgrade(t *testing.T) {
 	want(t, "text that both rules make", s.snapshots[2:])
 	if got := s.page().Documents[0].Extractor; got != "r/3" {
 		t.Errorf("got extractor %q", got)
+	}
+}
+
+// What only later rules see is compared with a body that is at most a day old when another
+// came since.
+func TestTheBodyIsRenewed(t *testing.T) {
+	s := newSite(t, Config{})
+	s.look("stock 5|sale", narrow)
+	s.look("stock 5|sold", narrow)
+	if s.request.KeepBody {
+		t.Error("a body is asked for that is hardly newer")
+	}
+	s.now = s.now.Add(bodyAge)
+	s.look("stock 5|gone", narrow)
+	if !s.request.KeepBody {
+		t.Error("a later body is not asked for")
+	}
+	s.look("stock 5|gone#", wide)
+	s.look("stock 5|sale#", wide)
+	want(t, "snapshots", s.snapshots, "1<0:→stock 5", "2<1:stock 5 gone→stock 5 sale")
+
+	s.tooBig = true
+	s.now = s.now.Add(bodyAge)
+	s.look("stock 5|sale##", wide)
+	s.look("stock 5|sale#", wide)
+	if s.request.KeepBody {
+		t.Error("a body that is too large is asked for each time")
+	}
+	s.now = s.now.Add(-2 * bodyAge) // the clock is set back
+	s.bring(pipeline.Message{ID: "now", Key: page, Type: pipeline.TypeCheckNow})
+	if !s.request.KeepBody {
+		t.Error("a later body is not asked for once the clock was set back")
 	}
 }
 
