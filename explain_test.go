@@ -191,6 +191,20 @@ func TestExplainAfterFailures(t *testing.T) {
 	})
 }
 
+// TestExplainWithoutTheOldVersion keeps one version, so that the change cannot be made again.
+func TestExplainWithoutTheOldVersion(t *testing.T) {
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "out", "argus")
+	cfg.Versions = 1
+	runs(t, cfg)
+	s.set("<p>out</p>")
+	runs(t, cfg)
+	want := []string{"out!", "argus: version 1 is not kept any more, so that the change cannot be made again"}
+	if got := whys(explained(t, cfg, ExplainFilter{})); !slices.Equal(got, want) {
+		t.Errorf("it says %q", got)
+	}
+}
+
 func TestExplainWhatExpired(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
 	cfg := watching(s, box, t.TempDir(), "out")
@@ -237,6 +251,9 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 	if got := listed(t, cfg, ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
 		t.Errorf("of the second client it lists %+v", got.Pages)
 	}
+	if got := explained(t, cfg, ExplainFilter{Client: "second"}).Changes[0].Matches; len(got) != 1 || got[0].Client != "second" {
+		t.Errorf("of the second client it says %+v", got)
+	}
 	cfg.Subscriptions = cfg.Subscriptions[1:]
 	runs(t, cfg)
 	e := explained(t, cfg, ExplainFilter{})
@@ -260,8 +277,12 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 		if err := r.Cancel(t.Context(), second.URL, "second"); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := r.List(t.Context(), ListFilter{}); err != nil || len(l.Pages) != 0 {
-			t.Errorf("it lists %+v, %v", l.Pages, err)
+		l, err := r.List(t.Context(), ListFilter{})
+		if err != nil || len(l.Pages) != 0 || len(l.Receivers) != 1 || l.Receivers[0].State != StateFailing {
+			t.Errorf("it lists %+v, %v", l, err)
+		}
+		if l, err := r.List(t.Context(), ListFilter{URL: second.URL}); err != nil || len(l.Pages) != 0 || len(l.Receivers) != 0 {
+			t.Errorf("of the page it lists %+v, %v", l, err)
 		}
 		if _, err := r.Explain(t.Context(), second.URL, ExplainFilter{}); err == nil {
 			t.Error("a page that nobody watches is explained")
