@@ -352,7 +352,12 @@ func TestAnUpgradeOfSeveralDocuments(t *testing.T) {
 func TestAnUpgradeWhileATextWaits(t *testing.T) {
 	s := newSite(t, Config{}, pipeline.View{Confirm: 3})
 	s.look("stock 5|sale", narrow)
+	at := s.page().BodyAt
+	s.now = s.now.Add(bodyAge)
 	s.look("stock 4|sale", narrow)
+	if got := s.page().BodyAt; !got.Equal(at) {
+		t.Errorf("the body of a text that waits is kept since %v", got)
+	}
 	s.look("stock 4|sale", narrow)
 	s.look("stock 4|sale", wide)
 	want(t, "after the upgrade", s.snapshots, "1<0:→stock 5")
