@@ -117,9 +117,9 @@ func (s state) withdrawn(subscription string) (bool, error) {
 	return ok, err
 }
 
-// prune forgets what ended before before, the oldest first, and the markers of that time
-// that nothing pending from head on can need. It says what there was.
-func (s state) prune(before time.Time, head uint64) (p Pruned, err error) {
+// prune forgets what ended before before, the oldest first, and the markers from before
+// markers that nothing pending from head on can need. It says what there was.
+func (s state) prune(before, markers time.Time, head uint64) (p Pruned, err error) {
 	var old []string
 	end := endedName(before)
 	for name, v := range s.Scan(nameEnded) {
@@ -144,7 +144,7 @@ func (s state) prune(before time.Time, head uint64) (p Pruned, err error) {
 		if err := decode(name, v.Bytes, &m); err != nil {
 			return p, err
 		}
-		if m.Time.Before(before) && m.Next <= head {
+		if m.Time.Before(markers) && m.Next <= head {
 			old = append(old, name)
 			p.Markers++
 		} else {

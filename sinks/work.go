@@ -76,7 +76,8 @@ func (w *work) apply(ev Event) error {
 	if prune == nil {
 		return nil
 	}
-	pruned, err := w.st.prune(prune.Before, w.q.Head)
+	// Dead letters of a cancelled subscription may come back for as long as they are kept.
+	pruned, err := w.st.prune(prune.Before, earlier(prune.Before, w.now.Add(-keepLetters)), w.q.Head)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,250 @@
+package sinks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/sinks/webhook"
+)
+
+// loopback is where the receivers of tests are.
+var loopback = webhook.Allow(netip.MustParsePrefix("127.0.0.0/8"))
+
+// receiver takes posts and counts them.
+type receiver struct {
+	*httptest.Server
+	got atomic.Int64
+	// each is called for each post.
+	each func()
+}
+
+func newReceiver(tb testing.TB, each func()) *receiver {
+	r := &receiver{each: each}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		if _, err := io.Copy(io.Discard, req.Body); err == nil {
+			r.got.Add(1)
+			r.each()
+		}
+	}))
+	tb.Cleanup(r.Close)
+	return r
+}
+
+// newHole accepts connections and never answers. It counts those that are open.
+func newHole(tb testing.TB) (url string, open *atomic.Int64) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { l.Close() })
+	open = new(atomic.Int64)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Add(1)
+			go func() {
+				defer c.Close()
+				defer open.Add(-1)
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String(), open
+}
+
+// deliver runs a Delivery over the embedded transport in a directory, and returns what
+// publishes to it.
+func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
+	tr, err := local.Open(local.Config{Dir: tb.TempDir(), Topics: map[string]local.Topic{
+		pipeline.TopicNotifications: {Groups: []string{pipeline.GroupDelivery}},
+		pipeline.TopicDead:          {Feedback: true},
+		pipeline.TopicHealth:        {Feedback: true},
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := sinks.NewDelivery(sinks.Config{Sinks: to, Poster: tr.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications)})
+	ctx, cancel := context.WithCancel(context.Background())
+	messages, err := tr.LeanSubscriber(pipeline.GroupDelivery).Subscribe(ctx, pipeline.TopicNotifications)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var pool, lanes sync.WaitGroup
+	pool.Go(func() {
+		if err := d.Run(ctx); err != nil {
+			tb.Error(err)
+		}
+	})
+	for range 16 {
+		lanes.Go(func() {
+			for msg := range messages {
+				m, ok := pipeline.MessageFrom(msg.Context())
+				if !ok {
+					var err error
+					if m, err = pipeline.FromMetadata(msg.Metadata, msg.Payload); err != nil {
+						panic(err)
+					}
+				}
+				tx, _ := pipeline.TxFrom(msg.Context())
+				if err := d.Process(msg.Context(), tx, m); err != nil {
+					panic(err)
+				}
+				msg.Ack()
+			}
+		})
+	}
+	tb.Cleanup(func() {
+		cancel()
+		pool.Wait()
+		if err := tr.Close(); err != nil {
+			tb.Error(err)
+		}
+		lanes.Wait()
+	})
+	return tr
+}
+
+// addressed is notification i for the receiver name.
+func addressed(name string, i int) pipeline.Addressed {
+	return pipeline.Addressed{
+		Receiver: pipeline.Receiver{Sink: name}, Document: "D", Subscription: "S",
+		Notification: pipeline.Notification{
+			ID: pipeline.DeriveID(name, fmt.Sprint(i)), URL: "https://example.com/", Status: pipeline.StatusOK, Type: pipeline.NotificationType,
+			Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
+		},
+	}
+}
+
+// publish sends notifications first to end-1, in turn to the receivers named prefix and a
+// number below receivers.
+func publish(tb testing.TB, tr *local.Transport, prefix string, receivers, first, end int) {
+	tb.Helper()
+	for first < end {
+		var ms []pipeline.Message
+		for ; first < end && len(ms) < 100; first++ {
+			m, err := addressed(fmt.Sprint(prefix, first%receivers), first).Message()
+			if err != nil {
+				tb.Fatal(err)
+			}
+			ms = append(ms, m)
+		}
+		if err := tr.Publish(context.Background(), ms...); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// TestReceiverThatNeverAnswers holds up nobody, and has one connection.
+func TestReceiverThatNeverAnswers(t *testing.T) {
+	const n = 1000
+	var arrived sync.WaitGroup
+	arrived.Add(n)
+	b := newReceiver(t, arrived.Done)
+	a, open := newHole(t)
+	tr := deliver(t, map[string]pipeline.Sink{"a0": webhook.New(a, loopback), "b0": webhook.New(b.URL, loopback)})
+	publish(t, tr, "a", 1, 0, 10)
+	publish(t, tr, "b", 1, 0, n)
+	arrived.Wait()
+	if got := open.Load(); got != 1 {
+		t.Errorf("the one that never answers has %d open connections, want 1", got)
+	}
+}
+
+// BenchmarkThousandReceivers takes notifications from the log to 1,000 webhooks, and posts
+// the same bodies with a bare client: ratio is the rate of the one to that of the other.
+func BenchmarkThousandReceivers(b *testing.B) {
+	const receivers, atOnce = 1000, 128
+	var arrived sync.WaitGroup
+	r := newReceiver(b, func() { arrived.Done() })
+	to := make(map[string]pipeline.Sink)
+	for i := range receivers {
+		to[fmt.Sprint("r", i)] = webhook.New(fmt.Sprint(r.URL, "/", i), loopback)
+	}
+	tr := deliver(b, to)
+	arrived.Add(receivers)
+	publish(b, tr, "r", receivers, 0, receivers) // connects
+	arrived.Wait()
+
+	arrived.Add(b.N)
+	b.ResetTimer()
+	publish(b, tr, "r", receivers, receivers, receivers+b.N)
+	arrived.Wait()
+	b.StopTimer()
+	ours := float64(b.N) / b.Elapsed().Seconds()
+
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	defer client.CloseIdleConnections()
+	arrived.Add(b.N)
+	start := time.Now()
+	var next atomic.Int64
+	var posts sync.WaitGroup
+	for range atOnce {
+		posts.Go(func() {
+			for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
+				body, err := json.Marshal(addressed("bare", i).Notification)
+				if err != nil {
+					b.Error(err)
+				}
+				resp, err := client.Post(fmt.Sprint(r.URL, "/", i%receivers), "application/json", bytes.NewReader(body))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+		})
+	}
+	posts.Wait()
+	bare := float64(b.N) / time.Since(start).Seconds()
+	b.ReportMetric(ours, "deliveries/s")
+	b.ReportMetric(bare, "bare/s")
+	b.ReportMetric(ours/bare, "ratio")
+}
+
+// BenchmarkAmongDead delivers to 500 healthy receivers alone, and then to as many among
+// 500 that accept connections and never answer: ratio is the second rate to the first.
+func BenchmarkAmongDead(b *testing.B) {
+	const healthy, dead = 500, 500
+	rate := func(dead int) float64 {
+		var arrived sync.WaitGroup
+		r := newReceiver(b, func() { arrived.Done() })
+		hole, _ := newHole(b)
+		to := make(map[string]pipeline.Sink)
+		for i := range healthy {
+			to[fmt.Sprint("r", i)] = webhook.New(fmt.Sprint(r.URL, "/", i), loopback)
+		}
+		for i := range dead {
+			to[fmt.Sprint("dead", i)] = webhook.New(hole, loopback)
+		}
+		tr := deliver(b, to)
+		arrived.Add(b.N)
+		start := time.Now()
+		publish(b, tr, "dead", max(dead, 1), 0, 2*dead)
+		publish(b, tr, "r", healthy, 0, b.N)
+		arrived.Wait()
+		return float64(b.N) / time.Since(start).Seconds()
+	}
+	alone := rate(0)
+	among := rate(dead)
+	b.ReportMetric(alone, "alone/s")
+	b.ReportMetric(among, "among/s")
+	b.ReportMetric(among/alone, "ratio")
+}
