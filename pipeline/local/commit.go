@@ -48,6 +48,7 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	if b != nil {
 		t.appendTo(b, x.out)
 		writeWakes(b, x)
+		t.saveClock(b)
 		if wait, err = t.applyWith(b, x); err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ type site struct {
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
 	t.Helper()
-	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Grace: time.Second, MaxPause: 10 * time.Millisecond}
+	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Now: c.Now, Grace: time.Second, MaxPause: 10 * time.Millisecond}
 	if c.Topics != nil {
 		lc.Topics = map[string]local.Topic{}
 	}

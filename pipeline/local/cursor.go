@@ -35,6 +35,8 @@ type cursor struct {
 	wakeMu   sync.Mutex
 	floor    time.Time
 	starting map[string]bool
+	// all says that every wake is to come once, because the clock was set back.
+	all bool
 
 	// run serves the lane; c.mu guards it.
 	run *run

@@ -40,5 +40,10 @@ func (c *cursor) idle(now int64) bool {
 		return false
 	}
 	defer c.wakeMu.Unlock()
-	return len(c.starting) == 0
+	return !c.waking()
+}
+
+// waking reports whether wakes are to come whatever the time is. c.wakeMu is held.
+func (c *cursor) waking() bool {
+	return len(c.starting) > 0 || c.all && c.nextWake.Load() != never
 }

@@ -27,6 +27,7 @@ type Transport struct {
 
 	activity atomic.Uint64
 	alarm    alarm
+	clock    clock
 	// room is nil where the disk is not watched.
 	room *room
 
@@ -52,7 +53,7 @@ func Open(c Config) (*Transport, error) {
 		volatile: c.Store == nil && c.Dir == "",
 		topics:   map[string]*topic{}, subs: map[*subscription]struct{}{},
 	}
-	t.alarm.at = never
+	t.alarm.at.Store(never)
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.openStore(); err != nil {
@@ -60,11 +61,12 @@ func Open(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t.lanes = t.db.Lanes()
-	if err := t.restore(); err != nil {
+	if err := errors.Join(t.restoreClock(), t.restore()); err != nil {
 		t.cancel()
 		t.stopAlarm()
 		return nil, errors.Join(err, t.closeStore())
 	}
+	t.checkClock()
 	t.room.start()
 	return t, nil
 }
@@ -123,7 +125,7 @@ func (t *Transport) Close() error {
 	t.subsMu.Unlock()
 	closeAll(subs)
 	t.stopAlarm()
-	return t.closeStore()
+	return errors.Join(t.keepClock(), t.closeStore())
 }
 
 func (t *Transport) closed() bool { return t.ctx.Err() != nil }

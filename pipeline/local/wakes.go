@@ -3,6 +3,7 @@ package local
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -11,25 +12,28 @@ import (
 
 // maxSleep bounds the timer, so that a clock that was set, or a machine that slept, is
 // noticed.
-const maxSleep = time.Minute
+const maxSleep = time.Second
 
 // alarm is the one timer of a Transport.
 type alarm struct {
 	mu    sync.Mutex
 	timer *time.Timer
-	at    int64
+	at    atomic.Int64
 }
 
 // arm sees to it that ring runs at the time at, or before.
 func (t *Transport) arm(at int64) {
 	a := &t.alarm
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if t.closed() || at >= a.at {
+	if at >= a.at.Load() {
 		return
 	}
-	a.at = at
-	d := min(max(time.Duration(at-t.cfg.Now().UnixNano()), 0), maxSleep)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.closed() || at >= a.at.Load() {
+		return
+	}
+	a.at.Store(at)
+	d := min(max(time.Duration(at-t.now().UnixNano()), 0), maxSleep)
 	if a.timer == nil {
 		a.timer = time.AfterFunc(d, t.ring)
 		return
@@ -40,9 +44,10 @@ func (t *Transport) arm(at int64) {
 // ring tells the lanes whose wakes are due, and sleeps until the next.
 func (t *Transport) ring() {
 	t.alarm.mu.Lock()
-	t.alarm.at = never
+	t.alarm.at.Store(never)
 	t.alarm.mu.Unlock()
-	now, next := t.cfg.Now().UnixNano(), never
+	t.checkClock()
+	now, next := t.now().UnixNano(), never
 	for _, tp := range t.allTopics() {
 		for _, c := range tp.consumers() {
 			for _, cur := range c.cursors {
@@ -80,15 +85,28 @@ func (c *cursor) begin() error {
 	}
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
-	c.started, c.start = true, start
+	c.started = true
 	c.lane.mu.Lock()
 	c.backlog = c.lane.head
 	c.lane.mu.Unlock()
-	c.starting = make(map[string]bool, len(start))
-	for _, w := range start {
+	c.starts(start)
+	return nil
+}
+
+// starts makes each of wakes come once, whatever the time is. c.wakeMu is held.
+func (c *cursor) starts(wakes []store.Wake) {
+	c.start, c.starting = wakes, make(map[string]bool, len(wakes))
+	for _, w := range wakes {
 		c.starting[w.Key] = true
 	}
-	return nil
+}
+
+// wakeAll makes every wake come once.
+func (c *cursor) wakeAll() {
+	c.wakeMu.Lock()
+	c.all = true
+	c.wakeMu.Unlock()
+	c.notify()
 }
 
 // late reports whether messages that were in the log at start have yet to be handled.
@@ -106,6 +124,14 @@ func (c *cursor) takeWake() (work, bool, error) {
 	}
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
+	if c.all {
+		all, err := c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index)
+		if err != nil {
+			return work{}, false, err
+		}
+		c.all = false
+		c.starts(all)
+	}
 	for len(c.start) > 0 {
 		if w := c.start[0]; c.starting[w.Key] {
 			return work{kind: fromWake, wake: w, message: c.c.wakeMessage(w)}, true, nil
@@ -118,6 +144,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	}
 	now := c.c.t.cfg.Now()
 	if at > now.UnixNano() {
+		c.c.t.arm(at) // the clock may have been set back since it rang
 		return work{}, false, nil
 	}
 	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, c.floor)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -35,6 +36,8 @@ type Config struct {
 	Topics map[string]Topic
 	// Bound is how many messages may wait in a lane; 0 is the transport's default.
 	Bound int
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
 }
 
 // Topic declares a topic.
@@ -102,6 +105,9 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"WakeInThePast", testWakeInThePast},
 		{"WakeSurvivesReopen", testWakeSurvivesReopen},
 		{"WakeAtStart", testWakeAtStart},
+		{"ClockSetAhead", testClockSetAhead},
+		{"ClockSetBack", testClockSetBack},
+		{"ClockSetBackBetween", testClockSetBackBetween},
 		{"Post", testPost},
 		{"HandlersMayFinish", testHandlersMayFinish},
 		{"SurvivesReopen", testSurvivesReopen},
@@ -144,5 +150,5 @@ func (f Features) run(t *testing.T, test func(t *testing.T)) {
 // reopens lists the tests that open a second transport on what the first one left.
 var reopens = map[string]bool{
 	"WakeSurvivesReopen": true, "WakeAtStart": true, "Post": true, "HandlersMayFinish": true,
-	"SurvivesReopen": true, "DroppedGroup": true,
+	"SurvivesReopen": true, "DroppedGroup": true, "ClockSetBackBetween": true,
 }

@@ -176,6 +176,11 @@ func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time
 	b.SetWake(group, topic, lane, key, time.Time{}, false)
 }
 
+// SetLastSeen stores at as the time that it is.
+func (b *Batch) SetLastSeen(at time.Time) {
+	b.set(b.d.stringsOf(kindLastSeen), appendTime(nil, at))
+}
+
 // DropGroup removes the positions and wakes that group has in topic.
 func (b *Batch) DropGroup(group, topic string) {
 	for _, kind := range []byte{kindPosition, kindWake, kindWakeTime, kindAtStart} {

@@ -13,5 +13,6 @@
 //	w group topic lane time key           → nothing
 //	r group topic lane key                → time of the key's wake
 //	a group topic lane key                → time of the key's wake, if it also comes at start
+//	c                                     → the latest time that its user saw
 //	n namespace …                         → any of these but m, in a namespace with a name
 package store

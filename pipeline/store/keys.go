@@ -16,6 +16,7 @@ const (
 	kindWake     = 'w'
 	kindWakeTime = 'r'
 	kindAtStart  = 'a'
+	kindLastSeen = 'c'
 	// kindSpace begins all keys of a namespace with a name; see space.
 	kindSpace = 'n'
 )

@@ -202,6 +202,30 @@ func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
 	return out, err
 }
 
+// Wakes lists all wakes, by time.
+func (d *DB) Wakes(group, topic string, lane int) ([]Wake, error) {
+	var out []Wake
+	err := d.scan(d.pebble, d.keyOf(kindWake, lane, group, topic), nil, func(k, _ []byte) (bool, error) {
+		at, err := timeOf(k)
+		if err != nil {
+			return false, err
+		}
+		out = append(out, Wake{string(k[8:]), at})
+		return true, nil
+	})
+	return out, err
+}
+
+// LastSeen returns what SetLastSeen stored last; ok is false where it never did.
+func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
+	v, ok, err := d.get(d.stringsOf(kindLastSeen))
+	if err != nil || !ok {
+		return time.Time{}, false, err
+	}
+	at, err = timeOf(v)
+	return at, true, err
+}
+
 // GetState returns a copy of the value of name; ok is false where there is none. A nil b
 // reads what is committed, an indexed one what it wrote, too.
 func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value []byte, ok bool, err error) {
