@@ -20,8 +20,8 @@ type Counts struct {
 	Dead          int `json:"dead"`
 }
 
-// Summary is what a Router did, in all and per document. Documents of pages that nobody
-// watches any more are only in the figures for all.
+// Summary is what a Router did, in all and per document. Documents of pages whose last
+// subscription was cancelled are only in the figures for all.
 type Summary struct {
 	Counts
 	Documents []DocumentSummary `json:"documents"`
@@ -60,7 +60,9 @@ func (t *tally) note(o pipeline.Observation) {
 		return
 	}
 	if o.Kind == pipeline.KindEnded {
-		delete(t.pages, o.Page) // or pages that come and go would add up
+		if o.Text == "" {
+			delete(t.pages, o.Page) // or pages that come and go would add up
+		}
 		return
 	}
 	p := t.pages[o.Page]

@@ -8,7 +8,7 @@ const (
 	KindUnchanged    = "unchanged"    // a check found nothing new
 	KindFailed       = "failed"       // a check failed; Text is the reason
 	KindHeld         = "held"         // a page is not checked any more in a run of some checks; Text is the reason
-	KindEnded        = "ended"        // nobody watches a page any more
+	KindEnded        = "ended"        // nobody watches a page any more; Text says why where it expired
 	KindVersion      = "version"      // a version was stored; N is its number
 	KindChange       = "change"       // two versions differ; N is the new one's number
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
