@@ -44,7 +44,7 @@ func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client stri
 	}
 	if err := m.Cancel(ctx, url, client); err != nil {
 		if notFound(err) && len(subs) > 0 {
-			return fmt.Errorf("client %q does not watch %s; %s: name one with --client", client, url, whose(subs))
+			return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientsOf(subs))
 		}
 		return err
 	}
@@ -83,7 +83,7 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 	if err := m.Resume(ctx, url, client); err != nil {
 		subs = slices.DeleteFunc(subs, func(s vokter.SubscriptionInfo) bool { return s.State != vokter.StateExpired })
 		if notFound(err) && len(subs) > 0 {
-			return fmt.Errorf("nothing of client %q is expired on %s; %s", client, url, whose(subs))
+			return fmt.Errorf("nothing of client %q expired on %s; name one of which something did with --client: %s", client, url, clientsOf(subs))
 		}
 		return err
 	}
@@ -132,18 +132,14 @@ func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.
 	return all, nil
 }
 
-// whose names the clients of subs.
-func whose(subs []vokter.SubscriptionInfo) string {
+// clientsOf names the clients of subs.
+func clientsOf(subs []vokter.SubscriptionInfo) string {
 	var names []string
 	for _, s := range subs {
 		names = append(names, fmt.Sprintf("%q", s.Client))
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) == 1 {
-		return names[0] + " does"
-	}
-	return strings.Join(names, ", ") + " do"
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 func notFound(err error) bool {

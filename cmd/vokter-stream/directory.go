@@ -75,7 +75,7 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 func processOf(ctx context.Context, dir string) (*manage.Client, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "listen"))
 	if err != nil {
-		return nil, errors.New("it has no listener: set listen: in its configuration, such as 127.0.0.1:9000")
+		return nil, errors.New("it has left no address there")
 	}
 	addr := strings.TrimSpace(string(b))
 	if err := config.CheckListen(addr); err != nil {
@@ -112,7 +112,7 @@ func opened(ctx context.Context, cfg vokter.Config, silent error, do func(contex
 	select {
 	case err := <-ended:
 		if err != nil && strings.Contains(err.Error(), "in use by") {
-			return r, fmt.Errorf("%w; to be reached while it runs, %w", err, silent)
+			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
 		}
 		return r, err
 	case <-r.Running():

@@ -130,10 +130,11 @@ func found(c vokter.CheckInfo, several bool) string {
 	if c.Took > 0 {
 		facts = append(facts, c.Took.Round(time.Millisecond).String())
 	}
+	s := strings.Join(parts, ", ")
 	if len(facts) > 0 {
-		parts = append(parts, "("+strings.Join(facts, ", ")+")")
+		s += " (" + strings.Join(facts, ", ") + ")"
 	}
-	return strings.Join(parts, ", ")
+	return s
 }
 
 // change says whom c told.
@@ -146,7 +147,11 @@ func (r *results) change(c vokter.ChangeInfo, several bool) {
 	if len(c.Matches) > 0 {
 		told = "told"
 	}
-	r.text("Version %d%s, found by check %d at %s, %s", c.Version, of, c.Check, when(c.Time, r.now), told)
+	if c.Version == 0 { // no change of a document, but the end of the page
+		r.text("Given up at %s, %s", when(c.Time, r.now), told)
+	} else {
+		r.text("Version %d%s, found by check %d at %s, %s", c.Version, of, c.Check, when(c.Time, r.now), told)
+	}
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
 		to := "by " + m.Sink

@@ -50,6 +50,9 @@ func (a *app) list() *cobra.Command {
 					for _, p := range l.Pages {
 						out.page(p)
 					}
+					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
+						out.text("")
+					}
 					out.receivers(l.Receivers)
 				}
 				return out.end()
@@ -143,8 +146,12 @@ func (r *results) checks(p vokter.PageInfo) string {
 		return "not checked yet"
 	}
 	s := fmt.Sprintf("%s, the last %s", count(int(p.Checks), "check"), when(p.LastCheck, r.now))
-	if !p.NextCheck.IsZero() {
+	switch {
+	case p.NextCheck.IsZero():
+	case p.NextCheck.After(r.now):
 		s += ", the next " + when(p.NextCheck, r.now)
+	default:
+		s += ", the next is due"
 	}
 	return s
 }
@@ -171,7 +178,7 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 	rows := make([][]string, 0, len(all))
 	for _, rc := range all {
 		r.object(receiverLine{"receiver", rc})
-		row := []string{fmt.Sprintf("%-*s", stateWidth, rc.State), "sink " + rc.Sink, rc.Target, "", "", ""}
+		row := []string{rc.State, "sink " + rc.Sink, rc.Target, "", "", ""}
 		if rc.Pending > 0 {
 			row[3] = fmt.Sprintf("%d pending", rc.Pending)
 		}
@@ -186,7 +193,7 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 		}
 		rows = append(rows, row)
 	}
-	r.table("", rows)
+	r.table("", rows, stateWidth)
 }
 
 // duplicates prints the documents that have the same text.

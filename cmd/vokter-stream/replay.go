@@ -29,8 +29,9 @@ type (
 	replayLine struct {
 		Kind     string `json:"kind"`
 		Replayed int    `json:"replayed"`
-		Pending  int    `json:"pending"`
-		Dead     int    `json:"dead"`
+		// Pending and Dead are what did not arrive; a running process does not say.
+		Pending int `json:"pending,omitempty"`
+		Dead    int `json:"dead,omitempty"`
 	}
 )
 
@@ -121,9 +122,7 @@ func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.Dead
 		return err
 	}
 	out := a.results()
-	out.object(replayLine{"replay", n, n, 0})
-	out.text("%s back in delivery, by the running process", count(n, "notification"))
-	out.text("%s", bypasses)
+	out.replayed(replayLine{Kind: "replay", Replayed: n})
 	return out.end()
 }
 
@@ -164,17 +163,22 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 		return err
 	}
 	out := a.results()
-	out.object(line)
-	if n == 0 {
-		out.text("there is no such dead letter")
-	} else {
-		out.text("%s put back into delivery", count(n, "notification"))
-		out.text("%s", bypasses)
-	}
+	out.replayed(line)
 	if err := out.end(); err != nil {
 		return err
 	}
 	return undelivered(line, failed)
+}
+
+// replayed says what was put back into delivery.
+func (r *results) replayed(l replayLine) {
+	r.object(l)
+	if l.Replayed == 0 {
+		r.text("there is no such dead letter")
+		return
+	}
+	r.text("%s put back into delivery", count(l.Replayed, "notification"))
+	r.text("%s", bypasses)
 }
 
 // undelivered says what of a replay did not arrive.

@@ -52,12 +52,12 @@ func (r *results) text(format string, args ...any) {
 // widest is how wide a column of a table gets, in runes; longer cells stick out.
 const widest = 40
 
-// table prints rows behind indent, as lines with aligned columns.
-func (r *results) table(indent string, rows [][]string) {
+// table prints rows behind indent, as lines with aligned columns; widths are the least ones
+// of the first columns.
+func (r *results) table(indent string, rows [][]string, widths ...int) {
 	if r.json {
 		return
 	}
-	var widths []int
 	for _, row := range rows {
 		for i := range row {
 			row[i] = stdout.Clean(row[i])
