@@ -163,7 +163,7 @@ func (r *results) document(d vokter.DocumentInfo) []string {
 		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
 	}
 	if d.Title != "" {
-		row[1] = fmt.Sprintf("%q", d.Title)
+		row[1] = `"` + d.Title + `"`
 	}
 	if !d.View.IsZero() {
 		row[3] = "document " + d.ID
@@ -210,8 +210,10 @@ func (r *results) duplicates(pages []vokter.PageInfo) {
 	for _, hash := range slices.Sorted(maps.Keys(same)) {
 		r.object(duplicateLine{"duplicate", hash, same[hash]})
 		r.text("the same text %d times", len(same[hash]))
+		rows := make([][]string, 0, len(same[hash]))
 		for _, d := range same[hash] {
-			r.text("  %s  %s", d.Page, strings.Join(slices.DeleteFunc(r.document(d.DocumentInfo), func(s string) bool { return s == "" }), "  "))
+			rows = append(rows, append([]string{d.Page}, r.document(d.DocumentInfo)...))
 		}
+		r.table("  ", rows)
 	}
 }
