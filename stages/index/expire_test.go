@@ -305,6 +305,9 @@ func TestCancellingAnExpiredOneWithdrawsIt(t *testing.T) {
 	if w := one[Withdraw](b).Withdraw; w.Subscription != "S/1/1" || !one[Clear](b).All {
 		t.Errorf("got %+v, want b withdrawn and the page cleared", b.out)
 	}
+	if e := one[Ended](b); e != (Ended{}) {
+		t.Errorf("got %+v, want an end of no life, behind which nothing of the page is kept", e)
+	}
 }
 
 func TestAKeptPageExpires(t *testing.T) {

@@ -62,6 +62,7 @@ func (a *application) tidy() {
 	p := &a.p
 	if !a.exists() {
 		if p.URL != "" && !p.leaves(p.Expiry) {
+			a.emit(Ended{}) // of no life, so that nothing is remembered of the page behind it
 			a.over(nil)
 		}
 		return

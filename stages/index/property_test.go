@@ -304,7 +304,7 @@ func (c *chaos) watch() {
 			}
 			c.told[o.ID] = true
 		case Ended:
-			if c.ended[o.Incarnation] || o.Stamp != c.stamp[o.Incarnation] {
+			if o.Incarnation != "" && c.ended[o.Incarnation] || o.Stamp != c.stamp[o.Incarnation] {
 				c.Errorf("got %+v behind stamp %d, ended before: %v", o, c.stamp[o.Incarnation], c.ended[o.Incarnation])
 			}
 			c.ended[o.Incarnation] = true
