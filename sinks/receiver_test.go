@@ -182,10 +182,14 @@ func TestWithdraw(t *testing.T) {
 		if k, ok, err := Known(store.Begin().State("a"), "2"); err != nil || !ok || k.State != RecordDropped {
 			t.Errorf("got %+v, %v, %v; want it dropped", k, ok, err)
 		}
+		time.Sleep(keepLetters - time.Hour)
+		if got, want := fmt.Sprint(store.Names("a")), "[queue x/old]"; got != want {
+			t.Errorf("got %v kept, want %v for as long as a dead letter may come back", got, want)
+		}
 		time.Sleep(50 * time.Hour)
 		r.stop()
 		if keys := store.Keys(); len(keys) > 0 {
-			t.Errorf("long after there is still %v", store.Names("a"))
+			v, _ := store.Value("a", "queue"); x, _ := store.Value("a", "x/old"); t.Errorf("long after there is still %v %s %s", store.Names("a"), v, x)
 		}
 	})
 }
