@@ -27,12 +27,12 @@ func (w *world) command() {
 		}
 		return
 	}
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(12) {
 	case 0, 1:
 		w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
 	case 2, 3, 4:
 		origin := pick(w.rng, origins)
-		a := pipeline.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0}
+		a := pipeline.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0, Resume: w.rng.IntN(6) == 0}
 		if w.rng.IntN(2) == 0 {
 			a.Client = pick(w.rng, clients)
 		}
@@ -47,12 +47,49 @@ func (w *world) command() {
 				a.Subscriptions = append(a.Subscriptions, sub)
 			}
 		}
+		s.list = &a
 		w.send(s, pipeline.TypeApply, a)
 	case 5:
 		w.send(s, pipeline.TypeCheckNow, nil)
+	case 6:
+		c := pipeline.ResumeCommand{URL: pick(w.rng, s.spellings)}
+		if w.rng.IntN(2) == 0 {
+			c.Client = pick(w.rng, clients)
+		}
+		w.send(s, pipeline.TypeResume, c)
+	case 7:
+		w.sendAgain(s)
 	default:
 		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
 	}
+}
+
+// sendAgain sends the last list of subscriptions once more, as a process that starts does,
+// with one of them left out or all the same.
+func (w *world) sendAgain(s *site) {
+	if s.list == nil {
+		return
+	}
+	a := *s.list
+	a.Resume = false
+	if n := len(a.Subscriptions); n > 0 && w.rng.IntN(3) == 0 {
+		a.Subscriptions = a.Subscriptions[:n-1]
+	}
+	w.send(s, pipeline.TypeApply, a)
+}
+
+// replay asks for the dead letters of a sink to be delivered again.
+func (w *world) replay(sink string, filter pipeline.DeadFilter) {
+	b, err := json.Marshal(pipeline.ReplayCommand{Filter: filter})
+	if err != nil {
+		panic(fmt.Sprintf("sim: replay: %v", err)) // every field is encodable
+	}
+	w.replays++
+	w.tracef("replay %s %s", sink, b)
+	w.publish(pipeline.Message{
+		ID:    pipeline.DeriveID("replay", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.replays)),
+		Topic: pipeline.TopicDead, Key: sink, Type: pipeline.TypeReplay, Time: w.now, Body: b,
+	})
 }
 
 func documentOf(s *site, sub pipeline.Subscription) string {

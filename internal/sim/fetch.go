@@ -24,6 +24,9 @@ type site struct {
 	nonce     bool // every body differs, whatever its text
 	served    int
 	calm      int // checks answered since all is calm
+	// broken pages fail: as if they were too busy, or in another way.
+	broken, busy bool
+	list         *pipeline.ApplyCommand // that was sent last
 }
 
 func newSite(r *rand.Rand, i int) *site {
@@ -125,14 +128,9 @@ func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
 		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: w.now, Status: 200,
 		Took: time.Second, Language: "en", Extractor: "sim",
 	}
-	if w.chance(8) {
+	if o := base; w.fails(s, &o) {
 		w.stats.Failures++
-		o := base
-		o.Kind, o.Class, o.Reason, o.Status = pipeline.OutcomeFailed, pipeline.FailTimeout, "no answer", 0
-		if w.rng.IntN(4) == 0 {
-			o.Class, o.Reason, o.Status, o.RetryAfter = pipeline.FailBusy, "busy", 503, time.Minute
-		}
-		w.tracef("fetch: check %d of %s will fail: %s", r.Check, r.Page, o.Class)
+		w.tracef("fetch: check %d of %s will fail: %s, offline: %v", r.Check, r.Page, o.Class, o.Offline)
 		return []pipeline.Message{o.Message()}
 	}
 	texts := make(map[string]rendering)
@@ -186,4 +184,26 @@ func (w *world) observed(o pipeline.Outcome, seen observation) pipeline.Message 
 	}
 	m.Header[headerSeen] = strconv.Itoa(len(w.seen) - 1)
 	return m
+}
+
+// fails makes o a failed outcome of a check of s, if it fails.
+func (w *world) fails(s *site, o *pipeline.Outcome) bool {
+	busy := s.busy
+	switch {
+	case w.calm:
+		return false
+	case w.offline:
+		w.stats.Offline++
+		o.Offline = true
+	case s.broken:
+	case w.rng.IntN(10) == 0:
+		busy = w.rng.IntN(4) == 0
+	default:
+		return false
+	}
+	o.Kind, o.Class, o.Reason, o.Status = pipeline.OutcomeFailed, pick(w.rng, []string{pipeline.FailTimeout, pipeline.FailStatus, pipeline.FailDNS}), "no answer", 0
+	if busy {
+		o.Class, o.Reason, o.Status, o.RetryAfter = pipeline.FailBusy, "busy", 503, time.Minute
+	}
+	return true
 }

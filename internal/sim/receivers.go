@@ -11,19 +11,20 @@ import (
 )
 
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
-// and then, also after it took it; down is away for hours; picky refuses some.
-var sinkNames = []string{"steady", "flaky", "down", "picky"}
+// and then, also after it took it; down is away for hours; picky refuses some; leaver says
+// now and then that it does not exist any more.
+var sinkNames = []string{"steady", "flaky", "down", picky, "leaver"}
+
+const picky = "picky"
 
 // receivers are the other side of delivery. They outlive the process.
 type receivers struct {
-	down bool
-	got  []reception
+	down, left bool
+	got        []reception
 	// unconfirmed are notifications that were taken, while delivery does not know it yet;
 	// excused is how many repeats of each are nobody's fault.
 	unconfirmed map[string]bool
 	excused     map[string]int
-	// tried is when the first and the last attempt at each notification failed.
-	tried map[string][2]time.Time
 }
 
 // reception is a notification that a receiver took.
@@ -34,7 +35,7 @@ type reception struct {
 }
 
 func newReceivers() *receivers {
-	return &receivers{unconfirmed: make(map[string]bool), excused: make(map[string]int), tried: make(map[string][2]time.Time)}
+	return &receivers{unconfirmed: make(map[string]bool), excused: make(map[string]int)}
 }
 
 // confirmed is called when delivery has stored how an attempt ended.
@@ -46,21 +47,6 @@ func (r *receivers) crashed() {
 		r.excused[id]++
 	}
 	clear(r.unconfirmed)
-}
-
-func (r *receivers) failed(id string, at time.Time) {
-	t := r.tried[id]
-	if t[0].IsZero() {
-		t[0] = at
-	}
-	t[1] = at
-	r.tried[id] = t
-}
-
-// hopeless reports whether a notification failed for nearly three days, after which it
-// may be given up. The first attempt begins before it fails, and clocks jump.
-func (r *receivers) hopeless(id string) bool {
-	return r.tried[id][1].Sub(r.tried[id][0]) > 70*time.Hour
 }
 
 // refuses reports how picky treats a notification: always the same way.
@@ -82,11 +68,8 @@ func (w *world) stepAttempt() {
 	a := w.attempts[i]
 	w.attempts = slices.Delete(w.attempts, i, i+1)
 	err := w.offer(a)
-	if err != nil {
-		w.receivers.failed(a.Notification.ID, w.now)
-	}
 	w.tracef("delivery: %s at %s: %v", a.Notification.ID[:6], a.Receiver.Sink, err)
-	w.inbox = append(w.inbox, posted{a.Result(err), a.Notification.ID})
+	w.inbox = append(w.inbox, posted{a.Result(err), a.Notification.ID, a.Number, err})
 	if w.cfg.Stormy && w.chance(4) {
 		w.crash("just after a receiver was told")
 	}
@@ -112,7 +95,11 @@ func (w *world) offer(a sinks.Attempt) error {
 		if r.down && !w.calm {
 			return pipeline.RetryAfter(errors.New("closed"), 10*time.Second)
 		}
-	case "picky":
+	case "leaver":
+		if r.left && !w.calm {
+			return pipeline.Gone(errors.New("moved away"))
+		}
+	case picky:
 		if err := refuses(id); err != nil {
 			return err
 		}

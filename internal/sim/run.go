@@ -33,22 +33,21 @@ func (w *world) step() error {
 	case n < 90:
 		w.command()
 		return nil
-	case n < 96:
-		w.receivers.down = !w.receivers.down
-		w.tracef("receiver down: %v", w.receivers.down)
+	case n < 104:
+		w.turn()
 		return nil
-	case n < 115 && len(w.late) > 0:
+	case n < 121 && len(w.late) > 0:
 		i := w.rng.IntN(len(w.late))
 		w.tracef("late outcome of %s", w.late[i].Key)
 		w.stats.Duplicates++
 		w.publish(w.late[i])
 		w.late = slices.Delete(w.late, i, i+1)
 		return nil
-	case n < 119:
-		w.advance(time.Duration(w.rng.IntN(int(2 * time.Hour)))) // it was suspended, or its clock was set
+	case n < 126:
+		w.jump()
 		return nil
-	case n < 121:
-		w.advance(-time.Duration(w.rng.IntN(int(time.Minute))))
+	case n < 128:
+		w.replay(pick(w.rng, sinkNames), pick(w.rng, []pipeline.DeadFilter{{}, {Client: pick(w.rng, clients)}, {URL: pick(w.rng, w.sites).url}}))
 		return nil
 	case n < 190:
 		w.advance(time.Duration(w.rng.IntN(int(20 * time.Second))))
@@ -67,7 +66,8 @@ func (w *world) work() error {
 	hs := w.ready()
 	n := len(hs) + len(w.checks) + len(w.attempts)
 	if n == 0 {
-		w.sleep(func(wakeID) bool { return true })
+		// Not until things may be forgotten: for that the clock jumps.
+		w.sleep(func(id wakeID) bool { return id.group == pipeline.GroupIndex || w.t.wakes[id].atStart })
 		return nil
 	}
 	switch i := w.rng.IntN(n); {
@@ -97,7 +97,55 @@ func (w *world) sleep(counts func(wakeID) bool) bool {
 	return true
 }
 
-func (w *world) advance(d time.Duration) { w.now = w.now.Add(d) }
+func (w *world) advance(d time.Duration) {
+	if w.now = w.now.Add(d); w.now.After(w.latest) {
+		w.latest = w.now
+	}
+	w.wakeAll()
+}
+
+// turn makes something outside go wrong, or well again.
+func (w *world) turn() {
+	r, s := w.receivers, pick(w.rng, w.sites)
+	switch w.rng.IntN(10) {
+	case 0, 1:
+		r.down = !r.down
+		w.tracef("receiver down: %v", r.down)
+	case 2, 3:
+		r.left = !r.left
+		w.tracef("receiver gone: %v", r.left)
+	case 4:
+		w.offline = !w.offline
+		w.tracef("offline: %v", w.offline)
+	default:
+		s.broken, s.busy = !s.broken, w.rng.IntN(3) == 0
+		w.tracef("%s broken: %v, busy: %v", s.url, s.broken, s.busy)
+	}
+}
+
+// latestJump is how far from the start a clock is set forth at most: dead letters are kept
+// for 90 days.
+const latestJump = 50 * 24 * time.Hour
+
+// jump lets the process be suspended, or sets its clock.
+func (w *world) jump() {
+	w.stats.Jumps++
+	var d time.Duration
+	switch w.rng.IntN(6) {
+	case 0, 1:
+		d = time.Duration(w.rng.IntN(int(2 * time.Hour)))
+	case 2:
+		d = -time.Duration(w.rng.IntN(int(time.Minute)))
+	case 3, 4:
+		d = -time.Duration(w.rng.IntN(int(2 * time.Hour)))
+	default:
+		if d = 10 * 24 * time.Hour; w.now.Add(d).After(start.Add(latestJump)) {
+			return
+		}
+	}
+	w.advance(d)
+	w.tracef("the clock jumped by %v", d)
+}
 
 // checksWhenCalm is how many more times every page is looked at, so that each document
 // has the page's last text in the end, also where it must be seen several times.
@@ -106,11 +154,15 @@ const checksWhenCalm = 4
 // maxWaits is after how many attempts in a row that only wait nothing is expected any more.
 const maxWaits = 1000
 
+// replayRounds is how often dead letters are brought back in the end.
+const replayRounds = 3
+
 // settle lets the stages finish. Pages are looked at a few times more, receivers are
-// all well, and what is pending is delivered.
+// all well, and what is pending is delivered, and what was given up too.
 func (w *world) settle() error {
 	w.calm = true
 	w.tracef("now all is calm")
+	rounds := 0
 	for limit := w.steps + 20000; w.steps < limit; w.steps++ {
 		if len(w.ready())+len(w.checks)+len(w.attempts) > 0 {
 			if w.waited > maxWaits {
@@ -130,13 +182,31 @@ func (w *world) settle() error {
 		}
 		due, parked := w.delivery.Backlog(0)
 		if due+parked == 0 {
-			return nil
+			if rounds++; rounds > replayRounds || !w.replayAll() {
+				return nil
+			}
+			continue
 		}
 		if !w.sleep(func(id wakeID) bool { return id.group == pipeline.GroupDelivery }) {
 			return fmt.Errorf("%d notifications are pending and nothing will wake delivery", due+parked)
 		}
 	}
 	return fmt.Errorf("never done: %s", w.pending())
+}
+
+// replayAll brings back what is dead of receivers that are well, if anything is.
+func (w *world) replayAll() bool {
+	any := false
+	for _, sink := range sinkNames {
+		for id := range w.letters(sink) {
+			if sink != picky || refuses(id) == nil {
+				any = true
+				w.replay(sink, pipeline.DeadFilter{})
+				break
+			}
+		}
+	}
+	return any
 }
 
 func (w *world) pending() string {

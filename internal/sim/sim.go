@@ -20,6 +20,8 @@ type Config struct {
 	// Stormy makes every crash a power cut, many of them just after a receiver was told, and
 	// nothing durable that was not asked to be.
 	Stormy bool
+	// Late makes index give pages up so many checks later than it must.
+	Late int
 	// Twice makes the pool of delivery make each attempt twice: a broken pool.
 	Twice bool
 }
@@ -32,6 +34,8 @@ type Stats struct {
 	Versions, Changes, Doubtful             int
 	Expected, Expectations, Unsure          int
 	Notifications, Diffs, Dead, Repeats     int
+	Expiries, Timeouts, Withdrawn, Replays  int
+	Health, Offline, Jumps                  int
 }
 
 // Add adds o to s.
@@ -46,6 +50,8 @@ func (s *Stats) Add(o Stats) {
 		{&s.Versions, o.Versions}, {&s.Changes, o.Changes}, {&s.Doubtful, o.Doubtful},
 		{&s.Expected, o.Expected}, {&s.Expectations, o.Expectations}, {&s.Unsure, o.Unsure},
 		{&s.Notifications, o.Notifications}, {&s.Diffs, o.Diffs}, {&s.Dead, o.Dead}, {&s.Repeats, o.Repeats},
+		{&s.Expiries, o.Expiries}, {&s.Timeouts, o.Timeouts}, {&s.Withdrawn, o.Withdrawn}, {&s.Replays, o.Replays},
+		{&s.Health, o.Health}, {&s.Offline, o.Offline}, {&s.Jumps, o.Jumps},
 	} {
 		*p.to += p.from
 	}

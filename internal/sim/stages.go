@@ -19,7 +19,9 @@ func (w *world) build() {
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
 		Sinks: map[string]pipeline.Sink{}, Now: clock, Jitter: w.rng.Float64,
+		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter},
 		Hand: func(a sinks.Attempt) {
+			w.hand(a)
 			w.attempts = append(w.attempts, a)
 			if w.cfg.Twice {
 				w.attempts = append(w.attempts, a)
@@ -27,14 +29,20 @@ func (w *world) build() {
 		},
 	}
 	w.delivery = sinks.NewDelivery(cfg)
+	expireAfter := w.expireAfter
+	if w.cfg.Late != 0 && expireAfter > 0 {
+		expireAfter += w.cfg.Late
+	}
 	matcher := match.New(match.Config{})
 	w.procs = map[consumerID]pipeline.Processor{
-		consumers[0]:     index.New(index.Config{Now: clock}),
+		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter}),
 		consumers[1]:     w.fetcher(),
 		consumers[2]:     diff.New(diff.Config{}),
 		consumers[3]:     matcher,
 		consumers[4]:     matcher,
 		deliveryConsumer: w.delivery,
+		consumers[6]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
+		consumers[7]:     w.healthGroup(),
 	}
 	if w.cfg.Wrap != nil {
 		for c, p := range w.procs {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,14 +17,19 @@ var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 // world is one run: the transport, the stages over it, and everybody outside.
 type world struct {
-	cfg   Config
-	rng   *rand.Rand
-	now   time.Time
-	calm  bool // nothing goes wrong any more
-	steps int
-	t     *transport
-	stats Stats
-	trace []string
+	cfg    Config
+	rng    *rand.Rand
+	now    time.Time
+	latest time.Time // that the clock showed since everything was woken
+	calm   bool      // nothing goes wrong any more
+	steps  int
+	t      *transport
+	stats  Stats
+	trace  []string
+
+	expireAfter int // failed checks; less than 1 is never
+	policy      policy
+	offline     bool // nothing can be reached
 
 	// What lives in the process: a crash loses it.
 	procs    map[consumerID]pipeline.Processor
@@ -52,30 +56,34 @@ type world struct {
 	// incarnations is in which life of its page a subscription is, by its own.
 	incarnations map[string]string
 
-	// history is what index committed, by page.
+	// history is what index committed, by page; books what delivery did, by receiver.
 	history map[string][]entry
-}
-
-// entry is one message or wake that index handled, and what it asked for and told.
-type entry struct {
-	step      int
-	now       time.Time
-	message   pipeline.Message
-	requests  []pipeline.Request
-	snapshots []pipeline.Snapshot
+	books   map[string]book
+	// subscriptionOf names the subscription that a notification is for.
+	subscriptionOf map[string]string
+	broken         error // what was noticed where it could not be returned
+	replays        int
 }
 
 // posted is the result of an attempt on its way to delivery.
 type posted struct {
 	message      pipeline.Message
 	notification string
+	attempt      uint64
+	err          error // of the attempt
 }
+
+// policy is when notifications and receivers are given up.
+type policy struct{ deadAfter, expireAfter time.Duration }
 
 func newWorld(cfg Config) *world {
 	w := &world{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), now: start,
-		incarnations: make(map[string]string), history: make(map[string][]entry),
+		latest: start, incarnations: make(map[string]string), history: make(map[string][]entry),
+		books: make(map[string]book), subscriptionOf: make(map[string]string),
 	}
+	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
+	w.policy = pick(w.rng, []policy{{72 * time.Hour, 5 * 24 * time.Hour}, {20 * time.Minute, time.Hour}})
 	w.t = newTransport(1 + w.rng.IntN(3))
 	for i := range 1 + w.rng.IntN(3) {
 		w.sites = append(w.sites, newSite(w.rng, i))
@@ -102,6 +110,8 @@ var consumers = []consumerID{
 	{pipeline.GroupMatch, pipeline.TopicSubscriptions},
 	{pipeline.GroupMatch, pipeline.TopicChanges},
 	deliveryConsumer,
+	{pipeline.GroupDead, pipeline.TopicDead},
+	{pipeline.GroupHealth, pipeline.TopicHealth},
 }
 
 var deliveryConsumer = consumerID{pipeline.GroupDelivery, pipeline.TopicNotifications}
@@ -202,7 +212,7 @@ func (w *world) handle(h handleable) error {
 	for _, f := range x.after {
 		f()
 	}
-	return nil
+	return w.broken
 }
 
 // meanwhile lets a consumer of the same group handle a message of the same key on another
@@ -231,64 +241,4 @@ func describe(out []pipeline.Message) string {
 		}
 	}
 	return s
-}
-
-// record remembers what index did.
-func (w *world) record(h handleable, out []pipeline.Message) error {
-	if h.c.group != pipeline.GroupIndex {
-		return nil
-	}
-	e := entry{step: w.steps, now: w.now, message: h.message}
-	for _, m := range out {
-		switch m.Type {
-		case pipeline.TypeRequest:
-			var r pipeline.Request
-			if err := json.Unmarshal(m.Body, &r); err != nil {
-				return err
-			}
-			e.requests = append(e.requests, r)
-		case pipeline.TypeSnapshot:
-			s, err := pipeline.SnapshotFrom(m)
-			if err != nil {
-				return err
-			}
-			e.snapshots = append(e.snapshots, s)
-		}
-	}
-	page := h.message.Key
-	w.history[page] = append(w.history[page], e)
-	if len(w.t.undo) > 0 {
-		w.t.undone(func() { w.history[page] = w.history[page][:len(w.history[page])-1] })
-	}
-	return nil
-}
-
-// crash ends the process and starts it again: what was in memory is lost, and in a
-// power cut what was not durable too.
-func (w *world) crash(why string) {
-	w.stats.Crashes++
-	w.crashes = append(w.crashes, w.steps)
-	cut := w.rng.IntN(3) == 0 || w.cfg.Stormy
-	w.tracef("CRASH %s, power cut: %v", why, cut)
-	if cut {
-		w.stats.PowerCuts++
-		w.t.rollback()
-	}
-	w.t.sync()
-	w.receivers.crashed()
-	w.checks, w.attempts, w.inbox = nil, nil, nil
-	for id, wk := range w.t.wakes {
-		if wk.atStart && wk.at.After(w.now) {
-			w.t.wakes[id] = wake{start.Add(-24 * time.Hour), true} // at once, whatever the clock does
-		}
-	}
-	w.build()
-}
-
-// publish puts messages into their topics from outside; they are durable.
-func (w *world) publish(ms ...pipeline.Message) {
-	for _, m := range ms {
-		w.t.append(m)
-	}
-	w.t.sync()
 }

@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+)
+
+// minFailures is how many attempts must fail at least before time alone ends anything, and
+// before a receiver is said to fail.
+const minFailures = 3
+
+// book is what must be the state of one receiver, by the documented rules, from how the
+// attempts ended that delivery took note of.
+type book struct {
+	failures int       // since the last success
+	since    time.Time // of the first of them
+	// What was told since the last success; expired also says that the receiver is.
+	failing, dead, expired bool
+	tried                  map[string]try // by notification that waits
+	attempt                uint64         // the one in flight
+	withdrawn              map[string]bool
+}
+
+// try is what became of a notification so far.
+type try struct {
+	first    time.Time // when the first attempt began
+	failures int
+}
+
+func (b book) clone() book {
+	b.tried, b.withdrawn = maps.Clone(b.tried), maps.Clone(b.withdrawn)
+	return b
+}
+
+// recordDelivery holds what delivery told of a receiver against its book.
+func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
+	key := h.message.Key
+	before := w.books[key]
+	b := before.clone()
+	if b.tried == nil {
+		b.tried, b.withdrawn = make(map[string]try), make(map[string]bool)
+	}
+	b.clamp(w.now)
+	var want []pipeline.HealthEvent
+	switch {
+	case h.message.Type == pipeline.TypeWithdraw:
+		if err := read(h.message, func(x pipeline.Withdraw) { b.withdrawn[x.Subscription] = true }); err != nil {
+			return err
+		}
+	case !h.fromLog && !h.waker:
+		want = b.attempted(w.inbox[h.posted], w.now, w.policy)
+	}
+	var told []pipeline.HealthEvent
+	for _, m := range out {
+		switch m.Type {
+		case pipeline.TypeHealth:
+			e, err := pipeline.HealthFrom(m)
+			if err != nil {
+				return err
+			}
+			if told = append(told, e.Event); e.Receiver == nil || e.Receiver.ID() != key {
+				return fmt.Errorf("delivery tells of %s about %v, not %s", e.Event, e.Receiver, key)
+			}
+		case pipeline.TypeDeadLetter:
+			var letter pipeline.DeadLetter
+			if err := read(m, func(l pipeline.DeadLetter) { letter = l }); err != nil {
+				return err
+			}
+			if err := b.givenUp(letter, w.now, w.policy); err != nil {
+				return err
+			}
+			if !b.dead {
+				b.dead = true
+				want = append(want, pipeline.HealthDeadLetter)
+			}
+		}
+	}
+	if !slices.Equal(told, want) {
+		return fmt.Errorf("delivery tells of %q about %s, want %q", told, key, want)
+	}
+	w.stats.Health += len(told)
+	w.books[key] = b
+	w.undo(func() { w.books[key] = before })
+	return nil
+}
+
+// clamp takes back times that a clock set back has made impossible.
+func (b *book) clamp(now time.Time) {
+	if b.since.After(now) {
+		b.since = now
+	}
+	for id, t := range b.tried {
+		if t.first.After(now) {
+			t.first = now
+			b.tried[id] = t
+		}
+	}
+}
+
+// attempted takes how an attempt ended, and returns what must be told.
+func (b *book) attempted(p posted, now time.Time, policy policy) []pipeline.HealthEvent {
+	if p.attempt != b.attempt {
+		return nil
+	}
+	b.attempt = 0
+	if p.err == nil {
+		var tell []pipeline.HealthEvent
+		if b.failing || b.expired {
+			tell = append(tell, pipeline.HealthReceiverRecovered)
+		}
+		delete(b.tried, p.notification)
+		b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
+		return tell
+	}
+	if b.failures++; b.since.IsZero() {
+		b.since = now
+	}
+	t := b.tried[p.notification]
+	t.failures++
+	b.tried[p.notification] = t
+	class, _ := pipeline.ClassOf(p.err)
+	switch {
+	case b.expired:
+	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter:
+		b.expired = true
+		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
+	case b.failures >= minFailures && !b.failing:
+		b.failing = true
+		return []pipeline.HealthEvent{pipeline.HealthReceiverFailing}
+	}
+	return nil
+}
+
+// givenUp takes that a notification was given up, which must have a reason.
+func (b *book) givenUp(letter pipeline.DeadLetter, now time.Time, policy policy) error {
+	if letter.Addressed == nil {
+		return fmt.Errorf("delivery gives up what is no notification: %s", letter.Reason)
+	}
+	id, sink := letter.Addressed.Notification.ID, letter.Addressed.Receiver.Sink
+	t := b.tried[id]
+	delete(b.tried, id)
+	var refusal error
+	if sink == picky {
+		refusal = refuses(id)
+	}
+	class, _ := pipeline.ClassOf(refusal)
+	switch {
+	case b.expired:
+	case refusal != nil && class == pipeline.ClassPermanent:
+	case refusal != nil && t.failures >= minFailures:
+	case t.failures >= minFailures && now.Sub(t.first) >= policy.deadAfter:
+	default:
+		return fmt.Errorf("%s for %s was given up after %d failures since %v", id, sink, t.failures, t.first)
+	}
+	return nil
+}
+
+// hand takes an attempt that delivery makes. It makes none of what was withdrawn.
+func (w *world) hand(a sinks.Attempt) {
+	receiver, id := a.Receiver.ID(), a.Notification.ID
+	b := w.books[receiver].clone()
+	if b.tried == nil {
+		b.tried = make(map[string]try)
+	}
+	if b.withdrawn[w.subscriptionOf[id]] {
+		w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", id, receiver))
+	}
+	t := b.tried[id]
+	if t.first.IsZero() {
+		t.first = w.now
+	}
+	b.tried[id], b.attempt = t, a.Number
+	before := w.books[receiver]
+	w.books[receiver] = b
+	w.undo(func() { w.books[receiver] = before })
+}

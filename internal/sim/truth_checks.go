@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Rules of behaviour.md about pages that fail.
+const (
+	failingAfter = 3   // counted failures in a row until the page is called failing
+	busyChecks   = 100 // checks in a row that may find a busy host before they count
+)
+
+// outcome takes what a check found if it is the outstanding one.
+func (t *truth) outcome(e entry, d *deeds) error {
+	o, err := pipeline.OutcomeFrom(e.message)
+	if err != nil {
+		return err
+	}
+	if t.request == nil || o.Incarnation != t.incarnation || o.Check != t.request.Check {
+		return nil
+	}
+	if o.Parts == 0 && len(t.parts) > 0 || t.parts[o.Part] {
+		return nil // a second answer to the same check
+	}
+	t.clamp(e.now)
+	var seen observation
+	if at, err := strconv.Atoi(e.message.Header[headerSeen]); err == nil {
+		seen = t.w.seen[at]
+	}
+	if o.Parts == 0 {
+		t.request = nil
+		if o.Kind == pipeline.OutcomeUnchanged {
+			t.unchanged(seen)
+			t.reached(d)
+			return nil
+		}
+		t.failed(o, d)
+		return nil
+	}
+	t.parts[o.Part] = true
+	complete := len(t.parts) == o.Parts
+	if complete {
+		t.request = nil
+	}
+	if err := t.part(o, seen, e, d); err != nil {
+		return err
+	}
+	if complete {
+		t.reached(d) // where no selector matches, too
+	}
+	return nil
+}
+
+// part takes what a check found of one document.
+func (t *truth) part(o pipeline.Outcome, seen observation, e entry, d *deeds) error {
+	l := t.docs[o.Document]
+	switch {
+	case l == nil || o.Check <= l.since:
+		return nil
+	case !seen.ok:
+		if !l.gone {
+			l.gone = true
+			d.tell(pipeline.HealthSelectorGone, l.id)
+		}
+		return nil
+	case o.Kind == pipeline.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visible() != seen.text.visible()):
+		t.bare = true // it compared with what does not stand
+		return nil
+	case l.gone:
+		l.gone = false
+		d.tell(pipeline.HealthRecovered, l.id)
+	}
+	var err error
+	d.versions, err = t.saw(l, seen.text, e)
+	return err
+}
+
+// unchanged is an accepted check that says that nothing changed. Where it is wrong, because
+// it compared with what does not stand, the page must be looked at again.
+func (t *truth) unchanged(seen observation) {
+	for id, l := range t.docs {
+		text, ok := seen.texts[id]
+		switch {
+		case !ok || len(l.versions) == 0 || l.candidate != "":
+			t.bare = true
+		case text.visible() != l.versions[len(l.versions)-1].text.visible():
+			t.bare = true
+		}
+	}
+}
+
+// reached is a check that got to the page.
+func (t *truth) reached(d *deeds) {
+	if t.failing {
+		d.tell(pipeline.HealthRecovered, "")
+	}
+	t.failures, t.busy, t.failing = 0, 0, false
+}
+
+// failed is a check that did not get to the page.
+func (t *truth) failed(o pipeline.Outcome, d *deeds) {
+	switch {
+	case o.Offline:
+		return
+	case o.Class != pipeline.FailBusy:
+		t.busy = 0
+	case t.busy < busyChecks:
+		t.busy++
+		return
+	}
+	t.failures++
+	switch {
+	case t.w.expireAfter > 0 && t.failures >= t.w.expireAfter:
+		d.tell(pipeline.HealthExpired, "")
+		d.expired = true
+		t.expire(o.Time)
+	case t.failures >= failingAfter && !t.failing:
+		t.failing = true
+		d.tell(pipeline.HealthFailing, "")
+	}
+}
+
+// expire gives the page up: each client is told once at each of its receivers.
+func (t *truth) expire(at time.Time) {
+	t.w.stats.Expiries++
+	clients := make(map[string]*timeout)
+	for pair, r := range t.subs {
+		t.stop(pair)
+		t.expired[pair] = r
+		o := clients[r.sub.Client]
+		if o == nil {
+			o = &timeout{
+				page: t.incarnation, client: r.sub.Client, at: at,
+				sinks: make(map[string]bool), subscriptions: make(map[string]bool), urls: make(map[string]bool),
+			}
+			clients[r.sub.Client] = o
+			t.timeouts = append(t.timeouts, o)
+		}
+		o.subscriptions[r.incarnation], o.urls[r.sub.URL] = true, true
+		for _, sink := range r.sub.Sinks {
+			o.sinks[sink] = true
+		}
+	}
+	for origin := range t.keep {
+		t.expiredKeep[origin] = true
+	}
+	t.end()
+}
+
+// requests takes the requests that index made: one at a time, with rising numbers.
+func (t *truth) requests(e entry) error {
+	for _, r := range e.requests {
+		switch {
+		case r.Incarnation != t.incarnation || t.incarnation == "":
+			return fmt.Errorf("a request of incarnation %s, want %s", r.Incarnation, t.incarnation)
+		case r.Check <= t.check:
+			return fmt.Errorf("check %d after %d", r.Check, t.check)
+		case t.request != nil:
+			return fmt.Errorf("check %d while %d is outstanding", r.Check, t.request.Check)
+		case t.bare && (r.BodyHash != "" || r.ETag != ""):
+			return fmt.Errorf("check %d carries a hash though what stands is not known", r.Check)
+		case len(r.Documents) != len(t.docs):
+			return fmt.Errorf("check %d asks for %d documents, want %d", r.Check, len(r.Documents), len(t.docs))
+		case r.NotAfter.Before(e.now):
+			return fmt.Errorf("check %d is too late from the beginning", r.Check)
+		}
+		for _, d := range r.Documents {
+			if t.docs[d.ID] == nil {
+				return fmt.Errorf("check %d asks for %s, which nobody watches", r.Check, d.ID)
+			}
+		}
+		t.request, t.asked, t.check, t.parts, t.bare = &r, e, r.Check, make(map[int]bool), false
+		t.askedAt, t.deadline = e.now, e.now.Add(patience)
+	}
+	return nil
+}
+
+// clamp moves the time of the outstanding request along with a clock that was set back.
+func (t *truth) clamp(now time.Time) {
+	if back := t.askedAt.Sub(now); back > 0 {
+		t.askedAt, t.deadline = now, t.deadline.Add(-back)
+	}
+	if latest := now.Add(patience); t.deadline.After(latest) {
+		t.deadline = latest
+	}
+}
+
+// crashedSince reports whether the process that made the request was gone before e.
+func (t *truth) crashedSince(e entry) bool {
+	return slices.ContainsFunc(t.w.crashes, func(step int) bool { return step >= t.asked.step && step < e.step })
+}
+
+// patience is how long index waits for an outcome: until the fetch must have begun, as long
+// as it may last, and some more.
+const patience = 3 * time.Minute
+
+// final checks that each document ends with what its page shows, and that nothing is left
+// of a page that nobody watches.
+func (t *truth) final() error {
+	s := t.w.site(t.url)
+	if t.incarnation != "" && s.calm < checksWhenCalm {
+		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.calm)
+	}
+	for _, group := range []string{pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch} {
+		if n := len(t.w.t.state[group+"\x00"+t.url]); n > 0 && t.over() {
+			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
+		}
+	}
+	for _, l := range t.docs {
+		text, ok := s.body.render(l.view)
+		if !ok {
+			continue
+		}
+		if len(l.versions) == 0 {
+			return fmt.Errorf("%s: document %s has no version at %s", t.url, l.id, t.w.now.Format(time.DateTime))
+		}
+		if got := l.versions[len(l.versions)-1].text.visible(); got != text.visible() {
+			return fmt.Errorf("%s: document %s ends with %q, but shows %q", t.url, l.id, got, text.visible())
+		}
+	}
+	return nil
+}

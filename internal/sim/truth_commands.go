@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// pair names a subscription: one of a client and a document.
+func (t *truth) pair(s pipeline.Subscription) string {
+	return pipeline.DocumentID(t.url, s.View) + " " + s.Client
+}
+
+// begin returns the document of a view, which begins if it is new.
+func (t *truth) begin(v pipeline.View, position string) *life {
+	if t.incarnation == "" {
+		t.incarnation = position
+		t.w.stats.Pages++
+	}
+	id := pipeline.DocumentID(t.url, v)
+	if t.docs[id] == nil {
+		t.docs[id] = &life{id: id, page: t.incarnation, view: v, since: t.check, n: t.last[id]}
+		t.lives = append(t.lives, t.docs[id])
+	}
+	return t.docs[id]
+}
+
+func (t *truth) add(s pipeline.Subscription, origin, incarnation, position string) {
+	delete(t.expired, t.pair(s))
+	l := t.begin(s.View, position)
+	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: pipeline.Forever}
+	t.w.incarnations[incarnation] = t.incarnation
+	t.subs[t.pair(s)] = r
+	t.records = append(t.records, r)
+}
+
+// stop ends the record of a pair, which may be followed by another.
+func (t *truth) stop(pair string) *record {
+	r := t.subs[pair]
+	r.until = r.life.n
+	delete(t.subs, pair)
+	return r
+}
+
+// withdraw says that nothing more may be delivered because of r.
+func (r *record) withdraw(d *deeds) {
+	for _, sink := range r.sub.Sinks {
+		d.withdrawn[r.incarnation+" "+sink] = true
+	}
+}
+
+func (t *truth) subscribe(c pipeline.SubscribeCommand, position string) {
+	if t.subs[t.pair(c.Subscription)] == nil {
+		t.add(c.Subscription, c.Origin, position, position)
+	}
+}
+
+func (t *truth) cancel(c pipeline.CancelCommand, d *deeds) {
+	for pair, r := range t.subs {
+		if r.sub.Client == c.Client {
+			t.stop(pair).cancelled = true
+			r.withdraw(d)
+		}
+	}
+	for pair, r := range t.expired {
+		if r.sub.Client == c.Client {
+			delete(t.expired, pair)
+			r.withdraw(d)
+		}
+	}
+	t.tidy()
+}
+
+// tidy ends the documents that nobody watches, and with the last one the page.
+func (t *truth) tidy() {
+	for id, l := range t.docs {
+		used := len(t.keep) > 0 && l.view.IsZero()
+		for _, r := range t.subs {
+			used = used || r.life == l
+		}
+		if !used {
+			t.last[id] = l.n
+			delete(t.docs, id)
+		}
+	}
+	if len(t.docs) == 0 {
+		t.end()
+	}
+}
+
+// apply makes the list of c all that its origin wants. What expired stays so, unless it is
+// changed or resumed.
+func (t *truth) apply(c pipeline.ApplyCommand, position string, d *deeds) {
+	wanted := make(map[string]bool)
+	for _, s := range c.Subscriptions {
+		wanted[t.pair(s)] = true
+		if r := t.subs[t.pair(s)]; r != nil && r.origin != c.Origin && c.Origin == "api" {
+			return // refused: users do not take over what is another's
+		}
+	}
+	for i, s := range c.Subscriptions {
+		r, x := t.subs[t.pair(s)], t.expired[t.pair(s)]
+		switch {
+		case r != nil && r.origin == c.Origin && equal(r.sub, s):
+		case r != nil:
+			t.stop(t.pair(s))
+			t.add(s, c.Origin, r.incarnation, position)
+		case x != nil && x.origin == c.Origin && equal(x.sub, s) && !c.Resume:
+		default:
+			t.add(s, c.Origin, fmt.Sprintf("%s/%d", position, i), position)
+		}
+	}
+	switch {
+	case c.Keep && t.expiredKeep[c.Origin] && !c.Resume:
+	case c.Keep:
+		delete(t.expiredKeep, c.Origin)
+		t.begin(pipeline.View{}, position)
+		t.keep[c.Origin] = true
+	case c.Client == "":
+		delete(t.keep, c.Origin)
+		delete(t.expiredKeep, c.Origin)
+	}
+	left := func(pair string, r *record) bool {
+		return r.origin == c.Origin && !wanted[pair] && (c.Client == "" || r.sub.Client == c.Client)
+	}
+	for pair, r := range t.subs {
+		if left(pair, r) {
+			t.stop(pair).cancelled = true
+			r.withdraw(d)
+		}
+	}
+	for pair, r := range t.expired {
+		if left(pair, r) {
+			delete(t.expired, pair)
+			r.withdraw(d)
+		}
+	}
+	t.tidy()
+}
+
+func equal(a, b pipeline.Subscription) bool {
+	x, errX := json.Marshal(a.WithDefaults())
+	y, errY := json.Marshal(b.WithDefaults())
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// resume begins anew what expired: of a client, of all, or because a receiver answers again.
+func (t *truth) resume(c pipeline.ResumeCommand, position string) {
+	delete(t.unreachable, c.Receiver)
+	var pairs []string
+	for pair := range t.expired {
+		pairs = append(pairs, pair)
+	}
+	slices.Sort(pairs) // of document and client, as they are listed
+	for i, pair := range pairs {
+		r := t.expired[pair]
+		if c.Client != "" && r.sub.Client != c.Client || c.Receiver != "" && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver)) {
+			continue
+		}
+		t.add(r.sub, r.origin, fmt.Sprintf("%s/%d", position, i), position)
+	}
+	if c.Client != "" || c.Receiver != "" {
+		return
+	}
+	for origin := range t.expiredKeep {
+		delete(t.expiredKeep, origin)
+		t.begin(pipeline.View{}, position)
+		t.keep[origin] = true
+	}
+}
+
+// expireReceiver ends the subscriptions all of whose receivers were given up.
+func (t *truth) expireReceiver(c pipeline.ExpireCommand) {
+	for pair, r := range t.subs {
+		if !slices.Contains(r.sub.Sinks, c.Receiver) {
+			continue
+		}
+		t.unreachable[c.Receiver] = true
+		if !slices.ContainsFunc(r.sub.Sinks, func(sink string) bool { return !t.unreachable[sink] }) {
+			t.stop(pair)
+			r.receiver = true
+			t.expired[pair] = r
+		}
+	}
+	t.tidy()
+}

@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// saw is a text of l that an accepted check saw.
+func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
+	look := text.visible()
+	if len(l.versions) > 0 {
+		if look == l.versions[len(l.versions)-1].text.visible() {
+			l.candidate, l.stood = "", 0
+			return 0, nil
+		}
+		if look != l.candidate {
+			l.candidate, l.stood = look, 0
+		}
+		if l.stood++; l.stood < l.view.Confirm {
+			return 0, nil
+		}
+	}
+	l.candidate, l.stood = "", 0
+	if len(e.snapshots) == 0 {
+		return 1, nil
+	}
+	return 1, t.told(l, text, e.snapshots[0])
+}
+
+// told holds the version that index told against the one that must be.
+func (t *truth) told(l *life, text rendering, s pipeline.Snapshot) error {
+	previous, old := uint64(0), ""
+	if len(l.versions) > 0 {
+		previous, old = l.n, l.versions[len(l.versions)-1].text.content
+	}
+	switch {
+	case s.Page != t.url || s.Incarnation != t.incarnation || s.Document != l.id:
+		return fmt.Errorf("version %d of %s %s %s, want of %s %s %s", s.N, s.Page, s.Incarnation, s.Document, t.url, t.incarnation, l.id)
+	case previous > 0 && s.N != l.n+1 || s.N <= l.n:
+		return fmt.Errorf("document %s: version %d after %d", l.id, s.N, l.n)
+	case s.Previous != previous:
+		return fmt.Errorf("document %s: version %d comes after %d, want %d", l.id, s.N, s.Previous, previous)
+	case s.Old != old || s.New != text.content:
+		return fmt.Errorf("document %s: version %d has texts %q and %q, want %q and %q", l.id, s.N, s.Old, s.New, old, text.content)
+	}
+	if previous == 0 {
+		for _, r := range t.subs { // what was before is of another life
+			if r.life == l {
+				r.from = s.N - 1
+			}
+		}
+	}
+	l.n = s.N
+	l.versions = append(l.versions, version{s.N, text, s.Language, s})
+	t.w.stats.Versions++
+	return nil
+}
