@@ -56,6 +56,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Migrations bring the store in Dir to today's format; see store.Options.
 	Migrations map[int][]store.Migration
+	// OnBroken is called, from any goroutine and maybe more than once, when the store cannot
+	// be read, with a pipeline.Broken error that says what to do. What could not be handled
+	// is tried again meanwhile, and comes again next time.
+	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails; see
 	// store.Options.
 	OnFatal func(error)
@@ -93,6 +97,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.OnBroken == nil {
+		c.OnBroken = func(error) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -42,6 +42,7 @@ func (r *run) loop() {
 		case err != nil:
 			r.cur.c.t.log.Error("reading a lane failed", "group", r.cur.c.group, "topic", r.cur.lane.topic.name,
 				"lane", r.cur.lane.index, "error", err)
+			r.cur.c.t.broken(err)
 			if !r.sleep(&pause) {
 				return
 			}
@@ -117,6 +118,7 @@ func (r *run) try(msg *message.Message, tx *tx) (done, revoked bool) {
 	default:
 		r.cur.c.t.log.Error("a commit failed", "group", r.cur.c.group, "topic", r.cur.lane.topic.name,
 			"lane", r.cur.lane.index, "error", err)
+		r.cur.c.t.broken(err)
 		return false, false
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -73,7 +74,7 @@ func Open(c Config) (*Transport, error) {
 
 // openStore opens the store, unless it is given, and enters its namespace.
 func (t *Transport) openStore() error {
-	db, user := t.cfg.Store, store.User{}
+	db, user := t.cfg.Store, store.User{Broken: t.cfg.OnBroken}
 	if db == nil {
 		if err := t.room.opens(); err != nil {
 			return err
@@ -126,6 +127,13 @@ func (t *Transport) Close() error {
 	closeAll(subs)
 	t.stopAlarm()
 	return errors.Join(t.keepClock(), t.closeStore())
+}
+
+// broken tells of err if it says that the store cannot be read.
+func (t *Transport) broken(err error) {
+	if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken {
+		t.cfg.OnBroken(err)
+	}
 }
 
 func (t *Transport) closed() bool { return t.ctx.Err() != nil }

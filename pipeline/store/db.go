@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 
@@ -62,6 +63,7 @@ type DB struct {
 // core is what all namespaces of a store share.
 type core struct {
 	pebble *pebble.DB
+	log    *logger
 	dir    string
 	// disk is where dir is; nil in memory.
 	disk *disk
@@ -93,11 +95,14 @@ func Open(o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: %d lanes are not between 1 and %d", o.Lanes, MaxLanes)
 	}
 	c := &core{dir: o.Dir}
+	c.log = newLogger(o.logger(), o.Dir, c.sharing.fatal(o.OnFatal))
 	c.idle.L = &c.mu
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
-		Logger:             newLogger(o.logger(), o.Dir, c.sharing.fatal(o.OnFatal)),
+		Logger:             c.log,
+		// Pebble's own would end the process. What is read here is an error of the read.
+		EventListener: &pebble.EventListener{DataCorruption: c.corrupt},
 	}
 	switch {
 	case o.Dir == "":
@@ -112,8 +117,14 @@ func Open(o Options) (*DB, error) {
 		c.disk = newDisk(po.FS, o.Dir, c.sharing.diskFull)
 		po.FS = c.disk
 	}
+	if err := c.disk.complete(); err != nil {
+		return nil, err
+	}
 	p, err := pebble.Open(o.Dir, po)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, damageError(o.Dir, "", err) // the directory is there
+	case err != nil:
 		return nil, openError(o.Dir, err)
 	}
 	c.pebble, c.durable = p, !po.DisableWAL
@@ -152,6 +163,9 @@ func (d *DB) readMeta(o Options) error {
 			return fmt.Errorf("the store in %s cannot be used: %w; use the version of Vokter that wrote it, or a backup", o.Dir, err)
 		}
 		return nil
+	}
+	if d.disk.holds(".sst") {
+		return damageError(o.Dir, "", errors.New("what it says of itself is missing"))
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
 	if err := d.writeMeta(storeFormat); err != nil {

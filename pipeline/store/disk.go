@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,6 +37,26 @@ func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 func (d *disk) Link(oldname, newname string) error { return d.of(newname).Link(oldname, newname) }
 
 func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).MkdirAll(dir, perm) }
+
+// complete says what is missing in a directory that has a part of a store: Pebble would
+// make a new one there.
+func (d *disk) complete() error {
+	if d == nil || d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") {
+		return nil
+	}
+	return damageError(d.dir, "", errors.New("its file marker.manifest.* is missing"))
+}
+
+// holds reports whether the directory has a file whose name begins or ends with part.
+func (d *disk) holds(part string) bool {
+	if d == nil {
+		return false
+	}
+	names, _ := d.List(d.dir) // a directory that cannot be read is for Pebble to tell
+	return slices.ContainsFunc(names, func(n string) bool {
+		return strings.HasPrefix(n, part) || strings.HasSuffix(n, part)
+	})
+}
 
 // within reports whether name is dir or in it.
 func within(name, dir string) bool {

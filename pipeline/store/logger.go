@@ -46,7 +46,7 @@ func (l *logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(for
 // Errorf logs an error. Pebble tries again at once, for ever, and with a new file each
 // time, so those that differ in numbers only are the same.
 func (l *logger) Errorf(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := firstLine(fmt.Sprintf(format, args...))
 	left, ok := l.pass(text)
 	switch {
 	case ok && left > 0:
@@ -87,7 +87,7 @@ func (l *logger) pass(text string) (left int, ok bool) {
 // that failed.
 func (l *logger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("the store in %s cannot go on (%s): see that its disk has room and works, then start again",
-		l.dir, fmt.Sprintf(format, args...))
+		l.dir, firstLine(fmt.Sprintf(format, args...)))
 	l.log.Error(err.Error())
 	if l.onFatal != nil {
 		l.onFatal(err)

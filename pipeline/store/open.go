@@ -7,6 +7,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // prepare makes the directory dir and makes sure that files can be made in it.
@@ -24,13 +28,18 @@ func prepare(dir string) error {
 // openError says what to do about err.
 func openError(dir string, err error) error {
 	text := err.Error()
+	class, _ := pipeline.ClassOf(err)
 	switch {
+	case class == pipeline.ClassBroken:
+		return err // it says what to do
 	case strings.Contains(text, "resource temporarily unavailable"):
 		return fmt.Errorf("%s is in use by another process: stop that one, or use another directory", dir)
 	case strings.Contains(text, "lock held by current process"):
 		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
 	case dir == "":
 		return fmt.Errorf("opening a store in memory: %w", err)
+	case pebble.IsCorruptionError(err):
+		return damageError(dir, "", err)
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err // its path is a part of dir, or a file with a random name

@@ -14,17 +14,17 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	defer d.done()
-	return getFrom(d.pebble, key)
+	return d.getFrom(d.pebble, key)
 }
 
 // getFrom returns a copy of the value of key.
-func getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+func (d *DB) getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
 	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, d.readError(err)
 	}
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
@@ -41,19 +41,27 @@ func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (mor
 	}
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
 	if err != nil {
-		return err
+		return d.readError(err)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
+	defer func() {
+		if e := it.Close(); err == nil {
+			err = d.readError(e)
+		}
+	}()
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return err
+			return d.readError(err)
 		}
-		if more, err := f(it.Key()[len(prefix):], v); err != nil || !more {
+		more, err := f(it.Key()[len(prefix):], v)
+		if errors.Is(err, errKey) || errors.Is(err, errRecord) {
+			return d.readError(err)
+		}
+		if err != nil || !more {
 			return err
 		}
 	}
-	return it.Error()
+	return d.readError(it.Error())
 }
 
 // Entry is a record and its offset.
@@ -91,7 +99,7 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	}
 	if ok {
 		if len(v) != 8 {
-			return 0, 0, errKey
+			return 0, 0, d.readError(errKey)
 		}
 		begin = binary.BigEndian.Uint64(v)
 	}
@@ -102,7 +110,7 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	prefix := d.keyOf(kindLog, lane, topic)
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: d.logKey(topic, lane, begin), UpperBound: after(prefix)})
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, d.readError(err)
 	}
 	end = begin
 	if it.Last() {
@@ -110,7 +118,7 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 			end = binary.BigEndian.Uint64(k) + 1
 		}
 	}
-	return begin, end, errors.Join(it.Error(), it.Close())
+	return begin, end, d.readError(errors.Join(it.Error(), it.Close()))
 }
 
 // Topics lists the topics that have a log, in order.
@@ -233,7 +241,7 @@ func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value
 		return nil, false, err
 	}
 	defer d.done()
-	return getFrom(d.reader(b), d.stateKey(group, lane, key, name))
+	return d.getFrom(d.reader(b), d.stateKey(group, lane, key, name))
 }
 
 // ScanState calls f with the names of key that begin with prefix, in order, and a copy

@@ -46,6 +46,9 @@ type User struct {
 	// DiskFull is called when a write found the disk full. All writes wait until it, and
 	// that of every other user, returns; then the write is tried once more. Nil does nothing.
 	DiskFull func()
+	// Broken is called, from any goroutine and maybe more than once, when a part of the store
+	// turned out to be damaged. Nil does nothing.
+	Broken func(error)
 	// Fatal is called with what happened just before the process ends because Pebble cannot
 	// go on. Nil does nothing.
 	Fatal func(error)
@@ -55,6 +58,8 @@ type User struct {
 type sharing struct {
 	mu    sync.Mutex
 	users map[string]User // by namespace
+	// broken is the first damage that was found.
+	broken error
 }
 
 // Enter makes u the user of d's namespace until leave is called. A namespace has one user
@@ -70,6 +75,9 @@ func (d *DB) Enter(u User) (leave func(), err error) {
 		s.users = make(map[string]User)
 	}
 	s.users[d.name] = u
+	if s.broken != nil && u.Broken != nil {
+		go u.Broken(s.broken)
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -106,6 +114,20 @@ func (s *sharing) diskFull() {
 		}
 	}
 	wg.Wait()
+}
+
+// broke tells all users, now and later, that the store is damaged.
+func (s *sharing) broke(err error) {
+	s.mu.Lock()
+	if s.broken == nil {
+		s.broken = err
+	}
+	s.mu.Unlock()
+	for _, u := range s.all() {
+		if u.Broken != nil {
+			u.Broken(err)
+		}
+	}
 }
 
 // fatal returns what tells first, which may be nil, and all users what happened.
