@@ -100,6 +100,8 @@ func (w *world) verifyEnds(byID map[string]*told, taken map[string]int) error {
 			return fmt.Errorf("%s took %s, which it refuses", sink, id)
 		case taken[id] > most:
 			return fmt.Errorf("%s took %s %d times, want %d at most", sink, id, taken[id], most)
+		case !refused && kept[id]:
+			return fmt.Errorf("%s for %s is still a dead letter, brought back %d times", id, sink, n.replayed)
 		case withdrawn:
 		case refused && !kept[id]:
 			return fmt.Errorf("%s refused %s, but it is no dead letter", sink, id)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ type tap struct {
 	forgetful bool                                        // state is not stored
 	lazy      bool                                        // nothing is synced
 	deaf      bool                                        // no wake is set
+	clings    bool                                        // state is not deleted
+	drops     string                                      // what has such a name is not stored
 }
 
 func (t tap) Emit(m pipeline.Message) {
@@ -42,10 +45,32 @@ func (t tap) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
 }
 
 func (t tap) State(key string) pipeline.State {
-	if t.forgetful {
-		return forgetful{t.Tx.State(key)}
+	st := t.Tx.State(key)
+	switch {
+	case t.forgetful:
+		return forgetful{st}
+	case t.clings:
+		return clinging{st}
+	case t.drops != "":
+		return dropping{st, t.drops}
 	}
-	return t.Tx.State(key)
+	return st
+}
+
+type clinging struct{ pipeline.State }
+
+func (clinging) Delete(string) error { return nil }
+
+type dropping struct {
+	pipeline.State
+	prefix string
+}
+
+func (d dropping) Set(name string, value []byte) error {
+	if strings.HasPrefix(name, d.prefix) {
+		return nil
+	}
+	return d.State.Set(name, value)
 }
 
 type forgetful struct{ pipeline.State }
@@ -98,6 +123,69 @@ func broken(t tap, pick func(n int, m pipeline.Message) bool) mutation {
 }
 
 func every(int, pipeline.Message) bool { return true }
+
+// of picks the messages of a type.
+func of(kind string) func(int, pipeline.Message) bool {
+	return func(_ int, m pipeline.Message) bool { return m.Type == kind }
+}
+
+// ignored returns a mutation in which messages of a type are acknowledged and no more.
+func ignored(kind string) mutation {
+	return func() func(pipeline.Processor) pipeline.Processor {
+		return func(p pipeline.Processor) pipeline.Processor {
+			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+				if m.Type == kind {
+					return nil
+				}
+				return p.Process(ctx, tx, m)
+			})
+		}
+	}
+}
+
+// found alters what checks found.
+func found(f func(o *pipeline.Outcome)) mutation {
+	return input(func(m *pipeline.Message) {
+		if m.Type != pipeline.TypeOutcome {
+			return
+		}
+		o, err := pipeline.OutcomeFrom(*m)
+		if err != nil {
+			panic(err)
+		}
+		f(&o)
+		at := m.Position
+		*m = o.Message()
+		m.Position = at
+	})
+}
+
+// only makes f happen to notifications that say that a page was given up.
+func only(f func(m pipeline.Message) []pipeline.Message) func() func(pipeline.Message) []pipeline.Message {
+	return func() func(pipeline.Message) []pipeline.Message {
+		return func(m pipeline.Message) []pipeline.Message {
+			timeout := false
+			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
+			if timeout {
+				return f(m)
+			}
+			return []pipeline.Message{m}
+		}
+	}
+}
+
+func twice(m pipeline.Message) []pipeline.Message { return []pipeline.Message{m, m} }
+
+// later makes every baseline look like a later version.
+func later() func(pipeline.Message) []pipeline.Message {
+	return func(m pipeline.Message) []pipeline.Message {
+		if s, err := pipeline.SnapshotFrom(m); m.Type == pipeline.TypeSnapshot && err == nil && s.Previous == 0 && s.Check > 1 {
+			s.Previous, s.Old = s.N, s.New
+			m = s.Message()
+		}
+		return []pipeline.Message{m}
+	}
+}
 
 // nth makes what f does to a message happen to the nth of a type only.
 func nth(n int, kind string, f func(m pipeline.Message) []pipeline.Message) func() func(pipeline.Message) []pipeline.Message {
@@ -272,6 +360,44 @@ func TestCatches(t *testing.T) {
 			n.Diffs = append(n.Diffs, n.Diffs[0])
 		})), "reported twice"},
 		{"an empty notification", pipeline.GroupMatch, output(empties), ""},
+
+		{"a busy host counted", pipeline.GroupIndex, found(func(o *pipeline.Outcome) {
+			if o.Class == pipeline.FailBusy {
+				o.Class = pipeline.FailStatus
+			}
+		}), ""},
+		{"checks counted while nothing can be reached", pipeline.GroupIndex, found(func(o *pipeline.Outcome) { o.Offline = false }), ""},
+		{"failures not counted", pipeline.GroupIndex, found(func(o *pipeline.Outcome) { o.Offline = true }), ""},
+		{"a timeout told twice", pipeline.GroupMatch, output(only(again)), "told twice"},
+		{"a timeout not told", pipeline.GroupMatch, output(only(drop)), "missed"},
+		{"a timeout for a cancelled client", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) {
+			if s.End == pipeline.EndCancelled {
+				s.End = pipeline.EndExpired
+			}
+		}), ""},
+		{"a cancel that delivery does not hear of", pipeline.GroupIndex, output(nth(2, pipeline.TypeWithdraw, drop)), "not withdrawn"},
+		{"a withdrawal too many", pipeline.GroupIndex, output(nth(2, pipeline.TypeWithdraw, twice)), "but not cancelled"},
+		{"parked notifications of a cancelled client sent", pipeline.GroupDelivery, ignored(pipeline.TypeWithdraw), "is tried although"},
+		{"a withdrawal forgotten", pipeline.GroupDelivery, broken(tap{forgetful: true}, of(pipeline.TypeWithdraw)), "is tried although"},
+		{"what was pending of an expired receiver lost", pipeline.GroupDelivery, output(nth(2, pipeline.TypeDeadLetter, drop)), "0 times"},
+		{"a dead letter lost", pipeline.GroupDead, broken(tap{drops: "l/"}, of(pipeline.TypeDeadLetter)), ""},
+		{"what is brought back taken for known", pipeline.GroupDelivery, input(func(m *pipeline.Message) {
+			m.Header = maps.Clone(m.Header)
+			delete(m.Header, pipeline.HeaderReplay)
+		}), "0 times"},
+		{"a letter lost on its way back", pipeline.GroupDead, output(nth(1, pipeline.TypeNotification, drop)), "0 times"},
+		{"a letter brought back and kept", pipeline.GroupDead, broken(tap{clings: true}, of(pipeline.TypeWake)), "still a dead letter"},
+		{"what expired is not kept", pipeline.GroupIndex, broken(tap{drops: "exp/"}, every), ""},
+		{"an expired page that keeps its state", pipeline.GroupIndex, broken(tap{clings: true}, of(pipeline.TypeOutcome)), ""},
+		{"a list that begins anew what expired", pipeline.GroupIndex,
+			input(alter(pipeline.TypeApply, func(c *pipeline.ApplyCommand) { c.Resume = true })), ""},
+		{"a resume that does nothing", pipeline.GroupIndex, ignored(pipeline.TypeResume), ""},
+		{"a baseline that is none", pipeline.GroupIndex, output(later), "comes after"},
+		{"an expired receiver whose subscriptions stay", pipeline.GroupIndex, ignored(pipeline.TypeExpire), ""},
+		{"a health event told twice", pipeline.GroupIndex, output(nth(1, pipeline.TypeHealth, twice)), "health events"},
+		{"a health event not told", pipeline.GroupIndex, output(nth(2, pipeline.TypeHealth, drop)), "health events"},
+		{"a receiver's event told twice", pipeline.GroupDelivery, output(nth(1, pipeline.TypeHealth, twice)), "delivery tells of"},
+		{"a receiver's event not told", pipeline.GroupDelivery, output(nth(2, pipeline.TypeHealth, drop)), "delivery tells of"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -284,6 +410,11 @@ func TestCatches(t *testing.T) {
 					return p
 				}}
 			})
+		})
+	}
+	for name, late := range map[string]int{"a page given up too early": -1, "a page given up too late": 1} {
+		t.Run(name, func(t *testing.T) {
+			caught(t, "ended", func(seed uint64) Config { return Config{Seed: seed, Late: late} })
 		})
 	}
 	t.Run("every attempt made twice", func(t *testing.T) {

@@ -65,6 +65,8 @@ func TestSeeds(t *testing.T) {
 	for name, n := range map[string]int{
 		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
 		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
+		"expired pages": total.Expiries, "timeouts": total.Timeouts, "withdrawn notifications": total.Withdrawn, "replays": total.Replays,
+		"health events of receivers": total.Health, "checks offline": total.Offline, "jumps of the clock": total.Jumps,
 	} {
 		if n == 0 {
 			t.Errorf("no %s in %d seeds: they prove nothing", name, *seeds)

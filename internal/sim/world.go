@@ -162,7 +162,7 @@ func (w *world) handle(h handleable) error {
 	if h.waker {
 		x.woken[h.message.Key] = wake{} // it comes once, unless it is set again
 	}
-	err := w.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
+	err := w.process(h, x)
 	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassNotYet {
 		w.stats.Waits++
 		w.waited++
@@ -213,6 +213,16 @@ func (w *world) handle(h handleable) error {
 		f()
 	}
 	return w.broken
+}
+
+// process calls the processor of h; a panic of it is an error.
+func (w *world) process(h handleable, x *tx) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return w.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
 }
 
 // meanwhile lets a consumer of the same group handle a message of the same key on another
