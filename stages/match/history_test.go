@@ -150,3 +150,28 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 		t.Errorf("%q is left", got)
 	}
 }
+
+// TestHistoryOfWhatIsStillListed ends a page because the receivers of its subscription
+// expired, and then because it was cancelled.
+func TestHistoryOfWhatIsStillListed(t *testing.T) {
+	h := newHouse(t, Config{})
+	end := func() {
+		t.Helper()
+		if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	h.stamp(s)
+	h.says(changed(1, 1, "argus"))
+	h.stamp(over(s, 2, 1, pipeline.EndReceiver))
+	end()
+	if got := versions(h.past()); !slices.Equal(got, []int{1}) || len(h.named(listed)) != 0 {
+		t.Errorf("it holds versions %v, and %q", got, h.named(listed))
+	}
+	h.stamp(s, over(s, 2, 1, pipeline.EndCancelled))
+	end()
+	if got := h.past(); len(got) != 0 {
+		t.Errorf("after a cancel it holds %+v", got)
+	}
+}

@@ -112,16 +112,18 @@ func (p *Processor) change(tx pipeline.Tx, m pipeline.Message, c *pipeline.Chang
 }
 
 // ended tells the clients of a page that was given up, and forgets what the state holds of
-// an incarnation of a page. Of a page that nobody watches any more the history goes too.
+// an incarnation of a page. The history of a page that is not listed as expired goes too.
 func (p *Processor) ended(tx pipeline.Tx, m pipeline.Message, e *pipeline.Ended) error {
 	st := tx.State(m.Key)
 	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
 		return err
 	}
-	var err error
-	if e.Expiry != nil {
+	_, kept, err := st.Get(name(listed, e.Incarnation))
+	switch {
+	case err != nil:
+	case e.Expiry != nil:
 		err = p.timeOut(tx, st, e)
-	} else {
+	case !kept:
 		err = clearHistory(st)
 	}
 	if err != nil {
