@@ -79,8 +79,12 @@ func TestSecondSignal(t *testing.T) {
 	id := <-s.hook.ids // and there is no answer
 	d.signal(t, syscall.SIGTERM)
 	d.stopping(t)
-	d.signal(t, syscall.SIGTERM)
-	if err := d.Wait(); err == nil || d.ProcessState.Success() || !d.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+	ended := make(chan error, 1)
+	go func() { ended <- d.Wait() }()
+	for len(ended) == 0 { // until one comes behind the moment at which the first was taken
+		_ = d.Process.Signal(syscall.SIGTERM)
+	}
+	if err := <-ended; err == nil || !d.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Fatalf("got %v, %s", err, &d.stderr)
 	}
 	expect(t, 0, "1 pending", "list", "--data", s.data, "--sinks")
