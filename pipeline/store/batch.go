@@ -205,7 +205,7 @@ func (b *Batch) Commit(sync bool) error {
 }
 
 // Apply makes the writes of b visible. With sync they are durable when wait returned
-// nil; without it wait does nothing. Batches become durable in the order in which they
+// nil, and where they cannot be the process ends; without it wait does nothing. Batches become durable in the order in which they
 // were applied. The caller closes b after wait.
 func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 	if b.err != nil {
@@ -217,5 +217,15 @@ func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 	if !sync || !b.d.durable {
 		return func() error { return nil }, b.b.Commit(pebble.NoSync)
 	}
-	return b.b.SyncWait, b.d.pebble.ApplyNoSyncWait(b.b, pebble.Sync)
+	if err := b.d.pebble.ApplyNoSyncWait(b.b, pebble.Sync); err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := b.b.SyncWait(); err != nil {
+			// The writes are visible and will never be durable: what is done about them
+			// now could be done again.
+			b.d.log.Fatalf("%v", err)
+		}
+		return nil
+	}, nil
 }

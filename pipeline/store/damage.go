@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -22,7 +23,7 @@ func (c *core) readError(err error) error {
 	if pebble.IsCorruptionError(err) || errors.Is(err, errKey) || errors.Is(err, errRecord) {
 		return pipeline.Broken(damageError(c.dir, "", err))
 	}
-	return pipeline.Broken(fmt.Errorf("the store in %s cannot be read (%s): see that its disk works, then start again; if it does not help, restore a backup",
+	return pipeline.Broken(fmt.Errorf("the store in %s cannot be read or written (%s): see that its disk works and that this user may write there, then start again; if it does not help, restore a backup",
 		where(c.dir), firstLine(err.Error())))
 }
 
@@ -41,6 +42,16 @@ func (c *core) corrupt(info pebble.DataCorruptionInfo) {
 	err := pipeline.Broken(damageError(c.dir, filepath.Base(info.Path), info.Details))
 	c.log.Errorf("%v", err)
 	c.sharing.broke(err)
+}
+
+// background is told by Pebble of what it could not do beside the reads and writes; it
+// tries again at once, for ever. What was committed is in its log.
+func (c *core) background(err error) {
+	c.log.Errorf("background error: %v", err)
+	if errors.Is(err, syscall.ENOSPC) || pebble.IsCorruptionError(err) {
+		return // it waits for room, or corrupt was told
+	}
+	c.sharing.broke(c.readError(err))
 }
 
 func firstLine(s string) string {

@@ -102,7 +102,7 @@ func Open(o Options) (*DB, error) {
 		FormatMajorVersion: pebble.FormatTableFormatV6,
 		Logger:             c.log,
 		// Pebble's own would end the process. What is read here is an error of the read.
-		EventListener: &pebble.EventListener{DataCorruption: c.corrupt},
+		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background},
 	}
 	switch {
 	case o.Dir == "":
@@ -128,6 +128,10 @@ func Open(o Options) (*DB, error) {
 		return nil, openError(o.Dir, err)
 	}
 	c.pebble, c.durable = p, !po.DisableWAL
+	if c.disk != nil {
+		fatal := func(err error) { c.log.Fatalf("%v", err) }
+		c.disk.fatal.Store(&fatal)
+	}
 	d := &DB{core: c}
 	if err := d.readMeta(o); err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -16,10 +17,13 @@ type disk struct {
 	vfs.FS
 	plain vfs.FS
 	dir   string
+	// fatal, which does not return, is called when the log cannot be gone on with. It is nil
+	// while the store is opened.
+	fatal atomic.Pointer[func(error)]
 }
 
 func newDisk(plain vfs.FS, dir string, full func()) *disk {
-	return &disk{vfs.OnDiskFull(plain, full), plain, dir}
+	return &disk{FS: vfs.OnDiskFull(plain, full), plain: plain, dir: dir}
 }
 
 // of is what files are to be made with.
@@ -31,7 +35,25 @@ func (d *disk) of(name string) vfs.FS {
 }
 
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.of(name).Create(name, c)
+	f, err := d.of(name).Create(name, c)
+	d.check(name, err)
+	return f, err
+}
+
+func (d *disk) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.of(newname).ReuseForWrite(oldname, newname, c)
+	d.check(newname, err)
+	return f, err
+}
+
+// check ends the process where a new log could not be made: Pebble would panic.
+func (d *disk) check(name string, err error) {
+	if err == nil || filepath.Ext(name) != ".log" || filepath.Dir(absolute(name)) != absolute(d.dir) {
+		return
+	}
+	if fatal := d.fatal.Load(); fatal != nil {
+		(*fatal)(err)
+	}
 }
 
 func (d *disk) Link(oldname, newname string) error { return d.of(newname).Link(oldname, newname) }

@@ -47,7 +47,7 @@ type User struct {
 	// that of every other user, returns; then the write is tried once more. Nil does nothing.
 	DiskFull func()
 	// Broken is called, from any goroutine and maybe more than once, when a part of the store
-	// turned out to be damaged. Nil does nothing.
+	// turned out to be damaged, or its files cannot be read or written. Nil does nothing.
 	Broken func(error)
 	// Fatal is called with what happened just before the process ends because Pebble cannot
 	// go on. Nil does nothing.

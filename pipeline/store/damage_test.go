@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// filled is the file system of a store of 100 entries, 50 in a table and 50 in the log.
+func filled(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	mem := vfs.NewMem()
+	d := open(t, Options{Dir: "/data", FS: mem})
+	for i := range uint64(50) {
+		if err := put(d, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.pebble.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, Options{Dir: "/data", FS: mem})
+	for i := range uint64(50) {
+		if err := put(d, 50+i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mem
+}
+
+// last returns the last file of a pattern in the data directory.
+func last(t *testing.T, fs vfs.FS, pattern string) string {
+	t.Helper()
+	names, err := fs.List("/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := ""
+	for _, n := range names {
+		if ok, err := filepath.Match(pattern, n); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			found = max(found, n)
+		}
+	}
+	if found == "" {
+		t.Fatalf("no %s among %q", pattern, names)
+	}
+	return "/data/" + found
+}
+
+// edit replaces the contents of a file.
+func edit(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
+	t.Helper()
+	b := read(t, fs, name)
+	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write(f(b)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	file, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, info.Size())
+	if _, err := file.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// scribble overwrites 16 bytes at a part of the file.
+func scribble(part float64) func([]byte) []byte {
+	return func(b []byte) []byte {
+		copy(b[int(float64(len(b))*part):], bytes.Repeat([]byte{0xa5}, 16))
+		return b
+	}
+}
+
+// TestDamage: Open, or the first read, says what is damaged and what to do, and nothing is
+// made over it.
+func TestDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		f    func([]byte) []byte // nil: the file is gone
+		want string
+	}{
+		"table":            {"*.sst", scribble(0.2), ".sst: "},
+		"table's index":    {"*.sst", scribble(0.99), "pebble: "},
+		"table gone":       {"*.sst", nil, "file does not exist"},
+		"manifest":         {"MANIFEST-*", scribble(0.1), "malformed manifest"},
+		"manifest gone":    {"MANIFEST-*", nil, "MANIFEST-"},
+		"marker gone":      {"marker.manifest.*", nil, "its file marker.manifest.* is missing"},
+		"within the log":   {"*.log", scribble(0.5), "replaying WAL"},
+		"log's first page": {"*.log", scribble(0.001), "replaying WAL"},
+	} {
+		mem := filled(t)
+		file := last(t, mem, c.file)
+		if c.f == nil {
+			if err := mem.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			edit(t, mem, file, c.f)
+		}
+		var log bytes.Buffer
+		d, err := Open(Options{Dir: "/data", FS: mem, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		if err == nil {
+			_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
+			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+				t.Errorf("%s: a read gave %v", name, err)
+			}
+			if err := d.Close(); err != nil {
+				t.Errorf("%s: Close: %v", name, err)
+			}
+		}
+		said := log.String()
+		if err != nil {
+			said += err.Error()
+		}
+		for _, want := range []string{"the store in /data is damaged (", c.want, "): restore a backup, and keep this directory"} {
+			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(said, want) {
+				t.Errorf("%s: %v, want %q\n%s", name, err, want, log.String())
+			}
+		}
+	}
+}
+
+// TestTornLog: what a power cut leaves at the end of the log is normal. What was durable
+// before it is there.
+func TestTornLog(t *testing.T) {
+	for name, f := range map[string]func([]byte) []byte{
+		"cut":    func(b []byte) []byte { return b[:len(b)*9/10] },
+		"zeroed": func(b []byte) []byte { clear(b[len(b)*9/10:]); return b },
+		"padded": func(b []byte) []byte { return append(b, make([]byte, 10_000)...) },
+	} {
+		mem := filled(t)
+		edit(t, mem, last(t, mem, "*.log"), f)
+		var log bytes.Buffer
+		d := open(t, Options{Dir: "/data", FS: mem, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		n := counted(t, d)
+		if least := uint64(90); n < least || (name == "padded" && n != 100) {
+			t.Errorf("%s: %d entries, want at least %d", name, n, least)
+		}
+		if log.Len() > 0 {
+			t.Errorf("%s: it says\n%s", name, log.String())
+		}
+	}
+}
