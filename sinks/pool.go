@@ -85,14 +85,31 @@ func (p *pool) dispatch() {
 		return
 	}
 	for s := fastSlot; s <= slowSlot; s++ {
-		for p.used[s] < p.limit(s) && len(p.waiting[s]) > 0 {
+		for len(p.waiting[s]) > 0 {
+			in, ok := p.room(s)
+			if !ok {
+				break
+			}
 			a := p.waiting[s][0]
 			p.waiting[s][0] = Attempt{}
 			p.waiting[s] = p.waiting[s][1:]
-			p.used[s]++
-			p.wg.Go(func() { p.attempt(a, s) })
+			p.used[in]++
+			p.wg.Go(func() { p.attempt(a, in) })
 		}
 	}
+}
+
+// room returns the slot for an attempt that waits for one of kind s. What finds no fast
+// slot may have a slow one while half of those are free: receivers that hang from their
+// first attempt on would otherwise hold up all others, a second for each round.
+func (p *pool) room(s slot) (slot, bool) {
+	switch {
+	case p.used[s] < p.limit(s):
+		return s, true
+	case s == fastSlot && p.used[slowSlot] < p.cfg.Slow/2:
+		return slowSlot, true
+	}
+	return s, false
 }
 
 func (p *pool) run(ctx context.Context) error {

@@ -1,0 +1,223 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// morgue is a DeadLetters over a Store.
+type morgue struct {
+	t     *testing.T
+	store *txtest.Store
+	d     *DeadLetters
+	now   time.Time
+}
+
+func newMorgue(t *testing.T) *morgue {
+	m := &morgue{t: t, store: txtest.New(), now: t0}
+	m.d = NewDeadLetters(DeadConfig{Now: func() time.Time { return m.now }})
+	return m
+}
+
+// handle gives msg to the processor and returns what that emits.
+func (m *morgue) handle(msg pipeline.Message) []pipeline.Message {
+	m.t.Helper()
+	if err := m.store.Handle(m.t.Context(), m.d, msg); err != nil {
+		m.t.Fatal(err)
+	}
+	return m.store.Take()
+}
+
+// letter gives up the notification id.
+func (m *morgue) letter(id, client, url string) pipeline.Message {
+	a := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: id, Client: client, URL: url}}
+	return pipeline.DeadLetter{Reason: "500", Time: m.now, Attempts: 3, Addressed: &a}.Message(id, "a", url)
+}
+
+func (m *morgue) ids() []string {
+	m.t.Helper()
+	var ids []string
+	for l, err := range Letters(m.store.Begin().State("a")) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		ids = append(ids, l.Addressed.Notification.ID)
+	}
+	if n, err := CountLetters(m.store.Begin().State("a")); err != nil || n != len(ids) {
+		m.t.Errorf("the count is %d, %v; want %d", n, err, len(ids))
+	}
+	return ids
+}
+
+func replayAll(filter string) pipeline.Message {
+	return pipeline.Message{ID: "r", Topic: pipeline.TopicDead, Key: "a", Type: pipeline.TypeReplay, Body: []byte(`{"filter":` + filter + `}`)}
+}
+
+// replay carries a command out and returns the notifications that come back.
+func (m *morgue) replay(filter string) (ids []string, transactions int) {
+	m.t.Helper()
+	take := func(ms []pipeline.Message) {
+		transactions++
+		for _, n := range ms {
+			if n.Topic != pipeline.TopicNotifications || n.Key != "a" || n.Header[pipeline.HeaderReplay] != "1" {
+				m.t.Errorf("got %+v, want a notification that is delivered again", n)
+			}
+			ids = append(ids, n.ID)
+		}
+	}
+	take(m.handle(replayAll(filter)))
+	for {
+		wakes := m.store.Start(m.now)
+		if len(wakes) == 0 {
+			return ids, transactions
+		}
+		for _, w := range wakes {
+			take(m.handle(w))
+		}
+	}
+}
+
+func TestLettersAreKeptInOrder(t *testing.T) {
+	m := newMorgue(t)
+	for _, id := range []string{"z", "y", "x", "y"} {
+		if out := m.handle(m.letter(id, "", "")); len(out) > 0 {
+			t.Errorf("%s: got %v, want nothing: delivery tells of it", id, out)
+		}
+	}
+	if got, want := m.ids(), []string{"z", "x", "y"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	m.now = t0.Add(keepLetters)
+	if wakes := m.store.Due(m.now.Add(-time.Second)); len(wakes) > 0 {
+		t.Errorf("woken before anything is old: %v", wakes)
+	}
+	for range 2 {
+		for _, w := range m.store.Due(m.now) {
+			m.handle(w)
+		}
+		m.now = m.now.Add(time.Second)
+	}
+	if keys := m.store.Keys(); len(keys) > 0 {
+		t.Errorf("after 90 days there is still %v", m.store.Names("a"))
+	}
+}
+
+func TestReplaySelects(t *testing.T) {
+	later := t0.Add(time.Hour).Format(time.RFC3339)
+	for filter, want := range map[string][]string{
+		`{}`:                                   {"1", "2", "3"},
+		`{"client":"c"}`:                       {"1", "3"},
+		`{"url":"HTTPS://example.com"}`:        {"1", "2"},
+		`{"sink":"a","since":"` + later + `"}`: {"3"},
+		`{"sink":"b"}`:                         nil,
+	} {
+		m := newMorgue(t)
+		m.handle(m.letter("1", "c", "https://example.com/"))
+		m.handle(m.letter("2", "d", "https://example.com/"))
+		m.now = t0.Add(time.Hour)
+		m.handle(m.letter("3", "c", "https://example.com/other"))
+		got, _ := m.replay(filter)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", filter, got, want)
+		}
+		left := m.ids()
+		if len(left)+len(got) != 3 || slices.ContainsFunc(left, func(id string) bool { return slices.Contains(got, id) }) {
+			t.Errorf("%s: %v are left, want all others", filter, left)
+		}
+	}
+}
+
+func TestReplayInBatches(t *testing.T) {
+	m := newMorgue(t)
+	var want []string
+	for i := range 2*replayBatch + 7 {
+		want = append(want, fmt.Sprint(i))
+		m.handle(m.letter(fmt.Sprint(i), "", ""))
+	}
+	// What dies while the command is carried out waits for another one.
+	out := m.handle(replayAll("{}"))
+	m.handle(m.letter("late", "", ""))
+	got, transactions := m.replay(`{"sink":"nobody"}`)
+	if len(out) != 0 || !slices.Equal(got, want) || transactions < 4 {
+		t.Errorf("%d came back in %d transactions, want %d in 4 and more", len(got), transactions, len(want))
+	}
+	if got, want := m.ids(), []string{"late"}; !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
+	}
+}
+
+func TestLetterOfAMessage(t *testing.T) {
+	m := newMorgue(t)
+	d := pipeline.DeadLetter{Reason: "panic", Time: t0, Attempts: 1, Group: "match", Topic: "changes", Body: []byte("{")}
+	msg := d.Message("id", "a", "https://example.com/")
+	out := m.handle(msg)
+	if len(out) != 1 || out[0].Topic != pipeline.TopicHealth {
+		t.Fatalf("got %v, want a health event", out)
+	}
+	if h, err := pipeline.HealthFrom(out[0]); err != nil || h.Event != pipeline.HealthDeadLetter || h.URL != "https://example.com/" || h.Reason != "panic" {
+		t.Errorf("got %+v, %v", h, err)
+	}
+	if again := m.handle(msg); len(again) > 0 {
+		t.Errorf("the same letter is told again: %v", again)
+	}
+	if got, _ := m.replay("{}"); len(got) > 0 {
+		t.Errorf("%v came back", got)
+	}
+	n := 0
+	for l, err := range Letters(m.store.Begin().State("a")) {
+		if err != nil || l.ID != msg.ID || l.Reason != "panic" || l.Group != "match" || string(l.Body) != "{" {
+			t.Errorf("got %+v, %v", l, err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d letters are kept, want 1", n)
+	}
+	d.Topic = pipeline.TopicHealth
+	if out := m.handle(d.Message("other", "a", "")); len(out) > 0 {
+		t.Errorf("that an event is dead makes another: %v", out)
+	}
+}
+
+func TestBadDeadLetters(t *testing.T) {
+	for name, tt := range map[string]struct {
+		m    pipeline.Message
+		want pipeline.Class
+	}{
+		"type":   {pipeline.Message{Type: "vokter.surprise.v1"}, pipeline.ClassBroken},
+		"letter": {pipeline.Message{Type: pipeline.TypeDeadLetter, Body: []byte("{")}, pipeline.ClassPermanent},
+		"replay": {pipeline.Message{Type: pipeline.TypeReplay, Body: []byte("{")}, pipeline.ClassPermanent},
+	} {
+		m := newMorgue(t)
+		err := m.store.Handle(t.Context(), m.d, tt.m)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != tt.want {
+			t.Errorf("%s: got %v, want class %v", name, err, tt.want)
+		}
+	}
+	for _, name := range []string{"letters", "l/00000000000000000000"} {
+		m := newMorgue(t)
+		m.handle(m.letter("x", "", ""))
+		tx := m.store.Begin()
+		if err := tx.State("a").Set(name, []byte("\x07")); err != nil {
+			t.Fatal(err)
+		}
+		tx.Commit()
+		err := m.store.Handle(t.Context(), m.d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"})
+		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+			t.Errorf("%s: got %v, want an error that stops the Router", name, err)
+		}
+		var last error
+		for _, err := range Letters(m.store.Begin().State("a")) {
+			last = errors.Join(last, err)
+		}
+		if name != "letters" && last == nil {
+			t.Error("a damaged letter is listed")
+		}
+	}
+}
