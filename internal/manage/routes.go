@@ -1,0 +1,155 @@
+package manage
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+func (a *api) pages(w *writer, r *http.Request) error {
+	l, err := a.list(r)
+	if err != nil {
+		return err
+	}
+	// One after the other: encoded as a whole they would stand in memory twice.
+	w.begin(http.StatusOK, mediaJSON)
+	if _, err := io.WriteString(w, `{"pages":[`); err != nil {
+		return err
+	}
+	out := json.NewEncoder(w)
+	for i, p := range l.Pages {
+		if i > 0 {
+			if _, err := io.WriteString(w, ","); err != nil {
+				return err
+			}
+		}
+		if err := out.Encode(p); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(w, "]}\n")
+	return err
+}
+
+func (a *api) receivers(w *writer, r *http.Request) error {
+	l, err := a.list(r)
+	if err != nil {
+		return err
+	}
+	if l.Receivers == nil {
+		l.Receivers = []vokter.ReceiverInfo{}
+	}
+	return w.reply(receiversBody{l.Receivers})
+}
+
+func (a *api) list(r *http.Request) (vokter.Listing, error) {
+	q, err := query(r, "url", "client")
+	if err != nil {
+		return vokter.Listing{}, err
+	}
+	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
+	if f.URL != "" {
+		if err := checkURL(f.URL); err != nil {
+			return vokter.Listing{}, err
+		}
+	}
+	return a.service.List(r.Context(), f)
+}
+
+func (a *api) explain(w *writer, r *http.Request) error {
+	q, err := query(r, "url", "client", "keyword")
+	if err != nil {
+		return err
+	}
+	if err := checkURL(q.Get("url")); err != nil {
+		return err
+	}
+	e, err := a.service.Explain(r.Context(), q.Get("url"), vokter.ExplainFilter{Client: q.Get("client"), Keyword: q.Get("keyword")})
+	if err != nil {
+		return err
+	}
+	return w.reply(e)
+}
+
+func (a *api) deadLetters(w *writer, r *http.Request) error {
+	q, err := query(r, "sink", "client", "url", "since")
+	if err != nil {
+		return err
+	}
+	f := pipeline.DeadFilter{Sink: q.Get("sink"), Client: q.Get("client"), URL: q.Get("url")}
+	if since := q.Get("since"); since != "" {
+		if f.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+			return invalid("since: %q is not a time such as 2026-01-31T15:04:05Z", since)
+		}
+	}
+	if f.URL != "" {
+		if err := checkURL(f.URL); err != nil {
+			return err
+		}
+	}
+	all, err := a.service.DeadLetters(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	if all == nil {
+		all = []pipeline.DeadLetter{}
+	}
+	return w.reply(lettersBody{all})
+}
+
+func (a *api) cancel(w *writer, r *http.Request) error {
+	return a.command(w, r, func(ctx context.Context, t targetBody) error {
+		if t.Client == "" {
+			return invalid("client: it is missing; name whose subscriptions are to end")
+		}
+		return a.service.Cancel(ctx, t.URL, t.Client)
+	})
+}
+
+func (a *api) resume(w *writer, r *http.Request) error {
+	return a.command(w, r, func(ctx context.Context, t targetBody) error { return a.service.Resume(ctx, t.URL, t.Client) })
+}
+
+// command carries out a command about one page.
+func (a *api) command(w *writer, r *http.Request, do func(context.Context, targetBody) error) error {
+	var t targetBody
+	if err := decode(w, r, &t); err != nil {
+		return err
+	}
+	if err := checkURL(t.URL); err != nil {
+		return err
+	}
+	if err := do(r.Context(), t); err != nil {
+		return err
+	}
+	return w.reply(struct{}{})
+}
+
+func (a *api) replay(w *writer, r *http.Request) error {
+	var f pipeline.DeadFilter
+	if err := decode(w, r, &f); err != nil {
+		return err
+	}
+	if f.URL != "" {
+		if err := checkURL(f.URL); err != nil {
+			return err
+		}
+	}
+	n, err := a.service.Replay(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	return w.reply(replayedBody{n})
+}
+
+func (a *api) backup(w *writer, r *http.Request) error {
+	if _, err := query(r); err != nil {
+		return err
+	}
+	return a.service.Backup(r.Context(), &tarWriter{w})
+}
