@@ -171,6 +171,7 @@ func TestWithdraw(t *testing.T) {
 		s.do = nil
 		s.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if got, want := s.got(), "[0 1]"; got != want {
 			t.Errorf("attempts %s, want %s", got, want)
 		}

@@ -162,11 +162,12 @@ type recorder struct {
 func (s *recorder) Deliver(ctx context.Context, n pipeline.Notification) error {
 	s.mu.Lock()
 	s.calls = append(s.calls, n.ID)
+	do := s.do
 	s.mu.Unlock()
-	if s.do == nil {
+	if do == nil {
 		return nil
 	}
-	return s.do(ctx, n)
+	return do(ctx, n)
 }
 
 func (s *recorder) got() string {
