@@ -3,10 +3,13 @@ package local_test
 import (
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
@@ -48,7 +51,18 @@ type site struct {
 	dir       string
 	fs        *vfs.MemFS
 	namespace string
+	broken    atomic.Bool
 }
+
+// MaybeError makes reads of what is not in memory fail while the site is broken.
+func (s *site) MaybeError(op errorfs.Op) error {
+	if read := op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt; read && s.broken.Load() {
+		return syscall.EIO
+	}
+	return nil
+}
+
+func (s *site) String() string { return "a disk that fails" }
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
 	t.Helper()
@@ -62,7 +76,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport 
 	var db *store.DB
 	if s.fs != nil {
 		var err error
-		if db, err = store.Open(store.Options{Dir: s.dir, FS: s.fs, Lanes: testLanes}); err != nil {
+		if db, err = store.Open(store.Options{Dir: s.dir, FS: errorfs.Wrap(s.fs, s), Lanes: testLanes}); err != nil {
 			t.Fatal(err)
 		}
 		lc.Dir, lc.Store, lc.Namespace = "", db, s.namespace
@@ -97,7 +111,12 @@ func (o *opened) Close() error {
 // crashable is a site whose file system can lose what was not synced.
 type crashable struct{ site }
 
-var _ pipelinetest.Crasher = (*crashable)(nil)
+var (
+	_ pipelinetest.Crasher = (*crashable)(nil)
+	_ pipelinetest.Breaker = (*crashable)(nil)
+)
+
+func (c *crashable) Break(broken bool) { c.broken.Store(broken) }
 
 func (c *crashable) Crash(random *rand.Rand) {
 	c.fs = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})

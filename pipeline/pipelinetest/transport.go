@@ -77,7 +77,7 @@ type Features struct {
 
 // TestTransport tests what Watermill's own suite leaves open: order per key, one
 // transaction for state, outputs, wakes and position, back-pressure, crashes. Each test
-// gets a new site; one that is a Crasher is crashed too.
+// gets a new site; one that is a Crasher is crashed too, one that is a Breaker broken.
 func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 	tests := []struct {
 		name string
@@ -108,6 +108,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"ClockSetAhead", testClockSetAhead},
 		{"ClockSetBack", testClockSetBack},
 		{"ClockSetBackBetween", testClockSetBackBetween},
+		{"BrokenReads", testBrokenReads},
 		{"Post", testPost},
 		{"HandlersMayFinish", testHandlersMayFinish},
 		{"SurvivesReopen", testSurvivesReopen},
@@ -150,5 +151,5 @@ func (f Features) run(t *testing.T, test func(t *testing.T)) {
 // reopens lists the tests that open a second transport on what the first one left.
 var reopens = map[string]bool{
 	"WakeSurvivesReopen": true, "WakeAtStart": true, "Post": true, "HandlersMayFinish": true,
-	"SurvivesReopen": true, "DroppedGroup": true, "ClockSetBackBetween": true,
+	"SurvivesReopen": true, "DroppedGroup": true, "ClockSetBackBetween": true, "BrokenReads": true,
 }
