@@ -245,6 +245,9 @@ type Ended struct {
 	Stamp uint64 `json:"stamp,omitempty"`
 	// Expiry is set where the page was given up.
 	Expiry *Expiry `json:"expiry,omitempty"`
+	// Listed says that something of the page is listed as expired. Where it is not, nothing
+	// is kept of the page; Incarnation is empty where it lived no more before that.
+	Listed bool `json:"listed,omitempty"`
 }
 
 // Expiry says why a page was given up. Each of its clients gets one timeout notification.

@@ -97,3 +97,12 @@ func TestStorm(t *testing.T) {
 		}
 	}
 }
+
+// TestCopies starts on a copy of a store, while the original goes on.
+func TestCopies(t *testing.T) {
+	for s := range uint64(60) {
+		if _, err := RunCopied(Config{Seed: *first + s}); err != nil {
+			t.Error(err)
+		}
+	}
+}

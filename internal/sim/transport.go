@@ -15,6 +15,7 @@ import (
 // transport holds topics, positions, state and wakes. Every commit can be taken back
 // until it is durable: that is what a power cut does to those written last.
 type transport struct {
+	store string // its name, in positions
 	lanes int
 	logs  map[string][][]pipeline.Message // by topic and lane
 	pos   map[consumerID][]int            // by lane: the next message to handle
@@ -40,6 +41,7 @@ type wake struct {
 
 func newTransport(lanes int) *transport {
 	return &transport{
+		store: "sim",
 		lanes: lanes,
 		logs:  make(map[string][][]pipeline.Message),
 		pos:   make(map[consumerID][]int),
@@ -88,7 +90,7 @@ func (t *transport) append(m pipeline.Message) {
 	}
 	m.Header, m.Body = maps.Clone(m.Header), slices.Clone(m.Body)
 	m.Time = m.Time.UTC()
-	m.Position = fmt.Sprintf("sim/%s/%d/%d", m.Topic, lane, len(log[lane]))
+	m.Position = fmt.Sprintf("%s/%s/%d/%d", t.store, m.Topic, lane, len(log[lane]))
 	log[lane] = append(log[lane], m)
 	t.undone(func() { log[lane] = log[lane][:len(log[lane])-1] })
 }

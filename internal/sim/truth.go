@@ -135,7 +135,7 @@ func (t *truth) entry(e entry) error {
 		if err := t.outcome(e, d); err != nil {
 			return err
 		}
-	} else {
+	} else if !t.idle(m) {
 		t.clamp(e.now)
 		if t.request != nil && (t.crashedSince(e) || !e.now.Before(t.deadline)) {
 			t.request = nil // what is left of it is given up

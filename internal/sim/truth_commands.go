@@ -147,6 +147,35 @@ func equal(a, b pipeline.Subscription) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
+// idle reports whether m is about a receiver that means nothing to the page: then it is as
+// if it had not come.
+func (t *truth) idle(m pipeline.Message) bool {
+	idle := false
+	switch m.Type {
+	case pipeline.TypeResume:
+		_ = read(m, func(c pipeline.ResumeCommand) { // command reads it again
+			idle = c.Receiver != "" && !t.unreachable[c.Receiver]
+			for _, r := range t.expired {
+				idle = idle && !(r.receiver && slices.Contains(r.sub.Sinks, c.Receiver))
+			}
+		})
+	case pipeline.TypeExpire:
+		_ = read(m, func(c pipeline.ExpireCommand) {
+			idle = true
+			for _, r := range t.subs {
+				here := slices.Contains(r.sub.Sinks, c.Receiver)
+				idle = idle && !(here && (!t.unreachable[c.Receiver] || t.lost(r)))
+			}
+		})
+	}
+	return idle
+}
+
+// lost reports whether all receivers of r were given up.
+func (t *truth) lost(r *record) bool {
+	return !slices.ContainsFunc(r.sub.Sinks, func(sink string) bool { return !t.unreachable[sink] })
+}
+
 // resume begins anew what expired: of a client, of all, or because a receiver answers again.
 func (t *truth) resume(c pipeline.ResumeCommand, position string) {
 	delete(t.unreachable, c.Receiver)
@@ -179,7 +208,7 @@ func (t *truth) expireReceiver(c pipeline.ExpireCommand) {
 			continue
 		}
 		t.unreachable[c.Receiver] = true
-		if !slices.ContainsFunc(r.sub.Sinks, func(sink string) bool { return !t.unreachable[sink] }) {
+		if t.lost(r) {
 			t.stop(pair)
 			r.receiver = true
 			t.expired[pair] = r

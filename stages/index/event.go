@@ -208,11 +208,12 @@ type Checked struct {
 }
 
 // Ended tells those behind that this life of the page is over, whose last stamp was Stamp,
-// and why if it was given up.
+// and why if it was given up. Listed says that something of it is listed as expired.
 type Ended struct {
 	Incarnation string
 	Stamp       uint64
 	Expiry      *pipeline.Expiry
+	Listed      bool
 }
 
 // Clear removes what a life of the page stored, but for its expired subscriptions and its

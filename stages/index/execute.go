@@ -68,7 +68,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		return emitJSON(tx, pipeline.Message{
 			ID:    pipeline.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: pipeline.TopicSnapshots, Key: m.Key, Type: pipeline.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry})
+		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
 	case Clear:
 		if o.All {
 			return clearNames(st, "")

@@ -75,7 +75,7 @@ func (a *application) expirePage(at time.Time, open *Open) {
 	}
 	a.emit(Ended{p.Incarnation, p.Stamp, &pipeline.Expiry{
 		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: pipeline.Lineage(a.Position),
-	}})
+	}, p.leaves(e)})
 	a.over(e)
 }
 

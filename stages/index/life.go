@@ -74,7 +74,7 @@ func (a *application) tidy() {
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(Ended{p.Incarnation, p.Stamp, nil})
+		a.emit(Ended{p.Incarnation, p.Stamp, nil, p.leaves(p.Expiry)})
 		a.over(p.Expiry)
 	}
 }

@@ -21,7 +21,7 @@ func over(s pipeline.Stamped, stamp int, until uint64, why string) pipeline.Stam
 
 // expire ends the page's life "inc", and returns what its clients are told.
 func (h house) expire(stamp uint64) ([]pipeline.Addressed, error) {
-	e := pipeline.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Expiry: &pipeline.Expiry{
+	e := pipeline.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true, Expiry: &pipeline.Expiry{
 		Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Class: "status", Reason: "the server answered 500", Failures: 10, Lineage: "store1",
 	}}
 	err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, e))

@@ -15,8 +15,6 @@ import (
 //	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
 //	expired INC SUB            the last record of a subscription that ended because its page
 //	                           was given up, until its client is told (written with the stamps)
-//	listed INC                 says that a subscription is still listed, since its receivers
-//	                           expired (written with the stamps)
 //	applied INC                the last stamp applied (written with the stamps)
 //	filter INC DOC             see filter.go (written with the changes)
 //
@@ -26,7 +24,6 @@ const (
 	nul     = "\x00"
 	record  = "record"
 	expired = "expired"
-	listed  = "listed"
 	applied = "applied"
 )
 
@@ -43,12 +40,8 @@ func applyStamp(st pipeline.State, s *pipeline.Stamped) error {
 	} else {
 		err = put(st, at, s)
 	}
-	switch {
-	case err != nil:
-	case s.End == pipeline.EndExpired:
+	if err == nil && s.End == pipeline.EndExpired {
 		err = put(st, name(expired, s.PageIncarnation, s.Incarnation), s)
-	case s.End == pipeline.EndReceiver:
-		err = put(st, name(listed, s.PageIncarnation), true)
 	}
 	if err != nil {
 		return err
@@ -104,7 +97,7 @@ func load(st pipeline.State, incarnation, document string, version uint64) (map[
 
 // forget deletes all that the state holds of an incarnation.
 func forget(st pipeline.State, incarnation string) error {
-	names := []string{name(applied, incarnation), name(listed, incarnation)}
+	names := []string{name(applied, incarnation)}
 	for _, kind := range []string{record, expired, filtered} {
 		for n, v := range st.Scan(name(kind, incarnation, "")) {
 			if v.Err != nil {

@@ -118,16 +118,15 @@ func (p *Processor) ended(tx pipeline.Tx, m pipeline.Message, e *pipeline.Ended)
 	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
 		return err
 	}
-	_, kept, err := st.Get(name(listed, e.Incarnation))
-	switch {
-	case err != nil:
-	case e.Expiry != nil:
-		err = p.timeOut(tx, st, e)
-	case !kept:
-		err = clearHistory(st)
+	if e.Expiry != nil {
+		if err := p.timeOut(tx, st, e); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	if !e.Listed {
+		if err := clearHistory(st); err != nil {
+			return err
+		}
 	}
 	if err := forget(st, e.Incarnation); err != nil {
 		return err

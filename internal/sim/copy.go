@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// copyOf returns a second life of w, as a backup has that is started on: it has all that
+// was committed, another name, and goes on by other chance.
+func (w *world) copyOf(name string) *world {
+	c := *w
+	c.rng = rand.New(rand.NewPCG(w.cfg.Seed, 0xc0b1))
+	c.t = w.t.copyOf(name)
+	c.trace = slices.Clone(w.trace)
+	c.sites = nil
+	for _, s := range w.sites {
+		twin := *s
+		c.sites = append(c.sites, &twin)
+	}
+	r := *w.receivers
+	r.got = slices.Clone(r.got)
+	r.unconfirmed, r.excused = maps.Clone(r.unconfirmed), maps.Clone(r.excused)
+	c.receivers = &r
+	c.late, c.seen, c.crashes = slices.Clone(w.late), slices.Clone(w.seen), slices.Clone(w.crashes)
+	c.incarnations, c.subscriptionOf = maps.Clone(w.incarnations), maps.Clone(w.subscriptionOf)
+	c.books = maps.Clone(w.books)
+	c.history = make(map[string][]entry)
+	for page, es := range w.history {
+		c.history[page] = slices.Clone(es)
+	}
+	c.crash("it is started on a copy")
+	c.steps++
+	return &c
+}
+
+// copyOf returns a copy of t in a store with another name.
+func (t *transport) copyOf(name string) *transport {
+	c := newTransport(t.lanes)
+	c.store = name
+	for topic, lanes := range t.logs {
+		for _, log := range lanes {
+			c.logs[topic] = append(c.logs[topic], slices.Clone(log))
+		}
+	}
+	for id, pos := range t.pos {
+		c.pos[id] = slices.Clone(pos)
+	}
+	for owner, state := range t.state {
+		c.state[owner] = maps.Clone(state)
+	}
+	c.wakes = maps.Clone(t.wakes)
+	return c
+}
+
+// compareLives checks that no notification of one life has the ID of one of the other that
+// says something else.
+func compareLives(a, b *world) error {
+	said := make(map[string]pipeline.Addressed)
+	for _, w := range []*world{a, b} {
+		for _, lane := range w.t.log(pipeline.TopicNotifications) {
+			for _, m := range lane {
+				if m.Type != pipeline.TypeNotification {
+					continue
+				}
+				var n pipeline.Addressed
+				if err := json.Unmarshal(m.Body, &n); err != nil {
+					return err
+				}
+				if other, ok := said[m.ID]; ok && !reflect.DeepEqual(other, n) {
+					return fmt.Errorf("two lives say under %s: %+v and %+v", m.ID, other, n)
+				}
+				said[m.ID] = n
+			}
+		}
+	}
+	return nil
+}
+
+// RunCopied runs one seed, and from some step on a copy of it too, and compares both with
+// the oracle and with each other.
+func RunCopied(cfg Config) (Stats, error) {
+	if cfg.Steps == 0 {
+		cfg.Steps = 700
+	}
+	w := newWorld(cfg)
+	fail := func(w *world, err error) (Stats, error) { return w.stats, &Failure{cfg.Seed, err, w.trace} }
+	for w.steps = 0; w.steps < cfg.Steps/2; w.steps++ {
+		if err := w.step(); err != nil {
+			return fail(w, err)
+		}
+	}
+	copied := w.copyOf("copy")
+	for _, life := range []*world{w, copied} {
+		for ; life.steps < cfg.Steps; life.steps++ {
+			if err := life.step(); err != nil {
+				return fail(life, err)
+			}
+		}
+		if err := life.settle(); err != nil {
+			return fail(life, err)
+		}
+		if err := life.verify(); err != nil {
+			return fail(life, err)
+		}
+	}
+	if err := compareLives(w, copied); err != nil {
+		return fail(copied, err)
+	}
+	return w.stats, nil
+}
