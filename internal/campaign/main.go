@@ -1,18 +1,20 @@
-// Command campaign kills the real binary at random moments and proves that nothing
-// was lost: a page server records which versions a completed answer delivered, a
-// receiver records what arrives, and an oracle that imports nothing of this module
-// compares the two. It prints its seed and figures, and exits 1 if anything was lost
-// or wrong.
+// Command campaign kills the real binary at random moments and proves that nothing was
+// lost: a page server records which versions a completed answer delivered, receivers
+// record what arrives, and a judge that imports nothing of this module compares the two.
+// Meanwhile pages fail and recover, or fail until they are given up; receivers fail, stall
+// and come back; subscriptions come and go; clocks jump; copies are made; dead letters are
+// brought back. It prints its seed and figures, and exits 1 if anything was lost or wrong.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -21,90 +23,132 @@ type options struct {
 	kills    int
 	duration time.Duration
 	seed     uint64
+	dirs     int
 	pages    int
 	tags     string
 	binary   string
+	keep     bool
 	verbose  bool
+	without  []string
 }
 
 func main() {
 	var o options
-	flag.IntVar(&o.kills, "kills", 30, "how many times the process is killed")
-	flag.DurationVar(&o.duration, "duration", 0, "kill until this much time has passed, instead of -kills")
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of all that is random here")
-	flag.IntVar(&o.pages, "pages", 20, "pages that are watched")
-	flag.StringVar(&o.tags, "tags", buildTags, "build tags of the binary")
-	flag.StringVar(&o.binary, "binary", "", "a built binary, instead of building one")
-	flag.BoolVar(&o.verbose, "v", false, "show what the process logs")
+	flag.IntVar(&o.kills, "kills", 30, "how many times processes are killed, in all directories together")
+	flag.DurationVar(&o.duration, "for", 0, "kill until this much time has passed, instead of -kills")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of all that is random here; 0 is a new one")
+	flag.IntVar(&o.dirs, "dirs", 2, "data directories, each with a process of its own")
+	flag.IntVar(&o.pages, "pages", 20, "pages that are watched in each directory")
+	flag.StringVar(&o.tags, "tags", buildTags, "further build tags of the binary")
+	flag.StringVar(&o.binary, "binary", "", "a binary that was built with the tag campaign, instead of building one")
+	flag.BoolVar(&o.keep, "keep", false, "keep the data directories, and say where they are")
+	flag.BoolVar(&o.verbose, "v", false, "show what the processes log")
+	without := flag.String("without", "", "what is left out, separated by commas: jumps, reloads, expiry, backups, replays")
 	flag.Parse()
+	if *without != "" {
+		o.without = strings.Split(*without, ",")
+	}
+	if o.seed == 0 {
+		o.seed = uint64(time.Now().UnixNano())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code, err := campaign(ctx, o)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "campaign:", err)
+		fmt.Fprintf(os.Stderr, "campaign: seed %d: %v\n", o.seed, err)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// campaign runs the process under kills and returns the exit code.
+// campaign runs the processes under kills and returns the exit code.
 func campaign(ctx context.Context, o options) (int, error) {
-	dir, err := os.MkdirTemp("", "campaign")
+	root, err := os.MkdirTemp("", "campaign")
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	if o.keep {
+		fmt.Println("the data directories are in", root)
+	} else {
+		defer os.RemoveAll(root)
+	}
 	if o.binary == "" {
-		o.binary = filepath.Join(dir, "vokter-stream")
-		if err := build(ctx, o.binary, o.tags); err != nil {
+		o.binary = filepath.Join(root, "vokter-stream")
+		if err := build(ctx, o.binary, strings.TrimSuffix("campaign,"+o.tags, ",")); err != nil {
 			return 1, err
 		}
 	}
-	dice := rand.New(rand.NewPCG(o.seed, 0))
-	pages, err := newPages(o.pages, o.seed)
-	if err != nil {
-		return 1, err
+	var (
+		mu    sync.Mutex
+		wait  sync.WaitGroup
+		did   tally
+		total verdict
+		first error
+	)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for n := range o.dirs {
+		wait.Go(func() {
+			v, err := fight(ctx, o, n, filepath.Join(root, fmt.Sprint(n)), &did)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && first == nil {
+				first = fmt.Errorf("directory %d: %w", n, err)
+				cancel()
+			}
+			total.add(n, v)
+		})
 	}
-	defer pages.close()
-	inbox, err := newInbox(o.seed, []string{"a", "b"})
-	if err != nil {
-		return 1, err
-	}
-	defer inbox.close()
-	config := filepath.Join(dir, "campaign.yaml")
-	if err := writeConfig(config, pages, inbox); err != nil {
-		return 1, err
-	}
-	p := process{binary: o.binary, config: config, data: filepath.Join(dir, "data"), verbose: o.verbose}
-
-	began, kills := time.Now(), 0
-	for ctx.Err() == nil && (o.duration > 0 && time.Since(began) < o.duration || o.duration == 0 && kills < o.kills) {
-		lifetime := 50*time.Millisecond + time.Duration(dice.Int64N(int64(700*time.Millisecond)))
-		if err := p.killAfter(ctx, lifetime); err != nil {
-			return 1, err
-		}
-		kills++
-	}
-	if ctx.Err() != nil {
-		return 1, ctx.Err()
-	}
-	// The last life: no page changes any more, and all that was seen must arrive.
-	pages.freeze()
-	inbox.heal()
-	if err := p.runUntil(ctx, func() bool { return settled(pages, inbox) }, time.Minute); err != nil {
-		return 1, err
-	}
-	v := judge(pages.record(), inbox.record())
-	for _, line := range v.details {
+	wait.Wait()
+	for _, line := range total.details {
 		fmt.Println(line)
 	}
-	fmt.Printf("seed=%d kills=%d pages=%d versions=%d notifications=%d repeats=%d lost=%d wrong=%d\n",
-		o.seed, kills, o.pages, v.versions, v.notifications, v.repeats, v.lost, v.wrong)
-	if v.lost > 0 || v.wrong > 0 {
+	fmt.Printf("seed=%d dirs=%d pages=%d %s notifications=%d repeats=%d lost=%d wrong=%d\n",
+		o.seed, o.dirs, o.dirs*o.pages, &did, total.notifications, total.repeats, total.lost, total.wrong)
+	switch {
+	case first != nil:
+		return 1, first
+	case total.lost > 0 || total.wrong > 0:
 		return 1, nil
-	}
-	if v.notifications == 0 {
+	case total.notifications == 0:
 		return 1, fmt.Errorf("nothing was notified, so nothing was tested")
 	}
 	return 0, nil
+}
+
+// fight is the campaign on one directory.
+func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdict, error) {
+	d, err := newDirectory(o, n, dir, did)
+	if err != nil {
+		return verdict{}, err
+	}
+	defer d.close()
+	if err := d.configure(); err != nil {
+		return verdict{}, err
+	}
+	share := o.kills / o.dirs
+	if n < o.kills%o.dirs {
+		share++
+	}
+	began := time.Now()
+	for kills := 0; o.duration > 0 && time.Since(began) < o.duration || o.duration == 0 && kills < share; kills++ {
+		if err := d.live(ctx); err != nil {
+			return verdict{}, err
+		}
+	}
+	if err := d.finish(ctx); err != nil {
+		return verdict{}, err
+	}
+	return d.judge(), nil
+}
+
+// add adds what directory n showed.
+func (v *verdict) add(n int, o verdict) {
+	v.notifications += o.notifications
+	v.repeats += o.repeats
+	v.lost += o.lost
+	v.wrong += o.wrong
+	for _, line := range o.details {
+		v.details = append(v.details, fmt.Sprintf("directory %d: %s", n, line))
+	}
 }

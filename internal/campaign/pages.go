@@ -2,19 +2,23 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 )
 
-// pages serves pages that change, and records what it really handed over.
+// pages serves pages that change, fail and recover, and records what it really handed over.
 type pages struct {
 	server *http.Server
 	addr   string
+	did    *tally
 
 	mu     sync.Mutex
 	dice   *rand.Rand
-	frozen bool
+	frozen bool // no page changes or fails any more
 	pages  []*page
 }
 
@@ -24,12 +28,48 @@ type page struct {
 	// delivered holds the versions that a completed 200 delivered; accepted those that the
 	// watcher proved to hold, by sending their validator with a later request.
 	delivered, accepted map[int]bool
+	// born is when each version was first there to be seen.
+	born map[int]time.Time
+	// trouble is how the page fails now, until so many answers failed. It fails again only
+	// once a version that came after the last trouble was accepted: then the watcher has
+	// counted no more failures in a row than one trouble has.
+	trouble trouble
+	left    int
+	spared  int // the version during the last trouble
+	// doomed pages fail for ever from a version on, until they are resumed.
+	doomed bool
+	dooms  []doom
 }
 
-func newPages(n int, seed uint64) (*pages, error) {
-	p := &pages{dice: rand.New(rand.NewPCG(seed, 1))}
+// doom is one time that a page failed for so long that it must be given up.
+type doom struct {
+	version int       // the last one before it
+	looked  time.Time // when somebody looked at the page last
+	resumed bool
+}
+
+// trouble is how a page fails.
+type trouble int
+
+const (
+	well     trouble = iota
+	answers5         // with 500
+	breaks           // the connection is closed without an answer
+	hangs            // for a while, and then breaks
+	busy             // with 503 and Retry-After
+	troubles
+)
+
+// mostFailures is how many answers of one trouble fail. With the limit of 10 that leaves
+// room for checks that fail for other reasons.
+const mostFailures = 6
+
+func newPages(n int, seed uint64, did *tally) (*pages, error) {
+	p := &pages{dice: rand.New(rand.NewPCG(seed, 1)), did: did}
 	for range n {
-		p.pages = append(p.pages, &page{version: 1, delivered: map[int]bool{}, accepted: map[int]bool{}})
+		p.pages = append(p.pages, &page{
+			version: 1, delivered: map[int]bool{}, accepted: map[int]bool{}, born: map[int]time.Time{1: time.Now()},
+		})
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /page/{n}", p.serve)
@@ -56,20 +96,11 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	p.mu.Lock()
-	pg := p.pages[n]
-	var known int
-	if _, err := fmt.Sscanf(r.Header.Get("If-None-Match"), `"v%d"`, &known); err == nil {
-		pg.accepted[known] = true
-		// A page moves on only once its version is known to have been taken: then each
-		// version must be told, whatever happens.
-		if known == pg.version && !p.frozen && p.dice.IntN(3) == 0 {
-			pg.version++
-		}
+	version, known, fails := p.look(n, r.Header.Get("If-None-Match"))
+	if fails != well {
+		fail(w, r, fails)
+		return
 	}
-	version := pg.version
-	p.mu.Unlock()
-
 	w.Header().Set("ETag", fmt.Sprintf(`"v%d"`, version))
 	if known == version {
 		w.WriteHeader(http.StatusNotModified)
@@ -84,20 +115,134 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pg.delivered[version] = true
+	p.pages[n].delivered[version] = true
 }
 
-// freeze stops all change.
-func (p *pages) freeze() {
+// look notes that somebody looks at page n who holds the version that its validator names,
+// and says which version there is and whether the answer fails.
+func (p *pages) look(n int, validator string) (version, known int, fails trouble) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pg := p.pages[n]
+	if _, err := fmt.Sscanf(validator, `"v%d"`, &known); err == nil {
+		pg.accepted[known] = true
+	}
+	switch {
+	case pg.doomed:
+		pg.dooms[len(pg.dooms)-1].looked = time.Now()
+		return pg.version, known, []trouble{answers5, breaks}[p.dice.IntN(2)]
+	case pg.trouble != well:
+		fails = pg.trouble
+		if pg.left--; pg.left <= 0 {
+			pg.trouble = well
+		}
+		return pg.version, known, fails
+	case p.frozen || known != pg.version:
+	case pg.version > pg.spared && p.dice.IntN(12) == 0:
+		p.did.add("outages")
+		pg.trouble, pg.left, pg.spared = 1+trouble(p.dice.IntN(int(troubles)-1)), 1+p.dice.IntN(mostFailures), pg.version
+	case p.dice.IntN(3) == 0:
+		// A page moves on only once its version is known to have been taken: then each
+		// version must be told, whatever happens.
+		p.move(pg)
+	}
+	return pg.version, known, well
+}
+
+func (p *pages) move(pg *page) {
+	pg.version++
+	pg.born[pg.version] = time.Now()
+}
+
+// fail answers in a way that is no page.
+func fail(w http.ResponseWriter, r *http.Request, how trouble) {
+	switch how {
+	case answers5:
+		http.Error(w, "out of order", http.StatusInternalServerError)
+	case busy:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+	case hangs:
+		select {
+		case <-time.After(hangFor):
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// hangFor is how long a page hangs.
+const hangFor = 700 * time.Millisecond
+
+// doom makes page n fail from now on, once it has been seen to change. It reports whether
+// it does.
+func (p *pages) doom(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pg := p.pages[n]
+	if pg.doomed || p.frozen || pg.trouble != well || !pg.accepted[pg.version] || pg.version == pg.spared {
+		return false
+	}
+	pg.doomed = true
+	pg.dooms = append(pg.dooms, doom{version: pg.version})
+	return true
+}
+
+// save makes a doomed page answer again.
+func (p *pages) save(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pg := p.pages[n]
+	pg.doomed, pg.spared = false, pg.version
+	pg.dooms[len(pg.dooms)-1].resumed = true
+}
+
+// now returns the version that page n has.
+func (p *pages) now(n int) (version int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pages[n].version
+}
+
+// taken returns the last version of page n that is known to have been taken.
+func (p *pages) taken(n int) (last int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for v := range p.pages[n].accepted {
+		last = max(last, v)
+	}
+	return last
+}
+
+// heal ends all troubles but dooms, and all change.
+func (p *pages) heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.frozen = true
+	for _, pg := range p.pages {
+		pg.trouble = well
+	}
+}
+
+// last changes every page once more that still answers and whose version was taken.
+func (p *pages) last() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pg := range p.pages {
+		if !pg.doomed && pg.accepted[pg.version] {
+			p.move(pg)
+		}
+	}
 }
 
 // history is what is known of one page in the end.
 type history struct {
 	last                int
 	delivered, accepted map[int]bool
+	born                map[int]time.Time
+	dooms               []doom
 }
 
 func (p *pages) record() []history {
@@ -105,14 +250,10 @@ func (p *pages) record() []history {
 	defer p.mu.Unlock()
 	var hs []history
 	for _, pg := range p.pages {
-		h := history{last: pg.version, delivered: map[int]bool{}, accepted: map[int]bool{}}
-		for v := range pg.delivered {
-			h.delivered[v] = true
-		}
-		for v := range pg.accepted {
-			h.accepted[v] = true
-		}
-		hs = append(hs, h)
+		hs = append(hs, history{
+			last: pg.version, delivered: maps.Clone(pg.delivered), accepted: maps.Clone(pg.accepted),
+			born: maps.Clone(pg.born), dooms: slices.Clone(pg.dooms),
+		})
 	}
 	return hs
 }

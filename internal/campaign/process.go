@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -28,78 +29,153 @@ func build(ctx context.Context, out, tags string) error {
 
 // process is the binary over one data directory, through several lives.
 type process struct {
-	binary, config, data string
-	verbose              bool
+	binary, config, data, clock string
+	verbose                     bool
 }
 
-func (p process) start() (*exec.Cmd, *bytes.Buffer, error) {
-	cmd := exec.Command(p.binary, "run", "-c", p.config, "--data", p.data, "--every", "20ms")
-	var log bytes.Buffer
-	cmd.Stderr = &log
+// command returns the binary with its verb and flags.
+func (p process) command(args ...string) (*exec.Cmd, *output) {
+	cmd := exec.Command(p.binary, args...)
+	cmd.Env = append(os.Environ(), clockVariable+"="+p.clock)
+	log := &output{}
+	cmd.Stderr = log
 	if p.verbose {
 		cmd.Stderr = os.Stderr
 	}
-	return cmd, &log, cmd.Start()
+	return cmd, log
 }
 
-// killAfter lets the process live that long and ends it with SIGKILL. A process that
-// ends by itself is an error.
-func (p process) killAfter(ctx context.Context, lifetime time.Duration) error {
-	cmd, log, err := p.start()
-	if err != nil {
-		return err
+// output is what a process wrote, of which the end is kept.
+type output struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+// kept is how much of an output is kept, in bytes.
+const kept = 64 << 10
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.b = append(o.b, b...)
+	if n := len(o.b) - kept; n > kept {
+		o.b = append([]byte(nil), o.b[n:]...)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	return len(b), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.b)
+}
+
+// life is one life of the process.
+type life struct {
+	cmd        *exec.Cmd
+	log        *output
+	ended      chan struct{} // closed when it has ended, with err
+	err        error
+	from, till time.Time
+}
+
+// start begins a life.
+func (p process) start() (*life, error) {
+	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", "20ms")
+	l := &life{cmd: cmd, log: log, ended: make(chan struct{}), from: time.Now()}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		l.err = cmd.Wait()
+		l.till = time.Now()
+		close(l.ended)
+	}()
+	return l, nil
+}
+
+// over reports whether the life has ended.
+func (l *life) over() bool {
 	select {
-	case <-time.After(lifetime):
-	case <-ctx.Done():
-	case err := <-ended:
-		return fmt.Errorf("the process ended by itself: %w\n%s", err, log)
+	case <-l.ended:
+		return true
+	default:
+		return false
 	}
-	if err := cmd.Process.Kill(); err != nil {
+}
+
+// kill ends the life with SIGKILL. One that ended by itself is an error.
+func (l *life) kill() error {
+	if l.over() {
+		return l.own()
+	}
+	if err := l.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	if err := <-ended; err == nil {
-		return errors.New("the process ended well although it was killed")
+	<-l.ended
+	if s, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() {
+		return l.own()
 	}
 	return nil
 }
 
-// runUntil lets the process live until done, at most for limit, and ends it in order
-// with SIGTERM. Not being done within limit is no error: the judgement will tell.
-func (p process) runUntil(ctx context.Context, done func() bool, limit time.Duration) error {
-	cmd, log, err := p.start()
-	if err != nil {
-		return err
+// own is the error of a process that ended by itself.
+func (l *life) own() error {
+	return fmt.Errorf("the process ended by itself: %v\n%s", l.err, l.log)
+}
+
+// end ends the life in order.
+func (l *life) end() error {
+	if l.over() {
+		return l.own()
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	deadline := time.After(limit)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for waiting := true; waiting; {
-		select {
-		case <-tick.C:
-			waiting = !done()
-		case <-deadline:
-			waiting = false
-		case <-ctx.Done():
-			waiting = false
-		case err := <-ended:
-			return fmt.Errorf("the process ended by itself: %w\n%s", err, log)
-		}
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
-	case err := <-ended:
-		if err != nil {
-			return fmt.Errorf("the process did not end well: %w\n%s", err, log)
+	case <-l.ended:
+		if l.err != nil {
+			return fmt.Errorf("the process did not end well: %w\n%s", l.err, l.log)
 		}
 		return nil
 	case <-time.After(time.Minute):
-		return errors.Join(errors.New("the process did not end within a minute of SIGTERM"), cmd.Process.Kill())
+		return errors.Join(errors.New("the process did not end within a minute of SIGTERM"), l.cmd.Process.Kill())
 	}
+}
+
+// answer is what came of a verb.
+type answer struct {
+	code   int // its exit code, -1 where it was killed
+	killed bool
+	out    []byte
+	log    string
+}
+
+// verbLimit is how long a verb may take.
+const verbLimit = 30 * time.Second
+
+// verb runs a verb to its end, or kills it after some time where that is positive.
+func (p process) verb(kill time.Duration, args ...string) (answer, error) {
+	cmd, log := p.command(args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		return answer{}, err
+	}
+	limit := verbLimit
+	if kill > 0 {
+		limit = kill
+	}
+	t := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() }) // or it has just ended
+	err := cmd.Wait()
+	t.Stop()
+	a := answer{code: cmd.ProcessState.ExitCode(), out: out.Bytes(), log: log.String()}
+	a.killed = a.code < 0
+	if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
+		return a, err
+	}
+	if a.killed && kill <= 0 {
+		return a, fmt.Errorf("%s did not end within %v\n%s", args[0], verbLimit, log)
+	}
+	return a, nil
 }

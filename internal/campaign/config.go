@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// wanted is what the configuration asks for: by page, the clients.
+type wanted []map[string]bool
+
+// writeConfig writes the configuration in one step. Entries that are there before and after
+// ask for another interval each time: what is changed keeps its subscription.
+func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, interval time.Duration) error {
+	var s strings.Builder
+	s.WriteString("listen: 127.0.0.1:0\n")
+	s.WriteString("allow: {fetch: [127.0.0.1/32], sinks: [127.0.0.1/32]}\n")
+	s.WriteString("fetch: {timeout: 5s, per_host: {concurrency: 16, rate: 1000/s}}\n")
+	// Clocks jump by days, and in this campaign no receiver is given up.
+	s.WriteString("delivery: {retry: [50ms], dead_after: 9000h, expire_after: 9000h}\nsinks:\n")
+	for _, c := range clients {
+		fmt.Fprintf(&s, "  hook-%s: {webhook: {url: %q}}\n", c, b.url(c))
+	}
+	s.WriteString("subscriptions:\n")
+	for n := range w {
+		every := interval
+		if mortal(n) { // a changed entry would begin a page anew that was given up
+			every = time.Minute
+		}
+		for _, c := range clients {
+			if w[n][c] {
+				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]}\n", p.url(n), c, every, c)
+			}
+		}
+	}
+	next := filepath.Join(filepath.Dir(path), ".campaign.yaml")
+	if err := os.WriteFile(next, []byte(s.String()), 0o600); err != nil {
+		return fmt.Errorf("the configuration: %w", err)
+	}
+	return os.Rename(next, path)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// patience is how long the last life may take for each of its steps.
+const patience = time.Minute
+
+// finish lets the process live for the last time. Nothing fails any more; what stands is
+// made sure of, every page changes once more, and all that was seen must arrive. Not all
+// having arrived in time is no error: the judgement will tell.
+func (d *directory) finish(ctx context.Context) error {
+	d.pages.heal()
+	d.inbox.heal()
+	l, err := d.begin()
+	if err != nil {
+		return err
+	}
+	err = d.await(ctx, l, func() (bool, error) { return d.sure(l) })
+	if err == nil && !slices.Contains(d.o.without, "jumps") {
+		for _, by := range jumps { // forth and back while it lives
+			if err = errors.Join(err, d.waitAndJump(ctx, l, by)); err != nil {
+				break
+			}
+		}
+	}
+	d.pages.last()
+	if err == nil {
+		err = d.await(ctx, l, func() (bool, error) { return d.settled(l) })
+	}
+	if err != nil {
+		return errors.Join(err, l.kill())
+	}
+	return l.end()
+}
+
+// waitAndJump sets the clock a moment later.
+func (d *directory) waitAndJump(ctx context.Context, l *life, by time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.ended:
+		return l.own()
+	case <-time.After(300 * time.Millisecond):
+	}
+	if d.clock.offset+by > latest {
+		by = -2 * time.Hour
+	}
+	done, err := d.clock.jump(by)
+	if done {
+		d.did.add("jumps")
+	}
+	return err
+}
+
+// await waits until done, for as long as patience lasts.
+func (d *directory) await(ctx context.Context, l *life, done func() (bool, error)) error {
+	deadline := time.After(patience)
+	for {
+		select {
+		case <-deadline:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.ended:
+			return l.own()
+		case <-time.After(100 * time.Millisecond):
+		}
+		if !d.listening(l) {
+			continue
+		}
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// sure reports whether it is known of every subscription whether it stands.
+func (d *directory) sure(l *life) (bool, error) {
+	known := true
+	for n := range d.o.pages {
+		p := d.ledger.last(guest, n)
+		known = known && (p == nil || p.settled())
+	}
+	if !known {
+		return false, d.confirm(l)
+	}
+	for n, is := range d.resuming {
+		if is {
+			return false, d.resumePage(l, n)
+		}
+	}
+	return true, nil
+}
+
+// settled reports whether everybody was told all.
+func (d *directory) settled(l *life) (bool, error) {
+	if d.inbox.starving() && !slices.Contains(d.o.without, "replays") {
+		d.inbox.please(true)
+		if a, err := d.verb(l, "replay", "-c", d.process.config, "--sink", "hook-"+picky); err != nil || a.code != 0 {
+			return false, err
+		}
+		time.Sleep(300 * time.Millisecond) // what it brought back is under way
+		return false, nil
+	}
+	mails := d.inbox.record(clients)
+	for n, h := range d.pages.record() {
+		for _, c := range clients {
+			p := d.ledger.last(c, n)
+			if !p.open() {
+				continue
+			}
+			if d.given[n] {
+				if !d.told(n) {
+					return false, nil
+				}
+				continue
+			}
+			if h.last > max(p.stood, p.taken) && !slices.ContainsFunc(mails[c], func(m mail) bool {
+				it, err := m.read()
+				return err == nil && it.page == n && it.to == h.last
+			}) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
