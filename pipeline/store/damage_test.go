@@ -152,6 +152,31 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestDamageIsTold to who uses the store, once it is found, and to who comes later.
+func TestDamageIsTold(t *testing.T) {
+	mem := filled(t)
+	edit(t, mem, last(t, mem, "*.sst"), scribble(0.2))
+	d := open(t, Options{Dir: "/data", FS: mem})
+	first, second := make(chan error, 100), make(chan error, 100)
+	leave, err := d.Enter(User{Broken: func(err error) { first <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ReadLog("t", 0, 0, 1000, 1<<20); err == nil {
+		t.Error("a damaged log was read")
+	}
+	leave()
+	if _, err := d.Enter(User{Broken: func(err error) { second <- err }}); err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []chan error{first, second} {
+		err := <-told
+		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken || !strings.Contains(err.Error(), ".sst: ") {
+			t.Errorf("told %v", err)
+		}
+	}
+}
+
 // TestTornLog: what a power cut leaves at the end of the log is normal. What was durable
 // before it is there.
 func TestTornLog(t *testing.T) {
