@@ -47,7 +47,7 @@ func (r *Router) open() error {
 	}
 	c := local.Config{
 		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: migrations(),
-		Now: r.cfg.Now, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
+		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
 	}
 	if r.cfg.Store != nil {
 		c.Dir, c.Store, c.Namespace = "", r.cfg.Store.db, r.cfg.Name

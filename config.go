@@ -140,6 +140,17 @@ const (
 	ModeCommands
 )
 
+// asleep lists the groups that leave alone what they have scheduled.
+func (m Mode) asleep() []string {
+	switch m {
+	case ModeDeliver:
+		return []string{pipeline.GroupIndex}
+	case ModeCommands:
+		return []string{pipeline.GroupIndex, pipeline.GroupDelivery}
+	}
+	return nil
+}
+
 // defaultMinFree is Config.MinFree for a Dir.
 const defaultMinFree = 256_000_000
 

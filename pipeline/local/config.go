@@ -37,6 +37,9 @@ type Config struct {
 	// Topics declares who consumes what. Where anything is declared, groups that the
 	// store knows and that are not declared any more are dropped, with a warning.
 	Topics map[string]Topic
+	// Asleep are groups whose wakes do not come: what they have scheduled stays as it is
+	// until a Transport without them is opened.
+	Asleep []string
 	// Grace is how long a closing subscription lets handlers finish before their contexts
 	// are cancelled; those that go on for another second are abandoned. 0 is 10 s.
 	Grace time.Duration

@@ -18,6 +18,8 @@ type consumer struct {
 	group   string
 	topic   *topic
 	cursors []*cursor
+	// asleep says that no wakes come.
+	asleep bool
 	// wakes is held while a batch that changes wakes is made and applied.
 	wakes sync.Mutex
 
@@ -26,7 +28,7 @@ type consumer struct {
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
-	c := &consumer{t: t, group: group, topic: tp}
+	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
 	for _, l := range tp.lanes {
 		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, inboxSize)}
 		if !tp.volatile || t.volatile {

@@ -33,7 +33,13 @@ func (c *cursor) idle(now int64) bool {
 	}
 	behind := c.next < c.lane.head
 	c.lane.mu.Unlock()
-	if behind || c.posted.Load() > 0 || c.nextWake.Load() <= now {
+	if behind || c.posted.Load() > 0 {
+		return false
+	}
+	if c.c.asleep {
+		return true
+	}
+	if c.nextWake.Load() <= now {
 		return false
 	}
 	if !c.wakeMu.TryLock() {

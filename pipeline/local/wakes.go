@@ -76,7 +76,7 @@ func (t *Transport) stopAlarm() {
 // begin lists the wakes that also come at start. It runs when a group's first
 // subscription begins to serve the lane.
 func (c *cursor) begin() error {
-	if c.started {
+	if c.started || c.c.asleep {
 		return nil
 	}
 	start, err := c.c.t.db.StartWakes(c.c.group, c.lane.topic.name, c.lane.index)
@@ -119,7 +119,7 @@ func (c *cursor) late() bool {
 
 // takeWake returns a wake that is due, or one that comes at start.
 func (c *cursor) takeWake() (work, bool, error) {
-	if c.late() {
+	if c.c.asleep || c.late() {
 		return work{}, false, nil
 	}
 	c.wakeMu.Lock()
