@@ -277,3 +277,17 @@ func TestRecord(t *testing.T) {
 		t.Error("a sink without a target is misread")
 	}
 }
+
+// TestMarkerOutlivesWhatNeedsIt keeps a marker, however old, for what is pending.
+func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
+	s := state{txtest.New().Begin().State("a")}
+	if err := s.write(nameMarker+"old", marker{Next: 5, Time: t0}); err != nil {
+		t.Fatal(err)
+	}
+	for head, want := range []int{4: 0, 5: 1} {
+		p, err := s.prune(t0.Add(1000*24*time.Hour), uint64(head))
+		if err != nil || p.Markers != want || p.Left != (want == 0) {
+			t.Errorf("head %d: got %+v, %v; want %d forgotten", head, p, err, want)
+		}
+	}
+}
