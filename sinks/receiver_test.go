@@ -285,7 +285,8 @@ func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for head, want := range []int{4: 0, 5: 1} {
-		p, err := s.prune(t0.Add(1000*24*time.Hour), uint64(head))
+		long := t0.Add(1000 * 24 * time.Hour)
+		p, err := s.prune(long, long, uint64(head))
 		if err != nil || p.Markers != want || p.Left != (want == 0) {
 			t.Errorf("head %d: got %+v, %v; want %d forgotten", head, p, err, want)
 		}
