@@ -32,7 +32,7 @@ func (c *chain) judge() {
 		late := c.late[it.id]
 		if it.timeout {
 			ends++
-			c.end(ends, at, it)
+			at = max(at, c.end(ends, it)) // what was before must not come later
 			continue
 		}
 		told[it.to] = true
@@ -91,19 +91,20 @@ func (c *chain) step(it item) {
 // it comes to the withdrawal, which is the last of what it has to read by then.
 const afterwards = 3 * time.Second
 
-// end judges the nth word that the page was given up.
-func (c *chain) end(nth, at int, it item) {
+// end judges the nth word that the page was given up, and returns at which version it was.
+func (c *chain) end(nth int, it item) int {
 	if nth > len(c.history.dooms) {
 		c.wrong("it was told %d times that the page was given up, want %d", nth, len(c.history.dooms))
-		return
+		return 0
 	}
 	d := c.history.dooms[nth-1]
-	if at < d.version && !c.anyLate() {
-		c.wrong("it was told that the page was given up before version %d, after %d", d.version, at)
-	}
 	if d.looked.After(it.at) {
 		c.wrong("it was told that the page was given up, which was looked at again %v later", d.looked.Sub(it.at))
 	}
+	if c.late[it.id] {
+		return 0 // it came out of order
+	}
+	return d.version
 }
 
 // complete judges whether something is missing that period i must have heard.
