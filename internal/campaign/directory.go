@@ -169,8 +169,8 @@ func (d *directory) jump(*life) error {
 
 // doom makes a page fail until it is given up.
 func (d *directory) doom(*life) error {
-	n := d.dice.IntN(d.o.pages)
-	if mortal(n) && !d.given[n] && d.pages.doom(n) {
+	n := d.dice.IntN((d.o.pages+4)/5) * 5 // a mortal one
+	if !d.given[n] && d.pages.doom(n) {
 		d.given[n] = true
 		d.did.add("dooms")
 	}

@@ -121,7 +121,7 @@ func (l *life) kill() error {
 
 // own is the error of a process that ended by itself.
 func (l *life) own() error {
-	return fmt.Errorf("the process ended by itself: %v\n%s", l.err, l.log)
+	return fmt.Errorf("the process ended by itself: %s\n%s", l.cmd.ProcessState, l.log)
 }
 
 // end ends the life in order.

@@ -25,12 +25,6 @@ func (t *tally) plus(what string, n int) {
 	t.n[what] += n
 }
 
-func (t *tally) count(what string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n[what]
-}
-
 // String lists all, in order of their names.
 func (t *tally) String() string {
 	t.mu.Lock()

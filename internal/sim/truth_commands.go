@@ -156,15 +156,15 @@ func (t *truth) idle(m pipeline.Message) bool {
 		_ = read(m, func(c pipeline.ResumeCommand) { // command reads it again
 			idle = c.Receiver != "" && !t.unreachable[c.Receiver]
 			for _, r := range t.expired {
-				idle = idle && !(r.receiver && slices.Contains(r.sub.Sinks, c.Receiver))
+				idle = idle && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver))
 			}
 		})
 	case pipeline.TypeExpire:
 		_ = read(m, func(c pipeline.ExpireCommand) {
 			idle = true
 			for _, r := range t.subs {
-				here := slices.Contains(r.sub.Sinks, c.Receiver)
-				idle = idle && !(here && (!t.unreachable[c.Receiver] || t.lost(r)))
+				elsewhere := !slices.Contains(r.sub.Sinks, c.Receiver)
+				idle = idle && (elsewhere || t.unreachable[c.Receiver] && !t.lost(r))
 			}
 		})
 	}
