@@ -20,9 +20,9 @@ type Config struct {
 	// Dir is the data directory; it is made if it does not exist. Empty: everything is
 	// kept in memory and gone with the process.
 	Dir string
-	// MinFree is how many bytes the disk of Dir must have free. Below that nothing is
+	// MinFree is how many bytes the disk of Dir, or of Store, must have free. Below that nothing is
 	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
-	// Without Dir, or with a Transport, nothing is watched.
+	// In memory, or with a Transport, nothing is watched.
 	MinFree int64
 	// Transport replaces the embedded transport over Dir. The Router closes it.
 	Transport Transport
@@ -151,11 +151,11 @@ func (m Mode) asleep() []string {
 	return nil
 }
 
-// defaultMinFree is Config.MinFree for a Dir.
+// defaultMinFree is Config.MinFree on a disk.
 const defaultMinFree = 256_000_000
 
 func (c Config) withDefaults() Config {
-	if c.MinFree == 0 && c.Dir != "" {
+	if c.MinFree == 0 && (c.Dir != "" || c.Store != nil) {
 		c.MinFree = defaultMinFree
 	}
 	if c.Now == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // TestNamespaces: two transports over one store share nothing, not even the positions of
@@ -66,4 +67,27 @@ func TestNamespaceIsUsedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, Config{Store: db, Namespace: "a"})
+}
+
+// TestDiskOfAStore: the disk of a given store is watched by each of its transports.
+func TestDiskOfAStore(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(store.Options{Dir: dir, Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for _, name := range []string{"a", "b"} {
+		looked := make(chan string, 10)
+		tr := open(t, Config{Store: db, Namespace: name, MinFree: 1000, Free: func(dir string) (int64, error) {
+			select {
+			case looked <- dir:
+			default:
+			}
+			return 999, nil
+		}})
+		if got := <-looked; got != dir || tr.Ready() == nil {
+			t.Errorf("%s looks at %q, and says %v", name, got, tr.Ready())
+		}
+	}
 }
