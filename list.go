@@ -104,65 +104,65 @@ func nextCheck(p index.Page) time.Time {
 }
 
 // standing fills in what is known of a page that is watched.
-func (info *PageInfo) standing(p index.Page, st pipeline.State) error {
-	for _, d := range p.Documents {
+func (p *PageInfo) standing(page index.Page, st pipeline.State) error {
+	for _, d := range page.Documents {
 		doc, err := document(d, st)
 		if err != nil {
 			return err
 		}
-		info.Documents = append(info.Documents, doc)
+		p.Documents = append(p.Documents, doc)
 	}
-	failing := p.Failures > 0 || p.Busy > 0
-	if !failing && p.Open == nil {
+	failing := page.Failures > 0 || page.Busy > 0
+	if !failing && page.Open == nil {
 		return nil
 	}
 	checks, err := index.History(st)
 	if err != nil {
 		return err
 	}
-	if p.Open != nil {
-		info.lastOf(checks)
+	if page.Open != nil {
+		p.lastOf(checks)
 	}
 	if !failing {
 		return nil
 	}
-	info.State, info.Since = StateFailing, p.FailedSince
+	p.State, p.Since = StateFailing, page.FailedSince
 	for _, c := range checks {
 		if c.Result != pipeline.OutcomeFailed {
 			break
 		}
-		if info.Reason == "" {
-			info.Reason = c.Reason
+		if p.Reason == "" {
+			p.Reason = c.Reason
 		}
-		if p.FailedSince.IsZero() {
-			info.Since = c.Time // the host was too busy, which does not count
+		if page.FailedSince.IsZero() {
+			p.Since = c.Time // the host was too busy, which does not count
 		}
 	}
 	return nil
 }
 
 // lastOf makes the last check of a page the newest of checks.
-func (info *PageInfo) lastOf(checks []index.CheckRecord) {
-	info.Checks, info.LastCheck = 0, time.Time{}
+func (p *PageInfo) lastOf(checks []index.CheckRecord) {
+	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
-		info.Checks, info.LastCheck = checks[0].Check, checks[0].Time
+		p.Checks, p.LastCheck = checks[0].Check, checks[0].Time
 	}
 }
 
 // over fills in what is known of a page all of whose subscriptions expired.
-func (info *PageInfo) over(p index.Page, st pipeline.State) error {
-	info.State = StateExpired
-	if e := p.Expiry; e != nil {
-		info.Since, info.Reason, info.Failures, info.Keep = e.Time, e.Reason, e.Failures, e.Keep
+func (p *PageInfo) over(page index.Page, st pipeline.State) error {
+	p.State = StateExpired
+	if e := page.Expiry; e != nil {
+		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
 	} else {
-		for _, s := range info.Subscriptions { // its receivers expired, the last one last
-			if s.Since.After(info.Since) {
-				info.Since, info.Reason = s.Since, s.Reason
+		for _, s := range p.Subscriptions { // its receivers expired, the last one last
+			if s.Since.After(p.Since) {
+				p.Since, p.Reason = s.Since, s.Reason
 			}
 		}
 	}
 	checks, err := index.History(st)
-	info.lastOf(checks)
+	p.lastOf(checks)
 	return err
 }
 
@@ -183,13 +183,13 @@ func document(d index.Document, st pipeline.State) (DocumentInfo, error) {
 }
 
 // addSubscriptions fills in the subscriptions, standing and expired.
-func (info *PageInfo) addSubscriptions(st pipeline.State) error {
+func (p *PageInfo) addSubscriptions(st pipeline.State) error {
 	standing, err := index.Subscriptions(st)
 	if err != nil {
 		return err
 	}
 	for _, s := range standing {
-		info.Subscriptions = append(info.Subscriptions, subscriptionInfo(s, StateActive))
+		p.Subscriptions = append(p.Subscriptions, subscriptionInfo(s, StateActive))
 	}
 	expired, err := index.Expired(st)
 	if err != nil {
@@ -198,9 +198,9 @@ func (info *PageInfo) addSubscriptions(st pipeline.State) error {
 	for _, x := range expired {
 		s := subscriptionInfo(x.Stamped, StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
-		info.Subscriptions = append(info.Subscriptions, s)
+		p.Subscriptions = append(p.Subscriptions, s)
 	}
-	slices.SortFunc(info.Subscriptions, func(a, b SubscriptionInfo) int {
+	slices.SortFunc(p.Subscriptions, func(a, b SubscriptionInfo) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Document, b.Document), cmp.Compare(a.State, b.State))
 	})
 	return nil

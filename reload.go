@@ -113,7 +113,7 @@ func subscriptionsByPair(c *Config) map[string]Subscription {
 	for _, s := range c.Subscriptions {
 		s = s.WithDefaults()
 		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
-		if !s.View.IsZero() {
+		if !s.IsZero() {
 			page, _ := pipeline.CanonicalURL(s.URL) // Validate has seen it.
 			name += " (document " + pipeline.DocumentID(page, s.View)[:8] + ")"
 		}

@@ -39,7 +39,7 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 		}
 		if len(v) == 0 {
 			v = make([]byte, 4096)
-			random.Read(v) // or it would be packed into what was read already
+			_, _ = random.Read(v) // or it would be packed into what was read already
 		}
 		return st.Set("v", append(v, m.ID...))
 	}

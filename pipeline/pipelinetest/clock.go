@@ -112,10 +112,10 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 		return s.Open(t, Config{Now: c.now})
 	}
 	tr := s.Open(t, Config{Now: c.now})
-	wakes := schedules(t, tr, c, map[string]time.Duration{"a": 4 * time.Hour, "b": 5 * time.Hour})
+	schedules(t, tr, c, map[string]time.Duration{"a": 4 * time.Hour, "b": 5 * time.Hour})
 	c.set(20 * time.Second)
 	tr = reopen(tr)
-	wakes, _ = sleeper(t, tr, nil)
+	wakes, _ := sleeper(t, tr, nil)
 	settle(t, tr, nil)
 	noMoreSoon(t, tr, wakes)
 

@@ -57,7 +57,7 @@ func (d *DB) BackupTo(w io.Writer) error {
 		return errMemory
 	}
 	dir := d.disk.PathJoin(d.dir, spool+rand.Text())
-	defer d.disk.plain.RemoveAll(dir)
+	defer func() { _ = d.disk.plain.RemoveAll(dir) }() // the next Open does it otherwise
 	if err := d.checkpoint(dir); err != nil {
 		return fmt.Errorf("no backup was made: %w", copyError(dir, err))
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,7 +70,7 @@ func TestFaultsEndTheProcess(t *testing.T) {
 			var out, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &stderr
 			err := cmd.Run()
-			if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 {
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
 				t.Fatalf("it ended with %v, want code 1\n%s", err, stderr.String())
 			}
 			line := stderr.String()

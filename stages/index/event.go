@@ -153,11 +153,11 @@ type Rebase struct {
 	Text     pipeline.Rebased
 }
 
-// KeepBody keeps the page's body in the place of an earlier one, and DropBody keeps none.
-type (
-	KeepBody struct{ Body pipeline.Body }
-	DropBody struct{}
-)
+// KeepBody keeps the page's body in the place of an earlier one.
+type KeepBody struct{ Body pipeline.Body }
+
+// DropBody keeps no body of the page.
+type DropBody struct{}
 
 // Record keeps what a check found.
 type Record struct{ CheckRecord }

@@ -36,12 +36,12 @@ type ChangeRecord struct {
 	Expired string `json:"expired,omitempty"`
 	// Matches are the notifications that it made, at most MaxMatches; Omitted says how many
 	// more there were.
-	Matches []MatchRecord `json:"matches,omitempty"`
-	Omitted int           `json:"omitted,omitempty"`
+	Matches []Notified `json:"matches,omitempty"`
+	Omitted int        `json:"omitted,omitempty"`
 }
 
-// MatchRecord is one notification.
-type MatchRecord struct {
+// Notified is one notification.
+type Notified struct {
 	Notification string            `json:"notification"` // its ID
 	Client       string            `json:"client"`
 	Receiver     pipeline.Receiver `json:"receiver"`
@@ -117,7 +117,7 @@ func (r *ChangeRecord) note(to pipeline.Receiver, n pipeline.Notification) {
 		r.Omitted++
 		return
 	}
-	m := MatchRecord{Notification: n.ID, Client: n.Client, Receiver: to}
+	m := Notified{Notification: n.ID, Client: n.Client, Receiver: to}
 	for _, d := range n.Diffs {
 		if len(m.Keywords) == maxKeywords {
 			break

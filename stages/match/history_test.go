@@ -37,12 +37,12 @@ func TestHistory(t *testing.T) {
 	quiet.Check, loud.Check = 6, 7
 	h.says(quiet)
 	h.says(loud)
-	match := func(sink string) MatchRecord {
-		return MatchRecord{Notification: pipeline.NotificationID("change2", "sub1", sink), Client: "c1",
+	match := func(sink string) Notified {
+		return Notified{Notification: pipeline.NotificationID("change2", "sub1", sink), Client: "c1",
 			Receiver: pipeline.Receiver{Sink: sink}, Keywords: []string{"argus", "sees"}}
 	}
 	want := []ChangeRecord{
-		{N: 1, ID: "change2", Document: "doc", Version: 2, Check: 7, Time: loud.Time, Matches: []MatchRecord{match("hook"), match("log")}},
+		{N: 1, ID: "change2", Document: "doc", Version: 2, Check: 7, Time: loud.Time, Matches: []Notified{match("hook"), match("log")}},
 		{N: 0, ID: "change1", Document: "doc", Version: 1, Check: 6, Time: quiet.Time},
 	}
 	if got := h.past(); !reflect.DeepEqual(got, want) {
