@@ -148,7 +148,7 @@ func (r *results) change(c vokter.ChangeInfo, several bool) {
 		told = "told"
 	}
 	if c.Version == 0 { // no change of a document, but the end of the page
-		r.text("Given up at %s, %s", when(c.Time, r.now), told)
+		r.text("Given up at %s (%s), %s", when(c.Time, r.now), c.Expired, told)
 	} else {
 		r.text("Version %d%s, found by check %d at %s, %s", c.Version, of, c.Check, when(c.Time, r.now), told)
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ func (a *app) list() *cobra.Command {
 				out := a.results()
 				switch {
 				case duplicates:
-					out.duplicates(l.Pages)
+					out.duplicates(l)
 				case sinks:
 					out.receivers(l.Receivers)
 				default:
@@ -63,7 +61,7 @@ func (a *app) list() *cobra.Command {
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.BoolVar(&sinks, "sinks", false, "only receivers")
-	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs, or several times under one")
+	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs")
 	return cmd
 }
 
@@ -90,9 +88,8 @@ type (
 		vokter.ReceiverInfo
 	}
 	duplicateLine struct {
-		Kind      string         `json:"kind"`
-		TextHash  string         `json:"text_hash"`
-		Documents []documentLine `json:"documents"`
+		Kind string `json:"kind"`
+		vokter.Duplicate
 	}
 )
 
@@ -197,22 +194,13 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 }
 
 // duplicates prints the documents that have the same text.
-func (r *results) duplicates(pages []vokter.PageInfo) {
-	same := make(map[string][]documentLine)
-	for _, p := range pages {
-		for _, d := range p.Documents {
-			if d.TextHash != "" {
-				same[d.TextHash] = append(same[d.TextHash], documentLine{"document", p.URL, d})
-			}
-		}
-	}
-	maps.DeleteFunc(same, func(_ string, ds []documentLine) bool { return len(ds) < 2 })
-	for _, hash := range slices.Sorted(maps.Keys(same)) {
-		r.object(duplicateLine{"duplicate", hash, same[hash]})
-		r.text("the same text %d times", len(same[hash]))
-		rows := make([][]string, 0, len(same[hash]))
-		for _, d := range same[hash] {
-			rows = append(rows, append([]string{d.Page}, r.document(d.DocumentInfo)...))
+func (r *results) duplicates(l vokter.Listing) {
+	for _, same := range l.Duplicates() {
+		r.object(duplicateLine{"duplicate", same})
+		r.text("the same text %d times", len(same.Documents))
+		rows := make([][]string, 0, len(same.Documents))
+		for _, d := range same.Documents {
+			rows = append(rows, append([]string{d.URL}, r.document(d.DocumentInfo)...))
 		}
 		r.table("  ", rows)
 	}

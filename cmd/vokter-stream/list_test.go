@@ -91,7 +91,7 @@ failing  sink team  https://chat.example/in  12 pending  1 dead letter  since 11
 }
 
 func TestDuplicates(t *testing.T) {
-	got := printed(t, func(r *results) { r.duplicates(samplePages()) })
+	got := printed(t, func(r *results) { r.duplicates(vokter.Listing{Pages: samplePages()}) })
 	want := `the same text 2 times
   https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
   https://example.com/same   version 1 of 11:59:59
@@ -117,7 +117,7 @@ func TestExplainText(t *testing.T) {
 				{Check: 6, Time: at, Result: pipeline.OutcomeRead},
 			},
 			Changes: []vokter.ChangeInfo{
-				{Version: 0, Time: at, Matches: []vokter.MatchInfo{match("a", vokter.DeliveryPending, 2, "answered 503")}},
+				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []vokter.MatchInfo{match("a", vokter.DeliveryPending, 2, "answered 503")}},
 				{Version: 2, Check: 7, Time: at, Omitted: 3, Matches: []vokter.MatchInfo{
 					match("a", vokter.DeliveryDelivered, 1, ""), match("bb", vokter.DeliveryDead, 9, "answered 500"), match("c", vokter.DeliveryDropped, 0, ""), match("d", vokter.DeliveryForgotten, 0, ""),
 				}},
@@ -138,7 +138,7 @@ Checks
   11:59:00  check 7  read, version 2 (status 200, 1234 bytes)
   11:59:00  check 6  read, no other text
 
-Given up at 11:59:00, told
+Given up at 11:59:00 (timeout: too slow), told
   a  privacy  by ops  not delivered yet after 2 attempts, tried next at 12:00:00: answered 503
 
 Version 2, found by check 7 at 11:59:00, told
