@@ -28,9 +28,6 @@ const (
 func Apply(p Page, ev Event) (Page, []Output) {
 	a := &application{Event: ev, p: p.clone()}
 	a.clamp()
-	if _, ok := ev.Do.(Outcome); !ok {
-		a.giveUp()
-	}
 	switch do := ev.Do.(type) {
 	case Subscribe:
 		a.subscribe(do)
@@ -60,6 +57,7 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		if !a.exists() {
 			return p, nil
 		}
+		a.giveUp()
 	}
 	a.settle()
 	return a.p, a.out
@@ -83,7 +81,9 @@ func (a *application) emit(o Output) { a.out = append(a.out, o) }
 
 func (a *application) exists() bool { return a.p.Incarnation != "" }
 
-// giveUp forgets a request that is lost, so that another is made.
+// giveUp forgets a request that is lost, so that another is made. Only a wake may: one at
+// the start comes behind the log, while a command that is handled again after a crash may
+// have the outcome right behind it.
 func (a *application) giveUp() {
 	o := a.p.Open
 	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {

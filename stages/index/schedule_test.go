@@ -48,6 +48,27 @@ func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 	}
 }
 
+// TestCommandsLoseNoOutcome: after a crash commands are handled again, and behind them in
+// the log is what the last process found.
+func TestCommandsLoseNoOutcome(t *testing.T) {
+	for _, command := range []Action{
+		CheckNow{}, Replace{Origin: "yaml"}, Resume{}, Expire{Receiver: "hook"}, Cancel{Client: "nobody"},
+		Subscribe{Origin: "api", Subscription: sub("d", pipeline.View{})},
+	} {
+		b := newBench(t)
+		b.subscribe("c", pipeline.View{})
+		b.read("A")
+		b.due()
+		b.now = b.p.Open.Deadline
+		b.restart(command)
+		none[Ask](b)
+		b.read("B")
+		if v := one[Version](b); v.Snapshot.N != 2 {
+			t.Errorf("behind %T: version %d, want 2", command, v.Snapshot.N)
+		}
+	}
+}
+
 func TestALostFullFetchStaysFull(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
@@ -56,7 +77,7 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	o := b.outcome(pipeline.OutcomeUnchanged)
 	o.Against = "body:Z"
 	b.restart(Outcome{Outcome: o}) // what the last process found still counts
-	b.restart(CheckNow{})
+	b.restart(Wake{})
 	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request again", r)
 	}
