@@ -137,7 +137,7 @@ func (t *truth) entry(e entry) error {
 		}
 	} else if !t.idle(m) {
 		t.clamp(e.now)
-		if t.request != nil && (t.crashedSince(e) || !e.now.Before(t.deadline)) {
+		if m.Type == pipeline.TypeWake && t.request != nil && (t.crashedSince(e) || !e.now.Before(t.deadline)) {
 			t.request = nil // what is left of it is given up
 		}
 		if err := t.command(m, e, d); err != nil {
