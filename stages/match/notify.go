@@ -33,8 +33,9 @@ func (p *Processor) tell(tx pipeline.Tx, c *pipeline.Change, t *table, r *Change
 	return told, nil
 }
 
-// timeOut tells each client of the page once that it was given up: at every receiver of
-// its subscriptions that ended with it, in the name of that with the smallest incarnation.
+// timeOut tells each client of the page once at each receiver that it was given up: in the
+// name of the smallest incarnation of those of its subscriptions that ended with the page
+// and name that receiver, so that a withdrawal of it takes this back as well.
 func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended) error {
 	over, err := expiredRecords(st, e.Incarnation)
 	if err != nil {
@@ -42,24 +43,27 @@ func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended
 	}
 	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s (%s)", e.Expiry.Failures, e.Expiry.Reason, e.Expiry.Class)
 	r := ChangeRecord{Time: e.Expiry.Time, Expired: reason}
-	for len(over) > 0 {
-		client := over[0].Subscription.WithDefaults().Client
-		same := 1
-		for same < len(over) && over[same].Subscription.WithDefaults().Client == client {
-			same++
-		}
-		s := over[0]
+	type ear struct {
+		client   string
+		receiver pipeline.Receiver
+	}
+	told := map[ear]bool{}
+	for _, s := range over {
+		client := s.Subscription.WithDefaults().Client
 		n := pipeline.Notification{
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
 			Time: e.Expiry.Time, Client: client, Reason: reason,
 		}
-		for _, to := range receivers(over[:same]...) {
+		for _, to := range receivers(s) {
+			if told[ear{client, to}] {
+				continue
+			}
+			told[ear{client, to}] = true
 			n.ID = pipeline.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.ID())
 			if err := p.send(tx, s, to, n, &r); err != nil {
 				return err
 			}
 		}
-		over = over[same:]
 	}
 	return remember(st, r)
 }
@@ -84,16 +88,12 @@ func expiredRecords(st pipeline.State, incarnation string) ([]*pipeline.Stamped,
 	return all, nil
 }
 
-// receivers returns those of all of ss, each once.
-func receivers(ss ...*pipeline.Stamped) []pipeline.Receiver {
+// receivers returns those of s, each once.
+func receivers(s *pipeline.Stamped) []pipeline.Receiver {
 	var all []pipeline.Receiver
-	seen := map[pipeline.Receiver]bool{}
-	for _, s := range ss {
-		for _, sink := range s.Subscription.Sinks {
-			if to := (pipeline.Receiver{Sink: sink}); !seen[to] {
-				seen[to] = true
-				all = append(all, to)
-			}
+	for _, sink := range s.Subscription.Sinks {
+		if to := (pipeline.Receiver{Sink: sink}); !slices.Contains(all, to) {
+			all = append(all, to)
 		}
 	}
 	return all

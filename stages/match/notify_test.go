@@ -112,10 +112,15 @@ func TestOneTimeoutForAClient(t *testing.T) {
 	if err != nil || !slices.Equal(to(as), []string{"default/hook", "default/log", "default/mail"}) {
 		t.Fatalf("told to %q, %v", to(as), err)
 	}
-	for _, a := range as { // sub8 is the smaller of sub9 and sub8
-		if a.Subscription != "sub8" || a.Document != "b" || a.Notification.URL != "https://EXAMPLE.com" ||
-			a.Notification.ID != pipeline.TimeoutID(page, "inc", "store1", "sub8", a.Receiver.ID()) {
-			t.Errorf("got %+v", a)
+	// Each receiver is told in the name of a subscription that names it: of sub8, the smaller
+	// of sub9 and sub8, and mail of sub9, so that a withdrawal there finds it.
+	want := []struct{ subscription, document, url string }{
+		{"sub8", "b", "https://EXAMPLE.com"}, {"sub8", "b", "https://EXAMPLE.com"}, {"sub9", "a", ss[0].Subscription.URL},
+	}
+	for i, a := range as {
+		if a.Subscription != want[i].subscription || a.Document != want[i].document || a.Notification.URL != want[i].url ||
+			a.Notification.ID != pipeline.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.ID()) {
+			t.Errorf("got %+v, want it named by %+v", a, want[i])
 		}
 	}
 }
