@@ -78,11 +78,9 @@ type record struct {
 
 // timeout is that a client must be told at some receivers that a page was given up.
 type timeout struct {
-	page, client  string // page: its incarnation
-	sinks         map[string]bool
-	subscriptions map[string]bool // any of which may name it
-	urls          map[string]bool
-	at            time.Time
+	page, client string             // page: its incarnation
+	sinks        map[string]*record // by sink, the one that names it there
+	at           time.Time
 }
 
 // deeds is what one message must have led to, beside what is told of versions.

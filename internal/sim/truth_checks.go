@@ -125,7 +125,8 @@ func (t *truth) failed(o pipeline.Outcome, d *deeds) {
 	}
 }
 
-// expire gives the page up: each client is told once at each of its receivers.
+// expire gives the page up: each client is told once at each of its receivers, in the name
+// of the first of its subscriptions that name that receiver.
 func (t *truth) expire(at time.Time) {
 	t.w.stats.Expiries++
 	clients := make(map[string]*timeout)
@@ -134,16 +135,14 @@ func (t *truth) expire(at time.Time) {
 		t.expired[pair] = r
 		o := clients[r.sub.Client]
 		if o == nil {
-			o = &timeout{
-				page: t.incarnation, client: r.sub.Client, at: at,
-				sinks: make(map[string]bool), subscriptions: make(map[string]bool), urls: make(map[string]bool),
-			}
+			o = &timeout{page: t.incarnation, client: r.sub.Client, at: at, sinks: make(map[string]*record)}
 			clients[r.sub.Client] = o
 			t.timeouts = append(t.timeouts, o)
 		}
-		o.subscriptions[r.incarnation], o.urls[r.sub.URL] = true, true
 		for _, sink := range r.sub.Sinks {
-			o.sinks[sink] = true
+			if first := o.sinks[sink]; first == nil || r.incarnation < first.incarnation {
+				o.sinks[sink] = r
+			}
 		}
 	}
 	for origin := range t.keep {

@@ -128,7 +128,7 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 // what they must be told: once at each receiver.
 func (w *world) compareTimeouts(t *truth, all map[about]*told) error {
 	for _, o := range t.timeouts {
-		for sink := range o.sinks {
+		for sink, by := range o.sinks {
 			n := all[about{pipeline.StatusTimeout, o.page, o.client, sink, 0}]
 			if n == nil {
 				return fmt.Errorf("missed: client %s was not told at %s that the page was given up", o.client, sink)
@@ -136,8 +136,9 @@ func (w *world) compareTimeouts(t *truth, all map[about]*told) error {
 			n.used = true
 			w.stats.Timeouts++
 			x := n.Notification
-			if !o.subscriptions[n.Subscription] || !o.urls[x.URL] || !x.Time.Equal(o.at) || x.Diffs == nil || len(x.Diffs) > 0 || x.Reason == "" {
-				return fmt.Errorf("wrong: client %s was told of the end of the page as %+v of subscription %s, want %+v", o.client, x, n.Subscription, *o)
+			if n.Subscription != by.incarnation || x.URL != by.sub.URL || !x.Time.Equal(o.at) || x.Diffs == nil || len(x.Diffs) > 0 || x.Reason == "" {
+				return fmt.Errorf("wrong: client %s was told at %s of the end of the page as %+v of subscription %s, want %+v of %s at %v",
+					o.client, sink, x, n.Subscription, by.sub, by.incarnation, o.at)
 			}
 		}
 	}
