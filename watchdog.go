@@ -61,7 +61,7 @@ func (r *Router) watch(ctx context.Context, s *stages) error {
 			continue
 		}
 		now := r.cfg.Now()
-		e, ok := w.look(s.index.Overdue(now), now)
+		e, ok := w.look(s.index.Overdue(), now)
 		if !ok {
 			continue
 		}

@@ -160,7 +160,11 @@ type KeepBody struct{ Body pipeline.Body }
 type DropBody struct{}
 
 // Record keeps what a check found.
-type Record struct{ CheckRecord }
+type Record struct {
+	CheckRecord
+	// N is one more than that of the record before, whatever lives and the clock did between.
+	N uint64
+}
 
 // DropVersion removes version N of a document.
 type DropVersion struct {

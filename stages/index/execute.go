@@ -16,7 +16,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
-		tx.OnCommit(func() { s.run.ask(o, s.cfg.Now()) })
+		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady()) })
 		if o.Rebase {
 			body, err := loadBody(st)
 			if err != nil {
@@ -34,7 +34,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	case DropBody:
 		return st.Delete(bodyName)
 	case Record:
-		return storeRecord(st, o.CheckRecord)
+		return storeRecord(st, o)
 	case DropVersion:
 		return st.Delete(versionName(o.Document, o.N))
 	case DropDocument:

@@ -47,7 +47,11 @@ func (a *application) record(o pipeline.Outcome, open *Open) {
 			r.Result = pipeline.OutcomeRead
 		}
 	}
-	a.emit(Record{r})
+	if a.p.Records == 0 {
+		a.p.Records = o.Check - 1 // where a page was recorded by the numbers of its checks before
+	}
+	a.p.Records++
+	a.emit(Record{r, a.p.Records})
 }
 
 // waiting says which document has a text that is no version yet.
@@ -60,15 +64,22 @@ func (a *application) waiting() string {
 	return ""
 }
 
-func storeRecord(st pipeline.State, r CheckRecord) error {
-	b, err := encode(r)
+// storedRecord is a record as it is kept. Its number puts it in order: clocks are set back,
+// and the checks of each life of a page begin at 1. Records of earlier programs have none.
+type storedRecord struct {
+	CheckRecord
+	N uint64 `cbor:"11,keyasint,omitempty"`
+}
+
+func storeRecord(st pipeline.State, r Record) error {
+	b, err := encode(storedRecord(r))
 	if err != nil {
 		return err
 	}
-	return st.Set(recordNames[r.Check%historySize], b)
+	return st.Set(recordNames[r.N%historySize], b)
 }
 
-// recordNames are the names of records, by the number of the check mod historySize.
+// recordNames are the names of records, by their number mod historySize.
 var recordNames = func() (names [historySize]string) {
 	for i := range names {
 		names[i] = fmt.Sprintf("%s%02d", historyName, i)
@@ -76,22 +87,26 @@ var recordNames = func() (names [historySize]string) {
 	return names
 }()
 
-// History returns the last checks of the page whose state st is, the newest first: also of a
-// page that expired, and of an earlier life of it.
+// History returns the last checks of the page whose state st is, the newest first whatever
+// the clock said: also of a page that expired, and of an earlier life of it.
 func History(st pipeline.State) ([]CheckRecord, error) {
-	var rs []CheckRecord
+	var stored []storedRecord
 	for name, v := range st.Scan(historyName) {
 		if v.Err != nil {
 			return nil, v.Err
 		}
-		var r CheckRecord
+		var r storedRecord
 		if err := decode(v.Bytes, &r); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		rs = append(rs, r)
+		stored = append(stored, r)
 	}
-	slices.SortFunc(rs, func(a, b CheckRecord) int {
-		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Check, a.Check))
+	slices.SortFunc(stored, func(a, b storedRecord) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), b.Time.Compare(a.Time), cmp.Compare(b.Check, a.Check))
 	})
+	rs := make([]CheckRecord, len(stored))
+	for i, r := range stored {
+		rs[i] = r.CheckRecord
+	}
 	return rs, nil
 }

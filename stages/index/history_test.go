@@ -88,17 +88,96 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestHistoryOfOneMoment(t *testing.T) {
+// checks are the numbers of the checks in the history.
+func (d *desk) checks() (numbers []uint64) {
+	d.Helper()
+	for _, r := range d.history() {
+		numbers = append(numbers, r.Check)
+	}
+	return numbers
+}
+
+// The clock is set back a day, and then the page begins another life: what was done last
+// stays first.
+func TestHistoryGoesByWhatWasDone(t *testing.T) {
+	d := newDesk(t, Config{ExpireAfter: 3})
+	d.subscribe("c")
+	d.answer(english)
+	d.wake()
+	d.now = d.now.Add(-24 * time.Hour)
+	d.handle(pipeline.Message{Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeWake})
+	for range 2 {
+		d.fail(pipeline.FailDNS)
+		d.wake()
+	}
+	d.fail(pipeline.FailDNS) // and the page expires
+	if got := d.history(); len(got) != 4 || got[0].Time.After(got[3].Time) {
+		t.Fatalf("got %+v, want four records, the last one with the latest time", got)
+	}
+	if got, want := d.checks(), []uint64{4, 3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	d.now = d.now.Add(-24 * time.Hour)
+	d.subscribe("c")
+	d.answer(english)
+	d.wake()
+	d.fail(pipeline.FailDNS)
+	if got, want := d.checks(), []uint64{2, 1, 4, 3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	// Another document, or other clients, change nothing about the history.
+	d.subscribe("other")
+	d.cancel("c")
+	if got, want := d.checks(), []uint64{2, 1, 4, 3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Records of programs that did not number them are read, and stand behind those that are
+// numbered, whose places go on where theirs ended.
+func TestHistoryWithoutNumbers(t *testing.T) {
 	d := newDesk(t, Config{})
+	d.subscribe("c")
+	for range 27 {
+		d.answer(english)
+		d.wake()
+	}
 	tx := d.store.Begin()
-	for _, check := range []uint64{19, 20, 21} {
-		if err := storeRecord(tx.State(page), CheckRecord{Check: check, Time: t0}); err != nil {
-			t.Fatal(err)
+	st := tx.State(page)
+	p, err := Load(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Records = 0
+	b, err := encode(p)
+	if err == nil {
+		err = st.Set(pageName, b)
+	}
+	for check := uint64(8); check <= 27; check++ {
+		r, rerr := encode(CheckRecord{Check: check, Time: t0.Add(time.Duration(check) * 48 * time.Hour), Result: pipeline.OutcomeUnchanged})
+		if err == nil && rerr == nil {
+			err = st.Set(fmt.Sprintf("h/%02d", check%historySize), r)
 		}
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	tx.Commit()
-	if got := d.history(); len(got) != 3 || got[0].Check != 21 || got[1].Check != 20 || got[2].Check != 19 {
-		t.Errorf("got %+v", got)
+	check := func(latest uint64) {
+		t.Helper()
+		var want []uint64
+		for n := latest; n > latest-historySize; n-- {
+			want = append(want, n)
+		}
+		if got := d.checks(); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	check(27)
+	for n := range uint64(25) {
+		d.answer(english)
+		d.wake()
+		check(28 + n)
 	}
 }
 

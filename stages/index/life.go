@@ -50,7 +50,7 @@ func (a *application) live() {
 	}
 	a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Due: a.Now,
-		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry,
+		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -90,6 +90,6 @@ func (a *application) over(e *Expiry) {
 		a.emit(Clear{All: true})
 		return
 	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e}
+	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records}
 	a.emit(Clear{})
 }

@@ -9,11 +9,11 @@ import (
 const overdueAfter = 5 * time.Minute
 
 // Overdue returns the pages, in order, that this process first asked for more than two of
-// their intervals and overdueAfter ago without a check that is complete, however often it
-// asked again. It looks at outstanding requests only: a page that may not be checked in
-// this run, or whose host asked to be left alone, is not overdue.
-func (s *Stage) Overdue(now time.Time) []string {
-	r := s.run
+// their intervals and overdueAfter ago by Config.Steady without a check that is complete,
+// however often it asked again. It looks at outstanding requests only: a page that may not
+// be checked in this run, or whose host asked to be left alone, is not overdue.
+func (s *Stage) Overdue() []string {
+	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var pages []string

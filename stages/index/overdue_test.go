@@ -2,11 +2,47 @@ package index
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
+
+// overdue returns what is overdue at now.
+func (d *desk) overdue(now time.Time) []string {
+	d.steady = func() time.Time { return now }
+	defer func() { d.steady = nil }()
+	return d.stage.Overdue()
+}
+
+// TestASetClockMakesNothingOverdue sets the clock ahead and back while a request is
+// outstanding: only time that passes counts.
+func TestASetClockMakesNothingOverdue(t *testing.T) {
+	d := newDesk(t, Config{})
+	steady := t0
+	d.steady = func() time.Time { return steady }
+	d.subscribe("c") // every 10 minutes
+	for _, set := range []time.Duration{24 * time.Hour, -48 * time.Hour} {
+		d.now = d.now.Add(set)
+		d.handle(pipeline.Message{Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeWake})
+		if got := d.stage.Overdue(); len(got) != 0 {
+			t.Errorf("got %v overdue after the clock was set by %v", got, set)
+		}
+	}
+	steady = steady.Add(20*time.Minute + time.Second)
+	if got := d.stage.Overdue(); !slices.Equal(got, []string{page}) {
+		t.Errorf("got %v overdue, want the page", got)
+	}
+}
+
+// TestTheSteadyClock has the stage measure by itself.
+func TestTheSteadyClock(t *testing.T) {
+	s := New(Config{Now: func() time.Time { return t0 }})
+	if a := s.cfg.Steady(); !strings.Contains(a.String(), " m=+") {
+		t.Errorf("got %v, want a time with its monotonic reading", a)
+	}
+}
 
 func TestOverdue(t *testing.T) {
 	overdue := func(d *desk, after time.Duration, want bool) {
@@ -15,7 +51,7 @@ func TestOverdue(t *testing.T) {
 		if want {
 			pages = []string{page}
 		}
-		if got := d.stage.Overdue(d.now.Add(after)); !slices.Equal(got, pages) {
+		if got := d.overdue(d.now.Add(after)); !slices.Equal(got, pages) {
 			t.Errorf("got %v overdue after %v, want %v", got, after, want)
 		}
 	}
@@ -53,7 +89,7 @@ func TestAnUnfinishedPartIsOverdue(t *testing.T) {
 	d := newDesk(t, Config{ExpireAfter: 1})
 	d.subscribe("c")
 	d.fail(pipeline.FailDNS)
-	if got := d.stage.Overdue(d.now.Add(time.Hour)); len(got) != 0 {
+	if got := d.overdue(d.now.Add(time.Hour)); len(got) != 0 {
 		t.Errorf("got %v overdue, though it expired", got)
 	}
 	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
@@ -69,10 +105,10 @@ func TestAnUnfinishedPartIsOverdue(t *testing.T) {
 		Kind: pipeline.OutcomeFailed, Class: pipeline.FailEmpty,
 	}
 	d.handle(o.Message())
-	if got := d.stage.Overdue(begun.Add(20*time.Minute + time.Second)); len(got) != 0 {
+	if got := d.overdue(begun.Add(20*time.Minute + time.Second)); len(got) != 0 {
 		t.Errorf("got %v overdue, want the time since the check that is under way", got)
 	}
-	if got := d.stage.Overdue(again.Add(20*time.Minute + time.Second)); len(got) != 1 {
+	if got := d.overdue(again.Add(20*time.Minute + time.Second)); len(got) != 1 {
 		t.Errorf("got %v, want the page that waits for its second part", got)
 	}
 }

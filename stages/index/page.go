@@ -76,6 +76,9 @@ type Page struct {
 	Rebase bool   `cbor:"31,keyasint,omitempty"`
 	// BodyAt is when a body was last kept, or was too large for that.
 	BodyAt time.Time `cbor:"32,keyasint,omitzero"`
+
+	// Records is how many checks were recorded in the history, in all lives that it is of.
+	Records uint64 `cbor:"33,keyasint,omitempty"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.

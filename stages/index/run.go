@@ -25,7 +25,7 @@ type request struct {
 }
 
 // outstanding is a request that is not answered. Since is when its page was first asked
-// for without an answer; interval how often it is to be checked.
+// for without an answer, by Config.Steady; interval how often it is to be checked.
 type outstanding struct {
 	request
 	since    time.Time
@@ -61,7 +61,7 @@ func (r *run) atOnce(page string) bool {
 	return r.limit > 0 && r.counts[page] == 0
 }
 
-// ask notes a request that is made at now.
+// ask notes a request that is made at now, by Config.Steady.
 func (r *run) ask(a Ask, now time.Time) {
 	q := a.Request
 	r.mu.Lock()

@@ -15,6 +15,9 @@ import (
 type Config struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Steady is the clock that says for how long a request is outstanding; setting the wall
+	// clock must not move it. Nil means time.Now, whose monotonic reading counts.
+	Steady func() time.Time
 	// MinInterval is what smaller intervals are raised to. Default
 	// pipeline.DefaultMinInterval.
 	MinInterval time.Duration
@@ -67,6 +70,9 @@ var _ pipeline.Processor = (*Stage)(nil)
 func New(cfg Config) *Stage {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Steady == nil {
+		cfg.Steady = time.Now
 	}
 	if cfg.MinInterval == 0 {
 		cfg.MinInterval = pipeline.DefaultMinInterval

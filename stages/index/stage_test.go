@@ -21,6 +21,7 @@ type desk struct {
 	store   *txtest.Store
 	stage   *Stage
 	now     time.Time
+	steady  func() time.Time // nil while it goes with now
 	n       int
 	codes   []int // decisions, 0 for nil
 	notes   []string
@@ -37,6 +38,12 @@ func newDesk(t *testing.T, cfg Config) *desk {
 // restart begins a new process over the same store.
 func (d *desk) restart(cfg Config) {
 	cfg.Now = func() time.Time { return d.now }
+	cfg.Steady = func() time.Time {
+		if d.steady != nil {
+			return d.steady()
+		}
+		return d.now
+	}
 	cfg.Decided = func(id string, err error) {
 		code := 0
 		if r, ok := errors.AsType[*Refusal](err); ok {

@@ -17,7 +17,7 @@ const (
 	versionsName      = "v/"   // v/<document>/<n, 20 digits>
 	occurrencesName   = "occ/" // occ/<document>
 	expiredNames      = "exp/" // exp/<document>/<client>
-	historyName       = "h/"   // h/<number of the check mod historySize, 2 digits>
+	historyName       = "h/"   // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body" // the last body that standing texts were made of
 )
 
