@@ -76,33 +76,51 @@ func decodeRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
+// knownRounds is how often a state that changes meanwhile is read again.
+const knownRounds = 20
+
 // Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
-// notification id; ok is false where it is not known, or not any more. It fails with a
-// pipeline.Broken error where the state cannot be read.
+// notification id; ok is false where it is not known, or not any more. The state may
+// change meanwhile. It fails with a pipeline.Broken error where it cannot be read.
 func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
-	r, ok, err = s.record(id)
-	if err != nil || !ok {
-		return Record{}, false, err
+	for range knownRounds {
+		q, err := s.queue()
+		if err != nil {
+			return Record{}, false, err
+		}
+		if r, ok, err = s.record(id); err != nil || !ok {
+			return Record{}, false, err
+		}
+		if r, err = s.resolve(id, r); err != nil || r.State != RecordPending {
+			return r, true, err
+		}
+		head, missing := s.pending(q.Head)
+		// What was read belongs together only if the queue is still the same.
+		switch now, err := s.queue(); {
+		case err != nil:
+			return r, true, err
+		case now != q:
+			continue
+		}
+		if missing != nil {
+			return r, true, missing
+		}
+		return waiting(r, q, head.Addressed.Notification.ID == id), true, nil
 	}
-	if r, err = s.resolve(id, r); err != nil || r.State != RecordPending {
-		return r, true, err
-	}
-	q, err := s.queue()
-	if err != nil {
-		return r, true, err
-	}
-	head, err := s.pending(q.Head)
-	if err != nil {
-		return r, true, err
-	}
+	return r, true, nil // pending, in a queue that does not stand still
+}
+
+// waiting returns r, of a pending notification, with what q says of it; first says that
+// it is the oldest.
+func waiting(r Record, q Queue, first bool) Record {
 	r.Time = q.Due
-	if head.Addressed.Notification.ID != id {
+	if !first {
 		r.Reason = "waits for an earlier one"
 		if q.Reason != "" {
 			r.Reason += ": " + q.Reason
 		}
-		return r, true, nil
+		return r
 	}
 	r.Attempts = q.Tries
 	if q.InFlight {
@@ -111,7 +129,7 @@ func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
 	if q.Tries > 0 {
 		r.Reason = q.Reason
 	}
-	return r, true, nil
+	return r
 }
 
 // Load returns the queue of a receiver from its state, of group pipeline.GroupDelivery. It
