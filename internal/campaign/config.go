@@ -20,10 +20,10 @@ func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, in
 	s.WriteString("fetch: {timeout: 5s, per_host: {concurrency: 16, rate: 1000/s}}\n")
 	// Clocks jump by days, and in this campaign no receiver is given up.
 	s.WriteString("delivery: {retry: [50ms], dead_after: 9000h, expire_after: 9000h}\nsinks:\n")
-	for _, c := range clients {
+	for _, c := range append([]string{owner}, clients...) {
 		fmt.Fprintf(&s, "  hook-%s: {webhook: {url: %q}}\n", c, b.url(c))
 	}
-	s.WriteString("subscriptions:\n")
+	s.WriteString("health: [hook-" + owner + "]\nsubscriptions:\n")
 	for n := range w {
 		every := interval
 		if mortal(n) { // a changed entry would begin a page anew that was given up

@@ -29,6 +29,7 @@ type directory struct {
 	wanted   wanted
 	ledger   ledger
 	lives    []*life
+	kills    int
 	given    map[int]bool // pages that are given up, or about to be
 	resuming map[int]bool // those of them that are resumed, or not, nobody heard
 }
@@ -114,6 +115,7 @@ func (d *directory) live(ctx context.Context) error {
 	if kerr := <-killed; kerr != nil || err != nil || ctx.Err() != nil {
 		return firstOf(err, kerr, ctx.Err())
 	}
+	d.kills++
 	d.did.add("kills")
 	if d.dice.IntN(3) == 0 {
 		return d.act(nil)
@@ -147,7 +149,7 @@ func (d *directory) act(l *life) error {
 	}
 	actions := []action{
 		{"jumps", d.jump}, {"reloads", d.visit}, {"reloads", d.visit}, {"reloads", d.confirm}, {"reloads", d.confirm},
-		{"expiry", d.doom}, {"expiry", d.resume}, {"backups", d.backup}, {"replays", d.replay},
+		{"reloads", d.reload}, {"expiry", d.doom}, {"expiry", d.doom}, {"expiry", d.resume}, {"backups", d.backup}, {"replays", d.replay},
 	}
 	a := actions[d.dice.IntN(len(actions))]
 	// A process that starts would find the directory in use by a verb.
@@ -167,12 +169,15 @@ func (d *directory) jump(*life) error {
 	return err
 }
 
-// doom makes a page fail until it is given up.
+// doom makes a page fail until it is given up, if any can be now.
 func (d *directory) doom(*life) error {
-	n := d.dice.IntN((d.o.pages+4)/5) * 5 // a mortal one
-	if !d.given[n] && d.pages.doom(n) {
-		d.given[n] = true
-		d.did.add("dooms")
+	for _, i := range d.dice.Perm((d.o.pages + 4) / 5) {
+		n := i * 5 // a mortal one
+		if !d.given[n] && d.pages.doom(n) {
+			d.given[n] = true
+			d.did.add("dooms")
+			break
+		}
 	}
 	return nil
 }
@@ -219,7 +224,10 @@ func (d *directory) alive(from, to time.Time) time.Duration {
 	return sum
 }
 
-// judge judges the directory after its last life.
-func (d *directory) judge() verdict {
-	return judge(evidence{d.pages.record(), d.inbox.record(clients), d.ledger, d.inbox.late(), d.alive})
+// evidence returns all that is known of the directory.
+func (d *directory) evidence() evidence {
+	return evidence{
+		pages: d.pages.record(), mails: d.inbox.record(clients), health: d.inbox.record([]string{owner})[owner], ledger: d.ledger,
+		late: d.inbox.late(), alive: d.alive, forgotten: d.inbox.denials(), kills: d.kills,
+	}
 }

@@ -107,8 +107,13 @@ func (d *directory) settled(l *life) (bool, error) {
 		time.Sleep(300 * time.Millisecond) // what it brought back is under way
 		return false, nil
 	}
-	mails := d.inbox.record(clients)
-	for n, h := range d.pages.record() {
+	e := d.evidence()
+	mails := e.mails
+	var v verdict // what is wrong is judged in the end
+	if w := v.watch(e.health); len(w.unfinished(e)) > 0 {
+		return false, nil
+	}
+	for n, h := range e.pages {
 		for _, c := range clients {
 			p := d.ledger.last(c, n)
 			if !p.open() {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// inbox receives the notifications of several clients. Until it is healed its receivers
+// inbox receives the notifications of several clients, and the owner's. Until it is healed its receivers
 // now and then fail, stall or are slow for a while, before or after they took what they
 // were sent.
 type inbox struct {
@@ -25,6 +25,8 @@ type inbox struct {
 	healthy  bool
 	moods    map[string]*mood
 	received map[string][]mail
+	// forgotten counts what was taken and denied, by client and ID.
+	forgotten map[string]map[string]int
 	// refused holds all that the client picky refused at first; pleased ends that.
 	refused map[string]bool
 	pleased bool
@@ -65,6 +67,8 @@ type note struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
 	URL    string `json:"url"`
+	Type   string `json:"type"`
+	Health *event `json:"health"`
 	Diffs  []struct {
 		Event   string `json:"event"`
 		Keyword string `json:"keyword"`
@@ -75,7 +79,7 @@ type note struct {
 func newInbox(seed uint64, did *tally) (*inbox, error) {
 	b := &inbox{
 		dice: rand.New(rand.NewPCG(seed, 2)), did: did, moods: map[string]*mood{},
-		received: map[string][]mail{}, refused: map[string]bool{},
+		received: map[string][]mail{}, forgotten: map[string]map[string]int{}, refused: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{client}", b.receive)
@@ -118,6 +122,7 @@ func (b *inbox) receive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if how == forgets {
+		b.forget(client, m.id)
 		http.Error(w, "taken, but do not know it", http.StatusInternalServerError)
 		return
 	}
@@ -182,6 +187,27 @@ func (b *inbox) take(client string, m mail) bool {
 	}
 	b.received[client] = append(b.received[client], m)
 	return true
+}
+
+// forget notes that client will deny that it took what has this ID.
+func (b *inbox) forget(client, id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.forgotten[client] == nil {
+		b.forgotten[client] = map[string]int{}
+	}
+	b.forgotten[client][id]++
+}
+
+// denials returns how often what was taken was denied, by client and ID.
+func (b *inbox) denials() map[string]map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := map[string]map[string]int{}
+	for client, ids := range b.forgotten {
+		out[client] = maps.Clone(ids)
+	}
+	return out
 }
 
 // heal ends all failures but those of picky.

@@ -13,6 +13,7 @@ import (
 // verdict is what a campaign showed.
 type verdict struct {
 	notifications, repeats, lost, wrong int
+	events                              map[string]int // health events, by kind
 	details                             []string
 }
 
@@ -101,8 +102,12 @@ type evidence struct {
 	pages  []history
 	mails  map[string][]mail
 	ledger ledger
-	late   map[string]bool                        // IDs that may come out of order
-	alive  func(from, to time.Time) time.Duration // how long the process lived between two times
+	health []mail          // what the owner was told
+	late   map[string]bool // IDs that may come out of order
+	// forgotten counts, by client and ID, how often something was taken and that denied.
+	forgotten map[string]map[string]int
+	kills     int
+	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
 }
 
 // judge compares what was handed over with what arrived.
@@ -120,7 +125,6 @@ func judge(e evidence) verdict {
 				continue
 			}
 			if before, seen := bodies[m.id]; seen {
-				v.repeats++
 				if !bytes.Equal(before, m.body) {
 					v.isWrong("client %s page %d: ID %s came with two bodies", client, it.page, m.id)
 				}
@@ -140,5 +144,7 @@ func judge(e evidence) verdict {
 			c.judge()
 		}
 	}
+	v.repeated(e)
+	v.health(e)
 	return v
 }

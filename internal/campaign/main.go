@@ -3,7 +3,8 @@
 // record what arrives, and a judge that imports nothing of this module compares the two.
 // Meanwhile pages fail and recover, or fail until they are given up; receivers fail, stall
 // and come back; subscriptions come and go; clocks jump; copies are made; dead letters are
-// brought back. It prints its seed and figures, and exits 1 if anything was lost or wrong.
+// brought back; and what the owner is told of all that is judged, too. It prints its seed
+// and figures, and exits 1 if anything was lost or wrong, or never happened.
 package main
 
 import (
@@ -100,6 +101,9 @@ func campaign(ctx context.Context, o options) (int, error) {
 		})
 	}
 	wait.Wait()
+	for event, n := range total.events {
+		did.plus("health_"+event, n)
+	}
 	for _, line := range total.details {
 		fmt.Println(line)
 	}
@@ -112,6 +116,9 @@ func campaign(ctx context.Context, o options) (int, error) {
 		return 1, nil
 	case total.notifications == 0:
 		return 1, fmt.Errorf("nothing was notified, so nothing was tested")
+	}
+	if missing := did.missing(o.without); len(missing) > 0 {
+		return 1, fmt.Errorf("never happened, so was not tested: %s", strings.Join(missing, ", "))
 	}
 	return 0, nil
 }
@@ -139,7 +146,7 @@ func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdi
 	if err := d.finish(ctx); err != nil {
 		return verdict{}, err
 	}
-	return d.judge(), nil
+	return judge(d.evidence()), nil
 }
 
 // add adds what directory n showed.
@@ -148,6 +155,12 @@ func (v *verdict) add(n int, o verdict) {
 	v.repeats += o.repeats
 	v.lost += o.lost
 	v.wrong += o.wrong
+	for event, n := range o.events {
+		if v.events == nil {
+			v.events = map[string]int{}
+		}
+		v.events[event] += n
+	}
 	for _, line := range o.details {
 		v.details = append(v.details, fmt.Sprintf("directory %d: %s", n, line))
 	}

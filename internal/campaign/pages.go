@@ -138,7 +138,7 @@ func (p *pages) look(n int, validator string) (version, known int, fails trouble
 		}
 		return pg.version, known, fails
 	case p.frozen || known != pg.version:
-	case pg.version > pg.spared && p.dice.IntN(12) == 0:
+	case pg.version > pg.spared && p.dice.IntN(8) == 0:
 		p.did.add("outages")
 		pg.trouble, pg.left, pg.spared = 1+trouble(p.dice.IntN(int(troubles)-1)), 1+p.dice.IntN(mostFailures), pg.version
 	case p.dice.IntN(3) == 0:

@@ -25,6 +25,32 @@ func (t *tally) plus(what string, n int) {
 	t.n[what] += n
 }
 
+// From so many kills on each of a kind must have happened, or nothing was tested of it.
+const (
+	killsForHealth = 20
+	killsForAll    = 26
+)
+
+// missing returns what must have happened and did not. What was left out needs not.
+func (t *tally) missing(without []string) (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, must := range []struct {
+		what    string
+		kills   int
+		leftOut string // by what name
+	}{
+		{"health_failing", killsForHealth, ""}, {"health_recovered", killsForHealth, ""},
+		{"outages", killsForAll, ""}, {"moods", killsForAll, ""}, {"dooms", killsForAll, "expiry"}, {"jumps", killsForAll, "jumps"},
+		{"reloads", killsForAll, "reloads"}, {"replays", killsForAll, "replays"}, {"backups", killsForAll, "backups"},
+	} {
+		if t.n["kills"] >= must.kills && t.n[must.what] == 0 && !slices.Contains(without, must.leftOut) {
+			names = append(names, must.what)
+		}
+	}
+	return names
+}
+
 // String lists all, in order of their names.
 func (t *tally) String() string {
 	t.mu.Lock()
