@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,10 +47,10 @@ func (d *directory) reload(l *life) error {
 		return nil
 	}
 	d.did.add("reloads")
-	if err := l.cmd.Process.Signal(syscall.SIGHUP); err != nil && !l.over() {
+	if err := l.cmd.Process.Signal(syscall.SIGHUP); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	return nil
+	return nil // it was killed a moment ago
 }
 
 // listening reports whether the process of l is so far that it listens.
