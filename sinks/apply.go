@@ -24,16 +24,17 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 	var acts []Action
 	switch ev := ev.(type) {
 	case Enqueued:
-		q.Next++
+		q.enqueue(at)
 	case Lost:
-		q.InFlight = false
+		q.lose()
 	case Remembered:
 		q.Markers += ev.Markers
 		q.remember(at, p)
 	case Pruned:
 		q.pruned(ev)
 	case Resulted:
-		q.InFlight = false
+		q.notice(at)
+		q.InFlight, q.Began = false, time.Time{}
 		if ev.Outcome.Delivered {
 			acts = q.delivered()
 		} else {
@@ -50,8 +51,9 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 		q.PruneAt = at.Add(pruneEvery)
 	}
 	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
+		q.notice(at)
 		q.Attempt++
-		q.InFlight = true
+		q.InFlight, q.Began = true, at
 		if q.First.IsZero() {
 			q.First = at
 		}
@@ -122,7 +124,7 @@ func (q *Queue) delivered() []Action {
 	}
 	acts = append(acts, Done{Seq: q.Head, Attempts: q.Tries + 1})
 	q.advance()
-	q.Failures, q.FailingSince, q.Reason = 0, time.Time{}, ""
+	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
 	q.ToldFailing, q.ToldDead = false, false
 	q.ExpiredSince, q.ExpiredReason = time.Time{}, ""
 	return acts
@@ -133,9 +135,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 	o := ev.Outcome
 	if o.Class == pipeline.ClassCanceled {
 		q.Due, q.Delay = time.Time{}, 0
-		if q.Tries == 0 {
-			q.First = time.Time{}
-		}
+		q.lose()
 		return nil
 	}
 	q.Tries++
@@ -153,7 +153,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 	case q.Expired():
 	case o.Class == pipeline.ClassGone:
 		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
-	case q.Failures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
+	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
 	case q.Failures >= failingAfter && !q.ToldFailing:
 		q.ToldFailing = true
@@ -167,7 +167,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 		return append(acts, q.giveUp(o.Reason)...)
 	case q.Refusals >= maxRefusals:
 		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
-	case q.Tries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
+	case q.Tries-q.OldTries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
 		return append(acts, q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
 	}
 	q.Delay = p.delay(q, o, ev)

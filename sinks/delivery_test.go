@@ -131,11 +131,20 @@ func TestShutdownDoesNotCount(t *testing.T) {
 		if q := r.queue("a"); q.Tries != 0 || !q.InFlight {
 			t.Errorf("after the stop: %+v, want the attempt in flight and none counted", q)
 		}
+		// Long after, an attempt of another process is the first, whatever message comes first.
+		time.Sleep(100 * time.Hour)
+		d := NewDelivery(Config{Hand: func(Attempt) {}})
+		if err := store.Handle(t.Context(), d, notification(t, "a", "", "y")); err != nil {
+			t.Fatal(err)
+		}
+		if q := r.queue("a"); !q.First.Equal(time.Now()) {
+			t.Errorf("first tried at %s, want now", q.First)
+		}
 		s := &recorder{}
 		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		synctest.Wait()
 		r.stop()
-		if got, want := s.got(), "[x]"; got != want {
+		if got, want := s.got(), "[x y]"; got != want {
 			t.Errorf("after the restart: got %s, want %s", got, want)
 		}
 	})

@@ -4,12 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
-// tell emits a health event. Its ID follows from the notification that brought it, too,
-// since attempts are numbered anew once a receiver was forgotten.
+// about names the notification id in this life of the receiver, between the times when it
+// was forgotten: attempts are numbered anew in each.
+func (w *work) about(id string) string {
+	return w.key + " " + w.q.Since.Format(time.RFC3339Nano) + " " + id
+}
+
+// tell emits a health event.
 func (w *work) tell(t Tell) error {
 	p, err := w.st.pending(t.Seq)
 	if err != nil {
@@ -17,7 +23,7 @@ func (w *work) tell(t Tell) error {
 	}
 	n := p.Addressed.Notification
 	h := pipeline.Health{
-		ID:    pipeline.HealthID(t.Event, w.key+" "+n.ID, w.q.Attempt),
+		ID:    pipeline.HealthID(t.Event, w.about(n.ID), w.q.Attempt),
 		Event: t.Event, Time: w.now, Receiver: &p.Addressed.Receiver,
 		Reason: t.Reason, Since: t.Since, Count: t.Count, Expired: t.Expired,
 	}
@@ -44,7 +50,7 @@ func (w *work) expirePage(n pipeline.Notification) {
 		panic(fmt.Sprintf("sinks: expire: %v", err)) // every field is encodable
 	}
 	w.tx.Emit(pipeline.Message{
-		ID:    pipeline.DeriveID("expire", w.key, n.ID, strconv.FormatUint(w.q.Attempt, 10)),
+		ID:    pipeline.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10)),
 		Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeExpire, Subject: page, Time: w.now,
 		Header: map[string]string{"content-type": "application/json"}, Body: body,
 	})

@@ -11,9 +11,13 @@ import (
 const (
 	// maxRefusals is how often a notification is offered to a receiver that refuses it.
 	maxRefusals = 3
-	// minFailures is how many attempts fail at least before time alone gives anything up: a
-	// clock that jumped, or a process that stood still, is no failure of the receiver.
+	// minFailures is how many attempts fail at least before time alone gives anything up,
+	// since the last standstill: a clock that jumped, or a process that stood still, is no
+	// failure of the receiver.
 	minFailures = 3
+	// standstill is how late an attempt begins or ends at least for that to be one, where it
+	// waited for no longer.
+	standstill = time.Hour
 	// failingAfter is after how many failed attempts in a row a receiver is said to fail.
 	failingAfter = 3
 	// maxRetryAfter caps how long a receiver can ask us to wait.
@@ -53,11 +57,12 @@ type Policy struct {
 	// DefaultRetry. They are moved by up to a fifth, either way.
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up, when at
-	// least three attempts failed; 0 means DefaultDeadAfter.
+	// least three attempts failed; 0 means DefaultDeadAfter. Attempts from before one that
+	// was an hour late, or the delay before it if that was longer, do not count.
 	DeadAfter time.Duration
 	// ExpireAfter is how long after the first failure since its last success a receiver is
-	// expired, when at least three attempts failed; 0 means DefaultExpireAfter. One that
-	// says that it is gone is expired at once.
+	// expired, when at least three attempts failed, counted likewise; 0 means
+	// DefaultExpireAfter. One that says that it is gone is expired at once.
 	ExpireAfter time.Duration
 	// Remember is for how long the IDs of notifications that were delivered, given up or
 	// dropped, and cancelled subscriptions, are remembered at least; 0 means

@@ -16,16 +16,25 @@ type Queue struct {
 	// result is not known yet.
 	Attempt  uint64 `json:"attempt"`
 	InFlight bool   `json:"in_flight,omitempty"`
+	// Began is when the attempt in flight began, or one that was lost and is to be made again.
+	Began time.Time `json:"began,omitzero"`
 	// Due is when the next attempt may begin; zero means at once. Delay is how far from
 	// its last failure that was, at most.
 	Due   time.Time     `json:"due,omitzero"`
 	Delay time.Duration `json:"delay,omitempty"`
+	// Since is when the first notification came for the receiver since it was last forgotten:
+	// attempts are numbered anew then.
+	Since time.Time `json:"since,omitzero"`
 
 	// First is when the first attempt of the oldest notification began. Tries counts its
 	// failed attempts, Refusals those of them in which the receiver refused it.
 	First    time.Time `json:"first,omitzero"`
 	Tries    int       `json:"tries,omitempty"`
 	Refusals int       `json:"refusals,omitempty"`
+	// OldTries are those of the Tries, OldFailures those of the Failures, from before the last
+	// standstill. Time alone gives nothing up for them.
+	OldTries    int `json:"old_tries,omitempty"`
+	OldFailures int `json:"old_failures,omitempty"`
 
 	// Failures counts the failed attempts since the receiver's last success, FailingSince
 	// is the first of them, Reason says why the last one failed.
@@ -66,18 +75,54 @@ func (q Queue) blank() bool { return q.Pending() == 0 && q.Failures == 0 && q.Pr
 // advance takes the oldest notification out of the queue.
 func (q *Queue) advance() {
 	q.Head++
-	q.Due, q.Delay, q.First, q.Tries, q.Refusals = time.Time{}, 0, time.Time{}, 0, 0
+	q.Began, q.Due, q.Delay = time.Time{}, time.Time{}, 0
+	q.First, q.Tries, q.OldTries, q.Refusals = time.Time{}, 0, 0, 0
 	if q.Head >= q.DropTo {
 		q.DropTo, q.DropReason = 0, ""
 	}
 }
 
-// skip takes the oldest notification out of the queue, without an attempt at the next
-// one before its time.
+// skip takes the oldest notification out of the queue. The next one waits as long as it
+// had to: that is the receiver's back-off, or its wish, and a cancelled subscription says
+// nothing of how it does. Only one that was refused, and nothing else, waited for itself.
 func (q *Queue) skip() {
 	due, delay := q.Due, q.Delay
-	q.advance()
-	q.Due, q.Delay = due, delay
+	refused := q.Tries > 0 && q.Refusals == q.Tries
+	if q.advance(); !refused {
+		q.Due, q.Delay = due, delay
+	}
+}
+
+// enqueue counts a new notification. It is not late because an empty queue stood still.
+func (q *Queue) enqueue(at time.Time) {
+	if q.Since.IsZero() {
+		q.Since = at
+	}
+	if q.Pending() == 0 && at.After(q.Due) {
+		q.Due, q.Delay = time.Time{}, 0
+	}
+	q.Next++
+}
+
+// lose says that the attempt in flight is as if it had not begun. What was never tried has
+// no time to be given up at.
+func (q *Queue) lose() {
+	q.InFlight = false
+	if q.Tries == 0 {
+		q.First = time.Time{}
+	}
+}
+
+// notice looks for a standstill: the time at which something begins or ends is far from
+// when it should have. Then the failures that giving up needs are counted anew.
+func (q *Queue) notice(at time.Time) {
+	due := q.Due
+	if q.Began.After(due) {
+		due = q.Began
+	}
+	if !due.IsZero() && at.Sub(due) > max(standstill, q.Delay) {
+		q.OldTries, q.OldFailures = q.Tries, q.Failures
+	}
 }
 
 // remember says that from at on there is something to forget.
@@ -94,6 +139,7 @@ func (q *Queue) clamp(at time.Time, p Policy) {
 		longest = p.longest()
 	}
 	q.Due = earlier(q.Due, at.Add(longest))
+	q.Began = earlier(q.Began, at)
 	q.First = earlier(q.First, at)
 	q.FailingSince = earlier(q.FailingSince, at)
 	q.ExpiredSince = earlier(q.ExpiredSince, at)

@@ -292,3 +292,45 @@ func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfAnotherLifeAreOthers forgets a receiver, and brings back what made events.
+func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := true
+		s := &recorder{}
+		s.do = func(_ context.Context, n pipeline.Notification) error {
+			if gone && n.ID == "x" {
+				return pipeline.Gone(errors.New("410"))
+			}
+			return nil
+		}
+		store := txtest.New()
+		ids := make(map[string]bool)
+		for life := range 2 {
+			r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+			for _, id := range []string{"x", "y"} {
+				m := notification(t, "a", "", id)
+				m.Header[pipeline.HeaderReplay] = "1"
+				r.send(m)
+				synctest.Wait()
+			}
+			for _, h := range r.health {
+				ids[h.ID] = true
+			}
+			for _, m := range r.commands {
+				ids[m.ID] = true
+			}
+			if got, want := len(ids), 4*(life+1); got != want {
+				t.Errorf("life %d: %d events and commands in all, want %d: expired, dead, recovered, expire", life, got, want)
+			}
+			r.stop()
+			for range 2 {
+				time.Sleep(8 * 24 * time.Hour)
+				newRig(t, store, Config{}).stop()
+			}
+			if keys := store.Keys(); len(keys) > 0 {
+				t.Fatalf("it is not forgotten: %v", store.Names("a"))
+			}
+		}
+	})
+}

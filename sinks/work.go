@@ -29,7 +29,7 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
 	if w.q.InFlight && !d.book.knows(key, w.q.Attempt) {
-		w.q.InFlight = false // it went down with an earlier process
+		w.q.lose() // it went down with an earlier process
 	}
 	return w, err
 }

@@ -1,0 +1,177 @@
+package sinks
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestStandstill says that failures from before a standstill give nothing up.
+func TestStandstill(t *testing.T) {
+	const h = time.Hour
+	plain := errors.New("500")
+	failing := []string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0"}
+	expired := []string{"tell receiver_expired", "tell dead_letter", "dead 0 after 6"}
+	three := func(s *script) {
+		s.apply(Enqueued{s.now})
+		for range 3 {
+			s.fail(0, plain)
+		}
+	}
+	for name, tt := range map[string]struct {
+		do   func(s *script)
+		want []string
+	}{
+		"a receiver is expired after three more failures": {
+			func(s *script) { three(s); s.fail(144*h, plain); s.fail(0, plain); s.fail(0, plain) },
+			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
+		},
+		"a notification is given up after three more failures": {
+			func(s *script) {
+				s.p.ExpireAfter = 1000 * h
+				three(s)
+				s.fail(144*h, plain)
+				s.fail(0, plain)
+				s.fail(0, plain)
+				s.p.Retry = []time.Duration{72 * h, time.Second}
+				three(s) // of the next one it was before
+			},
+			slices.Concat(failing, []string{"send 0", "send 0", "tell dead_letter", "dead 0 after 6", "send 1", "send 1", "send 1", "dead 1 after 3"}),
+		},
+		"an attempt is in flight meanwhile": {
+			func(s *script) {
+				three(s)
+				s.now = s.q.Due
+				s.apply(Woken{s.now})
+				s.result(144*h, plain)
+				s.fail(0, plain)
+				s.fail(0, plain)
+			},
+			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
+		},
+		"an attempt in flight is lost": {
+			func(s *script) {
+				s.apply(Enqueued{s.now})
+				s.apply(Enqueued{s.now})
+				for range 3 {
+					s.fail(0, pipeline.Refused(plain)) // and the next begins at once
+				}
+				s.now = s.now.Add(144 * h)
+				s.apply(Lost{s.now})
+				s.result(0, plain)
+				s.fail(0, nil)
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3", "send 1", "send 1", "send 1", "tell receiver_recovered", "done 1 after 2"},
+		},
+		"a success ends the count": {
+			func(s *script) {
+				three(s)
+				s.fail(144*h, nil)
+				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{60 * h}}
+				three(s)
+			},
+			slices.Concat(failing, []string{"tell receiver_recovered", "done 0 after 4", "send 1", "send 1", "send 1", "tell receiver_expired", "tell dead_letter", "dead 1 after 3"}),
+		},
+		"an empty queue is none": {
+			func(s *script) {
+				s.apply(Enqueued{s.now})
+				for range 3 {
+					s.fail(0, pipeline.Refused(plain))
+				}
+				s.now = s.now.Add(144 * h)
+				s.apply(Enqueued{s.now})
+				s.result(0, plain)
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3", "send 1", "tell receiver_expired", "dead 1 after 1"},
+		},
+		"an empty queue with a back-off is none": {
+			func(s *script) {
+				three(s)
+				s.withdrawn = []uint64{0}
+				s.apply(Remembered{At: s.now, Markers: 1})
+				s.now = s.now.Add(144 * h)
+				s.apply(Enqueued{s.now})
+				s.result(0, plain)
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "drop 0", "send 1", "tell receiver_expired", "tell dead_letter", "dead 1 after 1"},
+		},
+		"an hour late is none": {
+			func(s *script) {
+				s.p.ExpireAfter = 3*h + time.Minute
+				s.apply(Enqueued{s.now})
+				for range 4 {
+					s.now = later(s.now, s.q.Due)
+					s.fail(h, plain)
+				}
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 4"},
+		},
+		"as late as the delay before is none": {
+			func(s *script) {
+				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{30 * h}}
+				s.apply(Enqueued{s.now})
+				s.result(0, plain)
+				for range 2 {
+					s.now = s.q.Due
+					s.fail(30*h, plain)
+				}
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{t: t, now: t0}
+			tt.do(s)
+			if !slices.Equal(s.log, tt.want) {
+				t.Errorf("got  %q\nwant %q", s.log, tt.want)
+			}
+		})
+	}
+}
+
+// TestBackOffOutlivesTheWithdrawn drops what waited, and looks when the next one is tried.
+func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		errs []error
+		want time.Duration
+	}{
+		"the receiver fails":   {[]error{errors.New("500"), errors.New("500")}, 30 * time.Second},
+		"it failed once":       {[]error{errors.New("500"), pipeline.Refused(errors.New("400"))}, 30 * time.Second},
+		"it refused that only": {[]error{pipeline.Refused(errors.New("400")), pipeline.Refused(errors.New("400"))}, 0},
+	} {
+		s := &script{t: t, now: t0}
+		for range 3 {
+			s.apply(Enqueued{s.now})
+		}
+		for _, err := range tt.errs {
+			s.fail(0, err)
+		}
+		s.withdrawn = []uint64{0, 1}
+		s.apply(Remembered{At: s.now, Markers: 1})
+		if got := max(s.q.Due.Sub(s.now), 0); got != tt.want || s.q.Pending() != 1 || s.q.InFlight != (tt.want == 0) {
+			t.Errorf("%s: %+v, which waits for %s; want it to wait for %s", name, s.q, got, tt.want)
+		}
+	}
+}
+
+// TestWhatWasNeverTriedHasNoFirst loses attempts, with and without failures before.
+func TestWhatWasNeverTriedHasNoFirst(t *testing.T) {
+	s := &script{t: t, now: t0}
+	s.apply(Enqueued{s.now})
+	back := t0.Add(70 * time.Hour)
+	s.apply(Lost{back})
+	if !s.q.First.Equal(back) {
+		t.Errorf("lost, it was first tried at %s, want %s", s.q.First, back)
+	}
+	s.now = back
+	s.result(0, errors.New("500"))
+	s.fail(0, errors.New("500"))
+	s.apply(Woken{s.q.Due})
+	s.apply(Lost{back.Add(80 * time.Hour)})
+	if !s.q.First.Equal(back) {
+		t.Errorf("lost after failures, it was first tried at %s, want still %s", s.q.First, back)
+	}
+}
