@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/index"
@@ -56,6 +57,7 @@ func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
 // batch publishes commands, many at once.
 type batch struct {
 	transport Transport
+	now       func() time.Time
 	messages  []pipeline.Message
 }
 
@@ -63,7 +65,7 @@ type batch struct {
 const batchSize = 256
 
 func (b *batch) send(ctx context.Context, url, typ string, body any) error {
-	m, err := newCommand(url, typ, body)
+	m, err := newCommand(url, typ, body, b.now())
 	if err != nil {
 		return err
 	}
@@ -86,9 +88,15 @@ func (b *batch) flush(ctx context.Context) error {
 // apply publishes what Config asks for, ends what its origin no longer asks for, and
 // where a number of checks is to be made, asks for the first.
 func (r *Router) apply(ctx context.Context, s *stages) error {
-	cfg := r.live.Load()
+	r.reloading.Lock() // what is published last must be what is said last
+	defer r.reloading.Unlock()
+	return r.applyAll(ctx, s, r.live.Load())
+}
+
+// applyAll is apply for cfg. r.reloading is held.
+func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	wanted := make(map[string]bool)
-	b := &batch{transport: r.transport}
+	b := &batch{transport: r.transport, now: r.cfg.Now}
 	for _, w := range wishes(cfg) {
 		wanted[w.url] = true
 		s.index.Expect(w.url)

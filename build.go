@@ -2,6 +2,7 @@ package vokter
 
 import (
 	"iter"
+	"math"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/local"
@@ -47,7 +48,7 @@ func (r *Router) open() error {
 	}
 	c := local.Config{
 		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: migrations(),
-		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
+		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
 	}
 	if r.cfg.Store != nil {
 		c.Dir, c.Store, c.Namespace = "", r.cfg.Store.db, r.cfg.Name
@@ -63,6 +64,10 @@ func (r *Router) open() error {
 // build makes the stages.
 func (r *Router) build() *stages {
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
+	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
+	if r.cfg.Mode == ModeCommands {
+		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
+	}
 	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
@@ -74,9 +79,9 @@ func (r *Router) build() *stages {
 			Room: func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
 		}),
 		index: index.New(index.Config{
-			Now: r.cfg.Now, ExpireAfter: r.cfg.Expire.After, SelectorGone: r.cfg.Expire.SelectorGone,
+			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
-			Keep: r.cfg.Versions, FetchTimeout: r.cfg.Fetch.Timeout,
+			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout,
 			Logger: log, Observe: note, Decided: r.decisions.decided,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
@@ -91,6 +96,7 @@ func (r *Router) build() *stages {
 		health: &healthStage{
 			sinks:  func() []string { return r.live.Load().Health },
 			states: func() iter.Seq2[string, pipeline.State] { return r.transport.States(pipeline.GroupIndex) },
+			now:    r.cfg.Now,
 		},
 	}
 }

@@ -55,7 +55,7 @@ func (r *Router) Resume(ctx context.Context, url, client string) error {
 
 // command publishes a command to the owner of url's page and waits for its decision.
 func (r *Router) command(ctx context.Context, url, typ string, body any) error {
-	m, err := newCommand(url, typ, body)
+	m, err := newCommand(url, typ, body, r.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -82,15 +82,15 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	}
 }
 
-// newCommand returns a command to the owner of url's page. Its ID is random: two
+// newCommand returns a command to the owner of url's page, sent at at. Its ID is random: two
 // equal commands are two.
-func newCommand(url, typ string, body any) (pipeline.Message, error) {
+func newCommand(url, typ string, body any, at time.Time) (pipeline.Message, error) {
 	page, err := pipeline.CanonicalURL(url)
 	if err != nil {
 		return pipeline.Message{}, err
 	}
 	m := pipeline.Message{
-		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: time.Now(),
+		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: at,
 		Header: map[string]string{"content-type": "application/json"},
 	}
 	if body != nil {

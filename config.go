@@ -135,8 +135,8 @@ const (
 	// ModeDeliver delivers what is pending or replayed. No page is checked, and
 	// subscriptions stay as they are, whatever Config says of them.
 	ModeDeliver
-	// ModeCommands neither checks nor delivers: for reading a data directory, and for
-	// commands such as Cancel.
+	// ModeCommands carries out commands such as Cancel and lets the data directory be read.
+	// Everything else in it is left as it is, for a Router that knows its configuration.
 	ModeCommands
 )
 

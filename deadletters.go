@@ -84,8 +84,8 @@ func (r *Router) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	t, ok := r.transport.(interface{ BackupTo(io.Writer) error })
-	if !ok || r.cfg.Dir == "" && r.cfg.Store == nil {
-		return errors.New("there is no data directory to make a copy of")
+	if !ok {
+		return errors.New("the transport cannot copy its store")
 	}
 	return t.BackupTo(w)
 }

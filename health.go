@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/index"
@@ -16,12 +18,23 @@ type healthStage struct {
 	sinks func() []string
 	// states are those of group index.
 	states func() iter.Seq2[string, pipeline.State]
+	now    func() time.Time
+
+	mu sync.Mutex
+	// pages are those that each receiver means something to, as they were at at: many
+	// receivers of one host may expire at once, and one look at all pages is enough for them.
+	pages map[string][]string
+	at    time.Time
 }
+
+// lookAgain is after what time the pages of receivers are looked up again. What is
+// subscribed meanwhile to a receiver that expired is found by delivery.
+const lookAgain = 10 * time.Second
 
 var _ pipeline.Processor = (*healthStage)(nil)
 
 // Process handles one event.
-func (h *healthStage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	if m.Type != pipeline.TypeHealth {
 		return pipeline.Broken(fmt.Errorf("health: the type %q is not known", m.Type))
 	}
@@ -41,9 +54,9 @@ func (h *healthStage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Mess
 	switch {
 	case e.Receiver == nil:
 	case e.Event == pipeline.HealthReceiverExpired:
-		return h.expire(tx, e)
+		return h.expire(ctx, tx, e)
 	case e.Event == pipeline.HealthReceiverRecovered && e.Expired:
-		return h.resume(tx, e)
+		return h.resume(ctx, tx, e)
 	}
 	return nil
 }
@@ -62,44 +75,64 @@ func tell(tx pipeline.Tx, e pipeline.Health, r pipeline.Receiver) error {
 }
 
 // expire tells every page that lost a receiver of a subscription.
-func (h *healthStage) expire(tx pipeline.Tx, e pipeline.Health) error {
+func (h *healthStage) expire(ctx context.Context, tx pipeline.Tx, e pipeline.Health) error {
 	id := e.Receiver.ID()
-	return h.concerned(id, func(page string) error {
+	return h.concerned(ctx, id, func(page string) error {
 		return emitCommand(tx, e, page, pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: id, Reason: e.Reason})
 	})
 }
 
 // resume begins anew what ended with the receiver.
-func (h *healthStage) resume(tx pipeline.Tx, e pipeline.Health) error {
+func (h *healthStage) resume(ctx context.Context, tx pipeline.Tx, e pipeline.Health) error {
 	id := e.Receiver.ID()
-	return h.concerned(id, func(page string) error {
+	return h.concerned(ctx, id, func(page string) error {
 		return emitCommand(tx, e, page, pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: id})
 	})
 }
 
 // concerned calls f with every page that receiver means something to.
-func (h *healthStage) concerned(receiver string, f func(page string) error) error {
-	for page, st := range h.states() {
-		yes, err := index.Addresses(st, receiver)
-		if err != nil {
+func (h *healthStage) concerned(ctx context.Context, receiver string, f func(page string) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pages == nil || h.now().Sub(h.at).Abs() > lookAgain {
+		if err := h.look(ctx); err != nil {
 			return err
 		}
-		if yes {
-			if err := f(page); err != nil {
-				return err
-			}
+	}
+	for _, page := range h.pages[receiver] {
+		if err := f(page); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// look finds out which pages each receiver means something to.
+func (h *healthStage) look(ctx context.Context) error {
+	pages := make(map[string][]string)
+	for page, st := range h.states() {
+		receivers, err := index.Receivers(st)
+		if err != nil {
+			return err
+		}
+		for _, r := range receivers {
+			pages[r] = append(pages[r], page)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	h.pages, h.at = pages, h.now()
+	return nil
+}
+
 // emitCommand emits a command that follows from e, with an ID that follows from it too.
 func emitCommand(tx pipeline.Tx, e pipeline.Health, page, typ string, body any) error {
-	m, err := newCommand(page, typ, body)
+	m, err := newCommand(page, typ, body, e.Time)
 	if err != nil {
 		return pipeline.Permanent(err)
 	}
-	m.ID, m.Time = pipeline.DeriveID("command", e.ID, page), e.Time
+	m.ID = pipeline.DeriveID("command", e.ID, page)
 	tx.Emit(m)
 	return nil
 }

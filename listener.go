@@ -2,7 +2,7 @@ package vokter
 
 import "context"
 
-// Listener is a Sink of two functions, for programs that handle changes and timeouts apart.
+// Listener is a Sink of functions, for programs that handle changes and timeouts apart.
 // An error brings the notification again later; a function that is nil takes everything.
 type Listener struct {
 	// OnNotification is called with the matches of one change.

@@ -13,9 +13,10 @@ import (
 
 // Reload makes a running Router do what cfg says: its Subscriptions, Documents, Sinks,
 // Health, Delivery and Expire. A subscription that is changed hears what comes after the
-// version then standing; one that is gone is cancelled. It returns what changed, a line
-// for each, also what takes effect with the next start only. Where cfg is invalid, or
-// cannot be stored, the error says why, and asking again is safe.
+// version then standing; one that is gone is cancelled. Sinks are those of cfg from then
+// on. It returns which subscriptions, sinks and settings changed, a line for each, also
+// what takes effect with the next start only. Where cfg is invalid, or cannot be stored,
+// the error says why, and asking again is safe.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -28,35 +29,48 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
 		return nil, err
 	}
+	if cfg.Origin != old.Origin {
+		return nil, fmt.Errorf("the origin of subscriptions is %q and cannot become %q while the Router runs", old.Origin, cfg.Origin)
+	}
 	lines := append(differences(old, &cfg), restarts(old, &cfg)...)
 	// Sinks come first, so that nothing is addressed to one that is not there yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
-	b := &batch{transport: r.transport}
+	if err := r.publish(ctx, old, &cfg); err != nil {
+		r.halfway = true
+		return nil, err
+	}
+	r.halfway = false
+	r.live.Store(&cfg)
+	return lines, nil
+}
+
+// publish tells the owners of pages what cfg asks of them and old did not.
+func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
+	if r.halfway {
+		return r.applyAll(ctx, r.stages, cfg)
+	}
+	b := &batch{transport: r.transport, now: r.cfg.Now}
 	before := make(map[[2]string]*wish)
 	for _, w := range wishes(old) {
 		before[[2]string{w.url, w.client}] = w
 	}
-	for _, w := range wishes(&cfg) {
+	for _, w := range wishes(cfg) {
 		key := [2]string{w.url, w.client}
 		if was := before[key]; was == nil || !reflect.DeepEqual(was, w) {
-			if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(&cfg)); err != nil {
-				return nil, err
+			if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
+				return err
 			}
 		}
 		delete(before, key)
 	}
 	for _, w := range before {
 		gone := &wish{url: w.url, client: w.client}
-		if err := b.send(ctx, w.url, pipeline.TypeApply, gone.command(&cfg)); err != nil {
-			return nil, err
+		if err := b.send(ctx, w.url, pipeline.TypeApply, gone.command(cfg)); err != nil {
+			return err
 		}
 	}
-	if err := b.flush(ctx); err != nil {
-		return nil, err
-	}
-	r.live.Store(&cfg)
-	return lines, nil
+	return b.flush(ctx)
 }
 
 // policy is what Delivery asks of the queues.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -43,6 +42,8 @@ type Router struct {
 	// live is the part of the configuration that Reload replaces.
 	live      atomic.Pointer[Config]
 	reloading sync.Mutex
+	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
+	halfway bool
 	// stuck says that something did not stop in time.
 	stuck bool
 }
@@ -150,10 +151,10 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	}
 	p = recovering(log)(p)
 	p = retrying(log, sleepContext)(p)
-	p = deadLettering(group, log, time.Now)(p)
+	p = deadLettering(group, log, r.cfg.Now)(p)
 	p = breaking(group, r.stop)(p)
 	p = tracing(p)
-	undecodable := deadLettering(group, log, time.Now)
+	undecodable := deadLettering(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()
 		tx, ok := pipeline.TxFrom(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,6 +143,9 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 // drainHorizon of its beginning; once ctx is done, for what is due now and at most
 // Config.Drain. Fetching has stopped: requests that still wait are those of pages that ended.
 func (r *Router) drain(ctx context.Context, s *stages) error {
+	if r.cfg.Mode == ModeCommands {
+		return nil // who sent a command waited for its decision
+	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var deadline <-chan time.Time
@@ -164,11 +168,8 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			return err
 		case <-tick.C:
 			// A receiver that goes on failing is waited for no longer than until.
-			quiet := r.transport.Idle()
-			if r.cfg.Mode != ModeCommands {
-				due, _ := s.delivery.Backlog(max(time.Until(until), 0))
-				quiet = quiet && due == 0 && s.delivery.Idle()
-			}
+			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
+			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
@@ -188,8 +189,6 @@ func (r *Router) leftover(s *stages) error {
 	n := due + parked
 	volatile := r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
 	switch {
-	case r.cfg.Mode == ModeCommands:
-		return nil
 	case volatile && !r.transport.Idle():
 		return fmt.Errorf("what was under way when the time to drain was over (%v) is lost, since there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
@@ -213,7 +212,12 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range append(s.branches(), r.branches...) {
+	branches := append(s.branches(), r.branches...)
+	if r.cfg.Mode == ModeCommands {
+		// What the others would do depends on a configuration that this Router may not have.
+		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != pipeline.GroupIndex })
+	}
+	for _, b := range branches {
 		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.subscriber(b.group), r.handler(b.group, b.topic, b.processor))
 	}
 	return mills, nil

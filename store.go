@@ -2,6 +2,7 @@ package vokter
 
 import (
 	"io"
+	"log/slog"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
@@ -21,10 +22,21 @@ type Store struct {
 	db *store.DB
 }
 
+// StoreOption alters how OpenStore opens a store.
+type StoreOption func(*store.Options)
+
+// StoreLogger makes l get what the store itself has to tell: that it is brought to a new
+// format, and troubles with its disk.
+func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o.Logger = l } }
+
 // OpenStore opens the data directory dir, which is made if it does not exist; empty: one
 // in memory, which is gone at Close. Its errors say what to do.
-func OpenStore(dir string) (*Store, error) {
-	db, err := store.Open(store.Options{Dir: dir, Migrations: migrations()})
+func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
+	o := store.Options{Dir: dir, Migrations: migrations()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	db, err := store.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -147,13 +147,6 @@ func (s Subscription) Validate() error {
 // Wants reports whether s asks for e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
 
-// Origins: who made a subscription.
-const (
-	OriginYAML  = "yaml"  // a configuration file
-	OriginWatch = "watch" // a command line
-	OriginGo    = "go"    // a program's Config
-)
-
 // OriginAPI is the origin of subscriptions that were made one by one while the program
 // ran. Lists of other origins take over what they name of it.
 const OriginAPI = "api"

@@ -114,6 +114,9 @@ func opened(ctx context.Context, cfg vokter.Config, silent error, do func(contex
 		if err != nil && strings.Contains(err.Error(), "in use by") {
 			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
 		}
+		if err == nil {
+			err = errors.New("interrupted before anything was done")
+		}
 		return r, err
 	case <-r.Running():
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,8 +98,8 @@ func serve(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string
 		}
 	}()
 	return func() {
-		if note != "" {
-			_ = os.Remove(note) // another run replaces it anyway
+		if b, err := os.ReadFile(note); err == nil && strings.TrimSpace(string(b)) == l.Addr().String() {
+			_ = os.Remove(note) // it may be the successor's
 		}
 		_ = s.Close()
 	}, nil

@@ -26,7 +26,7 @@ func TestBackup(t *testing.T) {
 	next := <-ch // so the first is committed
 	original := pipeline.PositionFrom(next.Context())
 	copies := []string{filepath.Join(top, "copy"), filepath.Join(top, "unpacked")}
-	if err := tr.Backup(copies[0]); err != nil {
+	if err := tr.db.Backup(copies[0]); err != nil {
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer

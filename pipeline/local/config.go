@@ -35,8 +35,12 @@ type Config struct {
 	MaxAge   time.Duration
 	MaxBytes int64
 	// Topics declares who consumes what. Where anything is declared, groups that the
-	// store knows and that are not declared any more are dropped, with a warning.
+	// store knows and that are not declared any more are dropped, with a warning; but see
+	// KeepUndeclared.
 	Topics map[string]Topic
+	// KeepUndeclared keeps the groups that the store knows and Topics does not declare,
+	// where they stand: for a Transport that does not do all that others do with the store.
+	KeepUndeclared bool
 	// Asleep are groups whose wakes do not come: what they have scheduled stays as it is
 	// until a Transport without them is opened.
 	Asleep []string

@@ -18,8 +18,8 @@ type consumer struct {
 	group   string
 	topic   *topic
 	cursors []*cursor
-	// asleep says that no wakes come.
-	asleep bool
+	// asleep says that no wakes come; idle that nobody here is to consume.
+	asleep, idle bool
 	// wakes is held while a batch that changes wakes is made and applied.
 	wakes sync.Mutex
 

@@ -16,6 +16,9 @@ func (t *Transport) Idle() bool {
 			return false
 		}
 		for _, c := range consumers {
+			if c.idle {
+				continue
+			}
 			for _, cur := range c.cursors {
 				if !cur.idle(now) {
 					return false

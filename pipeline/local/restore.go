@@ -57,7 +57,7 @@ func (t *Transport) restore() error {
 // dropUndeclared drops the groups that the configuration does not declare, if it
 // declares any, and returns the positions of the others.
 func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position, error) {
-	if len(t.cfg.Topics) == 0 {
+	if len(t.cfg.Topics) == 0 || t.cfg.KeepUndeclared {
 		return positions, nil
 	}
 	type share struct{ group, topic string }
@@ -101,6 +101,7 @@ func (t *Transport) restorePosition(p store.Position) {
 	c := tp.groups[p.Group]
 	if c == nil {
 		c = newConsumer(t, p.Group, tp)
+		c.idle = t.cfg.KeepUndeclared && !slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group)
 		tp.groups[p.Group] = c
 		for _, cur := range c.cursors {
 			cur.next = cur.lane.low

@@ -123,7 +123,11 @@ func (a *application) settle() {
 	case !a.exists():
 		return
 	case p.Open != nil:
-		a.emit(WakeAt{p.Open.Deadline, true})
+		at := p.Open.Deadline
+		if a.Lost {
+			at = a.Now // in the place of the start's wake, which gives up
+		}
+		a.emit(WakeAt{at, true})
 		return
 	case a.held():
 		a.emit(WakeAt{a.Now.Add(heldWake), true})

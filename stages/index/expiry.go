@@ -80,15 +80,25 @@ func Origins(st pipeline.State) ([]string, error) {
 	return slices.Compact(origins), nil
 }
 
-// Addresses reports whether an ExpireCommand or a ResumeCommand about receiver, a
-// pipeline.Receiver.ID, can change anything of the page whose state st is.
-func Addresses(st pipeline.State, receiver string) (bool, error) {
+// Receivers returns the receivers, by pipeline.Receiver.ID and in order, about which an
+// ExpireCommand or a ResumeCommand can change anything of the page whose state st is.
+func Receivers(st pipeline.State) ([]string, error) {
 	p, err := Load(st)
-	if err != nil || slices.Contains(p.Unreachable, receiver) {
-		return err == nil, err
+	if err != nil {
+		return nil, err
 	}
 	standing, err := Subscriptions(st)
-	return slices.ContainsFunc(standing, func(s pipeline.Stamped) bool { return names(s.Subscription, receiver) }), err
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Clone(p.Unreachable)
+	for _, s := range standing {
+		for _, r := range receivers(s.Subscription) {
+			ids = append(ids, r.ID())
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // receivers returns whom s is to be delivered to, each once.
