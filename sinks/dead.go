@@ -3,6 +3,7 @@ package sinks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -52,28 +53,33 @@ func (d *DeadLetters) Process(_ context.Context, tx pipeline.Tx, m pipeline.Mess
 	}
 	switch m.Type {
 	case pipeline.TypeDeadLetter:
-		err = keep(tx, f, m)
+		err = d.keep(tx, f, m)
 	case pipeline.TypeReplay:
-		err = begin(f, m)
+		err = d.begin(tx, f, m)
 	case pipeline.TypeWake:
-		err = d.proceed(tx, f, m.Key)
+		if len(f.Replays) > 0 {
+			err = d.replay(tx, f, m.Key)
+		} else {
+			err = d.forget(tx, f, m.Key)
+		}
 	default:
 		err = pipeline.Broken(fmt.Errorf("dead letters: message %s has the unknown type %q", m.ID, m.Type))
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.setWake(tx, f, m.Key); err != nil {
-		return err
-	}
 	return f.close()
 }
 
-// keep stores a letter. One that is there already is replaced, behind the others.
-func keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
+// keep stores a letter. One that is there already is replaced, behind the others. The first
+// one asks for the wake; each wake asks for the next.
+func (d *DeadLetters) keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
 	var l pipeline.DeadLetter
 	if err := json.Unmarshal(m.Body, &l); err != nil {
 		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", m.ID, err))
+	}
+	if f.Count == 0 && len(f.Replays) == 0 {
+		tx.WakeAt(m.Key, d.cfg.Now().Add(keepLetters))
 	}
 	known, err := f.add(Letter{ID: m.ID, DeadLetter: l})
 	if err != nil || known {
@@ -90,27 +96,22 @@ func keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
 }
 
 // begin takes on a command, which is about the letters that are there now.
-func begin(f *file, m pipeline.Message) error {
+func (d *DeadLetters) begin(tx pipeline.Tx, f *file, m pipeline.Message) error {
 	var c pipeline.ReplayCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return pipeline.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
 	}
-	f.Replays = append(f.Replays, replay{Filter: c.Filter, Until: f.Next})
+	first, err := f.first()
+	if err != nil {
+		return err
+	}
+	f.Replays = append(f.Replays, replay{Filter: c.Filter, From: first, Until: f.Next})
+	d.goOn(tx, m.Key)
 	return nil
 }
 
-// proceed goes on with the oldest command, or forgets letters that are too old.
-func (d *DeadLetters) proceed(tx pipeline.Tx, f *file, key string) error {
-	if len(f.Replays) == 0 {
-		old, err := f.olderThan(d.cfg.Now().Add(-keepLetters))
-		if err != nil {
-			return err
-		}
-		if len(old) > 0 {
-			d.log(tx, key, "dead letters are forgotten after 90 days", len(old))
-		}
-		return f.remove(old)
-	}
+// replay goes on with the oldest command.
+func (d *DeadLetters) replay(tx pipeline.Tx, f *file, key string) error {
 	chosen, err := f.choose()
 	if err != nil {
 		return err
@@ -126,28 +127,33 @@ func (d *DeadLetters) proceed(tx pipeline.Tx, f *file, key string) error {
 	if len(chosen) > 0 {
 		d.log(tx, key, "dead letters are delivered again", len(chosen))
 	}
+	d.goOn(tx, key)
 	return f.remove(chosen)
 }
 
-// setWake asks for the next wake: at once where there is a command to go on with, or when
-// the oldest letter is too old.
-func (d *DeadLetters) setWake(tx pipeline.Tx, f *file, key string) error {
-	now := d.cfg.Now()
-	if len(f.Replays) > 0 {
-		tx.WakeAt(key, now, pipeline.AtStart)
-		return nil
-	}
-	oldest, err := f.oldest()
-	switch {
-	case err != nil:
+// forget forgets letters that are too old, and asks for a wake when the next one will be.
+func (d *DeadLetters) forget(tx pipeline.Tx, f *file, key string) error {
+	now := d.cfg.Now().UTC()
+	old, ahead, oldest, err := f.age(now)
+	if err != nil {
 		return err
+	}
+	if len(old) > 0 {
+		d.log(tx, key, "dead letters are forgotten after 90 days", len(old))
+	}
+	switch {
+	case len(old)+len(ahead) > 0:
+		d.goOn(tx, key)
 	case oldest.IsZero():
 		tx.WakeAt(key, time.Time{})
 	default:
-		tx.WakeAt(key, earlier(oldest, now).Add(keepLetters))
+		tx.WakeAt(key, oldest.Add(keepLetters)) // later than now, since it is not too old
 	}
-	return nil
+	return errors.Join(f.remove(old), f.date(ahead, now))
 }
+
+// goOn asks for a wake at once.
+func (d *DeadLetters) goOn(tx pipeline.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), pipeline.AtStart) }
 
 func (d *DeadLetters) log(tx pipeline.Tx, key, text string, n int) {
 	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", ReceiverOf(key).Sink, "letters", n) })

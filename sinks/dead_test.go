@@ -3,6 +3,7 @@ package sinks
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -219,5 +220,129 @@ func TestBadDeadLetters(t *testing.T) {
 		if name != "letters" && last == nil {
 			t.Error("a damaged letter is listed")
 		}
+	}
+}
+
+// reading counts what a transaction reads.
+type reading struct {
+	*txtest.Tx
+	n *int
+}
+
+func (r reading) State(key string) pipeline.State { return counting{r.Tx.State(key), r.n} }
+
+type counting struct {
+	pipeline.State
+	n *int
+}
+
+func (c counting) Get(name string) ([]byte, bool, error) {
+	*c.n++
+	return c.State.Get(name)
+}
+
+func (c counting) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+	return func(yield func(string, pipeline.Value) bool) {
+		for name, v := range c.State.Scan(prefix) {
+			if *c.n++; !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+// TestReplayReadsEachLetterOnce selects some of many letters, behind a gap.
+func TestReplayReadsEachLetterOnce(t *testing.T) {
+	const gap, n = lookBatch, 4 * lookBatch
+	m := newMorgue(t)
+	tx := m.store.Begin()
+	f := &file{state: state{tx.State("a")}, Next: gap}
+	for i := range n {
+		a := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: fmt.Sprint(i), Client: []string{"c", "d"}[i%2]}}
+		if _, err := f.add(Letter{ID: fmt.Sprint(i), DeadLetter: pipeline.DeadLetter{Time: m.now, Addressed: &a}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	tx.Commit()
+	total, back := 0, 0
+	for _, filter := range []string{`{"client":"d"}`, `{"client":"c"}`} {
+		msgs := []pipeline.Message{replayAll(filter)}
+		for len(msgs) > 0 {
+			reads := 0
+			tx := m.store.Begin()
+			if err := m.d.Process(t.Context(), reading{tx, &reads}, msgs[0]); err != nil {
+				t.Fatal(err)
+			}
+			back += len(tx.Emitted())
+			tx.Commit()
+			if total += reads; reads > lookBatch+3 {
+				t.Fatalf("one transaction reads %d values, want %d and a few at most", reads, lookBatch)
+			}
+			msgs = m.store.Start(m.now)
+		}
+	}
+	if back != n || total > 3*n {
+		t.Errorf("%d of %d came back after %d reads", back, n, total)
+	}
+	if keys := m.store.Keys(); len(keys) > 0 {
+		t.Errorf("there is still %v", m.store.Names("a"))
+	}
+}
+
+// run handles wakes, as many as come at once, and returns how many there were.
+func (m *morgue) run() int {
+	m.t.Helper()
+	for n := 0; ; n++ {
+		wakes := m.store.Due(m.now)
+		if len(wakes) == 0 {
+			return n
+		}
+		if n == 100 {
+			m.t.Fatalf("woken again and again at %s", m.now)
+		}
+		m.handle(wakes[0])
+	}
+}
+
+// TestLettersAreForgotten does so at the very end of their time, whatever time the first of
+// them claims to be of.
+func TestLettersAreForgotten(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"clock set back": 1000 * 24 * time.Hour, "in order": 0} {
+		t.Run(name, func(t *testing.T) {
+			m := newMorgue(t)
+			m.now = t0.Add(ahead)
+			for i := range replayBatch + 1 {
+				m.handle(m.letter(fmt.Sprint("ahead", i), "", ""))
+			}
+			m.now = t0
+			m.handle(m.letter("now", "", ""))
+			if ahead > 0 { // transports wake everything once then
+				m.handle(pipeline.Message{Type: pipeline.TypeWake, Key: "a"})
+			}
+			m.run()
+			m.now = t0.Add(time.Hour)
+			m.handle(m.letter("later", "", ""))
+			m.run()
+			m.now = t0.Add(keepLetters - 1)
+			if n := m.run(); n > 0 || len(m.ids()) != replayBatch+3 {
+				t.Errorf("%d wakes, and %d letters left, before anything is old", n, len(m.ids()))
+			}
+			m.now = t0.Add(keepLetters)
+			m.run()
+			if got, want := m.ids(), []string{"later"}; !slices.Equal(got, want) {
+				t.Errorf("%d letters left after 90 days, want %v", len(got), want)
+			}
+			m.now = m.now.Add(time.Hour)
+			m.run()
+			if keys := m.store.Keys(); len(keys) > 0 {
+				t.Errorf("there is still %v", m.store.Names("a"))
+			}
+			if wake, ok := m.store.Wake("a"); ok {
+				t.Errorf("there is nothing left, but a wake at %s", wake.At)
+			}
+		})
 	}
 }

@@ -205,7 +205,7 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 	if known, err := w.st.withdrawn(wd.Subscription); err != nil || known {
 		return err
 	}
-	if err := w.st.write(nameMarker+wd.Subscription, marker{Next: w.q.Next, Time: w.now}); err != nil {
+	if err := w.st.mark(wd.Subscription, marker{Next: w.q.Next}, w.now); err != nil {
 		return err
 	}
 	w.marked = true

@@ -92,64 +92,78 @@ func (f *file) remove(ls []Letter) error {
 }
 
 // choose returns the next letters that the oldest command selects, and moves the command
-// on behind them.
+// on behind them. Those in between were brought back or forgotten.
 func (f *file) choose() ([]Letter, error) {
 	r := &f.Replays[0]
 	var chosen []Letter
-	looked := 0
-	for l, err := range f.from(r.From) {
-		switch {
-		case err != nil:
-			return nil, err
-		case l.number >= r.Until:
-			f.Replays = slices.Delete(f.Replays, 0, 1)
-			return chosen, nil
-		case len(chosen) == replayBatch || looked == lookBatch:
-			return chosen, nil
-		}
-		looked++
-		r.From = l.number + 1
-		if r.Filter.Selects(l.DeadLetter) {
-			chosen = append(chosen, l)
-		}
-	}
-	f.Replays = slices.Delete(f.Replays, 0, 1)
-	return chosen, nil
-}
-
-// olderThan returns some of the letters of before before, the oldest.
-func (f *file) olderThan(before time.Time) ([]Letter, error) {
-	var old []Letter
-	for l, err := range f.from(0) {
+	for looked := 0; r.From < r.Until && looked < lookBatch && len(chosen) < replayBatch; looked++ {
+		l := Letter{number: r.From}
+		ok, err := f.state.read(letterName(r.From), &l)
 		if err != nil {
 			return nil, err
 		}
-		if !l.Time.Before(before) || len(old) == replayBatch {
+		if ok && r.Filter.Selects(l.DeadLetter) {
+			chosen = append(chosen, l)
+		}
+		r.From++
+	}
+	if r.From >= r.Until {
+		f.Replays = slices.Delete(f.Replays, 0, 1)
+	}
+	return chosen, nil
+}
+
+// age looks at the letters, the first ones only where there are many. It returns some of
+// those that are too old, and some that claim to be of later than now, since the clock was
+// set back; and the time of the oldest other one, zero if there is none.
+func (f *file) age(now time.Time) (old, ahead []Letter, oldest time.Time, err error) {
+	looked := 0
+	for l, err := range f.letters() {
+		if err != nil {
+			return nil, nil, oldest, err
+		}
+		if looked == lookBatch || len(old)+len(ahead) == replayBatch {
 			break
 		}
-		old = append(old, l)
+		looked++
+		switch {
+		case l.Time.After(now):
+			ahead = append(ahead, l)
+		case !l.Time.After(now.Add(-keepLetters)):
+			old = append(old, l)
+		case oldest.IsZero() || l.Time.Before(oldest):
+			oldest = l.Time
+		}
 	}
-	return old, nil
+	return old, ahead, oldest, nil
 }
 
-// oldest returns the time of the oldest letter, zero if there is none.
-func (f *file) oldest() (time.Time, error) {
-	for l, err := range f.from(0) {
-		return l.Time, err
+// date gives letters another time.
+func (f *file) date(ls []Letter, at time.Time) error {
+	for _, l := range ls {
+		l.Time = at
+		if err := f.state.write(letterName(l.number), l); err != nil {
+			return err
+		}
 	}
-	return time.Time{}, nil
+	return nil
 }
 
-// from yields the letters with number and later ones.
-func (f *file) from(number uint64) iter.Seq2[Letter, error] {
+// first returns the number of the oldest letter, or that of the next one if there is none.
+func (f *file) first() (uint64, error) {
+	for l, err := range f.letters() {
+		return l.number, err
+	}
+	return f.Next, nil
+}
+
+// letters yields the letters in their order. An error is the last.
+func (f *file) letters() iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		for name, v := range f.state.Scan(nameLetter) {
 			if v.Err != nil {
 				yield(Letter{}, v.Err)
 				return
-			}
-			if name < letterName(number) {
-				continue
 			}
 			var l Letter
 			err := decode(name, v.Bytes, &l)
@@ -169,7 +183,7 @@ func letterName(number uint64) string { return fmt.Sprintf("%s%020d", nameLetter
 // that could not be handled, of group pipeline.GroupDead, in the order in which they were
 // given up. An error is the last.
 func Letters(st pipeline.State) iter.Seq2[Letter, error] {
-	return (&file{state: state{st}}).from(0)
+	return (&file{state: state{st}}).letters()
 }
 
 // CountLetters returns how many dead letters a state of group pipeline.GroupDead holds.

@@ -18,7 +18,7 @@ func MigrateState(_, name string, value []byte) ([]byte, error) {
 			return nil, damaged(name, err)
 		}
 		return value, nil
-	case name == nameQueue, strings.HasPrefix(name, namePending), strings.HasPrefix(name, nameEnded), strings.HasPrefix(name, nameMarker):
+	case name == nameQueue, strings.HasPrefix(name, namePending), strings.HasPrefix(name, nameEnded), strings.HasPrefix(name, nameMarker), strings.HasPrefix(name, nameMarked):
 		if len(value) == 0 || value[0] != stateFormat {
 			return nil, damaged(name, errors.New("its format is not known"))
 		}

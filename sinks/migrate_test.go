@@ -40,6 +40,11 @@ func TestMigrateState(t *testing.T) {
 		}
 	}
 	tx.Commit()
+	for name, v := range map[string]string{"x/S": "\x01", "m/00000000000000000001/S": "\x01{}"} { // not in format 1
+		if value, err := MigrateState("a", name, []byte(v)); err != nil || string(value) != v {
+			t.Errorf("%s: got %q, %v; want it as it is", name, value, err)
+		}
+	}
 
 	want := map[string]Record{
 		"old":    {State: RecordDelivered, Attempts: 1, Time: t0},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -190,8 +191,8 @@ func TestWithdraw(t *testing.T) {
 			newRig(t, store, Config{Policy: Policy{Remember: time.Hour}}).stop()
 		}
 		after(keepLetters - time.Hour)
-		if got, want := fmt.Sprint(store.Names("a")), "[queue x/old]"; got != want {
-			t.Errorf("got %v kept, want %v for as long as a dead letter may come back", got, want)
+		if got := store.Names("a"); len(got) != 3 || got[1] != "queue" || got[2] != "x/old" || !strings.HasPrefix(got[0], nameMarked) {
+			t.Errorf("got %v kept, want a marker, for as long as a dead letter may come back", got)
 		}
 		for range 2 {
 			after(25 * time.Hour)
@@ -281,7 +282,7 @@ func TestRecord(t *testing.T) {
 // TestMarkerOutlivesWhatNeedsIt keeps a marker, however old, for what is pending.
 func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 	s := state{txtest.New().Begin().State("a")}
-	if err := s.write(nameMarker+"old", marker{Next: 5, Time: t0}); err != nil {
+	if err := s.mark("old", marker{Next: 5}, t0); err != nil {
 		t.Fatal(err)
 	}
 	for head, want := range []int{4: 0, 5: 1} {
@@ -333,4 +334,40 @@ func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMarkersAreForgottenInBatches has more of them than one transaction forgets.
+func TestMarkersAreForgottenInBatches(t *testing.T) {
+	const n = pruneBatch + 7
+	store := txtest.New()
+	tx := store.Begin()
+	s := state{tx.State("a")}
+	if err := s.write(nameQueue, Queue{Markers: n, PruneAt: t0}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := s.mark(fmt.Sprint(i), marker{}, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx.Commit()
+	now := t0.Add(keepLetters + time.Hour)
+	d := NewDelivery(Config{Now: func() time.Time { return now }})
+	for _, left := range []int{7, 0} {
+		store.Writes()
+		if err := store.Handle(t.Context(), d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Writes(); got > 2*pruneBatch+1 {
+			t.Errorf("one transaction writes %d values, want %d at most", got, 2*pruneBatch+1)
+		}
+		q, err := Load(store.Begin().State("a"))
+		if names := len(store.Names("a")); err != nil || q.Markers != left || left > 0 && names != 2*left+1 || left == 0 && names != 0 {
+			t.Errorf("got %+v, %v and %d names; want %d markers", q, err, names, left)
+		}
+		if left > 0 && q.PruneAt.Sub(now) != pruneAgain {
+			t.Errorf("the rest follows after %s, want %s", q.PruneAt.Sub(now), pruneAgain)
+		}
+		now = now.Add(pruneAgain)
+	}
 }

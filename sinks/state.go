@@ -17,12 +17,13 @@ const (
 	namePending = "p/"    // + sequence number: a pendingRecord, as JSON
 	nameKnown   = "d/"    // + notification ID: its Record
 	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it stopped to be pending
-	nameMarker  = "x/"    // + incarnation of a cancelled subscription: a marker, as JSON
+	nameMarker  = "x/"    // + incarnation of a cancelled subscription
+	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker, as JSON
 )
 
 const stateFormat = 1
 
-// pruneBatch bounds the IDs that one transaction forgets.
+// pruneBatch bounds the IDs that one transaction forgets, and the markers.
 const pruneBatch = 10_000
 
 // pendingRecord is a notification that waits.
@@ -31,12 +32,11 @@ type pendingRecord struct {
 	Trace     string             `json:"trace,omitempty"`
 }
 
-// marker says that a subscription was cancelled.
+// marker says when a subscription was cancelled.
 type marker struct {
 	// Next is the number that the next notification had then: only pending ones below it,
 	// and those that still come, can belong to the subscription.
-	Next uint64    `json:"next"`
-	Time time.Time `json:"time"`
+	Next uint64 `json:"next"`
 }
 
 // state reads and writes the state of one receiver.
@@ -103,13 +103,21 @@ func (s state) pending(seq uint64) (pendingRecord, error) {
 func (s state) end(id string, r Record) error {
 	return errors.Join(
 		s.Set(nameKnown+id, r.encode()),
-		s.Set(endedName(r.Time)+id, []byte{stateFormat}),
+		s.Set(timedName(nameEnded, r.Time)+id, []byte{stateFormat}),
 	)
 }
 
 // forget takes back what end did.
 func (s state) forget(id string, r Record) error {
-	return errors.Join(s.Delete(nameKnown+id), s.Delete(endedName(r.Time)+id))
+	return errors.Join(s.Delete(nameKnown+id), s.Delete(timedName(nameEnded, r.Time)+id))
+}
+
+// mark remembers that a subscription was cancelled.
+func (s state) mark(subscription string, m marker, at time.Time) error {
+	return errors.Join(
+		s.Set(nameMarker+subscription, []byte{stateFormat}),
+		s.write(timedName(nameMarked, at)+subscription, m),
+	)
 }
 
 func (s state) withdrawn(subscription string) (bool, error) {
@@ -121,7 +129,7 @@ func (s state) withdrawn(subscription string) (bool, error) {
 // markers that nothing pending from head on can need. It says what there was.
 func (s state) prune(before, markers time.Time, head uint64) (p Pruned, err error) {
 	var old []string
-	end := endedName(before)
+	end := timedName(nameEnded, before)
 	for name, v := range s.Scan(nameEnded) {
 		if v.Err != nil {
 			return p, v.Err
@@ -136,7 +144,8 @@ func (s state) prune(before, markers time.Time, head uint64) (p Pruned, err erro
 		}
 		old = append(old, name, nameKnown+name[len(end):])
 	}
-	for name, v := range s.Scan(nameMarker) {
+	end = timedName(nameMarked, markers)
+	for name, v := range s.Scan(nameMarked) {
 		if v.Err != nil {
 			return p, v.Err
 		}
@@ -144,12 +153,16 @@ func (s state) prune(before, markers time.Time, head uint64) (p Pruned, err erro
 		if err := decode(name, v.Bytes, &m); err != nil {
 			return p, err
 		}
-		if m.Time.Before(markers) && m.Next <= head {
-			old = append(old, name)
-			p.Markers++
-		} else {
-			p.Left = true
+		if name >= end || m.Next > head {
+			p.Left = true // as those behind it are: they are younger
+			break
 		}
+		if p.Markers == pruneBatch {
+			p.Left, p.More = true, true
+			break
+		}
+		old = append(old, name, nameMarker+name[len(end):])
+		p.Markers++
 	}
 	for _, name := range old {
 		if err := s.Delete(name); err != nil {
@@ -192,7 +205,7 @@ func damaged(name string, err error) error {
 
 func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }
 
-// endedName returns the beginning of the names of what ended at at.
-func endedName(at time.Time) string {
-	return fmt.Sprintf("%s%020d/", nameEnded, max(at.UnixNano(), 0))
+// timedName returns the beginning of the names of what happened at at.
+func timedName(prefix string, at time.Time) string {
+	return fmt.Sprintf("%s%020d/", prefix, max(at.UnixNano(), 0))
 }
