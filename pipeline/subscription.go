@@ -213,9 +213,18 @@ type Stamped struct {
 	// Origin is who made it: yaml, watch, api, go.
 	Origin       string       `json:"origin"`
 	Subscription Subscription `json:"subscription"`
+	// Former are whom earlier records of the pair may still be telling something, beside
+	// the receivers of Subscription under Incarnation: a cancel takes that back too.
+	Former []Former `json:"former,omitempty"`
 	// End says why a record with an Until ended: one of the End constants, or empty where
 	// another record of the same subscription replaced it.
 	End string `json:"end,omitempty"`
+}
+
+// Former is a receiver of an earlier record, and the incarnation that the record had.
+type Former struct {
+	Receiver     Receiver `json:"receiver"`
+	Subscription string   `json:"subscription"`
 }
 
 // Why a subscription ended.

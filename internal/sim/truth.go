@@ -19,6 +19,7 @@ type truth struct {
 	docs        map[string]*life // that are watched now
 	subs        map[string]*record
 	last        map[string]uint64 // by document: the last version in this life of the page
+	stopped     *record           // what the next record follows
 
 	// What is left of subscriptions and of those who kept the page when it, or all their
 	// receivers, were given up; and the receivers that were.
@@ -70,6 +71,8 @@ type record struct {
 	origin      string
 	sub         pipeline.Subscription
 	from, until uint64
+	// before is the record of the pair that it follows, if any.
+	before *record
 	// cancelled says that what was not told before may stay untold.
 	cancelled bool
 	// receiver says that it expired with its receivers, not with its page.

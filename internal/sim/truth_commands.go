@@ -29,9 +29,14 @@ func (t *truth) begin(v pipeline.View, position string) *life {
 }
 
 func (t *truth) add(s pipeline.Subscription, origin, incarnation, position string) {
+	before := t.expired[t.pair(s)]
+	if before == nil {
+		before = t.stopped
+	}
+	t.stopped = nil
 	delete(t.expired, t.pair(s))
 	l := t.begin(s.View, position)
-	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: pipeline.Forever}
+	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: pipeline.Forever, before: before}
 	t.w.incarnations[incarnation] = t.incarnation
 	t.subs[t.pair(s)] = r
 	t.records = append(t.records, r)
@@ -45,10 +50,15 @@ func (t *truth) stop(pair string) *record {
 	return r
 }
 
-// withdraw says that nothing more may be delivered because of r.
-func (r *record) withdraw(d *deeds) {
-	for _, sink := range r.sub.Sinks {
-		d.withdrawn[r.incarnation+" "+sink] = true
+// withdraw says that nothing more may be delivered because of r and those before it, but
+// for the sinks that keep returns true for.
+func (r *record) withdraw(d *deeds, keep func(sink string) bool) {
+	for ; r != nil; r = r.before {
+		for _, sink := range r.sub.Sinks {
+			if keep == nil || !keep(sink) {
+				d.withdrawn[r.incarnation+" "+sink] = true
+			}
+		}
 	}
 }
 
@@ -62,13 +72,13 @@ func (t *truth) cancel(c pipeline.CancelCommand, d *deeds) {
 	for pair, r := range t.subs {
 		if r.sub.Client == c.Client {
 			t.stop(pair).cancelled = true
-			r.withdraw(d)
+			r.withdraw(d, nil)
 		}
 	}
 	for pair, r := range t.expired {
 		if r.sub.Client == c.Client {
 			delete(t.expired, pair)
-			r.withdraw(d)
+			r.withdraw(d, nil)
 		}
 	}
 	t.tidy()
@@ -106,7 +116,7 @@ func (t *truth) apply(c pipeline.ApplyCommand, position string, d *deeds) {
 		switch {
 		case r != nil && r.origin == c.Origin && equal(r.sub, s):
 		case r != nil:
-			t.stop(t.pair(s))
+			t.stopped = t.stop(t.pair(s))
 			t.add(s, c.Origin, r.incarnation, position)
 		case x != nil && x.origin == c.Origin && equal(x.sub, s) && !c.Resume:
 		default:
@@ -129,13 +139,21 @@ func (t *truth) apply(c pipeline.ApplyCommand, position string, d *deeds) {
 	for pair, r := range t.subs {
 		if left(pair, r) {
 			t.stop(pair).cancelled = true
-			r.withdraw(d)
+			r.withdraw(d, nil)
+		}
+	}
+	stay := make(map[[2]string]bool) // clients that keep something expired, and at which sinks
+	for pair, r := range t.expired {
+		for _, sink := range r.sub.Sinks {
+			if !left(pair, r) {
+				stay[[2]string{r.sub.Client, sink}] = true
+			}
 		}
 	}
 	for pair, r := range t.expired {
 		if left(pair, r) {
 			delete(t.expired, pair)
-			r.withdraw(d)
+			r.withdraw(d, func(sink string) bool { return stay[[2]string{r.sub.Client, sink}] })
 		}
 	}
 	t.tidy()

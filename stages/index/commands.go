@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -14,10 +15,12 @@ func (a *application) subscribe(s Subscribe) {
 		a.emit(Decide{conflict(s.Subscription)})
 		return
 	}
+	var former []pipeline.Former
 	if s.Expired != nil {
 		a.unlist(*s.Expired)
+		former = succeed(s.Expired.Stamped, s.Subscription, a.Position)
 	}
-	a.add(s.Subscription, s.Origin, a.Position)
+	a.add(s.Subscription, s.Origin, a.Position, former)
 	a.emit(Decide{})
 }
 
@@ -48,15 +51,18 @@ func (a *application) replace(r Replace) {
 		case stands && e.Origin == r.Origin && same(e.Subscription, s):
 		case stands:
 			a.end(e, "")
-			a.add(s, r.Origin, e.Incarnation)
+			a.add(s, r.Origin, e.Incarnation, succeed(e, s, e.Incarnation))
 		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
 		default:
+			// Entries of one command share its position.
+			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
+			var former []pipeline.Former
 			if listed {
 				a.unlist(x)
+				former = succeed(x.Stamped, s, incarnation)
 			}
-			// Entries of one command share its position.
-			a.add(s, r.Origin, fmt.Sprintf("%s/%d", a.Position, i))
+			a.add(s, r.Origin, incarnation, former)
 		}
 	}
 	a.replaceKeep(r)
@@ -65,11 +71,20 @@ func (a *application) replace(r Replace) {
 			a.end(e, pipeline.EndCancelled)
 		}
 	}
+	missing := func(x ExpiredSubscription) bool {
+		return x.Origin == r.Origin && !wanted[subscriptionName(x.Document, x.Subscription.Client)]
+	}
 	for _, x := range r.Expired {
-		if x.Origin == r.Origin && !wanted[subscriptionName(x.Document, x.Subscription.Client)] {
-			a.unlist(x)
-			a.withdraw(x.Stamped)
+		if !missing(x) {
+			continue
 		}
+		a.unlist(x)
+		// One timeout at a receiver is for all that the client had there.
+		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
+			return slices.ContainsFunc(r.Expired, func(other ExpiredSubscription) bool {
+				return !missing(other) && other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.ID())
+			})
+		})
 	}
 	a.tidy()
 	a.emit(Decide{})
@@ -95,14 +110,15 @@ func (a *application) cancel(c Cancel) {
 	}
 	for _, x := range c.Expired {
 		a.unlist(x)
-		a.withdraw(x.Stamped)
+		a.withdraw(x.Stamped, nil)
 	}
 	a.tidy()
 	a.emit(Decide{})
 }
 
-// add begins a record for s, and a life of the page if there is none.
-func (a *application) add(s pipeline.Subscription, origin, incarnation string) {
+// add begins a record for s, and a life of the page if there is none. Former are whom
+// earlier records of the pair may still tell something.
+func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []pipeline.Former) {
 	a.live()
 	p := &a.p
 	d := p.begin(s.View)
@@ -112,7 +128,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string) {
 	a.emit(Stamp{pipeline.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
 		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: pipeline.Forever,
-		Origin: origin, Subscription: s,
+		Origin: origin, Subscription: s, Former: former,
 	}})
 }
 
@@ -127,16 +143,43 @@ func (a *application) end(e pipeline.Stamped, why string) pipeline.Stamped {
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(Stamp{e})
 	if why == pipeline.EndCancelled {
-		a.withdraw(e)
+		a.withdraw(e, nil)
 	}
 	return e
 }
 
-// withdraw takes back what is still to be delivered because of s.
-func (a *application) withdraw(s pipeline.Stamped) {
-	for _, r := range receivers(s.Subscription) {
-		a.emit(Withdraw{pipeline.Withdraw{Receiver: r, Subscription: s.Incarnation, Page: s.Page}})
+// withdraw takes back what is still to be delivered because of s and the records before
+// it, but for the receivers that are kept.
+func (a *application) withdraw(s pipeline.Stamped, kept func(pipeline.Receiver) bool) {
+	for _, f := range told(s) {
+		if kept == nil || !kept(f.Receiver) {
+			a.emit(Withdraw{pipeline.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
+		}
 	}
+}
+
+// told lists whom s and the records before it may have told something.
+func told(s pipeline.Stamped) []pipeline.Former {
+	all := slices.Clone(s.Former)
+	for _, r := range receivers(s.Subscription) {
+		all = append(all, pipeline.Former{Receiver: r, Subscription: s.Incarnation})
+	}
+	return all
+}
+
+// maxFormer bounds Stamped.Former. What the oldest were told was delivered or given up
+// long ago.
+const maxFormer = 64
+
+// succeed returns the Former of the record that follows e, for next under incarnation.
+func succeed(e pipeline.Stamped, next pipeline.Subscription, incarnation string) []pipeline.Former {
+	former := slices.DeleteFunc(told(e), func(f pipeline.Former) bool {
+		return f.Subscription == incarnation && names(next, f.Receiver.ID())
+	})
+	if len(former) == 0 {
+		return nil
+	}
+	return former[max(len(former)-maxFormer, 0):]
 }
 
 // same reports whether two subscriptions ask for the same.

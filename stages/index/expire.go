@@ -124,7 +124,8 @@ func (a *application) resume(r Resume) bool {
 			continue
 		}
 		a.unlist(x)
-		a.add(x.Subscription, x.Origin, fmt.Sprintf("%s/%d", a.Position, i))
+		incarnation := fmt.Sprintf("%s/%d", a.Position, i)
+		a.add(x.Subscription, x.Origin, incarnation, succeed(x.Stamped, x.Subscription, incarnation))
 		resumed = true
 	}
 	if r.Client == "" && r.Receiver == "" && p.Expiry != nil {
