@@ -144,9 +144,7 @@ func (d *DeadLetters) forget(tx pipeline.Tx, f *file, key string) error {
 	switch {
 	case len(old)+len(ahead) > 0:
 		d.goOn(tx, key)
-	case oldest.IsZero():
-		tx.WakeAt(key, time.Time{})
-	default:
+	case !oldest.IsZero():
 		tx.WakeAt(key, oldest.Add(keepLetters)) // later than now, since it is not too old
 	}
 	return errors.Join(f.remove(old), f.date(ahead, now))
