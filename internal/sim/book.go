@@ -15,11 +15,19 @@ import (
 // before a receiver is said to fail.
 const minFailures = 3
 
+// standstill is how long nothing may have happened between two attempts, and during one,
+// for their failures to count together in any case.
+const standstill = time.Hour
+
 // book is what must be the state of one receiver, by the documented rules, from how the
 // attempts ended that delivery took note of.
 type book struct {
 	failures int       // since the last success
 	since    time.Time // of the first of them
+	// sure counts those of them that no standstill can separate, seen is when the last one
+	// began or ended.
+	sure int
+	seen time.Time
 	// What was told since the last success; expired also says that the receiver is.
 	failing, dead, expired bool
 	tried                  map[string]try // by notification that waits
@@ -47,38 +55,41 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 		b.tried, b.withdrawn = make(map[string]try), make(map[string]bool)
 	}
 	b.clamp(w.now)
-	var want []pipeline.HealthEvent
+	var told, want []pipeline.HealthEvent
+	for _, m := range out {
+		if m.Type != pipeline.TypeHealth {
+			continue
+		}
+		e, err := pipeline.HealthFrom(m)
+		if err != nil {
+			return err
+		}
+		if told = append(told, e.Event); e.Receiver == nil || e.Receiver.ID() != key {
+			return fmt.Errorf("delivery tells of %s about %v, not %s", e.Event, e.Receiver, key)
+		}
+	}
 	switch {
 	case h.message.Type == pipeline.TypeWithdraw:
 		if err := read(h.message, func(x pipeline.Withdraw) { b.withdrawn[x.Subscription] = true }); err != nil {
 			return err
 		}
 	case !h.fromLog && !h.waker:
-		want = b.attempted(w.inbox[h.posted], w.now, w.policy)
+		want = b.attempted(w.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
-	var told []pipeline.HealthEvent
 	for _, m := range out {
-		switch m.Type {
-		case pipeline.TypeHealth:
-			e, err := pipeline.HealthFrom(m)
-			if err != nil {
-				return err
-			}
-			if told = append(told, e.Event); e.Receiver == nil || e.Receiver.ID() != key {
-				return fmt.Errorf("delivery tells of %s about %v, not %s", e.Event, e.Receiver, key)
-			}
-		case pipeline.TypeDeadLetter:
-			var letter pipeline.DeadLetter
-			if err := read(m, func(l pipeline.DeadLetter) { letter = l }); err != nil {
-				return err
-			}
-			if err := b.givenUp(letter, w.now, w.policy); err != nil {
-				return err
-			}
-			if !b.dead {
-				b.dead = true
-				want = append(want, pipeline.HealthDeadLetter)
-			}
+		if m.Type != pipeline.TypeDeadLetter {
+			continue
+		}
+		var letter pipeline.DeadLetter
+		if err := read(m, func(l pipeline.DeadLetter) { letter = l }); err != nil {
+			return err
+		}
+		if err := b.givenUp(letter, w.now, w.policy); err != nil {
+			return err
+		}
+		if !b.dead {
+			b.dead = true
+			want = append(want, pipeline.HealthDeadLetter)
 		}
 	}
 	if !slices.Equal(told, want) {
@@ -103,31 +114,43 @@ func (b *book) clamp(now time.Time) {
 	}
 }
 
-// attempted takes how an attempt ended, and returns what must be told.
-func (b *book) attempted(p posted, now time.Time, policy policy) []pipeline.HealthEvent {
+// moves notes that an attempt begins or ends.
+func (b *book) moves(now time.Time) {
+	if now.Sub(b.seen).Abs() > standstill {
+		b.sure = 0
+	}
+	b.seen = now
+}
+
+// attempted takes how an attempt ended, and returns what must be told. Where a standstill
+// may separate failures, told says whether the receiver is held to be expired.
+func (b *book) attempted(p posted, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
 	if p.attempt != b.attempt {
 		return nil
 	}
 	b.attempt = 0
+	b.moves(now)
 	if p.err == nil {
 		var tell []pipeline.HealthEvent
 		if b.failing || b.expired {
 			tell = append(tell, pipeline.HealthReceiverRecovered)
 		}
 		delete(b.tried, p.notification)
+		b.sure = 0
 		b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
 		return tell
 	}
 	if b.failures++; b.since.IsZero() {
 		b.since = now
 	}
+	b.sure++
 	t := b.tried[p.notification]
 	t.failures++
 	b.tried[p.notification] = t
 	class, _ := pipeline.ClassOf(p.err)
 	switch {
 	case b.expired:
-	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter:
+	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
 		b.expired = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
 	case b.failures >= minFailures && !b.failing:
@@ -176,6 +199,7 @@ func (w *world) hand(a sinks.Attempt) {
 		t.first = w.now
 	}
 	b.tried[id], b.attempt = t, a.Number
+	b.moves(w.now)
 	before := w.books[receiver]
 	w.books[receiver] = b
 	w.undo(func() { w.books[receiver] = before })

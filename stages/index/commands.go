@@ -60,6 +60,7 @@ func (a *application) replace(r Replace) {
 			var former []pipeline.Former
 			if listed {
 				a.unlist(x)
+				delete(expired, name)
 				former = succeed(x.Stamped, s, incarnation)
 			}
 			a.add(s, r.Origin, incarnation, former)
@@ -71,19 +72,24 @@ func (a *application) replace(r Replace) {
 			a.end(e, pipeline.EndCancelled)
 		}
 	}
-	missing := func(x ExpiredSubscription) bool {
-		return x.Origin == r.Origin && !wanted[subscriptionName(x.Document, x.Subscription.Client)]
-	}
+	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		if !missing(x) {
-			continue
+		name := subscriptionName(x.Document, x.Subscription.Client)
+		if x.Origin == r.Origin && !wanted[name] {
+			missing = append(missing, x)
+			delete(expired, name)
 		}
+	}
+	for _, x := range missing {
 		a.unlist(x)
 		// One timeout at a receiver is for all that the client had there.
 		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
-			return slices.ContainsFunc(r.Expired, func(other ExpiredSubscription) bool {
-				return !missing(other) && other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.ID())
-			})
+			for _, other := range expired { // what stays
+				if other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.ID()) {
+					return true
+				}
+			}
+			return false
 		})
 	}
 	a.tidy()
