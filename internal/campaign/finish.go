@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -97,8 +98,9 @@ func (d *directory) sure(l *life) (bool, error) {
 	return true, nil
 }
 
-// settled reports whether everybody was told all.
+// settled reports whether everybody was told all, and notes what is waited for.
 func (d *directory) settled(l *life) (bool, error) {
+	d.awaited = "all that was refused"
 	if d.inbox.starving() && !slices.Contains(d.o.without, "replays") {
 		d.inbox.please(true)
 		if a, err := d.verb(l, "replay", "-c", d.process.config, "--sink", "hook-"+picky); err != nil || a.code != 0 {
@@ -110,7 +112,8 @@ func (d *directory) settled(l *life) (bool, error) {
 	e := d.evidence()
 	mails := e.mails
 	var v verdict // what is wrong is judged in the end
-	if w := v.watch(e.health); len(w.unfinished(e)) > 0 {
+	if missing := v.watch(e.health).unfinished(e); len(missing) > 0 {
+		d.awaited = "health: " + missing[0]
 		return false, nil
 	}
 	for n, h := range e.pages {
@@ -121,6 +124,7 @@ func (d *directory) settled(l *life) (bool, error) {
 			}
 			if d.given[n] {
 				if !d.told(n) {
+					d.awaited = fmt.Sprintf("page %d: that it was given up", n)
 					return false, nil
 				}
 				continue
@@ -129,9 +133,11 @@ func (d *directory) settled(l *life) (bool, error) {
 				it, err := m.read()
 				return err == nil && it.page == n && it.to == h.last
 			}) {
+				d.awaited = fmt.Sprintf("client %s page %d: its last version, %d (handed over: %v)", c, n, h.last, h.delivered[h.last])
 				return false, nil
 			}
 		}
 	}
+	d.awaited = ""
 	return true, nil
 }

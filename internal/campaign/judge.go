@@ -107,6 +107,7 @@ type evidence struct {
 	// forgotten counts, by client and ID, how often something was taken and that denied.
 	forgotten map[string]map[string]int
 	kills     int
+	awaited   string                                 // what the last life did not do in time
 	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
 }
 
@@ -143,6 +144,9 @@ func judge(e evidence) verdict {
 			c := &chain{&v, client, n, h, e.ledger[client][n], items[n], e}
 			c.judge()
 		}
+	}
+	if e.awaited != "" {
+		v.isLost("the last life did not do in %v: %s", patience, e.awaited)
 	}
 	v.repeated(e)
 	v.health(e)
