@@ -12,8 +12,8 @@ import (
 const patience = time.Minute
 
 // finish lets the process live for the last time. Nothing fails any more; what stands is
-// made sure of, every page changes once more, and all that was seen must arrive. Not all
-// having arrived in time is no error: the judgement will tell.
+// made sure of, every page changes once more, and all that was seen must arrive. What
+// has not arrived in time is no error, but noted for the judgement.
 func (d *directory) finish(ctx context.Context) error {
 	d.pages.heal()
 	d.inbox.heal()
