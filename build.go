@@ -62,21 +62,28 @@ func (r *Router) open() error {
 }
 
 // build makes the stages.
-func (r *Router) build() *stages {
+func (r *Router) build() (*stages, error) {
+	offline, err := getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
+	if err != nil {
+		return nil, err
+	}
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
 	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
 	}
-	fetchers := append([]pipeline.Fetcher{httpsource.New(httpsource.Config{
+	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
-	})}, r.cfg.Fetchers...)
+	})
+	fetchers := append([]pipeline.Fetcher{pages}, r.cfg.Fetchers...)
 	return &stages{
+		pages: pages,
 		fetch: fetch.New(fetch.Config{
 			Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 			MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
-			Room: func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
+			OfflineSince: offline,
+			Room:         func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
 		}),
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
@@ -98,7 +105,7 @@ func (r *Router) build() *stages {
 			states: func() iter.Seq2[string, pipeline.State] { return r.transport.States(pipeline.GroupIndex) },
 			now:    r.cfg.Now,
 		},
-	}
+	}, nil
 }
 
 // only returns which pages are checked in this run; nil means all.

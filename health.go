@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +43,13 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 	if err != nil {
 		return err
 	}
+	news, err := h.news(tx.State(m.Key), e)
+	if err != nil {
+		return err
+	}
 	for _, sink := range h.sinks() {
 		r := pipeline.Receiver{Sink: sink}
-		if e.Receiver != nil && *e.Receiver == r {
+		if !news || e.Receiver != nil && *e.Receiver == r {
 			continue // it would be told of its own silence
 		}
 		if err := tell(tx, e, r); err != nil {
@@ -59,6 +64,58 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 		return h.resume(ctx, tx, e)
 	}
 	return nil
+}
+
+// Names in the state of an event's key. Values are times, as time.Time.MarshalText writes them.
+const (
+	nameOffline = "offline" // of HealthKey: since when the process is
+	nameTold    = "told/"   // + event, of a receiver that is told of health itself: when it last was
+)
+
+// quiet is for how long an event about a sink for health events is not told again: two that
+// fail in turns would keep each other going.
+const quiet = time.Hour
+
+// news reports whether e is to be told. The process says once that it is offline, however
+// often it starts meanwhile.
+func (h *healthStage) news(st pipeline.State, e pipeline.Health) (bool, error) {
+	switch {
+	case e.Event == pipeline.HealthOffline:
+		since, err := getTime(st, nameOffline)
+		if err != nil || !since.IsZero() {
+			return false, err
+		}
+		return true, setTime(st, nameOffline, e.Time)
+	case e.Event == pipeline.HealthOnline:
+		return true, st.Delete(nameOffline)
+	case e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
+		name := nameTold + string(e.Event)
+		last, err := getTime(st, name)
+		if err != nil || !last.IsZero() && e.Time.Sub(last).Abs() < quiet {
+			return false, err
+		}
+		return true, setTime(st, name, e.Time)
+	}
+	return true, nil
+}
+
+func getTime(st pipeline.State, name string) (t time.Time, err error) {
+	b, ok, err := st.Get(name)
+	if err != nil || !ok {
+		return t, err
+	}
+	if err := t.UnmarshalText(b); err != nil {
+		return t, pipeline.Broken(fmt.Errorf("health: a stored time is damaged: %w", err))
+	}
+	return t, nil
+}
+
+func setTime(st pipeline.State, name string, t time.Time) error {
+	b, err := t.MarshalText()
+	if err != nil {
+		return pipeline.Permanent(err)
+	}
+	return st.Set(name, b)
 }
 
 // tell emits e as a notification to r.

@@ -21,7 +21,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	old := r.live.Load()
-	cfg.Store, cfg.Transport, cfg.Only = old.Store, old.Transport, old.Only
+	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode = old.Store, old.Transport, old.Only, old.Mode
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -47,6 +47,9 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 
 // publish tells the owners of pages what cfg asks of them and old did not.
 func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
+	if cfg.Mode != ModeAll {
+		return nil
+	}
 	if r.halfway {
 		return r.applyAll(ctx, r.stages, cfg)
 	}

@@ -40,8 +40,10 @@ type Router struct {
 	// stages are those of Run, set before running is closed.
 	stages *stages
 	// live is the part of the configuration that Reload replaces.
-	live      atomic.Pointer[Config]
-	reloading sync.Mutex
+	live atomic.Pointer[Config]
+	// explaining is held by Explain.
+	explaining chan struct{}
+	reloading  sync.Mutex
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
 	// stuck says that something did not stop in time.
@@ -64,7 +66,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}),
+		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1),
 	}
 	r.live.Store(&cfg)
 	return r, nil
@@ -117,7 +119,10 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	}
 	defer r.workers.Close()
 	defer func() { err = errors.Join(err, r.closeTransport()) }()
-	r.stages = r.build()
+	if r.stages, err = r.build(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.stages.pages.Close()) }()
 	return r.run(ctx, r.stages)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -105,10 +106,7 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 		running() // so that Ready says what is missing
 	}
 	if r.cfg.Mode == ModeAll {
-		if err := r.apply(ctx, s); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if err := r.begin(ctx, s, broken); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -123,6 +121,7 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	for {
 		select {
 		case <-ctx.Done():
+			r.cfg.Logger.Info("stopping: what is under way is brought to its end", "at_most", r.cfg.Drain)
 			return nil
 		case err := <-broken:
 			return err
@@ -136,6 +135,28 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 			}
 		}
 	}
+}
+
+// begin applies the configuration. It returns nil where ctx or Finish ends that.
+func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	applied := make(chan error, 1)
+	go func() { applied <- r.apply(ctx, s) }()
+	var err error
+	select {
+	case err = <-applied:
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return err
+	case err = <-broken:
+	case err = <-r.broken:
+	case <-r.finish:
+	}
+	cancel()
+	<-applied
+	return err
 }
 
 // drain lets what is under way come to its end and the deliveries that are due be
@@ -248,6 +269,7 @@ func (r *Router) where() string {
 
 // stages are the processors of one Run.
 type stages struct {
+	pages    io.Closer // the built-in fetcher
 	fetch    *fetch.Stage
 	index    *index.Stage
 	diff     *diff.Processor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/diff"
@@ -11,13 +12,24 @@ import (
 	"github.com/vokter/vokter/stages/match"
 )
 
-// maxExplained is how many keywords are explained at once: each takes several looks at a
-// whole text.
-const maxExplained = 1000
+// Explaining a keyword takes several looks at a whole text. It must not take the time of
+// those who watch, so it is done for one page at a time, for so many keywords, and none is
+// begun after so long.
+const (
+	maxExplained = 1000
+	explainFor   = 5 * time.Second
+)
 
 // keywords adds to e what became of each keyword that f selects in the last change of its
 // document. st is the page's state in group index, records are its last changes.
 func (r *Router) keywords(ctx context.Context, e *Explanation, st pipeline.State, records []match.ChangeRecord, f ExplainFilter) error {
+	select {
+	case r.explaining <- struct{}{}:
+		defer func() { <-r.explaining }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	until := time.Now().Add(explainFor)
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""
 	for _, s := range e.Page.Subscriptions {
@@ -26,7 +38,7 @@ func (r *Router) keywords(ctx context.Context, e *Explanation, st pipeline.State
 				continue
 			}
 			watched = true
-			if len(e.Keywords) == maxExplained {
+			if len(e.Keywords) == maxExplained || len(e.Keywords) > 0 && time.Now().After(until) {
 				e.Omitted++
 				continue
 			}

@@ -22,7 +22,13 @@ type health struct {
 	since time.Time  // when what was last told to be offline began
 }
 
-func newHealth() *health { return &health{tracker: newTracker(), life: rand.Text()} }
+// newHealth begins where an earlier process was offline, if since is not zero.
+func newHealth(since time.Time) *health {
+	h := &health{tracker: newTracker(), life: rand.Text(), since: since}
+	h.tracker.offline = !since.IsZero()
+	h.told.Store(!since.IsZero())
+	return h
+}
 
 // tracked reports whether the check of j says anything about the network: a page without a
 // host, or one that is not fetched, does not.

@@ -48,6 +48,9 @@ type Config struct {
 	// Room returns nil while fetches may begin, otherwise a channel that is closed when
 	// they may again. Default: always.
 	Room func() <-chan struct{}
+	// OfflineSince is since when an earlier process is offline, if that was the last that was
+	// told; failures count for nothing until a host answers.
+	OfflineSince time.Time
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger gets what happens. Default: nothing is logged.
@@ -105,7 +108,7 @@ var _ pipeline.Processor = (*Stage)(nil)
 func New(c Config) *Stage {
 	c = c.withDefaults()
 	s := &Stage{
-		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(),
+		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
 		reading: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),

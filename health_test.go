@@ -1,0 +1,89 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+func TestOfflineIsToldOnceOverRestarts(t *testing.T) {
+	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
+	cfg := twoClients(newSite(t, ""), box, ops, dir)
+	cfg.Subscriptions = nil
+	var sites []*site
+	for range 3 {
+		s := newSite(t, "<p>in stock</p>")
+		s.answer(http.StatusBadGateway)
+		sites = append(sites, s)
+		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: s.URL, Keywords: []string{"out"}, Sinks: []string{"box"}})
+	}
+	cfg.Checks = 3
+	runs(t, cfg)
+	runs(t, cfg)
+	if got := told(ops, pipeline.HealthOffline); len(got) != 1 {
+		t.Errorf("%d offline events over a restart, want 1", len(got))
+	}
+	sites[0].answer(http.StatusOK)
+	runs(t, cfg)
+	if got := told(ops, pipeline.HealthOnline); len(got) != 1 {
+		t.Errorf("%d online events after a restart, want 1", len(got))
+	}
+}
+
+// TestSinksForHealthDoNotKeepEachOtherGoing: what is told of one of them to the other is
+// itself delivered, and may fail.
+func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
+	h := &healthStage{sinks: func() []string { return []string{"one", "two"} }, now: time.Now}
+	store := txtest.New()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i := range 10 {
+		e := pipeline.Health{
+			ID: pipeline.HealthID(pipeline.HealthReceiverFailing, "one", uint64(i)), Event: pipeline.HealthReceiverFailing,
+			Time: at.Add(time.Duration(i) * time.Minute), Receiver: &pipeline.Receiver{Sink: "one"},
+		}
+		if err := store.Handle(t.Context(), h, e.Message()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := len(store.Take()); sent != 1 {
+		t.Errorf("%d notifications of ten events within ten minutes, want 1", sent)
+	}
+}
+
+func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := make(chan struct{})
+		r.transport = fullTransport{applied: applied}
+		r.live.Load().Subscriptions = []Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
+		ended := make(chan error, 1)
+		go func() { ended <- r.begin(t.Context(), &stages{index: index.New(index.Config{})}, nil) }()
+		<-applied
+		r.Finish()
+		if err := <-ended; err != nil {
+			t.Errorf("begin: %v", err)
+		}
+	})
+}
+
+// fullTransport takes nothing in until its context is done.
+type fullTransport struct {
+	Transport
+	applied chan struct{}
+}
+
+func (f fullTransport) Publish(ctx context.Context, _ ...pipeline.Message) error {
+	close(f.applied)
+	<-ctx.Done()
+	return errors.New("no room")
+}
