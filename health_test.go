@@ -3,6 +3,7 @@ package vokter
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -86,4 +87,8 @@ func (f fullTransport) Publish(ctx context.Context, _ ...pipeline.Message) error
 	close(f.applied)
 	<-ctx.Done()
 	return errors.New("no room")
+}
+
+func (fullTransport) States(string) iter.Seq2[string, pipeline.State] {
+	return func(func(string, pipeline.State) bool) {}
 }

@@ -155,7 +155,7 @@ func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) erro
 	case <-r.finish:
 	}
 	cancel()
-	<-applied
+	_ = <-applied // its error is that it was ended
 	return err
 }
 
