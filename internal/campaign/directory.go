@@ -32,7 +32,8 @@ type directory struct {
 	kills    int
 	given    map[int]bool // pages that are given up, or about to be
 	resuming map[int]bool // those of them that are resumed, or not, nobody heard
-	awaited  string       // what the last life was still waited for to do, if it did not
+	awaited  string       // what the last life is waited for to do
+	late     []string     // what it did not do in time
 }
 
 func newDirectory(o options, n int, dir string, did *tally) (*directory, error) {
@@ -229,6 +230,6 @@ func (d *directory) alive(from, to time.Time) time.Duration {
 func (d *directory) evidence() evidence {
 	return evidence{
 		pages: d.pages.record(), mails: d.inbox.record(clients), health: d.inbox.record([]string{owner})[owner], ledger: d.ledger,
-		late: d.inbox.late(), alive: d.alive, forgotten: d.inbox.denials(), kills: d.kills, awaited: d.awaited,
+		late: d.inbox.late(), alive: d.alive, forgotten: d.inbox.denials(), kills: d.kills, awaited: d.late,
 	}
 }

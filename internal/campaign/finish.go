@@ -22,6 +22,9 @@ func (d *directory) finish(ctx context.Context) error {
 		return err
 	}
 	err = d.await(ctx, l, func() (bool, error) { return d.sure(l) })
+	if err == nil { // a jump would wake those that sleep too long
+		err = d.await(ctx, l, func() (bool, error) { return d.watched(l), nil })
+	}
 	if err == nil && !slices.Contains(d.o.without, "jumps") {
 		for _, by := range jumps { // forth and back while it lives
 			if err = errors.Join(err, d.waitAndJump(ctx, l, by)); err != nil {
@@ -64,6 +67,7 @@ func (d *directory) await(ctx context.Context, l *life, done func() (bool, error
 	for {
 		select {
 		case <-deadline:
+			d.late = append(d.late, d.awaited)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -82,6 +86,7 @@ func (d *directory) await(ctx context.Context, l *life, done func() (bool, error
 
 // sure reports whether it is known of every subscription whether it stands.
 func (d *directory) sure(l *life) (bool, error) {
+	d.awaited = "to be known which subscriptions stand"
 	known := true
 	for n := range d.o.pages {
 		p := d.ledger.last(guest, n)
@@ -96,6 +101,21 @@ func (d *directory) sure(l *life) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// watched reports whether somebody looked at each page in this life that is to be looked at.
+func (d *directory) watched(l *life) bool {
+	for n, looked := range d.pages.looks() {
+		wanted := false
+		for _, is := range d.wanted[n] {
+			wanted = wanted || is
+		}
+		if wanted && !d.given[n] && looked.Before(l.from) {
+			d.awaited = fmt.Sprintf("page %d: that it is looked at", n)
+			return false
+		}
+	}
+	return true
 }
 
 // settled reports whether everybody was told all, and notes what is waited for.
@@ -138,6 +158,5 @@ func (d *directory) settled(l *life) (bool, error) {
 			}
 		}
 	}
-	d.awaited = ""
 	return true, nil
 }

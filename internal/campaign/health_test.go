@@ -100,7 +100,7 @@ func TestHealthIsCounted(t *testing.T) {
 
 // TestWhatIsStillAwaitedIsLost has nothing to say of what arrived.
 func TestWhatIsStillAwaitedIsLost(t *testing.T) {
-	if v := judge(evidence{awaited: "page 3: that it was given up"}); v.lost != 1 || !strings.Contains(v.details[0], "page 3") {
+	if v := judge(evidence{awaited: []string{"page 3: that it was given up"}}); v.lost != 1 || !strings.Contains(v.details[0], "page 3") {
 		t.Errorf("got lost=%d: %q", v.lost, v.details)
 	}
 }

@@ -107,7 +107,7 @@ type evidence struct {
 	// forgotten counts, by client and ID, how often something was taken and that denied.
 	forgotten map[string]map[string]int
 	kills     int
-	awaited   string                                 // what the last life did not do in time
+	awaited   []string                               // what the last life did not do in time
 	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
 }
 
@@ -145,8 +145,8 @@ func judge(e evidence) verdict {
 			c.judge()
 		}
 	}
-	if e.awaited != "" {
-		v.isLost("the last life did not do in %v: %s", patience, e.awaited)
+	for _, what := range e.awaited {
+		v.isLost("the last life did not do in %v: %s", patience, what)
 	}
 	v.repeated(e)
 	v.health(e)

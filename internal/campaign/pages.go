@@ -25,6 +25,7 @@ type pages struct {
 // page is one page: its present version and what became of the earlier ones.
 type page struct {
 	version int
+	looked  time.Time // when somebody looked at it last
 	// delivered holds the versions that a completed 200 delivered; accepted those that the
 	// watcher proved to hold, by sending their validator with a later request.
 	delivered, accepted map[int]bool
@@ -124,6 +125,7 @@ func (p *pages) look(n int, validator string) (version, known int, fails trouble
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pg := p.pages[n]
+	pg.looked = time.Now()
 	if _, err := fmt.Sscanf(validator, `"v%d"`, &known); err == nil {
 		pg.accepted[known] = true
 	}
@@ -197,6 +199,16 @@ func (p *pages) save(n int) {
 	pg := p.pages[n]
 	pg.doomed, pg.spared = false, pg.version
 	pg.dooms[len(pg.dooms)-1].resumed = true
+}
+
+// looks returns when somebody looked at each page last.
+func (p *pages) looks() (at []time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pg := range p.pages {
+		at = append(at, pg.looked)
+	}
+	return at
 }
 
 // now returns the version that page n has.
