@@ -89,10 +89,31 @@ func (d *DB) settle() error {
 	return errors.Join(d.disk.Remove(name), syncDir(d.disk, d.dir))
 }
 
+// checkpoint makes the directory to, which must not exist, a copy of the store, and makes
+// sure that one can go on from it.
 func (d *DB) checkpoint(to string) error {
 	if err := d.use(); err != nil {
 		return err
 	}
 	defer d.done()
-	return d.pebble.Checkpoint(to, pebble.WithFlushedWAL())
+	if err := d.beginManifest(); err != nil {
+		return err
+	}
+	if err := d.pebble.Checkpoint(to, pebble.WithFlushedWAL()); err != nil {
+		return err
+	}
+	return verify(d.disk.plain, to)
+}
+
+// beginManifest makes Pebble begin a manifest, if it did not since it was opened: until it
+// has something to write there, as when it found no log to replay, it has none open, and a
+// checkpoint would get an empty one.
+func (d *DB) beginManifest() error {
+	if d.manifest.Load() {
+		return nil
+	}
+	if err := d.writeMeta(storeFormat); err != nil {
+		return err
+	}
+	return d.pebble.Flush()
 }

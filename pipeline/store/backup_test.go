@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -245,6 +247,72 @@ func TestBackupPowerCut(t *testing.T) {
 		}
 		if names, err := after.List("/backups"); len(names) != 1 || err != nil {
 			t.Fatalf("cut before operation %d: backups are %q, %v", at, names, err)
+		}
+	}
+}
+
+// TestBackupAtOnce: a store that was opened and has written nothing yet is copied whole,
+// also where it was killed at its start, before it made a new log: the next start has none
+// to replay.
+func TestBackupAtOnce(t *testing.T) {
+	mem := filled(t)
+	if err := open(t, Options{Dir: "/data", FS: mem}).Close(); err != nil { // now all is in tables
+		t.Fatal(err)
+	}
+	if err := mem.Remove(last(t, mem, "*.log")); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, Options{Dir: "/data", FS: mem})
+	if d.manifest.Load() {
+		t.Fatal("there was something to replay")
+	}
+	id := d.ID()
+	for _, dir := range []string{"/first", "/second"} {
+		if err := d.Backup(dir); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := mem.List(dir); slices.Contains(names, "LOCK") || err != nil {
+			t.Errorf("%s holds %q, %v", dir, names, err)
+		}
+		if n := counted(t, open(t, Options{Dir: dir, FS: mem})); n != 100 {
+			t.Errorf("%s has %d entries, want 100", dir, n)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d = open(t, Options{Dir: "/data", FS: mem}); d.ID() != id || counted(t, d) != 100 {
+		t.Errorf("the original has the ID %s, was %s, and %d entries", d.ID(), id, counted(t, d))
+	}
+}
+
+// TestBackupIsVerified: a copy of which the disk lost a part is none, whichever part it is.
+func TestBackupIsVerified(t *testing.T) {
+	for _, lost := range []string{"MANIFEST-", ".sst", ".log"} {
+		fs := &losing{FS: vfs.NewMem(), dir: "/other", part: lost}
+		d := open(t, Options{Dir: "/data", FS: fs})
+		if err := put(d, 0); err != nil {
+			t.Fatal(err)
+		}
+		if lost == ".sst" {
+			if err := d.pebble.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := d.Backup("/other/backup")
+		if err == nil || !strings.Contains(err.Error(), "no backup was made: the copy is not whole (") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("without %s: got %v", lost, err)
+		}
+		if names, err := fs.List("/other"); len(names) > 0 || err != nil {
+			t.Errorf("without %s: left behind: %q, %v", lost, names, err)
+		}
+		var sent bytes.Buffer
+		fs.dir = "/data/" + spool
+		if err := d.BackupTo(&sent); err == nil || sent.Len() > 0 {
+			t.Errorf("without %s: %d bytes were sent, %v", lost, sent.Len(), err)
+		}
+		if err := put(d, 1); err != nil {
+			t.Error(err)
 		}
 	}
 }

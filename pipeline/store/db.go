@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -70,6 +71,8 @@ type core struct {
 	meta meta
 	// durable says that there is a write-ahead log to wait for.
 	durable bool
+	// manifest says that Pebble began one since it was opened.
+	manifest atomic.Bool
 
 	mu     sync.Mutex
 	idle   sync.Cond // open == 0
@@ -102,7 +105,7 @@ func Open(o Options) (*DB, error) {
 		FormatMajorVersion: pebble.FormatTableFormatV6,
 		Logger:             c.log,
 		// Pebble's own would end the process. What is read here is an error of the read.
-		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background},
+		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
 	}
 	switch {
 	case o.Dir == "":
@@ -220,6 +223,13 @@ func (c *core) done() {
 	defer c.mu.Unlock()
 	if c.open--; c.open == 0 {
 		c.idle.Broadcast()
+	}
+}
+
+// manifestCreated is told by Pebble.
+func (c *core) manifestCreated(info pebble.ManifestCreateInfo) {
+	if info.Err == nil {
+		c.manifest.Store(true)
 	}
 }
 

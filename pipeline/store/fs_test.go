@@ -2,6 +2,7 @@ package store
 
 import (
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -69,3 +70,33 @@ func (f *fullAt) Link(oldname, newname string) error {
 type fullFile struct{ vfs.File }
 
 func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// losing is a file system that loses all that is written to some files: those whose path
+// begins with dir and has part in it.
+type losing struct {
+	vfs.FS
+	dir, part string
+}
+
+func (l *losing) loses(name string) bool {
+	return strings.HasPrefix(name, l.dir) && strings.Contains(name, l.part)
+}
+
+func (l *losing) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := l.FS.Create(name, c)
+	if err != nil || !l.loses(name) {
+		return file, err
+	}
+	return lostFile{file}, nil
+}
+
+func (l *losing) Link(oldname, newname string) error {
+	if !l.loses(newname) {
+		return l.FS.Link(oldname, newname)
+	}
+	return nil
+}
+
+type lostFile struct{ vfs.File }
+
+func (lostFile) Write(b []byte) (int, error) { return len(b), nil }
