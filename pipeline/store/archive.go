@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,11 @@ import (
 )
 
 var errCut = errors.New("the archive ends too early: fetch it again")
+
+// noBackup says that an archive is of something else: what says of what.
+func noBackup(format string, args ...any) error {
+	return fmt.Errorf("this is no backup of a store: "+format, args...)
+}
 
 // pack writes the files of dir to w, and the mark behind them.
 func pack(f vfs.FS, dir string, w io.Writer) error {
@@ -63,6 +69,12 @@ func Unpack(r io.Reader, dir string) error {
 		if err := unpack(tar.NewReader(r), to); err != nil {
 			return err
 		}
+		if err := isStore(to); err != nil {
+			return err
+		}
+		if err := verify(vfs.Default, to); err != nil {
+			return err
+		}
 		return mark(vfs.Default, to)
 	})
 	if err != nil {
@@ -79,16 +91,33 @@ func unpack(in *tar.Reader, dir string) error {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return errCut // the mark comes first
 		case err != nil:
-			return fmt.Errorf("this is no backup of a store: %w", err)
+			return noBackup("%w", err)
+		case !plain(h):
+			return noBackup("it holds %q", h.Name)
+		case h.Name == copyMark && h.Size > 0:
+			return noBackup("its %s has %d bytes", h.Name, h.Size)
 		case h.Name == copyMark:
 			return nil
-		case !plain(h):
-			return fmt.Errorf("this is no backup of a store: it holds %q", h.Name)
 		}
 		if err := unpackFile(in, filepath.Join(dir, h.Name)); err != nil {
 			return err
 		}
 	}
+}
+
+// isStore says what dir is without: a copy has a manifest, the marker that names it, and a
+// log.
+func isStore(dir string) error {
+	names, err := vfs.Default.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, pattern := range []string{"MANIFEST-*", "marker.manifest.*", "*.log"} {
+		if !slices.ContainsFunc(names, func(n string) bool { ok, _ := filepath.Match(pattern, n); return ok }) {
+			return noBackup("it holds no %s", pattern)
+		}
+	}
+	return nil
 }
 
 // plain reports whether h is an ordinary file of the archive's own directory that is as
@@ -104,6 +133,9 @@ func plain(h *tar.Header) bool {
 
 func unpackFile(in io.Reader, name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if errors.Is(err, fs.ErrExist) {
+		return noBackup("it holds %q twice", filepath.Base(name))
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,13 +12,19 @@ import (
 	"testing/iotest"
 )
 
-// sent is what BackupTo writes of a store with n entries.
+// sent is what BackupTo writes of a store with n entries, the first of them in a table.
 func sent(t *testing.T, n uint64) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	d := open(t, Options{Dir: dir})
 	for i := range n {
 		if err := put(d, i); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			continue
+		}
+		if err := d.pebble.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,6 +132,84 @@ func TestStrangeArchive(t *testing.T) {
 	if names, err := os.ReadDir(top); len(names) > 0 || err != nil {
 		t.Errorf("strange archives left %v, %v", names, err)
 	}
+}
+
+// TestArchiveOfNoStore: the mark alone makes no store.
+func TestArchiveOfNoStore(t *testing.T) {
+	top := t.TempDir()
+	whole := sent(t, 2)
+	for name, c := range map[string]struct {
+		write func(out *tar.Writer) error
+		want  string
+	}{
+		"the mark alone":   {func(out *tar.Writer) error { return file(out, tar.TypeReg, copyMark, "") }, "holds no MANIFEST-*"},
+		"a stray file":     {func(out *tar.Writer) error { return files(out, "notes.txt", copyMark) }, "holds no MANIFEST-*"},
+		"no marker":        {func(out *tar.Writer) error { return files(out, "MANIFEST-000001", copyMark) }, "holds no marker.manifest.*"},
+		"twice":            {func(out *tar.Writer) error { return files(out, "a", "a", copyMark) }, `holds "a" twice`},
+		"the mark a link":  {func(out *tar.Writer) error { return file(out, tar.TypeSymlink, copyMark, "") }, "holds \"VOKTER-COPY\""},
+		"the mark a place": {func(out *tar.Writer) error { return file(out, tar.TypeDir, copyMark, "") }, "holds \"VOKTER-COPY\""},
+		"a mark with text": {func(out *tar.Writer) error { return file(out, tar.TypeReg, copyMark, "x") }, "its VOKTER-COPY has 1 bytes"},
+		"without a table":  {without(whole, ".sst"), "the copy is not whole ("},
+		"without its log":  {without(whole, ".log"), "holds no *.log"},
+	} {
+		var b bytes.Buffer
+		out := tar.NewWriter(&b)
+		if err := c.write(out); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := Unpack(&b, filepath.Join(top, "restored"))
+		if err == nil || !strings.Contains(err.Error(), "nothing was restored: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	if names, err := os.ReadDir(top); len(names) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+// without writes the files of an archive but those whose names end with suffix.
+func without(archive []byte, suffix string) func(out *tar.Writer) error {
+	return func(out *tar.Writer) error {
+		in := tar.NewReader(bytes.NewReader(archive))
+		for {
+			h, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if strings.HasSuffix(h.Name, suffix) {
+				continue
+			}
+			if err := out.WriteHeader(h); err != nil {
+				return err
+			}
+			if _, err := io.Copy(out, in); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func files(out *tar.Writer, names ...string) error {
+	for _, n := range names {
+		if err := file(out, tar.TypeReg, n, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func file(out *tar.Writer, kind byte, name, body string) error {
+	if err := out.WriteHeader(&tar.Header{Name: name, Typeflag: kind, Size: int64(len(body))}); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, body)
+	return err
 }
 
 // TestOpenSweepsSpools: what a process that died left of a copy that it sent is removed.
