@@ -18,6 +18,9 @@ import (
 // what takes effect with the next start only. Where cfg is invalid, or cannot be stored,
 // the error says why, and asking again is safe.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
+	if err := r.Ready(); err != nil {
+		return nil, err // also while a start waits for room
+	}
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	old := r.live.Load()
