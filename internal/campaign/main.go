@@ -143,10 +143,11 @@ func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdi
 			return verdict{}, err
 		}
 	}
-	if err := d.finish(ctx); err != nil {
-		return verdict{}, err
+	err = d.finish(ctx)
+	if ctx.Err() != nil {
+		return verdict{}, err // it was not finished
 	}
-	return judge(d.evidence()), nil
+	return judge(d.evidence()), err // what arrived may say why
 }
 
 // add adds what directory n showed.
