@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,9 @@ func (a *app) backup() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if inside(args[0], data) {
+				return usage(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", args[0], data)
+			}
 			return a.managed(cmd.Context(), data, func(ctx context.Context, m manage.Manager) error {
 				if err := copyStore(ctx, m, args[0]); err != nil {
 					return err
@@ -64,6 +68,31 @@ func checkTarget(dir string) error {
 		return fmt.Errorf("%s is not empty; name a new directory", dir)
 	}
 	return nil
+}
+
+// inside reports whether dir, which need not exist, is the directory data or would be in it.
+func inside(dir, data string) bool {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return false // nor can anything be made there
+	}
+	for {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+		dir = filepath.Dir(dir) // the part that exists decides
+	}
+	for !sameDirectory(dir, data) {
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
+	return true
 }
 
 // copyStore unpacks into dir what m packs.

@@ -49,11 +49,22 @@ func checkDirectory(dir string) error {
 		return fmt.Errorf("the data directory %s cannot be read: %w", dir, why)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "MANIFEST-") { // every store has one
+		if ofStore(e.Name()) {
 			return nil
 		}
 	}
 	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
+}
+
+// ofStore reports whether a store has a file of that name. One alone will do: what is
+// missing is told when the store is opened.
+func ofStore(name string) bool {
+	for _, pattern := range []string{"MANIFEST-*", "marker.*", "[0-9]*.sst", "[0-9]*.log"} {
+		if ok, _ := filepath.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // managed calls do with what manages the data directory dir: the process that runs it, or

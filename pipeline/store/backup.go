@@ -34,7 +34,7 @@ func (d *DB) Backup(dir string) error {
 	d.backups.Lock()
 	defer d.backups.Unlock()
 	dir = absolute(dir)
-	if within(dir, d.dir) || within(d.dir, dir) {
+	if to, from := resolved(dir), resolved(d.dir); within(to, from) || within(from, to) {
 		return fmt.Errorf("no backup was made: %s and the data directory %s are one in the other; name another directory", dir, d.dir)
 	}
 	err := whole(d.disk.plain, dir, func(to string) error {

@@ -156,6 +156,10 @@ func TestBackupErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
 	closed := open(t, Options{Dir: filepath.Join(top, "closed")})
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
@@ -171,6 +175,7 @@ func TestBackupErrors(t *testing.T) {
 		"in a file": {d, filepath.Join(file, "backup"), "a part of this path is a file"},
 		"inside":    {d, filepath.Join(data, "backup"), "one in the other"},
 		"itself":    {d, data, "one in the other"},
+		"by a link": {d, filepath.Join(link, "a", "backup"), "one in the other"},
 		"memory":    {open(t, Options{}), filepath.Join(top, "b"), "in memory"},
 		"closed":    {closed, filepath.Join(top, "b"), "closed"},
 	} {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -89,6 +90,9 @@ func read(t *testing.T, fs vfs.FS, name string) []byte {
 		t.Fatal(err)
 	}
 	b := make([]byte, info.Size())
+	if len(b) == 0 {
+		return b
+	}
 	if _, err := file.ReadAt(b, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +118,12 @@ func TestDamage(t *testing.T) {
 		"table":            {"*.sst", scribble(0.2), ".sst: "},
 		"table's index":    {"*.sst", scribble(0.99), "pebble: "},
 		"table gone":       {"*.sst", nil, "file does not exist"},
+		"table cut":        {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, "object size mismatch"},
+		"table longer":     {"*.sst", func(b []byte) []byte { return append(b, 0) }, "object size mismatch"},
 		"manifest":         {"MANIFEST-*", scribble(0.1), "malformed manifest"},
 		"manifest gone":    {"MANIFEST-*", nil, "MANIFEST-"},
 		"marker gone":      {"marker.manifest.*", nil, "its file marker.manifest.* is missing"},
+		"format gone":      {"marker.format-version.*", nil, "its file marker.format-version.* is missing"},
 		"within the log":   {"*.log", scribble(0.5), "replaying WAL"},
 		"log's first page": {"*.log", scribble(0.001), "replaying WAL"},
 	} {
@@ -150,6 +157,85 @@ func TestDamage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOnlyTheFormatIsLeft: no store is made where one was.
+func TestOnlyTheFormatIsLeft(t *testing.T) {
+	mem := filled(t)
+	for _, pattern := range []string{"*.sst", "*.log", "OPTIONS-*", "MANIFEST-*", "marker.manifest.*"} {
+		names, err := mem.List("/data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			if ok, err := filepath.Match(pattern, n); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				if err := mem.Remove("/data/" + n); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if _, err := Open(Options{Dir: "/data", FS: mem}); err == nil || !strings.Contains(err.Error(), "marker.manifest.* is missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFailedStart: what a start that failed leaves. Only where the damage is within a table
+// did it come as far as to move the log into another; nothing is lost by that.
+func TestFailedStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  string
+		f     func([]byte) []byte
+		moved bool
+	}{
+		"table cut":          {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, false},
+		"table's index":      {"*.sst", scribble(0.99), true},
+		"manifest":           {"MANIFEST-*", scribble(0.1), false},
+		"within the log":     {"*.log", scribble(0.5), false},
+		"the format is gone": {"marker.format-version.*", nil, false},
+	} {
+		mem := filled(t)
+		file := last(t, mem, c.file)
+		whole := readAll(t, mem)
+		if c.f == nil {
+			if err := mem.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			edit(t, mem, file, c.f)
+		}
+		before := readAll(t, mem)
+		for range 3 {
+			if _, err := Open(Options{Dir: "/data", FS: mem}); err == nil {
+				t.Fatalf("%s: it was opened", name)
+			}
+		}
+		if got := !maps.Equal(readAll(t, mem), before); got != c.moved {
+			t.Errorf("%s: changed %v, want %v", name, got, c.moved)
+		}
+		if c.moved { // repaired, it has everything
+			edit(t, mem, file, func([]byte) []byte { return []byte(whole[file]) })
+			if n := counted(t, open(t, Options{Dir: "/data", FS: mem})); n != 100 {
+				t.Errorf("%s: repaired it has %d entries, want 100", name, n)
+			}
+		}
+	}
+}
+
+// readAll returns the contents of the data directory's files by name.
+func readAll(t *testing.T, fs vfs.FS) map[string]string {
+	t.Helper()
+	names, err := fs.List("/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, n := range names {
+		all["/data/"+n] = string(read(t, fs, "/data/"+n))
+	}
+	return all
 }
 
 // TestDamageIsTold to who uses the store, once it is found, and to who comes later.

@@ -63,7 +63,7 @@ func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).M
 // complete says what is missing in a directory that has a part of a store: Pebble would
 // make a new one there.
 func (d *disk) complete() error {
-	if d == nil || d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") {
+	if d == nil || d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") && !d.holds("marker.format-version.") {
 		return nil
 	}
 	return damageError(d.dir, "", errors.New("its file marker.manifest.* is missing"))
@@ -84,6 +84,19 @@ func (d *disk) holds(part string) bool {
 func within(name, dir string) bool {
 	rel, err := filepath.Rel(absolute(dir), absolute(name))
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// resolved is the absolute form of name, without symbolic links as far as it exists.
+func resolved(name string) string {
+	name = absolute(name)
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	parent := filepath.Dir(name)
+	if parent == name {
+		return name
+	}
+	return filepath.Join(resolved(parent), filepath.Base(name))
 }
 
 // absolute is the absolute form of name, or name where the working directory is not known.

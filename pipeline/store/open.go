@@ -38,8 +38,10 @@ func openError(dir string, err error) error {
 		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
 	case dir == "":
 		return fmt.Errorf("opening a store in memory: %w", err)
-	case pebble.IsCorruptionError(err):
+	case pebble.IsCorruptionError(err), strings.Contains(text, "object size mismatch"):
 		return damageError(dir, "", err)
+	case errors.Is(err, pebble.ErrDBNotPristine):
+		return damageError(dir, "", errors.New("its file marker.format-version.* is missing"))
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err // its path is a part of dir, or a file with a random name

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBackupInside: a copy within the data directory is refused, however it is named, for
+// a stopped process and a running one.
+func TestBackupInside(t *testing.T) {
+	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s.check(t, "<p>one</p>")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.data, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(s.data))
+	relative := filepath.Base(s.data)
+	all := func() {
+		t.Helper()
+		for _, args := range [][]string{
+			{filepath.Join(s.data, "in"), s.data}, {filepath.Join(s.data, "a", "b"), s.data},
+			{filepath.Join(relative, "in"), s.data}, {filepath.Join(s.data, "in"), relative}, {filepath.Join(relative, "in"), relative},
+			{filepath.Join(link, "in"), s.data}, {filepath.Join(s.data, "in"), link}, {filepath.Join(link, "a", "b"), relative},
+		} {
+			expect(t, 2, "no backup was made: "+args[0]+" and the data directory "+args[1]+" are one in the other; name another directory",
+				"backup", args[0], "--data", args[1])
+		}
+	}
+	all()
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.await(t, &run.err, "msg=listening")
+	all()
+	for _, dir := range []string{s.data + "-2", filepath.Join(t.TempDir(), "a", "b")} { // beside it
+		expect(t, 0, "is a copy of", "backup", dir, "--data", s.data)
+	}
+	run.stop()
+	<-run.ended
+}
+
+// TestVerbsOfADamagedDirectory: what is left of a store says that it is damaged, not that
+// there never was one.
+func TestVerbsOfADamagedDirectory(t *testing.T) {
+	for _, gone := range []string{"MANIFEST-*", "marker.format-version.*"} {
+		s := newSetup(t, "")
+		s.check(t, "<p>one</p>")
+		names, err := filepath.Glob(filepath.Join(s.data, gone))
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, n := range names {
+			if err := os.Remove(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, 1, "is damaged (", "list", "--data", s.data)
+		expect(t, 1, "restore a backup", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
+	}
+	for name, want := range map[string]bool{
+		"MANIFEST-000001": true, "marker.manifest.000001.MANIFEST-000001": true, "000004.sst": true, "000004.log": true,
+		"syslog.log": false, "notes.txt": false, "listen": false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkDirectory(dir); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "nothing was ever watched there") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
