@@ -47,7 +47,6 @@ type room struct {
 	dir  string
 	need int64
 	free func(dir string) (int64, error)
-	now  func() time.Time
 	log  *slog.Logger
 
 	short atomic.Pointer[Shortage]
@@ -57,7 +56,7 @@ type room struct {
 	watched atomic.Bool
 
 	mu    sync.Mutex
-	full  time.Time // when the store last said that the disk is full
+	full  time.Time // when the store last said that the disk is full, by a clock that nobody sets
 	blind bool      // the last look failed
 	back  chan struct{}
 }
@@ -77,7 +76,7 @@ func newRoom(c Config) *room {
 	if c.MinFree == 0 {
 		return nil
 	}
-	return &room{dir: dir, need: c.MinFree, free: c.Free, now: c.Now, log: c.Logger, done: make(chan struct{})}
+	return &room{dir: dir, need: c.MinFree, free: c.Free, log: c.Logger, done: make(chan struct{})}
 }
 
 // look finds out whether there is room. It logs where that changed.
@@ -95,7 +94,7 @@ func (r *room) look() {
 	r.blind = false
 	full, need := false, r.need
 	if !r.full.IsZero() {
-		full, need = r.now().Sub(r.full) < fullFor, max(need, fullNeeds)
+		full, need = time.Since(r.full) < fullFor, max(need, fullNeeds)
 	}
 	before := r.short.Load()
 	switch {
@@ -166,7 +165,7 @@ func (r *room) diskFull() {
 		return
 	}
 	r.mu.Lock()
-	r.full = r.now()
+	r.full = time.Now()
 	r.mu.Unlock()
 	r.look()
 	if back := r.again(); back != nil {

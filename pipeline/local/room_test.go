@@ -162,6 +162,30 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
+// TestDiskFullWhileTheClockIsSet: a clock that is set back does not prolong it.
+func TestDiskFullWhileTheClockIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		tr := open(t, Config{
+			Lanes: 1, MinFree: 1000, Free: func(string) (int64, error) { return 1 << 40, nil }, Logger: slog.New(slog.DiscardHandler),
+			Now:    func() time.Time { return time.Now().Add(-time.Duration(back.Load())) },
+			Topics: map[string]Topic{"in": {Groups: []string{"g"}}},
+		})
+		began := time.Now()
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			tr.room.diskFull()
+		}()
+		synctest.Wait()
+		back.Store(int64(time.Hour))
+		<-returned
+		if d := time.Since(began); d < fullFor || d > fullFor+2*lookEvery {
+			t.Errorf("it went on after %v", d)
+		}
+	})
+}
+
 // TestIdleWaitsForNobody: a commit that the disk holds up has locked its lanes, or the
 // wakes of its group.
 func TestIdleWaitsForNobody(t *testing.T) {
