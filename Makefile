@@ -19,7 +19,7 @@ sim: ## the seeded simulator, 2,000 seeds
 	go test ./internal/sim -run TestSeeds -count=1 -sim.seeds=2000
 
 campaign: ## the crash campaign: the real binary under SIGKILL
-	go run ./internal/campaign --kills 30 --seed 1
+	go run ./internal/campaign --for 30s
 
 bench: ## the benchmarks whose ratios the documentation gives
 	go test -run '^$$' -bench . -benchtime 1s ./...
