@@ -141,8 +141,11 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	applied := make(chan error, 1)
-	go func() { applied <- r.apply(ctx, s) }()
+	applied, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		applied <- r.apply(ctx, s)
+	}()
 	var err error
 	select {
 	case err = <-applied:
@@ -155,7 +158,7 @@ func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) erro
 	case <-r.finish:
 	}
 	cancel()
-	_ = <-applied // its error is that it was ended
+	<-over
 	return err
 }
 
