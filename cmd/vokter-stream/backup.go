@@ -111,8 +111,8 @@ func copyStore(ctx context.Context, m manage.Manager, dir string) error {
 		_, err = io.Copy(io.Discard, r) // whether it is whole shows at its very end
 	}
 	_ = r.CloseWithError(err)
-	if perr := <-packed; err == nil {
-		err = perr
+	if perr := <-packed; perr != nil && (err == nil || !errors.Is(perr, err)) {
+		return perr // it came first: that of unpacking follows from it
 	}
 	return err
 }

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/vokter/vokter/internal/manage"
 )
 
 // TestBackupInside: a copy within the data directory is refused, however it is named, for
@@ -38,6 +45,42 @@ func TestBackupInside(t *testing.T) {
 	}
 	run.stop()
 	<-run.ended
+}
+
+// sending is a Manager whose backups are part, and then fail.
+type sending struct {
+	manage.Manager
+	part string
+	err  error
+}
+
+func (s *sending) Backup(_ context.Context, w io.Writer) error {
+	if _, err := io.WriteString(w, s.part); err != nil {
+		return fmt.Errorf("the copy broke off: %w", err)
+	}
+	return s.err
+}
+
+// TestFailedCopy: what failed first is told, and nothing is left.
+func TestFailedCopy(t *testing.T) {
+	top := t.TempDir()
+	busy := errors.New("another backup is being made")
+	cut := fmt.Errorf("the copy broke off: %w", syscall.ECONNRESET)
+	for name, c := range map[string]struct {
+		m    sending
+		want string
+	}{
+		"refused":   {sending{err: busy}, busy.Error()},
+		"broke off": {sending{part: "half", err: cut}, cut.Error()},
+		"no tar":    {sending{part: strings.Repeat("no archive ", 1000)}, "nothing was restored: this is no backup of a store: archive/tar: invalid tar header"},
+	} {
+		if err := copyStore(t.Context(), &c.m, filepath.Join(top, "b")); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+	if left, err := os.ReadDir(top); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 // TestVerbsOfADamagedDirectory: what is left of a store says that it is damaged, not that

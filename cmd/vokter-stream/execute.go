@@ -87,7 +87,8 @@ func serve(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string
 	cfg.Logger.Info("listening", "address", l.Addr().String())
 	mux := http.NewServeMux()
 	mux.Handle("/", health(r))
-	mux.Handle(manage.Prefix+"/", manage.Handler(r, manage.Process{Data: data}))
+	api := manage.Handler(r, manage.Process{Data: data})
+	mux.Handle(manage.Prefix+"/", api)
 	s := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -102,6 +103,7 @@ func serve(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string
 			_ = os.Remove(note) // it may be the successor's
 		}
 		_ = s.Close()
+		api.Close() // without its connection a backup breaks off, and removes what it made
 	}, nil
 }
 

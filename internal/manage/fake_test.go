@@ -21,6 +21,8 @@ type fake struct {
 	letters []pipeline.DeadLetter
 	n       int
 	copied  string
+	// copying, unless it is nil, is called by Backup before it writes.
+	copying func()
 	err     error
 	down    error
 }
@@ -56,6 +58,9 @@ func (f *fake) Replay(_ context.Context, df pipeline.DeadFilter) (int, error) {
 }
 
 func (f *fake) Backup(_ context.Context, w io.Writer) error {
+	if f.copying != nil {
+		f.copying()
+	}
 	if f.copied != "" {
 		if _, err := io.WriteString(w, f.copied); err != nil {
 			return err

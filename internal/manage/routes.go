@@ -151,5 +151,11 @@ func (a *api) backup(w *writer, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
+	select {
+	case a.copying <- struct{}{}:
+		defer func() { <-a.copying }()
+	default:
+		return &apiError{http.StatusServiceUnavailable, codeUnavailable, "another backup is being made; try again when it has ended"}
+	}
 	return a.service.Backup(r.Context(), &tarWriter{w})
 }

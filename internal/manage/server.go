@@ -3,6 +3,7 @@ package manage
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/vokter/vokter"
@@ -24,8 +25,8 @@ const stall = 30 * time.Second
 // Handler returns the API of s below Prefix. p is what it says of its process. It answers
 // only requests whose Host is a loopback address or localhost, since any web page could
 // have its own name point here, and none that a browser sends for another site.
-func Handler(s Service, p Process) http.Handler {
-	a := &api{s}
+func Handler(s Service, p Process) *API {
+	a := &api{service: s, copying: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
 	get := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodGet, h)) }
 	post := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodPost, h)) }
@@ -46,10 +47,25 @@ func Handler(s Service, p Process) http.Handler {
 	mux.Handle(Prefix+"/", a.answer("", func(_ *writer, r *http.Request) error {
 		return &apiError{http.StatusNotFound, codeNotFound, "there is no " + r.URL.Path}
 	}))
-	return guarded(mux)
+	return &API{guarded(mux), a}
 }
 
-type api struct{ service Service }
+// API answers requests.
+type API struct {
+	http.Handler
+	api *api
+}
+
+// Close refuses new backups, and waits until the one that is being sent has ended and
+// removed what it made. It breaks off once its connection is closed, which comes first.
+func (a *API) Close() { a.api.closed.Do(func() { a.api.copying <- struct{}{} }) }
+
+type api struct {
+	service Service
+	// copying is full while a backup is sent, and for ever once the API is closed.
+	copying chan struct{}
+	closed  sync.Once
+}
 
 // handler answers a request. It returns an error only where it has written nothing, or
 // where the answer has to break off.
