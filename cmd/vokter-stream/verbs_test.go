@@ -142,7 +142,13 @@ func TestVerbsOfARunningProcess(t *testing.T) {
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	run.await(t, &run.err, "msg=listening")
 	// The directory is in use, so that what works has gone over HTTP.
-	found := objects(t, vs(t, "list", "--data", s.data, "--format", "json", "--client", "legal"))
+	list := func() map[string][]map[string]any {
+		return objects(t, vs(t, "list", "--data", s.data, "--format", "json", "--client", "legal"))
+	}
+	found := list()
+	for len(found["page"]) == 0 { // the configuration is on its way
+		found = list()
+	}
 	if len(found["page"]) != 1 || len(found["subscription"]) != 1 {
 		t.Errorf("list: got %v", found)
 	}
