@@ -16,6 +16,7 @@ type run struct {
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool // expected pages that Finished waits for
+	told     map[string]bool // pages that a command came for, where there is a limit
 }
 
 // request names a request.
@@ -36,7 +37,25 @@ func newRun(limit int, only func(string) bool) *run {
 	return &run{
 		limit: limit, only: only, requests: make(map[string]outstanding), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
+		told: make(map[string]bool),
 	}
+}
+
+// tell notes that a command came for page.
+func (r *run) tell(page string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit > 0 {
+		r.told[page] = true
+	}
+}
+
+// early reports whether page is not to be checked yet: a limited run checks a page once it
+// knows what is asked of it now.
+func (r *run) early(page string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limit > 0 && !r.told[page]
 }
 
 // budget is how many more checks of page may be accepted; nil means any number.

@@ -172,3 +172,23 @@ func TestAnExpiredPageIsFinished(t *testing.T) {
 		t.Error("finished, though the page lives again")
 	}
 }
+
+// TestALimitedRunKnowsWhatIsAskedOfIt: its first check comes behind its commands, which may
+// bring other options.
+func TestALimitedRunKnowsWhatIsAskedOfIt(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	d.answer(english)
+	d.now = d.now.Add(24 * time.Hour)
+	d.restart(Config{Checks: 1})
+	for range 2 {
+		d.wake()
+		if slices.Contains(d.types(), pipeline.TypeRequest) {
+			t.Fatal("a check was asked for before any command")
+		}
+	}
+	d.command(pipeline.TypeCheckNow, nil)
+	if got := d.request.Check; got != 2 {
+		t.Errorf("got check %d, want the second", got)
+	}
+}

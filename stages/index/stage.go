@@ -154,9 +154,19 @@ func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 		s.decide(tx, m, refusal)
 		return nil
 	}
+	budget := s.run.budget(m.Key)
+	switch m.Type {
+	case pipeline.TypeOutcome:
+	case pipeline.TypeWake:
+		if s.run.early(m.Key) {
+			budget = new(int)
+		}
+	default:
+		tx.OnCommit(func() { s.run.tell(m.Key) })
+	}
 	page, out := Apply(before, Event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: s.run.budget(m.Key), AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
+		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
 	})
 	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
 	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)
