@@ -181,8 +181,8 @@ func TestALimitedRunKnowsWhatIsAskedOfIt(t *testing.T) {
 	d.answer(english)
 	d.now = d.now.Add(24 * time.Hour)
 	d.restart(Config{Checks: 1})
-	for range 2 {
-		d.wake()
+	for _, m := range slices.Concat(d.store.Start(d.now), d.store.Due(d.now)) {
+		d.handle(m)
 		if slices.Contains(d.types(), pipeline.TypeRequest) {
 			t.Fatal("a check was asked for before any command")
 		}
