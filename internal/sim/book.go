@@ -106,6 +106,9 @@ func (b *book) clamp(now time.Time) {
 	if b.since.After(now) {
 		b.since = now
 	}
+	if b.seen.After(now) {
+		b.seen = now
+	}
 	for id, t := range b.tried {
 		if t.first.After(now) {
 			t.first = now
@@ -197,6 +200,9 @@ func (w *world) hand(a sinks.Attempt) {
 	t := b.tried[id]
 	if t.first.IsZero() {
 		t.first = w.now
+	}
+	if b.attempt != 0 {
+		b.sure = 0 // one was lost, and counts from when it first began
 	}
 	b.tried[id], b.attempt = t, a.Number
 	b.moves(w.now)
