@@ -141,8 +141,10 @@ func splitSelector(css string) [][]piece {
 func skipToken(css string, i int) int {
 	switch css[i] {
 	case '/':
-		if n := strings.Index(css[i:], "*/"); n > 0 && strings.HasPrefix(css[i:], "/*") {
-			return i + n + len("*/")
+		if rest, ok := strings.CutPrefix(css[i:], "/*"); ok {
+			if n := strings.Index(rest, "*/"); n >= 0 {
+				return i + n + len("/**/")
+			}
 		}
 	case '\\':
 		return skipEscape(css, i)
