@@ -105,16 +105,21 @@ func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
 	}
 }
 
-func TestOfflineExpiresNothing(t *testing.T) {
-	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
-	cfg := twoClients(newSite(t, ""), box, ops, dir)
+// watchingMany makes cfg watch n new sites, and nothing else, for "out".
+func watchingMany(t *testing.T, cfg *Config, n int) (sites []*site) {
 	cfg.Subscriptions = nil
-	var sites []*site
-	for range 4 {
+	for range n {
 		s := newSite(t, "<p>in stock</p>")
 		sites = append(sites, s)
 		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: s.URL, Keywords: []string{"out"}, Sinks: []string{"box"}})
 	}
+	return sites
+}
+
+func TestOfflineExpiresNothing(t *testing.T) {
+	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
+	cfg := twoClients(newSite(t, ""), box, ops, dir)
+	sites := watchingMany(t, &cfg, 4)
 	runs(t, cfg)
 	for _, s := range sites {
 		s.answer(http.StatusBadGateway)

@@ -17,13 +17,9 @@ import (
 func TestOfflineIsToldOnceOverRestarts(t *testing.T) {
 	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
 	cfg := twoClients(newSite(t, ""), box, ops, dir)
-	cfg.Subscriptions = nil
-	var sites []*site
-	for range 3 {
-		s := newSite(t, "<p>in stock</p>")
+	sites := watchingMany(t, &cfg, 3)
+	for _, s := range sites {
 		s.answer(http.StatusBadGateway)
-		sites = append(sites, s)
-		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: s.URL, Keywords: []string{"out"}, Sinks: []string{"box"}})
 	}
 	cfg.Checks = 3
 	runs(t, cfg)

@@ -44,13 +44,6 @@ func expiredSubscription(st pipeline.State, document, client string) (*ExpiredSu
 	return getJSON[ExpiredSubscription](st, expiredName(document, client))
 }
 
-// LoadExpiry returns how the page whose state st is was given up; nil where it was not, or
-// where it was begun anew by all that kept it.
-func LoadExpiry(st pipeline.State) (*Expiry, error) {
-	p, err := Load(st)
-	return p.Expiry, err
-}
-
 // Origins returns who asked for anything of the page whose state st is, in order: for
 // subscriptions or for the page to be kept, standing or expired.
 func Origins(st pipeline.State) ([]string, error) {

@@ -21,14 +21,14 @@ func TestOriginsAreOfAllThatIsThere(t *testing.T) {
 	origins("kept", "listed")
 	d.fail(pipeline.FailDNS)
 	origins("kept", "listed")
-	if x, err := LoadExpiry(d.state()); err != nil || !slices.Equal(x.Keep, []string{"kept"}) || x.Class != pipeline.FailDNS {
+	if x, err := d.expiry(); err != nil || !slices.Equal(x.Keep, []string{"kept"}) || x.Class != pipeline.FailDNS {
 		t.Errorf("got %+v (%v)", x, err)
 	}
 	d.subscribe("a")
 	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "keeps", Keep: true})
 	origins("api", "keeps", "kept", "listed")
 	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
-	if x, err := LoadExpiry(d.state()); err != nil || x != nil {
+	if x, err := d.expiry(); err != nil || x != nil {
 		t.Errorf("got %+v (%v) of a page that was resumed", x, err)
 	}
 	origins("api", "keeps", "kept", "listed")

@@ -59,6 +59,12 @@ func (d *desk) apply(list ...pipeline.Subscription) {
 // state is what is committed for the page.
 func (d *desk) state() pipeline.State { return d.store.Begin().State(page) }
 
+// expiry is how the page was given up, or nil.
+func (d *desk) expiry() (*Expiry, error) {
+	p, err := Load(d.state())
+	return p.Expiry, err
+}
+
 func TestAPageExpiresThroughRestarts(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.apply(sub("a", pipeline.View{}))
@@ -106,7 +112,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		xs[0].Reason != "why" || xs[0].Class != pipeline.FailStatus || !xs[0].Time.Equal(e.Expiry.Time) {
 		t.Errorf("got %+v (%v)", xs, err)
 	}
-	if x, err := LoadExpiry(d.state()); err != nil || x == nil || x.Failures != 10 || !x.Time.Equal(e.Expiry.Time) {
+	if x, err := d.expiry(); err != nil || x == nil || x.Failures != 10 || !x.Time.Equal(e.Expiry.Time) {
 		t.Errorf("got %+v (%v)", x, err)
 	}
 	if got, err := Origins(d.state()); err != nil || !slices.Equal(got, []string{"api", "yaml"}) {
