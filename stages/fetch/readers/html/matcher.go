@@ -47,7 +47,8 @@ func newMatcher(css string) (*matcher, error) {
 		}
 		c := &chain{}
 		for _, p := range pieces {
-			sel, err := cascadia.Parse(p.compound)
+			// The space is there since cascadia takes "*|*" only where something follows.
+			sel, err := cascadia.Parse(p.compound + " ")
 			if err != nil {
 				return nil, err
 			}

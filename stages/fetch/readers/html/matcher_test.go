@@ -76,6 +76,7 @@ func FuzzMatcher(f *testing.F) {
 	f.Add("div > p + .x ~ [a='b c'], i#y /* x */ b")
 	f.Add(`\31 a :not(p , q) :has(> b)`)
 	f.Add("/*/*/p") // a comment that holds a slash
+	f.Add("*|* > p, *|*.x ")
 	root := must(html.Parse(strings.NewReader(sample)))
 	f.Fuzz(func(t *testing.T, css string) {
 		if len(css) > 100 {
