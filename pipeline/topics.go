@@ -4,6 +4,7 @@ package pipeline
 // consumer needs.
 const (
 	TopicRequests      = "requests"      // key: host. Index asks fetch to check a page.
+	TopicIngest        = "ingest"        // key: any. Pages and texts that other programs push.
 	TopicDocuments     = "documents"     // key: page. All that happens to a page, in one order.
 	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it.
 	TopicChanges       = "changes"       // key: page. What differs between two versions.
@@ -28,6 +29,10 @@ const (
 const (
 	// On TopicRequests.
 	TypeRequest = "vokter.request.v1" // body: Request
+
+	// On TopicIngest. The body is the page as it was read, of the content type that the
+	// header names; the subject is its URL.
+	TypePage = "vokter.page.v1"
 
 	// On TopicDocuments.
 	TypeSubscribe = "vokter.subscribe.v1" // body: SubscribeCommand

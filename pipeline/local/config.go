@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -72,19 +73,10 @@ type Config struct {
 	OnFatal func(error)
 }
 
-// Topic declares a topic.
-type Topic struct {
-	// Groups are the consumer groups that read it.
-	Groups []string
-	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
-	Feedback bool
-	// Ephemeral marks a topic whose messages are asked for again after a start: they are
-	// kept in memory only and are gone with the process, however it ends. Like every other
-	// message they come in order and until they were handled, and count with the commit
-	// that publishes them. In a store that outlives the process they have no
-	// pipeline.Message.Position.
-	Ephemeral bool
-}
+// Topic declares a topic. The messages of an Ephemeral one are kept in memory only and are
+// gone with the process, however it ends; in a store that outlives the process they have no
+// pipeline.Message.Position. They count with the commit that publishes them.
+type Topic = pipeline.Topic
 
 func (c Config) withDefaults() Config {
 	if c.Bound == 0 {

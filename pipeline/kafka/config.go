@@ -1,0 +1,75 @@
+package kafka
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Config says where the brokers are and what is asked of them. Brokers is needed; the zero
+// value of everything else is useful.
+type Config struct {
+	// Brokers are some of the cluster's, HOST:PORT each; the others are found.
+	Brokers []string
+	// Prefix begins the names of all topics and of the consumer group. Empty is "vokter.".
+	Prefix string
+	// Lanes is how many partitions a topic gets that is made now, and so how many messages
+	// of a topic are handled at the same time in all processes together. Those that exist
+	// keep their number. 0 is 32.
+	Lanes int
+	// Replication is in how many brokers each topic that is made now is kept. 0 is three, or
+	// as many brokers as there are.
+	Replication int
+	// NoCreate refuses to start where a topic is missing, instead of making it.
+	NoCreate bool
+	// Group is the consumer group in which processes share the lanes. Empty is Prefix
+	// without its last dot.
+	Group string
+	// InstanceID is a name of this process that stays when it starts again: then it has its
+	// lanes back at once, and the others wait for it for SessionTimeout. Empty: a process that
+	// ends gives its lanes to the others.
+	InstanceID string
+	// SessionTimeout is after how long without a sign of life a process loses its lanes. 0 is
+	// 10 s, and 45 s with an InstanceID.
+	SessionTimeout time.Duration
+	// TLS and SASL say how brokers and process prove who they are.
+	TLS  TLS
+	SASL SASL
+	// Dir is where a copy of the state is kept, so that a start need not read all of it from
+	// the brokers. Empty: in memory.
+	Dir string
+	// Topics says who consumes what; Start replaces it.
+	Topics map[string]pipeline.Topic
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Logger gets what operators should know; nil discards it.
+	Logger *slog.Logger
+	// OnBroken is called, from any goroutine and maybe more than once, when the Transport
+	// cannot go on, with an error that says what to do. Start replaces it.
+	OnBroken func(error)
+}
+
+// TLS says how the connection to brokers is encrypted.
+type TLS struct {
+	// Enable turns it on.
+	Enable bool
+	// CA is the PEM file of the authorities that sign the brokers' certificates. Empty: those
+	// of the operating system.
+	CA string
+	// Cert and Key are the PEM files with which this process proves who it is, if the brokers
+	// ask for that.
+	Cert, Key string
+	// ServerName is the name in the brokers' certificates where it is not that in Brokers.
+	ServerName string
+	// Insecure takes any certificate: for tests.
+	Insecure bool
+}
+
+// SASL says as whom this process logs in.
+type SASL struct {
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: nobody logs in.
+	Mechanism string
+	// User and Password are the name and the secret.
+	User, Password string
+}
