@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"iter"
 	"log/slog"
 	"time"
@@ -13,7 +14,8 @@ type Topic struct {
 	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
 	Feedback bool
 	// Ephemeral marks a topic whose messages are asked for again after a start, so that they
-	// need not outlive the process. They come in order and until they were handled.
+	// need not outlive the process. They come in order and until they were handled, after the
+	// commit that publishes them; where no group reads them, nothing keeps them.
 	Ephemeral bool
 }
 
@@ -59,4 +61,25 @@ func EmitAll(tx Tx, m Message) {
 		return
 	}
 	tx.Emit(m)
+}
+
+// Neighbours yields what Broadcaster.Neighbours says. Where tx cannot tell, it yields an
+// empty key and a state whose reads fail, as it does where the store fails.
+func Neighbours(tx Tx, group string) iter.Seq2[string, State] {
+	if b, ok := ability[Broadcaster](tx); ok {
+		return b.Neighbours(group)
+	}
+	return func(yield func(string, State) bool) {
+		yield("", failedState{Broken(errors.New("the transaction does not know its lane"))})
+	}
+}
+
+// failedState is a state that cannot be read.
+type failedState struct{ err error }
+
+func (f failedState) Get(string) ([]byte, bool, error) { return nil, false, f.err }
+func (f failedState) Set(string, []byte) error         { return f.err }
+func (f failedState) Delete(string) error              { return f.err }
+func (f failedState) Scan(string) iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) { yield("", Value{Err: f.err}) }
 }

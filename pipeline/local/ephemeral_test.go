@@ -84,3 +84,33 @@ func TestEphemeral(t *testing.T) {
 		t.Errorf("state %q, %t, %v", v, ok, err)
 	}
 }
+
+// TestEphemeralWithoutGroups has nobody read an ephemeral topic: nothing is kept of it, also
+// where a store in memory keeps other topics, and who comes later begins with what comes then.
+func TestEphemeralWithoutGroups(t *testing.T) {
+	for _, c := range []Config{{}, {Store: memory(t)}} {
+		c.Topics = map[string]Topic{"told": {Ephemeral: true, Feedback: true}, "kept": {}}
+		tr := open(t, c)
+		for i := range 10 {
+			if err := tr.Publish(t.Context(), text("told", "k", fmt.Sprint("early", i), 0), text("kept", "k", "kept", 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := tr.topic("told").lanes[tr.laneOf("k")]
+		if n := len(l.tail) + len(l.kept); n > 0 || tr.topic("told").kept.Load() > 0 {
+			t.Errorf("%d messages and marks and %d bytes of a topic that nobody reads are kept", n, tr.topic("told").kept.Load())
+		}
+		if tr.topic("kept").kept.Load() == 0 {
+			t.Error("a topic that is not ephemeral is not kept")
+		}
+		told := subscribe(t, tr, "g", "told")
+		if err := tr.Publish(t.Context(), text("told", "k", "late", 0)); err != nil {
+			t.Fatal(err)
+		}
+		msg := <-told
+		if msg.UUID != "late" {
+			t.Errorf("got %s, want late", msg.UUID)
+		}
+		msg.Ack()
+	}
+}

@@ -104,6 +104,9 @@ func (l *lane) waitRoom() <-chan struct{} {
 
 // push appends e, which has offset l.head, and tells the consumers. l.mu is held.
 func (l *lane) push(r store.Record, size int) {
+	if l.topic.ephemeral && len(l.cursors) == 0 {
+		return // nobody reads it, and nobody will
+	}
 	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})
 	l.tailBytes += size
 	l.head++

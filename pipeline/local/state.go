@@ -123,8 +123,13 @@ func (t *Transport) State(group, key string) pipeline.State {
 // each with its state as it is committed. Keys are found by seeking, not by reading
 // their values. A store's failure ends it with an empty key and a state whose reads fail.
 func (t *Transport) States(group string) iter.Seq2[string, pipeline.State] {
+	return t.views(group, t.db.StateKeys(group))
+}
+
+// views yields keys, each with the committed state that group keeps for it.
+func (t *Transport) views(group string, keys iter.Seq2[string, error]) iter.Seq2[string, pipeline.State] {
 	return func(yield func(string, pipeline.State) bool) {
-		for key, err := range t.db.StateKeys(group) {
+		for key, err := range keys {
 			if err != nil {
 				yield("", failed{err})
 				return

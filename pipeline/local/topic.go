@@ -11,9 +11,10 @@ import (
 type topic struct {
 	name     string
 	feedback bool
-	// volatile says that its logs and positions are not in the store.
-	volatile bool
-	lanes    []*lane
+	// volatile says that its logs and positions are not in the store; ephemeral that nothing
+	// is kept of it for groups that are still to come.
+	volatile, ephemeral bool
+	lanes               []*lane
 	// kept is the size of what a topic without groups keeps, in bytes.
 	kept atomic.Int64
 
@@ -37,7 +38,7 @@ func (t *Transport) topic(name string) *topic {
 	declared := t.cfg.Topics[name]
 	tp = &topic{
 		name: name, feedback: declared.Feedback, volatile: t.volatile || declared.Ephemeral,
-		groups: map[string]*consumer{},
+		ephemeral: declared.Ephemeral, groups: map[string]*consumer{},
 	}
 	for i := range t.lanes {
 		tp.lanes = append(tp.lanes, &lane{topic: tp, index: i, order: len(t.topics)*t.lanes + i})

@@ -52,11 +52,12 @@ type wakeChange struct {
 }
 
 var (
-	_ pipeline.Tx         = (*tx)(nil)
-	_ pipeline.Resetter   = (*tx)(nil)
-	_ pipeline.Syncer     = (*tx)(nil)
-	_ pipeline.Positioner = (*tx)(nil)
-	_ pipeline.Messenger  = (*tx)(nil)
+	_ pipeline.Tx          = (*tx)(nil)
+	_ pipeline.Resetter    = (*tx)(nil)
+	_ pipeline.Syncer      = (*tx)(nil)
+	_ pipeline.Positioner  = (*tx)(nil)
+	_ pipeline.Messenger   = (*tx)(nil)
+	_ pipeline.Broadcaster = (*tx)(nil)
 )
 
 func newTx(cur *cursor, w work) *tx { return &tx{t: cur.c.t, cur: cur, w: w} }

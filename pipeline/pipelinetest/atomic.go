@@ -87,6 +87,7 @@ func scribble(t *testing.T, tx pipeline.Tx) {
 		t.Error(err)
 	}
 	tx.Emit(text("out", "k", "lost"))
+	pipeline.EmitAll(tx, text("out", "", "lost in all lanes"))
 	tx.WakeAt("k", time.Now())
 	tx.OnCommit(func() { t.Error("OnCommit of an attempt that was dropped") })
 }

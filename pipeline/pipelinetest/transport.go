@@ -99,6 +99,8 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"PublisherJoinsTransaction", testPublisherJoinsTransaction},
 		{"TransactionsEnd", testTransactionsEnd},
 		{"StateViews", testStateViews},
+		{"EmitAll", testEmitAll},
+		{"Neighbours", testNeighbours},
 		{"WakesOnce", testWakesOnce},
 		{"WakeReplacedAndTakenBack", testWakeReplaced},
 		{"WakeRejectedComesAgain", testWakeRejected},

@@ -267,21 +267,31 @@ func (d *DB) reader(b *Batch) pebble.Reader {
 // StateKeys yields the keys for which group keeps state, by lane and key, without
 // reading their values. A store's failure ends it with an error.
 func (d *DB) StateKeys(group string) iter.Seq2[string, error] {
+	return d.stateKeys(d.stringsOf(kindState, group), 2)
+}
+
+// LaneStateKeys is StateKeys of one lane.
+func (d *DB) LaneStateKeys(group string, lane int) iter.Seq2[string, error] {
+	return d.stateKeys(d.keyOf(kindState, lane, group), 0)
+}
+
+// stateKeys yields the keys of states that begin with prefix; skip bytes, the lane, stand
+// between that and the key. It seeks from one key to the next.
+func (d *DB) stateKeys(prefix []byte, skip int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		prefix := d.stringsOf(kindState, group)
 		for from := prefix; from != nil; {
 			var key string
 			at := from
 			from = nil
 			err := d.scan(d.pebble, prefix, at, func(k, _ []byte) (bool, error) {
-				if len(k) < 2 {
+				if len(k) < skip {
 					return false, errKey
 				}
 				var err error
-				if key, _, err = cutString(k[2:]); err != nil {
+				if key, _, err = cutString(k[skip:]); err != nil {
 					return false, err
 				}
-				from = after(appendString(append(append([]byte(nil), prefix...), k[:2]...), key))
+				from = after(appendString(append(append([]byte(nil), prefix...), k[:skip]...), key))
 				return false, nil
 			})
 			if err != nil {

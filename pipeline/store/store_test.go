@@ -263,4 +263,16 @@ func TestStateKeys(t *testing.T) {
 	if want = append(want, "\xff"); !slices.Equal(got, want) {
 		t.Errorf("StateKeys = %q, want %q", got, want)
 	}
+	for lane, want := range map[int][]string{0: want[:4], 3: want[4:], 4: nil, 0xffff: nil} {
+		var got []string
+		for k, err := range d.LaneStateKeys("g", lane) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, k)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
+		}
+	}
 }
