@@ -72,6 +72,10 @@ func (r *Router) build() (*stages, error) {
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
 	}
+	acceptable := func(s pipeline.Subscription) error { return r.live.Load().acceptable(s) }
+	if r.cfg.Mode == ModeCommands {
+		acceptable = nil // the sinks are not known
+	}
 	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
@@ -89,7 +93,7 @@ func (r *Router) build() (*stages, error) {
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
 			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout,
-			Logger: log, Observe: note, Decided: r.decisions.decided,
+			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
 		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note}),

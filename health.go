@@ -43,6 +43,9 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 	if err != nil {
 		return err
 	}
+	if e.Event == pipeline.HealthRefused {
+		return nil // that is for who sent the command, not for who runs the program
+	}
 	news, err := h.news(tx.State(m.Key), e)
 	if err != nil {
 		return err

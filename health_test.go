@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,20 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 	}
 	if sent := len(store.Take()); sent != 1 {
 		t.Errorf("%d notifications of ten events within ten minutes, want 1", sent)
+	}
+}
+
+// TestRefusalsAreNotToldToSinks: they answer whoever sent the command.
+func TestRefusalsAreNotToldToSinks(t *testing.T) {
+	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
+	store := txtest.New()
+	for _, event := range []pipeline.HealthEvent{pipeline.HealthRefused, pipeline.HealthDeadLetter} {
+		if err := store.Handle(t.Context(), h, pipeline.Health{ID: string(event), Event: event}.Message()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := store.Take(); len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"status":"dead_letter"`) {
+		t.Errorf("sent %+v, want the dead letter alone", sent)
 	}
 }
 

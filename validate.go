@@ -41,7 +41,12 @@ func (c Config) validateSubscriptions() error {
 
 // validate checks one subscription, with its defaults, against the sinks of c.
 func (c Config) validate(s Subscription) error {
-	errs := []error{s.Validate(), validKeywords(s.Keywords), html.Validate(s.View)}
+	return errors.Join(s.Validate(), validKeywords(s.Keywords), c.acceptable(s))
+}
+
+// acceptable checks what this program must have or understand to carry s out.
+func (c Config) acceptable(s Subscription) error {
+	errs := []error{html.Validate(s.View)}
 	for _, name := range s.Sinks {
 		if _, ok := c.Sinks[name]; !ok {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})

@@ -25,6 +25,7 @@ const (
 	HealthReceiverExpired   HealthEvent = "receiver_expired"
 	HealthDeadLetter        HealthEvent = "dead_letter" // something was given up
 	HealthRebaselined       HealthEvent = "rebaselined" // a document got a new baseline, since its text is made by other rules
+	HealthRefused           HealthEvent = "refused"     // a command was not carried out: an answer to whoever sent it
 )
 
 // Health is the body of TypeHealth. Fields that do not apply are zero.
@@ -50,6 +51,11 @@ type Health struct {
 	Expired bool `json:"expired,omitempty"`
 	// URLs are some of the pages of an event about the process.
 	URLs []string `json:"urls,omitempty"`
+	// Command is the ID of the message that HealthRefused answers, Code why it was refused,
+	// as the REST API numbers it, and Client whom the command was for, where it says that.
+	Command string `json:"command,omitempty"`
+	Code    int    `json:"code,omitempty"`
+	Client  string `json:"client,omitempty"`
 }
 
 // HealthKey is the key of events about the process.

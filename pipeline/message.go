@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -21,6 +22,9 @@ type Message struct {
 	Key string
 	// Type says what the message is, for example TypeChange. ce_type on the wire.
 	Type string
+	// Source is who sent the message; empty means this module, whose name is the constant
+	// Source. ce_source on the wire.
+	Source string
 	// Subject is the URL that the message is about, if any. ce_subject on the wire.
 	Subject string
 	// Time is when what the message reports happened. ce_time on the wire.
@@ -59,8 +63,12 @@ const (
 	HeaderTrace = "traceparent"
 )
 
-// Source is the ce_source of every message that this module produces.
-const Source = "https://github.com/vokter/vokter"
+// Source is the ce_source of every message that this module produces; sourceUnknown is that
+// of messages that name none.
+const (
+	Source        = "https://github.com/vokter/vokter"
+	sourceUnknown = "unknown"
+)
 
 // Metadata returns the headers that carry m, without its body.
 func (m Message) Metadata() map[string]string {
@@ -85,7 +93,7 @@ func (m Message) Attributes() iter.Seq2[string, string] {
 			}
 		}
 		_ = yield(headerSpec, "1.0") && yield(headerID, m.ID) && yield(headerType, m.Type) &&
-			yield(headerSource, Source) && yield(HeaderKey, m.Key) &&
+			yield(headerSource, cmp.Or(m.Source, Source)) && yield(HeaderKey, m.Key) &&
 			(m.Subject == "" || yield(headerSubject, m.Subject)) &&
 			(m.Time.IsZero() || yield(headerTime, m.Time.UTC().Format(time.RFC3339Nano)))
 	}
@@ -110,6 +118,9 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	if m.ID == "" || m.Type == "" {
 		return Message{}, Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
 	}
+	if s := meta[headerSource]; s != Source {
+		m.Source = cmp.Or(s, sourceUnknown)
+	}
 	if at := meta[headerTime]; at != "" {
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
@@ -127,4 +138,15 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 		m.Header[k] = v
 	}
 	return m, nil
+}
+
+// UnknownType returns the error of a reader that does not know the type of m, named by who.
+// It is Broken where this module sent m, as a newer version of it may: that one can read it.
+// Where anybody else did it is Permanent, since anybody may write to public topics.
+func (m Message) UnknownType(who string) error {
+	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, m.Type, m.ID)
+	if m.Source != "" {
+		return Permanent(fmt.Errorf("%w from %q", err, m.Source))
+	}
+	return Broken(err)
 }

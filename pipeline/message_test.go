@@ -26,6 +26,12 @@ func TestMetadataRoundTrip(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Errorf("got %+v, %v, want %+v", got, err, m)
 	}
+	for source, want := range map[string]string{"/crm": "/crm", "": "unknown"} {
+		meta["ce_source"] = source
+		if got, err := FromMetadata(meta, nil); err != nil || got.Source != want || got.Metadata()["ce_source"] != want {
+			t.Errorf("source %q: got %+v, %v, want %q", source, got, err, want)
+		}
+	}
 	for name, broken := range map[string]map[string]string{
 		"no id":   {"ce_type": "x"},
 		"no type": {"ce_id": "x"},

@@ -63,7 +63,7 @@ func (d *DeadLetters) Process(_ context.Context, tx pipeline.Tx, m pipeline.Mess
 			err = d.forget(tx, f, m.Key)
 		}
 	default:
-		err = pipeline.Broken(fmt.Errorf("dead letters: message %s has the unknown type %q", m.ID, m.Type))
+		err = m.UnknownType(pipeline.GroupDead)
 	}
 	if err != nil {
 		return err

@@ -44,12 +44,20 @@ func (w *world) healthGroup() pipeline.Processor {
 // forgotten is after how long delivery may forget a receiver, and number its attempts anew.
 const forgotten = 7 * 24 * time.Hour
 
-// verifyHealth checks that no event was told twice under one ID. That each is told when it
+// verifyHealth checks that no event was told twice under one ID, but for the refusals of a
+// command that was sent twice. That each is told when it
 // must be, and only then, is held against the truth of its page and the book of its receiver.
 func (w *world) verifyHealth() error {
 	seen := make(map[string]time.Time)
 	for _, lane := range w.t.log(pipeline.TopicHealth) {
 		for _, m := range lane {
+			e, err := pipeline.HealthFrom(m)
+			if err != nil {
+				return err
+			}
+			if e.Event == pipeline.HealthRefused {
+				continue
+			}
 			if at, ok := seen[m.ID]; ok && m.Time.Sub(at) < forgotten {
 				return fmt.Errorf("health event %s was told twice", m.ID)
 			}

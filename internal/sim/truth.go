@@ -158,13 +158,13 @@ func (t *truth) entry(e entry) error {
 func (t *truth) command(m pipeline.Message, e entry, d *deeds) error {
 	switch m.Type {
 	case pipeline.TypeSubscribe:
-		return read(m, func(c pipeline.SubscribeCommand) { t.subscribe(c, m.Position) })
+		return read(m, func(c pipeline.SubscribeCommand) { t.subscribe(c, m.Position, d) })
 	case pipeline.TypeCancel:
 		return read(m, func(c pipeline.CancelCommand) { t.cancel(c, d) })
 	case pipeline.TypeApply:
 		return read(m, func(c pipeline.ApplyCommand) { t.apply(c, m.Position, d) })
 	case pipeline.TypeResume:
-		return read(m, func(c pipeline.ResumeCommand) { t.resume(c, m.Position) })
+		return read(m, func(c pipeline.ResumeCommand) { t.resume(c, m.Position, d) })
 	case pipeline.TypeExpire:
 		return read(m, func(c pipeline.ExpireCommand) { t.expireReceiver(c) })
 	}

@@ -62,24 +62,32 @@ func (r *record) withdraw(d *deeds, keep func(sink string) bool) {
 	}
 }
 
-func (t *truth) subscribe(c pipeline.SubscribeCommand, position string) {
-	if t.subs[t.pair(c.Subscription)] == nil {
-		t.add(c.Subscription, c.Origin, position, position)
+func (t *truth) subscribe(c pipeline.SubscribeCommand, position string, d *deeds) {
+	if t.subs[t.pair(c.Subscription)] != nil {
+		d.tell(pipeline.HealthRefused, "")
+		return
 	}
+	t.add(c.Subscription, c.Origin, position, position)
 }
 
 func (t *truth) cancel(c pipeline.CancelCommand, d *deeds) {
+	found := false
 	for pair, r := range t.subs {
 		if r.sub.Client == c.Client {
 			t.stop(pair).cancelled = true
 			r.withdraw(d, nil)
+			found = true
 		}
 	}
 	for pair, r := range t.expired {
 		if r.sub.Client == c.Client {
 			delete(t.expired, pair)
 			r.withdraw(d, nil)
+			found = true
 		}
+	}
+	if !found {
+		d.tell(pipeline.HealthRefused, "")
 	}
 	t.tidy()
 }
@@ -195,7 +203,8 @@ func (t *truth) lost(r *record) bool {
 }
 
 // resume begins anew what expired: of a client, of all, or because a receiver answers again.
-func (t *truth) resume(c pipeline.ResumeCommand, position string) {
+func (t *truth) resume(c pipeline.ResumeCommand, position string, d *deeds) {
+	resumed := false
 	delete(t.unreachable, c.Receiver)
 	var pairs []string
 	for pair := range t.expired {
@@ -208,14 +217,18 @@ func (t *truth) resume(c pipeline.ResumeCommand, position string) {
 			continue
 		}
 		t.add(r.sub, r.origin, fmt.Sprintf("%s/%d", position, i), position)
+		resumed = true
 	}
-	if c.Client != "" || c.Receiver != "" {
-		return
+	if c.Client == "" && c.Receiver == "" {
+		for origin := range t.expiredKeep {
+			delete(t.expiredKeep, origin)
+			t.begin(pipeline.View{}, position)
+			t.keep[origin] = true
+			resumed = true
+		}
 	}
-	for origin := range t.expiredKeep {
-		delete(t.expiredKeep, origin)
-		t.begin(pipeline.View{}, position)
-		t.keep[origin] = true
+	if !resumed && c.Receiver == "" {
+		d.tell(pipeline.HealthRefused, "")
 	}
 }
 

@@ -1,23 +1,27 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
 // command reads a command and the subscriptions that it is about. What is wrong with it
-// comes back as a refusal; the error is the store's.
-func command(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, error) {
+// comes back as a refusal; the error is the store's. Acceptable is that of Config.
+func command(st pipeline.State, p Page, m pipeline.Message, acceptable func(pipeline.Subscription) error) (Action, *Refusal, error) {
 	switch m.Type {
 	case pipeline.TypeSubscribe:
 		var c pipeline.SubscribeCommand
-		if err := json.Unmarshal(m.Body, &c); err != nil {
+		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
-		return subscribeCommand(st, p, m.Key, c)
+		return subscribeCommand(st, p, m.Key, c, acceptable)
 	case pipeline.TypeApply:
 		var c pipeline.ApplyCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
@@ -26,7 +30,7 @@ func command(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, e
 		return applyCommand(st, p, m.Key, c)
 	case pipeline.TypeResume:
 		var c pipeline.ResumeCommand
-		if err := json.Unmarshal(m.Body, &c); err != nil {
+		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return resumeCommand(st, p, m.Key, c)
@@ -38,28 +42,45 @@ func command(st pipeline.State, p Page, m pipeline.Message) (Action, *Refusal, e
 		return expireCommand(st, m.Key, c)
 	default:
 		var c pipeline.CancelCommand
-		if err := json.Unmarshal(m.Body, &c); err != nil {
+		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return cancelCommand(st, p, m.Key, c)
 	}
 }
 
+// public decodes the body of a command that anybody may send. A field that is not known is
+// an error: it may be an option with its name misspelt.
+func public(body []byte, command any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(command); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows its JSON")
+	}
+	return nil
+}
+
 func malformed(err error) *Refusal {
 	return &Refusal{CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st pipeline.State, p Page, page string, c pipeline.SubscribeCommand) (Action, *Refusal, error) {
+func subscribeCommand(st pipeline.State, p Page, page string, c pipeline.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
+	}
+	if err := acceptable(s); err != nil {
+		return nil, &Refusal{codeOf(err), err.Error()}, nil
 	}
 	document := pipeline.DocumentID(page, s.View)
 	existing, err := subscription(st, document, s.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	do := Subscribe{Origin: c.Origin, Subscription: s, Existing: existing}
+	do := Subscribe{Origin: cmp.Or(c.Origin, pipeline.OriginAPI), Subscription: s, Existing: existing}
 	if p.Expired > 0 {
 		do.Expired, err = expiredSubscription(st, document, s.Client)
 	}
@@ -164,7 +185,7 @@ func refuseURL(page, raw string) *Refusal {
 		return &Refusal{CodeURL, "url: " + err.Error()}
 	}
 	if url != page {
-		return &Refusal{CodeURL, fmt.Sprintf("%s is not the page %s that the command was sent to", raw, page)}
+		return &Refusal{CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", raw, url, page)}
 	}
 	return nil
 }

@@ -95,9 +95,14 @@ func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) err
 }
 
 // decide answers the command m once the commit stands. Whoever sent it is told, so the
-// commit must be durable first.
+// commit must be durable first. A refusal is told to senders in other processes too.
 func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
 	pipeline.SyncTx(tx)
+	if r != nil {
+		if h, ok := refused(m, r, s.cfg.Now()); ok {
+			tx.Emit(h.Message())
+		}
+	}
 	tx.OnCommit(func() {
 		if r == nil {
 			s.cfg.Decided(m.ID, nil)

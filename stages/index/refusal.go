@@ -1,8 +1,11 @@
 package index
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
@@ -37,8 +40,8 @@ func refuse(page string, s pipeline.Subscription) *Refusal {
 	if err := s.Validate(); err != nil {
 		return &Refusal{codeOf(err), err.Error()}
 	}
-	if url, _ := pipeline.CanonicalURL(s.URL); url != page {
-		return &Refusal{CodeURL, fmt.Sprintf("%s is not the page %s that the command was sent to", s.URL, page)}
+	if r := refuseURL(page, s.URL); r != nil {
+		return r
 	}
 	for _, k := range s.Keywords {
 		if err := text.ValidKeyword(k); err != nil {
@@ -46,6 +49,40 @@ func refuse(page string, s pipeline.Subscription) *Refusal {
 		}
 	}
 	return nil
+}
+
+// refused is the event that answers the command m, which was refused at the time at. It is
+// false where nobody but this module sends such commands.
+func refused(m pipeline.Message, r *Refusal, at time.Time) (pipeline.Health, bool) {
+	switch m.Type {
+	case pipeline.TypeSubscribe, pipeline.TypeCancel, pipeline.TypeResume:
+	default:
+		return pipeline.Health{}, false
+	}
+	h := pipeline.Health{
+		ID: pipeline.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
+		Command: m.ID, Code: r.Code, Reason: r.Message, Client: clientOf(m),
+	}
+	if page, err := pipeline.CanonicalURL(m.Key); err == nil {
+		h.URL = page
+	}
+	return h, true
+}
+
+// clientOf returns whom the command m is for, as far as it can be read.
+func clientOf(m pipeline.Message) string {
+	var c struct {
+		Client       string
+		Subscription struct{ Client string }
+	}
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		return ""
+	}
+	client := cmp.Or(c.Client, c.Subscription.Client)
+	if m.Type == pipeline.TypeResume {
+		return client // of all clients where it is empty
+	}
+	return pipeline.Subscription{Client: client}.WithDefaults().Client
 }
 
 // codeOf is the smallest code among the errors that Validate joined: the documented ones

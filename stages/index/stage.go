@@ -41,6 +41,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe is told of checks and versions.
 	Observe pipeline.Observer
+	// Acceptable returns what keeps a new subscription, valid in itself and with its defaults,
+	// from being carried out by this program: a sink that it does not have, a selector that
+	// it cannot read. Nil accepts all.
+	Acceptable func(pipeline.Subscription) error
 	// Decided is told, after the commit, how the command with this message ID ended: err is
 	// nil or a *Refusal. It must not block.
 	Decided func(commandID string, err error)
@@ -89,6 +93,9 @@ func New(cfg Config) *Stage {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Acceptable == nil {
+		cfg.Acceptable = func(pipeline.Subscription) error { return nil }
+	}
 	if cfg.Decided == nil {
 		cfg.Decided = func(string, error) {}
 	}
@@ -122,8 +129,9 @@ func (s *Stage) rulesNow() Rules {
 }
 
 // Process handles one message of TopicDocuments or a wake. A command that is invalid is
-// decided, not failed. A store that cannot be read, or holds what this program does not
-// understand, and messages of unknown types are Broken.
+// decided, not failed: who sent it is answered by HealthRefused. A store that cannot be read,
+// or holds what this program does not understand, and messages of this module of unknown
+// types are Broken.
 func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	err := s.process(tx, m)
 	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {
@@ -218,7 +226,7 @@ func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message, rules Rule
 		if m.Position == "" {
 			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}
-		return command(st, p, m)
+		return command(st, p, m, s.cfg.Acceptable)
 	}
-	return nil, nil, pipeline.Broken(fmt.Errorf("index does not know messages of type %q (%s)", m.Type, m.ID))
+	return nil, nil, m.UnknownType(pipeline.GroupIndex)
 }

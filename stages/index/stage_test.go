@@ -327,8 +327,12 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 		if !slices.Equal(d.codes, []int{c.want}) {
 			t.Errorf("%s: got %v, want %d", name, d.codes, c.want)
 		}
-		if len(d.out) != 0 || len(d.store.Names(page)) != 0 {
-			t.Errorf("%s: got %v and %v", name, d.types(), d.store.Names(page))
+		var want []string
+		if c.typ != pipeline.TypeApply {
+			want = []string{pipeline.TypeHealth}
+		}
+		if !slices.Equal(d.types(), want) || len(d.store.Names(page)) != 0 {
+			t.Errorf("%s: got %v and %v, want %v and no state", name, d.types(), d.store.Names(page), want)
 		}
 	}
 }
