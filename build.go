@@ -1,7 +1,6 @@
 package vokter
 
 import (
-	"iter"
 	"math"
 
 	"github.com/vokter/vokter/pipeline"
@@ -29,6 +28,7 @@ func topology(branches []branch) map[string]local.Topic {
 		pipeline.TopicDocuments: {Feedback: true},
 		pipeline.TopicDead:      {Feedback: true},
 		pipeline.TopicHealth:    {Feedback: true},
+		pipeline.TopicSweeps:    {Feedback: true},
 	}
 	for _, b := range append((&stages{}).branches(), branches...) {
 		topic := t[b.topic]
@@ -105,9 +105,8 @@ func (r *Router) build() (*stages, error) {
 		}),
 		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log}),
 		health: &healthStage{
-			sinks:  func() []string { return r.live.Load().Health },
-			states: func() iter.Seq2[string, pipeline.State] { return r.transport.States(pipeline.GroupIndex) },
-			now:    r.cfg.Now,
+			sinks: func() []string { return r.live.Load().Health },
+			now:   r.cfg.Now,
 		},
 	}, nil
 }

@@ -3,13 +3,10 @@ package vokter
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/stages/index"
 )
 
 // healthStage tells the sinks for health events of each event, and ends or resumes what
@@ -17,25 +14,17 @@ import (
 type healthStage struct {
 	// sinks are the names of those that are told.
 	sinks func() []string
-	// states are those of group index.
-	states func() iter.Seq2[string, pipeline.State]
-	now    func() time.Time
-
-	mu sync.Mutex
-	// pages are those that each receiver means something to, as they were at at: many
-	// receivers of one host may expire at once, and one look at all pages is enough for them.
-	pages map[string][]string
-	at    time.Time
+	now   func() time.Time
+	seen  lookout
 }
-
-// lookAgain is after what time the pages of receivers are looked up again. What is
-// subscribed meanwhile to a receiver that expired is found by delivery.
-const lookAgain = 10 * time.Second
 
 var _ pipeline.Processor = (*healthStage)(nil)
 
-// Process handles one event.
+// Process handles one event, or what follows from one in a lane.
 func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	if m.Type == pipeline.TypeSweep {
+		return h.sweep(ctx, tx, m)
+	}
 	if m.Type != pipeline.TypeHealth {
 		return pipeline.Broken(fmt.Errorf("health: the type %q is not known", m.Type))
 	}
@@ -59,12 +48,9 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 			return err
 		}
 	}
-	switch {
-	case e.Receiver == nil:
-	case e.Event == pipeline.HealthReceiverExpired:
-		return h.expire(ctx, tx, e)
-	case e.Event == pipeline.HealthReceiverRecovered && e.Expired:
-		return h.resume(ctx, tx, e)
+	expired, resumed := e.Event == pipeline.HealthReceiverExpired, e.Event == pipeline.HealthReceiverRecovered && e.Expired
+	if e.Receiver != nil && (expired || resumed) {
+		broadcast(tx, e)
 	}
 	return nil
 }
@@ -131,68 +117,5 @@ func tell(tx pipeline.Tx, e pipeline.Health, r pipeline.Receiver) error {
 		return err
 	}
 	tx.Emit(out)
-	return nil
-}
-
-// expire tells every page that lost a receiver of a subscription.
-func (h *healthStage) expire(ctx context.Context, tx pipeline.Tx, e pipeline.Health) error {
-	id := e.Receiver.ID()
-	return h.concerned(ctx, id, func(page string) error {
-		return emitCommand(tx, e, page, pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: id, Reason: e.Reason})
-	})
-}
-
-// resume begins anew what ended with the receiver.
-func (h *healthStage) resume(ctx context.Context, tx pipeline.Tx, e pipeline.Health) error {
-	id := e.Receiver.ID()
-	return h.concerned(ctx, id, func(page string) error {
-		return emitCommand(tx, e, page, pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: id})
-	})
-}
-
-// concerned calls f with every page that receiver means something to.
-func (h *healthStage) concerned(ctx context.Context, receiver string, f func(page string) error) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.pages == nil || h.now().Sub(h.at).Abs() > lookAgain {
-		if err := h.look(ctx); err != nil {
-			return err
-		}
-	}
-	for _, page := range h.pages[receiver] {
-		if err := f(page); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// look finds out which pages each receiver means something to.
-func (h *healthStage) look(ctx context.Context) error {
-	pages := make(map[string][]string)
-	for page, st := range h.states() {
-		receivers, err := index.Receivers(st)
-		if err != nil {
-			return err
-		}
-		for _, r := range receivers {
-			pages[r] = append(pages[r], page)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	h.pages, h.at = pages, h.now()
-	return nil
-}
-
-// emitCommand emits a command that follows from e, with an ID that follows from it too.
-func emitCommand(tx pipeline.Tx, e pipeline.Health, page, typ string, body any) error {
-	m, err := newCommand(page, typ, body, e.Time)
-	if err != nil {
-		return pipeline.Permanent(err)
-	}
-	m.ID = pipeline.DeriveID("command", e.ID, page)
-	tx.Emit(m)
 	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -140,16 +142,27 @@ type tracedTx struct {
 	parent string
 }
 
-func (t *tracedTx) Emit(m pipeline.Message) {
+var _ pipeline.Broadcaster = (*tracedTx)(nil)
+
+func (t *tracedTx) Emit(m pipeline.Message) { t.Tx.Emit(t.traced(m)) }
+
+// EmitAll gives every copy the trace.
+func (t *tracedTx) EmitAll(m pipeline.Message) { pipeline.EmitAll(t.Tx, t.traced(m)) }
+
+// Neighbours is what the transport's Tx says.
+func (t *tracedTx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+	return pipeline.Neighbours(t.Tx, group)
+}
+
+// traced returns m with the trace, unless it has one.
+func (t *tracedTx) traced(m pipeline.Message) pipeline.Message {
 	if t.parent != "" && m.Header[pipeline.HeaderTrace] == "" {
 		h := make(map[string]string, len(m.Header)+1)
-		for k, v := range m.Header {
-			h[k] = v
-		}
+		maps.Copy(h, m.Header)
 		h[pipeline.HeaderTrace] = t.parent
 		m.Header = h
 	}
-	t.Tx.Emit(m)
+	return m
 }
 
 // Unwrap lets what the transport's Tx can do besides be found.

@@ -116,6 +116,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 	emit := func(h map[string]string) pipeline.Processor {
 		return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
 			tx.Emit(pipeline.Message{ID: "o", Topic: "t", Header: h})
+			pipeline.EmitAll(tx, pipeline.Message{ID: "o", Topic: "t", Header: h})
 			return nil
 		})
 	}
@@ -136,8 +137,14 @@ func TestTraceIsPassedOn(t *testing.T) {
 		if err := s.Handle(t.Context(), tracing(emit(h)), m); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Take()[0].Header; got[pipeline.HeaderTrace] != c.want || got["a"] != "b" {
-			t.Errorf("in %q own %q: headers %v, want trace %q", c.in, c.own, got, c.want)
+		out := s.Take()
+		if len(out) != 2 || out[1].ID == "o" {
+			t.Fatalf("emitted %v, want a message and its copy in the only lane", out)
+		}
+		for _, m := range out {
+			if got := m.Header; got[pipeline.HeaderTrace] != c.want || got["a"] != "b" {
+				t.Errorf("in %q own %q: headers %v, want trace %q", c.in, c.own, got, c.want)
+			}
 		}
 	}
 }

@@ -293,5 +293,6 @@ func (s *stages) branches() []branch {
 		{pipeline.GroupDelivery, pipeline.TopicNotifications, s.delivery},
 		{pipeline.GroupDead, pipeline.TopicDead, s.dead},
 		{pipeline.GroupHealth, pipeline.TopicHealth, s.health},
+		{pipeline.GroupHealth, pipeline.TopicSweeps, s.health},
 	}
 }

@@ -12,6 +12,7 @@ const (
 	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
 	TopicDead          = "dead"          // key: receiver, or the key of the message. What was given up, with the reason.
 	TopicHealth        = "health"        // key: page, receiver or HealthKey. How pages, receivers and the process do.
+	TopicSweeps        = "sweeps"        // no key: in every lane. What follows from a health event for all pages.
 )
 
 // Consumer groups of the built-in stages.
@@ -67,5 +68,8 @@ const (
 	TypeHealth = "vokter.health.v1" // body: Health
 
 	// TypeWake is the message that Tx.WakeAt delivers.
+	// On TopicSweeps.
+	TypeSweep = "vokter.sweep.v1" // body: Sweep
+
 	TypeWake = "vokter.wake.v1"
 )

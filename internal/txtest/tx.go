@@ -29,8 +29,9 @@ type write struct {
 }
 
 var (
-	_ pipeline.Tx       = (*Tx)(nil)
-	_ pipeline.Resetter = (*Tx)(nil)
+	_ pipeline.Tx          = (*Tx)(nil)
+	_ pipeline.Resetter    = (*Tx)(nil)
+	_ pipeline.Broadcaster = (*Tx)(nil)
 )
 
 // Commit makes all that the transaction did visible at once and then runs what
@@ -88,6 +89,28 @@ func (t *Tx) Synced() bool { return t.synced }
 
 // Emit collects m.
 func (t *Tx) Emit(m pipeline.Message) { t.emitted = append(t.emitted, m) }
+
+// EmitAll collects one copy of m: a Store has one lane.
+func (t *Tx) EmitAll(m pipeline.Message) {
+	m.ID, m.Key = pipeline.DeriveID("lane", m.ID, "0"), ""
+	t.Emit(m)
+}
+
+// Neighbours yields the keys of the group named, in order, see Store.Beside.
+func (t *Tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+	return func(yield func(string, pipeline.State) bool) {
+		other := t.store.group(group)
+		if other == nil {
+			return
+		}
+		view := other.Begin()
+		for _, key := range other.Keys() {
+			if !yield(key, view.State(key)) {
+				return
+			}
+		}
+	}
+}
 
 // Emitted returns what was collected so far.
 func (t *Tx) Emitted() []pipeline.Message { return t.emitted }

@@ -22,6 +22,7 @@ type Store struct {
 	wakes   map[string]Wake
 	emitted []pipeline.Message
 	writes  int
+	others  map[string]*Store
 }
 
 // Wake is a wake that was asked for.
@@ -33,6 +34,23 @@ type Wake struct {
 // New returns an empty Store.
 func New() *Store {
 	return &Store{states: make(map[string]map[string][]byte), wakes: make(map[string]Wake)}
+}
+
+// Beside makes other what the group of that name keeps in the same lane, for transactions
+// that look there.
+func (s *Store) Beside(group string, other *Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.others == nil {
+		s.others = make(map[string]*Store)
+	}
+	s.others[group] = other
+}
+
+func (s *Store) group(name string) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others[name]
 }
 
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.

@@ -1,0 +1,124 @@
+package vokter
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// pagesOf returns what index keeps in a lane in which each page has a subscription to a sink.
+func pagesOf(t *testing.T, sinks map[string]string) *txtest.Store {
+	t.Helper()
+	kept, stage := txtest.New(), index.New(index.Config{})
+	for url, sink := range sinks {
+		m, err := newCommand(url, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: OriginAPI,
+			Subscription: Subscription{URL: url, Keywords: []string{"k"}, Sinks: []string{sink}}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Position = "store/documents/0/" + url
+		if err := kept.Handle(t.Context(), stage, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return kept
+}
+
+// countedTx counts how often a handler looks at the neighbours.
+type countedTx struct {
+	*txtest.Tx
+	looks *int
+}
+
+func (c countedTx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+	*c.looks++
+	return c.Tx.Neighbours(group)
+}
+
+// TestSweeps follows the events of two receivers through two lanes: what is published is a
+// sweep, and each lane tells its own pages, under IDs that follow from the event, after one
+// look for both.
+func TestSweeps(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	h := &healthStage{sinks: func() []string { return nil }, now: func() time.Time { return now }}
+	lanes := []map[string]string{
+		{"https://a.example/": "hook", "https://b.example/": "mail"},
+		{"https://c.example/": "hook"},
+	}
+	events := []pipeline.Health{
+		{ID: "e1", Event: pipeline.HealthReceiverExpired, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}, Reason: "gone"},
+		{ID: "e2", Event: pipeline.HealthReceiverExpired, Time: now, Receiver: &pipeline.Receiver{Sink: "mail"}, Reason: "gone"},
+		{ID: "e3", Event: pipeline.HealthReceiverRecovered, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}, Expired: true},
+		{ID: "e4", Event: pipeline.HealthReceiverRecovered, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}},
+		{ID: "e5", Event: pipeline.HealthReceiverFailing, Time: now, Receiver: &pipeline.Receiver{Sink: "hook"}},
+		{ID: "e6", Event: pipeline.HealthReceiverExpired, Time: now},
+	}
+	kept := txtest.New()
+	for _, e := range events {
+		if err := kept.Handle(t.Context(), h, e.Message()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweeps := kept.Take()
+	if len(sweeps) != 3 {
+		t.Fatalf("%d messages follow from the events, want three sweeps", len(sweeps))
+	}
+	var got []string
+	looks := 0
+	sweep := func(lane int, m pipeline.Message) {
+		t.Helper()
+		m.Position = fmt.Sprintf("store/sweeps/%d/1", lane)
+		own := txtest.New()
+		own.Beside(pipeline.GroupIndex, pagesOf(t, lanes[lane]))
+		tx := own.Begin()
+		if err := h.Process(t.Context(), countedTx{tx, &looks}, m); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range tx.Emitted() {
+			if want := pipeline.DeriveID("command", "e"+fmt.Sprint(slices.IndexFunc(sweeps, func(s pipeline.Message) bool { return s.ID == m.ID })+1), c.Key); c.ID != want {
+				t.Errorf("a command has the ID %s, want one that follows from its event and page", c.ID)
+			}
+			got = append(got, fmt.Sprint(lane, " ", strings.TrimPrefix(c.Type, "vokter."), " ", c.Key))
+		}
+	}
+	for lane := range lanes {
+		for _, m := range sweeps {
+			sweep(lane, m)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"0 expire.v1 https://a.example/", "0 expire.v1 https://b.example/", "0 resume.v1 https://a.example/",
+		"1 expire.v1 https://c.example/", "1 resume.v1 https://c.example/",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("commands %q, want %q", got, want)
+	}
+	if looks != len(lanes) {
+		t.Errorf("%d looks at the pages of %d lanes for three sweeps, want one of each", looks, len(lanes))
+	}
+	lanes[1]["https://d.example/"] = "hook"
+	now = now.Add(lookAgain + 1)
+	got = nil
+	sweep(1, sweeps[0])
+	if len(got) != 2 {
+		t.Errorf("later commands %q, want also the page that came meanwhile", got)
+	}
+}
+
+// TestSweepsThatCannotLook fails where the transport does not tell the lane.
+func TestSweepsThatCannotLook(t *testing.T) {
+	h := &healthStage{now: time.Now}
+	s := pipeline.Sweep{Event: "e", Receiver: "hook"}
+	err := h.Process(t.Context(), struct{ pipeline.Tx }{txtest.New().Begin()}, s.Message())
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+		t.Errorf("got %v, want an error that stops the Router", err)
+	}
+}
