@@ -23,7 +23,7 @@ type Message struct {
 	// Type says what the message is, for example TypeChange. ce_type on the wire.
 	Type string
 	// Source is who sent the message; empty means this module, whose name is the constant
-	// Source. ce_source on the wire.
+	// SourceVokter. ce_source on the wire.
 	Source string
 	// Subject is the URL that the message is about, if any. ce_subject on the wire.
 	Subject string
@@ -63,10 +63,10 @@ const (
 	HeaderTrace = "traceparent"
 )
 
-// Source is the ce_source of every message that this module produces; sourceUnknown is that
+// SourceVokter is the ce_source of every message that this module produces; sourceUnknown is that
 // of messages that name none.
 const (
-	Source        = "https://github.com/vokter/vokter"
+	SourceVokter  = "https://github.com/vokter/vokter"
 	sourceUnknown = "unknown"
 )
 
@@ -93,7 +93,7 @@ func (m Message) Attributes() iter.Seq2[string, string] {
 			}
 		}
 		_ = yield(headerSpec, "1.0") && yield(headerID, m.ID) && yield(headerType, m.Type) &&
-			yield(headerSource, cmp.Or(m.Source, Source)) && yield(HeaderKey, m.Key) &&
+			yield(headerSource, cmp.Or(m.Source, SourceVokter)) && yield(HeaderKey, m.Key) &&
 			(m.Subject == "" || yield(headerSubject, m.Subject)) &&
 			(m.Time.IsZero() || yield(headerTime, m.Time.UTC().Format(time.RFC3339Nano)))
 	}
@@ -118,7 +118,7 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	if m.ID == "" || m.Type == "" {
 		return Message{}, Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
 	}
-	if s := meta[headerSource]; s != Source {
+	if s := meta[headerSource]; s != SourceVokter {
 		m.Source = cmp.Or(s, sourceUnknown)
 	}
 	if at := meta[headerTime]; at != "" {

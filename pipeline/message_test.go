@@ -17,7 +17,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 		Header: map[string]string{HeaderTrace: TraceParent("x"), "content-type": "application/json"}, Body: []byte("{}"),
 	}
 	meta := m.Metadata()
-	for name, want := range map[string]string{"ce_specversion": "1.0", "ce_id": "id", "ce_type": TypeChange, "ce_source": Source, "ce_time": "2026-05-01T12:00:00.123456789Z"} {
+	for name, want := range map[string]string{"ce_specversion": "1.0", "ce_id": "id", "ce_type": TypeChange, "ce_source": SourceVokter, "ce_time": "2026-05-01T12:00:00.123456789Z"} {
 		if meta[name] != want {
 			t.Errorf("header %s is %q, want %q", name, meta[name], want)
 		}

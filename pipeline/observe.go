@@ -9,6 +9,9 @@ const (
 	KindFailed       = "failed"       // a check failed; Text is the reason
 	KindHeld         = "held"         // a page is not checked any more in a run of some checks; Text is the reason
 	KindEnded        = "ended"        // nobody watches a page any more; Text says why where it expired
+	KindPushed       = "pushed"       // a page that was pushed was read
+	KindUnwatched    = "unwatched"    // a page was pushed that nobody watches; only URL is set
+	KindRepeated     = "repeated"     // a page was pushed again under the same ID; only URL is set
 	KindVersion      = "version"      // a version was stored; N is its number
 	KindChange       = "change"       // two versions differ; N is the new one's number
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds

@@ -32,6 +32,9 @@ const (
 	MaxKeywordTokens     = 16
 )
 
+// Never is the interval of what is not fetched at all, since its pages are pushed.
+const Never time.Duration = -1
+
 // Subscription says what a client wants to hear about a document. It is unique per
 // (document, client).
 type Subscription struct {
@@ -43,7 +46,8 @@ type Subscription struct {
 	Keywords []string `json:"keywords"`
 	// Events are the events to report; none means both.
 	Events []Event `json:"events,omitempty"`
-	// Interval is how often to check; 0 means DefaultInterval.
+	// Interval is how often to check; 0 means DefaultInterval, Never that this subscription
+	// asks for no check: it hears what is pushed, and what others have checked.
 	Interval time.Duration `json:"interval,omitempty"`
 	// Stem matches lexical variants; it implies IgnoreCase.
 	Stem bool `json:"stem,omitempty"`
@@ -121,8 +125,8 @@ func (s Subscription) Validate() error {
 			bad("events", "%q is not an event; events are added and removed", string(e))
 		}
 	}
-	if s.Interval < 0 {
-		bad("interval", "%v is negative; write a duration such as 10m", s.Interval)
+	if s.Interval < 0 && s.Interval != Never {
+		bad("interval", "%v is negative; write a duration such as 10m, or never", s.Interval)
 	}
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)
@@ -168,10 +172,13 @@ type CancelCommand struct {
 // client) wants of the page of URL: what is new is added, what differs is changed,
 // what is missing is cancelled.
 type ApplyCommand struct {
-	URL           string         `json:"url"`
-	Origin        string         `json:"origin"`
-	Client        string         `json:"client,omitempty"`
+	URL    string `json:"url"`
+	Origin string `json:"origin"`
+	Client string `json:"client,omitempty"`
+	// Keep keeps the page without subscriptions. It is fetched for that, unless KeepInterval
+	// is Never.
 	Keep          bool           `json:"keep,omitempty"`
+	KeepInterval  time.Duration  `json:"keep_interval,omitempty"`
 	Subscriptions []Subscription `json:"subscriptions"`
 	// Resume also begins anew what expired and is listed unchanged.
 	Resume bool `json:"resume,omitempty"`

@@ -22,7 +22,7 @@ func TestSubscriptionDefaults(t *testing.T) {
 func TestSubscriptionValidate(t *testing.T) {
 	many := MaxSnippetOffset + 1
 	err := Subscription{
-		URL: "nowhere", Events: []Event{"changed"}, Interval: -1, Match: "fuzzy", SnippetOffset: &many,
+		URL: "nowhere", Events: []Event{"changed"}, Interval: -2, Match: "fuzzy", SnippetOffset: &many,
 		View: View{Ignore: []string{"("}, Confirm: -1},
 	}.Validate()
 	for _, field := range []string{"url", "keywords", "events", "interval", "match", "snippet_offset", "sinks", "ignore", "confirm"} {
@@ -30,7 +30,7 @@ func TestSubscriptionValidate(t *testing.T) {
 			t.Errorf("Validate: %v, want %s in it", err, field)
 		}
 	}
-	good := Subscription{URL: "https://example.com", Keywords: []string{"a"}, Sinks: []string{"s"}}
+	good := Subscription{URL: "https://example.com", Keywords: []string{"a"}, Sinks: []string{"s"}, Interval: Never}
 	if err := good.Validate(); err != nil {
 		t.Errorf("Validate: %v", err)
 	}

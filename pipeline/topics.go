@@ -32,7 +32,7 @@ const (
 	TypeRequest = "vokter.request.v1" // body: Request
 
 	// On TopicIngest. The body is the page as it was read, of the content type that the
-	// header names; the subject is its URL.
+	// header names; the subject is its URL. See FromIngest.
 	TypePage = "vokter.page.v1"
 
 	// On TopicDocuments.
@@ -43,6 +43,7 @@ const (
 	TypeExpire    = "vokter.expire.v1"    // body: ExpireCommand
 	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
 	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
+	TypePushed    = "vokter.pushed.v1"    // see Pushed.Taken
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message
@@ -67,9 +68,9 @@ const (
 	// On TopicHealth.
 	TypeHealth = "vokter.health.v1" // body: Health
 
-	// TypeWake is the message that Tx.WakeAt delivers.
 	// On TopicSweeps.
 	TypeSweep = "vokter.sweep.v1" // body: Sweep
 
+	// TypeWake is the message that Tx.WakeAt delivers.
 	TypeWake = "vokter.wake.v1"
 )

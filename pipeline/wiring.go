@@ -13,6 +13,9 @@ type Topic struct {
 	Groups []string
 	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
 	Feedback bool
+	// Entry marks a topic that is in no circle: its handlers wait for room in Feedback topics
+	// too, where the transport bounds them.
+	Entry bool
 	// Ephemeral marks a topic whose messages are asked for again after a start, so that they
 	// need not outlive the process. They come in order and until they were handled, after the
 	// commit that publishes them; where no group reads them, nothing keeps them.

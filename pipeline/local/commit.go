@@ -32,7 +32,9 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	}
 	x.trimFrom, x.trimTo = x.cur.lane.trimmable()
 	lanes := lanesOf(x.out)
-	room := func(l *lane) bool { return l.topic.feedback || !l.full(t.cfg.Bound) }
+	room := func(l *lane) bool {
+		return l.topic.feedback && !x.cur.lane.topic.entry || !l.full(t.cfg.Bound)
+	}
 	if err := t.lockWithRoom(lanes, room, revoked, nil); err != nil {
 		return nil, err
 	}

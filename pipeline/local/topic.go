@@ -11,6 +11,8 @@ import (
 type topic struct {
 	name     string
 	feedback bool
+	// entry says that its handlers wait for room in every topic.
+	entry bool
 	// volatile says that its logs and positions are not in the store; ephemeral that nothing
 	// is kept of it for groups that are still to come.
 	volatile, ephemeral bool
@@ -37,7 +39,7 @@ func (t *Transport) topic(name string) *topic {
 	}
 	declared := t.cfg.Topics[name]
 	tp = &topic{
-		name: name, feedback: declared.Feedback, volatile: t.volatile || declared.Ephemeral,
+		name: name, feedback: declared.Feedback, entry: declared.Entry, volatile: t.volatile || declared.Ephemeral,
 		ephemeral: declared.Ephemeral, groups: map[string]*consumer{},
 	}
 	for i := range t.lanes {
