@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -18,106 +20,136 @@ type topicInfo struct {
 	IDs map[string]string `json:"ids"`
 }
 
-// standing is a topic as the cluster has it.
-type standing struct {
-	id         string
-	partitions int
-	replicas   int
-	leaderless int // how many partitions have no leader
-}
+const (
+	leaderWait = time.Minute            // how long a topic that was just made may take
+	leaderPoll = 100 * time.Millisecond // how often we look
+)
 
 // ensureTopics makes what is missing of specs, unless c.NoCreate, waits until it can be
 // written to, and checks what stands. All refusals are joined; errors for which away is
-// true may pass. c has its defaults.
+// true may pass. When ctx is done it returns its cause at once. c has its defaults.
 func ensureTopics(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []topicSpec) (topicInfo, error) {
+	return abandonable(ctx, func() (topicInfo, error) { return ensure(ctx, admin, c, specs) }, nil)
+}
+
+func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []topicSpec) (topicInfo, error) {
 	have, err := describe(admin, specs)
 	if err != nil {
 		return topicInfo{}, err
 	}
-	for _, spec := range specs {
-		if _, ok := have[spec.Name]; ok {
-			continue
-		}
-		err := admin.CreateTopic(spec.Name, &sarama.TopicDetail{NumPartitions: int32(c.Lanes), ReplicationFactor: 1, ConfigEntries: entries(spec.Settings)}, false)
-		if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
-			return topicInfo{}, fmt.Errorf("kafka: topic %s: %w", spec.Name, err)
-		}
+	found := c.inspect(specs, have)
+	if err := errors.Join(found.refusals...); err != nil {
+		return topicInfo{}, err
 	}
-	for {
-		have, err = describe(admin, specs)
-		if err != nil {
+	if len(found.missing) > 0 {
+		if err := c.create(ctx, admin, found.missing, found.lanes); err != nil {
 			return topicInfo{}, err
 		}
-		ready := len(have) == len(specs)
-		for _, s := range have {
-			ready = ready && s.leaderless == 0
+		if have, err = await(ctx, admin, specs); err != nil {
+			return topicInfo{}, err
 		}
-		if ready {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return topicInfo{}, context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		// Another process may have made some of them otherwise.
+		found = c.inspect(specs, have)
+		if err := errors.Join(found.refusals...); err != nil {
+			return topicInfo{}, err
 		}
 	}
-	info := topicInfo{IDs: map[string]string{}}
+	for _, note := range append(found.warnings, brokerWarning(admin, have)...) {
+		c.Logger.Warn("kafka: " + note)
+	}
+	if found.lanes != c.Lanes {
+		c.Logger.Info("kafka: the topics keep the partitions that they have", "partitions", found.lanes, "configured", c.Lanes)
+	}
+	info := topicInfo{Lanes: found.lanes, IDs: map[string]string{}}
 	for name, s := range have {
-		info.Lanes, info.IDs[name] = s.partitions, s.id
+		info.IDs[name] = s.id
 	}
 	return info, nil
 }
 
-// describe returns those of specs that stand, by name.
-func describe(admin sarama.ClusterAdmin, specs []topicSpec) (map[string]standing, error) {
-	names := make([]string, len(specs))
-	for i, s := range specs {
-		names[i] = s.Name
-	}
-	found, err := admin.DescribeTopics(names)
+// create makes topics with lanes partitions each.
+func (c Config) create(ctx context.Context, admin sarama.ClusterAdmin, topics []topicSpec, lanes int) error {
+	replicas, err := c.replicas(admin)
 	if err != nil {
-		return nil, fmt.Errorf("kafka: topics: %w", err)
+		return err
 	}
-	have := map[string]standing{}
-	for _, t := range found {
-		if errors.Is(t.Err, sarama.ErrUnknownTopicOrPartition) {
-			continue
+	for _, spec := range topics {
+		settings := map[string]*string{}
+		for k, v := range creationSettings(spec, replicas) {
+			settings[k] = &v
 		}
-		if !errors.Is(t.Err, sarama.ErrNoError) {
-			return nil, fmt.Errorf("kafka: topic %s: %w", t.Name, t.Err)
+		err := admin.CreateTopic(spec.Name, &sarama.TopicDetail{
+			NumPartitions: int32(lanes), ReplicationFactor: int16(replicas), ConfigEntries: settings,
+		}, false)
+		switch {
+		case err == nil:
+			c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", lanes, "replication", replicas)
+		case errors.Is(err, sarama.ErrTopicAlreadyExists):
+			// Another process makes them too: its number counts for the rest.
+			stands, err := await(ctx, admin, []topicSpec{spec})
+			if err != nil {
+				return err
+			}
+			lanes = stands[spec.Name].partitions
+		case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrClusterAuthorizationFailed):
+			return fmt.Errorf("kafka: topic %s is missing and we may not make it: allow Create on it, or run: %s", spec.Name, c.createCommand(spec, lanes, replicas))
+		case errors.Is(err, sarama.ErrInvalidReplicationFactor):
+			return fmt.Errorf("kafka: topic %s cannot be kept in %d brokers: lower replication: %w", spec.Name, replicas, err)
+		default:
+			return fmt.Errorf("kafka: topic %s cannot be made: %w", spec.Name, err)
 		}
-		s := standing{id: t.Uuid.String(), partitions: len(t.Partitions)}
-		for _, p := range t.Partitions {
-			s.replicas = max(s.replicas, len(p.Replicas))
-			if p.Leader < 0 {
-				s.leaderless++
+	}
+	return nil
+}
+
+// replicas returns in how many brokers a topic is kept that is made now.
+func (c Config) replicas(admin sarama.ClusterAdmin) (int, error) {
+	if c.Replication != 0 {
+		return c.Replication, nil
+	}
+	brokers, _, err := admin.DescribeCluster()
+	if err != nil {
+		return 0, fmt.Errorf("kafka: how many brokers there are: %w", err)
+	}
+	return max(1, min(defaultReplication, len(brokers))), nil
+}
+
+// creationSettings returns what a topic of spec is made with.
+func creationSettings(spec topicSpec, replicas int) map[string]string {
+	all := map[string]string{minInsync: "1"}
+	if replicas >= 3 {
+		all[minInsync] = "2" // an acknowledged record outlives a broker
+	}
+	for k, v := range spec.Settings {
+		all[k] = v
+	}
+	return all
+}
+
+// await returns specs once all of them stand, with leaders.
+func await(ctx context.Context, admin sarama.ClusterAdmin, specs []topicSpec) (map[string]standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderWait)
+	defer cancel()
+	for {
+		have, err := describe(admin, specs)
+		if err != nil {
+			return nil, err
+		}
+		var late []string
+		for _, spec := range specs {
+			if s, ok := have[spec.Name]; !ok {
+				late = append(late, spec.Name)
+			} else if s.leaderless > 0 {
+				late = append(late, spec.Name+" ("+strconv.Itoa(s.leaderless)+" partitions without a leader)")
 			}
 		}
-		have[t.Name] = s
-	}
-	return have, nil
-}
-
-func entries(settings map[string]string) map[string]*string {
-	m := map[string]*string{}
-	for k, v := range settings {
-		m[k] = &v
-	}
-	return m
-}
-
-// checkKnown refuses topics that are not those of the last run: with another number of
-// partitions, keys lie in other lanes than their state, and in a topic that was made again
-// the positions mean nothing.
-func checkKnown(known, now topicInfo) error {
-	var errs []error
-	if known.Lanes != 0 && known.Lanes != now.Lanes {
-		errs = append(errs, fmt.Errorf("kafka: the topics had %d partitions at the last run and have %d now", known.Lanes, now.Lanes))
-	}
-	for name, id := range known.IDs {
-		if other, ok := now.IDs[name]; ok && other != id {
-			errs = append(errs, fmt.Errorf("kafka: topic %s was deleted and made again since the last run", name))
+		if len(late) == 0 {
+			return have, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), context.Cause(ctx))
+		case <-time.After(leaderPoll):
 		}
 	}
-	return errors.Join(errs...)
 }

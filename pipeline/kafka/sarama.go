@@ -44,9 +44,12 @@ func (c Config) sarama() (*sarama.Config, error) {
 	return conf, nil
 }
 
-// groupConfig returns base for the consumer group of c.
-func (c Config) groupConfig(base *sarama.Config) *sarama.Config {
-	conf := *base
+// groupConfig returns the configuration of the consumer group.
+func (c Config) groupConfig() (*sarama.Config, error) {
+	conf, err := c.sarama()
+	if err != nil {
+		return nil, err
+	}
 	conf.Consumer.Offsets.AutoCommit.Interval = 500 * time.Millisecond
 	g := &conf.Consumer.Group
 	g.InstanceId = c.InstanceID
@@ -55,13 +58,16 @@ func (c Config) groupConfig(base *sarama.Config) *sarama.Config {
 	g.Heartbeat.Interval = min(time.Second, c.SessionTimeout/3)
 	g.Rebalance.Timeout = 20 * time.Second
 	g.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategySticky()}
-	return &conf
+	return conf, nil
 }
 
-// producerConfig returns base for an idempotent producer that puts each message into the
-// partition that it names. It outlasts a minute without brokers.
-func producerConfig(base *sarama.Config) *sarama.Config {
-	conf := *base
+// producerConfig returns the configuration of an idempotent producer that puts each message
+// into the partition that it names. It outlasts a minute without brokers.
+func (c Config) producerConfig() (*sarama.Config, error) {
+	conf, err := c.sarama()
+	if err != nil {
+		return nil, err
+	}
 	conf.Net.MaxOpenRequests = 1 // idempotence asks for it
 	p := &conf.Producer
 	p.Idempotent, p.RequiredAcks = true, sarama.WaitForAll
@@ -70,13 +76,16 @@ func producerConfig(base *sarama.Config) *sarama.Config {
 	p.MaxMessageBytes = maxMessage
 	p.Partitioner = sarama.NewManualPartitioner
 	p.Return.Successes, p.Return.Errors = true, true
-	return &conf
+	return conf, nil
 }
 
-// txnConfig returns base for the transactional producer that id names: making another one
-// under the same id fences it.
-func txnConfig(base *sarama.Config, id string) *sarama.Config {
-	conf := producerConfig(base)
+// txnConfig returns the configuration of the transactional producer that id names: another
+// one under the same id fences it.
+func (c Config) txnConfig(id string) (*sarama.Config, error) {
+	conf, err := c.producerConfig()
+	if err != nil {
+		return nil, err
+	}
 	t := &conf.Producer.Transaction
 	t.ID = id
 	t.Timeout = 10 * time.Second // how long readers wait for what a frozen process left open
@@ -88,7 +97,7 @@ func txnConfig(base *sarama.Config, id string) *sarama.Config {
 		}
 		return 250 * time.Millisecond
 	}
-	return conf
+	return conf, nil
 }
 
 // murmur2 hashes as Kafka's Java client does.

@@ -1,0 +1,39 @@
+package kafka
+
+import (
+	"github.com/IBM/sarama"
+)
+
+// The levels of the feature metadata.version that brokers of 4.2 and 4.3 support at most.
+const (
+	feature    = "metadata.version"
+	feature4_2 = 28
+	feature4_3 = 30
+)
+
+// brokerWarning warns of brokers that can lose parts of transactions when they are killed
+// (KAFKA-20734), where topics stand in one broker only. A broker that does not say what it
+// is gets no warning.
+func brokerWarning(admin sarama.ClusterAdmin, have map[string]standing) []string {
+	alone := false
+	for _, s := range have {
+		alone = alone || s.replicas == 1
+	}
+	if !alone {
+		return nil
+	}
+	b, err := admin.Controller()
+	if err != nil {
+		return nil
+	}
+	versions, err := b.ApiVersions(&sarama.ApiVersionsRequest{Version: 3, ClientSoftwareName: clientID, ClientSoftwareVersion: "1"})
+	if err != nil {
+		return nil
+	}
+	for _, f := range versions.SupportedFeatures {
+		if f.Name == feature && f.MaxVersion >= feature4_2 && f.MaxVersion <= feature4_3 {
+			return []string{"topics are kept in one broker only, and the broker is a Kafka of 4.2 or 4.3, which can lose half of a transaction when it is killed (KAFKA-20734); use replication 3, or 4.1"}
+		}
+	}
+	return nil
+}

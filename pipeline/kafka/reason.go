@@ -1,0 +1,79 @@
+package kafka
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/IBM/sarama"
+)
+
+// refusal says what the user must mend where err is nothing that passes by itself, and is
+// nil where it may.
+func refusal(c Config, err error) error {
+	because := func(format string, args ...any) error {
+		return fmt.Errorf("kafka: %s (%w)", fmt.Sprintf(format, args...), err)
+	}
+	switch {
+	case errors.Is(err, sarama.ErrSASLAuthenticationFailed):
+		return because("the brokers refuse the login of %q with %s: check sasl.user, sasl.password and sasl.mechanism", c.SASL.User, c.SASL.Mechanism)
+	case errors.Is(err, sarama.ErrUnsupportedSASLMechanism):
+		return because("the brokers do not take %s: choose another sasl.mechanism, or add it to sasl.enabled.mechanisms of the brokers", c.SASL.Mechanism)
+	case is[x509.UnknownAuthorityError](err):
+		return because("the brokers' certificate is signed by an authority that is not trusted: name the authority's certificate in tls.ca")
+	case is[x509.HostnameError](err):
+		return because("the brokers' certificate is for another name: write that as tls.server_name, or the brokers as it names them")
+	case is[x509.CertificateInvalidError](err):
+		return because("the brokers' certificate is not valid")
+	case is[tls.RecordHeaderError](err):
+		return because("what answers does not speak TLS: switch tls.enable off, or take the brokers' port for TLS")
+	case is[tls.AlertError](err), strings.Contains(err.Error(), "remote error: tls:"):
+		return because("the brokers end the TLS handshake: check tls.cert and tls.key, which they may ask for")
+	case is[sarama.PacketDecodingError](err):
+		return because("what answers does not speak Kafka's protocol as expected: if the port is for TLS, switch tls.enable on")
+	case is[sarama.ConfigurationError](err):
+		return err
+	}
+	return nil
+}
+
+// plain returns the reason within err in words.
+func plain(err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "connection refused"
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return dns.Error()
+	}
+	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+		return "no answer in time"
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return "the connection was closed at once; if it stays so: does the port ask for TLS or a login, or for neither?"
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// away reports whether err comes from brokers that do not answer, or not yet: it may pass.
+func away(err error) bool {
+	for _, target := range []error{
+		sarama.ErrOutOfBrokers, sarama.ErrControllerNotAvailable, sarama.ErrNotConnected, sarama.ErrBrokerNotFound,
+		sarama.ErrRequestTimedOut, sarama.ErrBrokerNotAvailable, sarama.ErrLeaderNotAvailable, sarama.ErrNotController,
+		sarama.ErrNetworkException, io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return is[net.Error](err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
