@@ -15,7 +15,8 @@ import (
 // how the deliveries ended, and what became of each keyword in the last change of its
 // document: of the clients and keywords that f selects. It waits until the Router is at
 // work. It fails once Run has ended, where url is no URL, with a *Refusal of CodeNotFound
-// where the page is neither watched nor expired, and where the store cannot be read.
+// where the page is neither watched nor expired, with ErrElsewhere where another process looks
+// after it, and where the store cannot be read.
 func (r *Router) Explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
 	e := Explanation{Checks: []CheckInfo{}, Changes: []ChangeInfo{}, Keywords: []KeywordInfo{}}
 	if err := r.readable(ctx); err != nil {
@@ -23,6 +24,9 @@ func (r *Router) Explain(ctx context.Context, url string, f ExplainFilter) (Expl
 	}
 	page, err := pipeline.CanonicalURL(url)
 	if err != nil {
+		return e, err
+	}
+	if err := r.here(page); err != nil {
 		return e, err
 	}
 	st := r.transport.State(pipeline.GroupIndex, page)
@@ -83,6 +87,10 @@ func (r *Router) change(rec match.ChangeRecord, f ExplainFilter) (ChangeInfo, er
 
 // delivery fills in what became of the notification m at a receiver.
 func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
+	if !r.owns(to.ID()) {
+		m.Delivery = DeliveryElsewhere
+		return nil
+	}
 	known, ok, err := sinks.Known(r.transport.State(pipeline.GroupDelivery, to.ID()), m.Notification)
 	if err != nil {
 		return err

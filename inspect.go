@@ -167,6 +167,7 @@ const (
 	DeliveryDead      = "dead"      // given up; replay brings it back
 	DeliveryDropped   = "dropped"   // its subscription was cancelled first
 	DeliveryForgotten = "forgotten" // too long ago to be known
+	DeliveryElsewhere = "elsewhere" // another process delivers it
 )
 
 // KeywordInfo says what became of one keyword of a subscription.

@@ -15,7 +15,8 @@ import (
 // receivers, with how they do. With a filter the receivers are those of the subscriptions
 // that it selects. It waits until the Router is at work, and fails once Run has ended,
 // where f.URL is no URL, and where the store cannot be read. The pages go on meanwhile: each
-// is as it stood at some moment during the call.
+// is as it stood at some moment during the call. Where processes share the work, those that
+// others look after are left out, and f.URL may be one of them: then it fails with ErrElsewhere.
 func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
 	l := Listing{Pages: []PageInfo{}, Receivers: []ReceiverInfo{}}
 	if err := r.readable(ctx); err != nil {
@@ -25,6 +26,9 @@ func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
 	if f.URL != "" {
 		page, err := pipeline.CanonicalURL(f.URL)
 		if err != nil {
+			return l, err
+		}
+		if err := r.here(page); err != nil {
 			return l, err
 		}
 		states = one(page, r.transport.State(pipeline.GroupIndex, page))

@@ -41,6 +41,9 @@ func (r *Router) receivers(pages []PageInfo, all bool) ([]ReceiverInfo, error) {
 	}
 	infos := make([]ReceiverInfo, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if !r.owns(id) {
+			continue
+		}
 		info, err := r.receiver(id)
 		if err != nil {
 			return nil, err

@@ -112,6 +112,13 @@ func count(c *Counts, kind string) {
 	}
 }
 
+// counts returns what was counted so far, in all.
+func (t *tally) counts() Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total
+}
+
 // summary returns what was counted so far.
 func (t *tally) summary() Summary {
 	t.mu.Lock()

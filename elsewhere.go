@@ -1,0 +1,25 @@
+package vokter
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrElsewhere says that this process does not know how a page does, since another one
+// looks after it, or none at the moment. It comes of a Transport whose lanes are shared
+// with other processes.
+var ErrElsewhere = errors.New("another process looks after it, or none at the moment; ask each of the others")
+
+// owns reports whether this process handles the messages of key, and so has their state.
+func (r *Router) owns(key string) bool {
+	t, ok := r.transport.(interface{ Owns(key string) bool })
+	return !ok || t.Owns(key)
+}
+
+// here returns an error of ErrElsewhere for a page that this process knows nothing of.
+func (r *Router) here(page string) error {
+	if r.owns(page) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", page, ErrElsewhere)
+}

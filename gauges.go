@@ -1,0 +1,44 @@
+package vokter
+
+import "github.com/vokter/vokter/pipeline"
+
+// Gauge is a figure about a Router or its Transport, for those who watch over it.
+type Gauge = pipeline.Gauge
+
+// Gauges returns how the Router does: those below, and those of its Transport where it has a
+// method Gauges() []Gauge. It returns at once, also before Run and after it. What it does not
+// know yet is left out.
+func (r *Router) Gauges() []Gauge {
+	n := r.tally.counts()
+	ready := 0.0
+	if r.Ready() == nil {
+		ready = 1
+	}
+	all := []Gauge{
+		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
+		counter("vokter_checks_total", "Checks of pages.", n.Checks),
+		counter("vokter_checks_unchanged_total", "Checks that found nothing new.", n.Unchanged),
+		counter("vokter_checks_failed_total", "Checks that failed.", n.Failed),
+		counter("vokter_versions_total", "Versions of documents that were found.", n.Versions),
+		counter("vokter_changes_total", "Changes between two versions.", n.Changes),
+		counter("vokter_notifications_total", "Notifications that changes made.", n.Notifications),
+		counter("vokter_deliveries_total", "Notifications that were delivered.", n.Delivered),
+		counter("vokter_dead_letters_total", "Notifications that were given up.", n.Dead),
+	}
+	transport := r.cfg.Transport
+	select {
+	case <-r.running:
+		transport = r.transport
+		due, parked := r.stages.delivery.Backlog(0)
+		all = append(all,
+			Gauge{Name: "vokter_overdue_pages", Help: "Pages that are not checked in time.", Value: float64(len(r.stages.index.Overdue()))},
+			Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
+	default: // Run may be opening the transport
+	}
+	if t, ok := transport.(interface{ Gauges() []Gauge }); ok {
+		all = append(all, t.Gauges()...)
+	}
+	return all
+}
+
+func counter(name, help string, n int) Gauge { return Gauge{Name: name, Help: help, Value: float64(n)} }
