@@ -29,7 +29,10 @@ func topology(branches []branch) map[string]local.Topic {
 		pipeline.TopicDead:      {Feedback: true},
 		pipeline.TopicHealth:    {Feedback: true},
 		pipeline.TopicSweeps:    {Feedback: true},
+		// Who waits for a decision gives up after seconds.
+		pipeline.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}
+	t[pipeline.TopicIngest] = local.Topic{Entry: true} // whoever pushes pages waits where they are worked on
 	for _, b := range append((&stages{}).branches(), branches...) {
 		topic := t[b.topic]
 		topic.Groups = append(topic.Groups, b.group)

@@ -12,6 +12,7 @@ const (
 	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
 	TopicDead          = "dead"          // key: receiver, or the key of the message. What was given up, with the reason.
 	TopicHealth        = "health"        // key: page, receiver or HealthKey. How pages, receivers and the process do.
+	TopicDecisions     = "decisions"     // key: page. How commands ended, for who waits for that in another process.
 	TopicSweeps        = "sweeps"        // no key: in every lane. What follows from a health event for all pages.
 )
 
@@ -67,6 +68,9 @@ const (
 
 	// On TopicHealth.
 	TypeHealth = "vokter.health.v1" // body: Health
+
+	// On TopicDecisions.
+	TypeDecision = "vokter.decision.v1" // body: Decision
 
 	// On TopicSweeps.
 	TypeSweep = "vokter.sweep.v1" // body: Sweep

@@ -94,14 +94,17 @@ func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) err
 	}, r)
 }
 
-// decide answers the command m once the commit stands. Whoever sent it is told, so the
-// commit must be durable first. A refusal is told to senders in other processes too.
+// decide answers the command m once the commit stands. Where its sender may wait for that,
+// in this process or another, it is told, so the commit must be durable first.
 func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
-	pipeline.SyncTx(tx)
-	if r != nil {
-		if h, ok := refused(m, r, s.cfg.Now()); ok {
-			tx.Emit(h.Message())
+	if awaited(m) {
+		pipeline.SyncTx(tx)
+		d := pipeline.Decision{Command: m.ID}
+		if r != nil {
+			d.Code, d.Reason = r.Code, r.Message
+			tx.Emit(refused(m, r, s.cfg.Now()).Message())
 		}
+		tx.Emit(d.Message(m.Key, s.cfg.Now()))
 	}
 	tx.OnCommit(func() {
 		if r == nil {

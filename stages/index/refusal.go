@@ -51,14 +51,18 @@ func refuse(page string, s pipeline.Subscription) *Refusal {
 	return nil
 }
 
-// refused is the event that answers the command m, which was refused at the time at. It is
-// false where nobody but this module sends such commands.
-func refused(m pipeline.Message, r *Refusal, at time.Time) (pipeline.Health, bool) {
+// awaited reports whether whoever sent m may wait for what is decided about it. Other
+// commands are sent by this module alone, which does not.
+func awaited(m pipeline.Message) bool {
 	switch m.Type {
 	case pipeline.TypeSubscribe, pipeline.TypeCancel, pipeline.TypeResume:
-	default:
-		return pipeline.Health{}, false
+		return true
 	}
+	return false
+}
+
+// refused is the event that answers the command m, which was refused at the time at.
+func refused(m pipeline.Message, r *Refusal, at time.Time) pipeline.Health {
 	h := pipeline.Health{
 		ID: pipeline.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
 		Command: m.ID, Code: r.Code, Reason: r.Message, Client: clientOf(m),
@@ -66,7 +70,7 @@ func refused(m pipeline.Message, r *Refusal, at time.Time) (pipeline.Health, boo
 	if page, err := pipeline.CanonicalURL(m.Key); err == nil {
 		h.URL = page
 	}
-	return h, true
+	return h
 }
 
 // clientOf returns whom the command m is for, as far as it can be read.

@@ -64,15 +64,43 @@ func (d *desk) handle(m pipeline.Message) {
 	if m.Type != pipeline.TypeWake {
 		m.Position = fmt.Sprintf("S/documents/0/%d", d.n)
 	}
+	before := len(d.codes)
 	if err := d.store.Handle(context.Background(), d.stage, m); err != nil {
 		d.Fatalf("%s: %v", m.Type, err)
 	}
-	d.out = d.store.Take()
+	d.out = d.decided(m, before, d.store.Take())
 	for _, m := range d.out {
 		if m.Type == pipeline.TypeRequest {
 			d.request = body[pipeline.Request](d, m)
 		}
 	}
+}
+
+// decided returns out without what it tells other processes of the command m: that is what
+// was told here since there were before decisions.
+func (d *desk) decided(m pipeline.Message, before int, out []pipeline.Message) []pipeline.Message {
+	d.Helper()
+	told := 0
+	for i := 0; i < len(out); i++ {
+		if out[i].Topic != pipeline.TopicDecisions {
+			continue
+		}
+		told++
+		c, err := pipeline.DecisionFrom(out[i])
+		if last := d.codes[len(d.codes)-1]; err != nil || c.Command != m.ID || c.Code != last || (c.Reason != "") != (last != 0) || out[i].Key != m.Key {
+			d.Errorf("%s %s: got the decision %+v (%v), want %d", m.Type, m.ID, c, err, last)
+		}
+		out = slices.Delete(out, i, i+1)
+		i--
+	}
+	want := len(d.codes) - before
+	if m.Type == pipeline.TypeApply {
+		want = 0 // nobody waits for that
+	}
+	if told != want {
+		d.Errorf("%s %s: %d decisions were told, want %d", m.Type, m.ID, told, want)
+	}
+	return out
 }
 
 func body[T any](d *desk, m pipeline.Message) T {
@@ -339,7 +367,7 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 
 func TestCommandsAreSynced(t *testing.T) {
 	d := newDesk(t, Config{})
-	for typ, want := range map[string]bool{pipeline.TypeCancel: true, pipeline.TypeCheckNow: false} {
+	for typ, want := range map[string]bool{pipeline.TypeCancel: true, pipeline.TypeApply: false, pipeline.TypeCheckNow: false} {
 		tx := d.store.Begin()
 		m := pipeline.Message{ID: "m", Key: page, Type: typ, Position: "S/documents/0/1", Body: []byte(`{"url":"` + page + `"}`)}
 		if err := d.stage.Process(context.Background(), tx, m); err != nil {
