@@ -11,14 +11,10 @@ const (
 	feature4_3 = 30
 )
 
-// brokerWarning warns of brokers that can lose parts of transactions when they are killed
-// (KAFKA-20734), where topics stand in one broker only. A broker that does not say what it
-// is gets no warning.
-func brokerWarning(admin sarama.ClusterAdmin, have map[string]standing) []string {
-	alone := false
-	for _, s := range have {
-		alone = alone || s.replicas == 1
-	}
+// brokerWarning warns of a broker that can lose parts of transactions when it is killed
+// (KAFKA-20734), which matters where alone: topics stand in one broker only. One that does
+// not say what it is gets no warning.
+func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
 	if !alone {
 		return nil
 	}
@@ -36,4 +32,14 @@ func brokerWarning(admin sarama.ClusterAdmin, have map[string]standing) []string
 		}
 	}
 	return nil
+}
+
+// single reports whether one of the topics stands in one broker only.
+func single(have map[string]standing) bool {
+	for _, s := range have {
+		if s.replicas == 1 {
+			return true
+		}
+	}
+	return false
 }

@@ -54,7 +54,7 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []to
 			return topicInfo{}, err
 		}
 	}
-	for _, note := range append(found.warnings, brokerWarning(admin, have)...) {
+	for _, note := range append(found.warnings, brokerWarning(admin, single(have))...) {
 		c.Logger.Warn("kafka: " + note)
 	}
 	if found.lanes != c.Lanes {

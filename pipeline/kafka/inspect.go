@@ -129,4 +129,4 @@ func checkKnown(known, now topicInfo) error {
 }
 
 // anew is what a user can do whose state and topics do not fit any more.
-const anew = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another prefix with vokter-stream state import DIR"
+const anew = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"

@@ -39,16 +39,16 @@ func (c Config) Validate() error {
 	if len(c.Brokers) == 0 {
 		bad("brokers", "at least one broker is needed, such as kafka-1:9092")
 	}
-	for _, b := range c.Brokers {
+	for i, b := range c.Brokers {
 		if err := checkAddress(b); err != nil {
-			bad("brokers", "%v", err)
+			bad(fmt.Sprintf("brokers[%d]", i), "%v", err)
 		}
 	}
 	switch {
 	case !legalName.MatchString(c.Prefix):
-		bad("prefix", "%q has characters that names of topics may not have; they may have letters, digits, dots, underscores and hyphens", c.Prefix)
+		bad("topic_prefix", "%q has characters that names of topics may not have; they may have letters, digits, dots, underscores and hyphens", c.Prefix)
 	case len(c.Prefix) > maxPrefix:
-		bad("prefix", "%d characters are too many; at most %d", len(c.Prefix), maxPrefix)
+		bad("topic_prefix", "%d characters are too many; at most %d", len(c.Prefix), maxPrefix)
 	}
 	if c.Lanes < 0 || c.Lanes > maxLanes {
 		bad("partitions", "%d is not between 1 and %d", c.Lanes, maxLanes)

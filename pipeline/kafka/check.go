@@ -1,0 +1,124 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// checkLimit is how long Check takes at most.
+const checkLimit = 5 * time.Second
+
+var errSlow = fmt.Errorf("kafka: the brokers did not answer within %v", checkLimit)
+
+// Check compares the cluster of c with what a Transport with topics (names without the
+// prefix) needs, and changes nothing. It returns lines for people: what stands, what a start
+// would make, and warnings. The error joins all that a start would refuse, or says why the
+// brokers cannot be asked; it comes within 5 s.
+func Check(ctx context.Context, c Config, topics map[string]pipeline.Topic) ([]string, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	conf, err := c.sarama()
+	if err != nil {
+		return nil, err
+	}
+	conf.Metadata.Retry.Max, conf.Admin.Retry.Max = 0, 1
+	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, errSlow)
+	defer cancel()
+	client, err := probe(ctx, c, conf)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if fatal := refusal(c, err); fatal != nil {
+			return nil, fatal
+		}
+		return nil, fmt.Errorf("kafka: %w", unanswered(c, err))
+	}
+	defer client.Close()
+	type report struct {
+		lines []string
+		err   error
+	}
+	r, err := abandonable(ctx, func() (report, error) {
+		lines, err := c.check(client, topics)
+		return report{lines, err}, nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.lines, r.err
+}
+
+func (c Config) check(client sarama.Client, topics map[string]pipeline.Topic) ([]string, error) {
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	brokers, _, err := admin.DescribeCluster()
+	if err != nil {
+		return nil, fmt.Errorf("kafka: how many brokers there are: %w", err)
+	}
+	specs := c.specs(topics)
+	have, err := describe(admin, specs)
+	if err != nil {
+		return nil, err
+	}
+	found := c.inspect(specs, have)
+	lines := []string{fmt.Sprintf("brokers: %d, at %s", len(brokers), addresses(brokers))}
+	for _, spec := range specs {
+		if s, ok := have[spec.Name]; ok {
+			lines = append(lines, fmt.Sprintf("topic %s: %d partitions, replication %d", spec.Name, s.partitions, s.replicas))
+		}
+	}
+	alone := single(have)
+	if !c.NoCreate && len(found.missing) > 0 {
+		replicas, err := c.replicas(admin)
+		if err != nil {
+			return nil, err
+		}
+		for _, spec := range found.missing {
+			lines = append(lines, fmt.Sprintf("topic %s: missing; a start makes it with %d partitions, replication %d, %s",
+				spec.Name, found.lanes, replicas, settingsText(spec, replicas)))
+		}
+		alone = alone || replicas == 1
+		if replicas > len(brokers) {
+			found.refusals = append(found.refusals, fmt.Errorf("kafka: topics cannot be kept in %d brokers, as there are %d: lower replication", replicas, len(brokers)))
+		}
+	}
+	if len(have) > 0 && found.lanes != c.Lanes {
+		lines = append(lines, fmt.Sprintf("the topics keep their %d partitions; partitions: %d counts where none of them stands", found.lanes, c.Lanes))
+	}
+	for _, w := range append(found.warnings, brokerWarning(admin, alone)...) {
+		lines = append(lines, "warning: "+w)
+	}
+	return lines, errors.Join(found.refusals...)
+}
+
+func addresses(brokers []*sarama.Broker) string {
+	var all []string
+	for _, b := range brokers {
+		all = append(all, b.Addr())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func settingsText(spec topicSpec, replicas int) string {
+	settings := creationSettings(spec, replicas)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		all = append(all, name+"="+settings[name])
+	}
+	return strings.Join(all, ", ")
+}
