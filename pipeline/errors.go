@@ -30,6 +30,10 @@ const (
 	ClassBroken
 )
 
+// ErrMoved is what a Poster returns for a key whose owner is another process by now: that
+// one begins the work anew, and nothing is lost.
+var ErrMoved = errors.New("the key went to another process")
+
 type classified struct {
 	err   error
 	class Class

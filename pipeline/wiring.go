@@ -20,6 +20,9 @@ type Topic struct {
 	// need not outlive the process. They come in order and until they were handled, after the
 	// commit that publishes them; where no group reads them, nothing keeps them.
 	Ephemeral bool
+	// AnyLane marks a topic whose messages are handled in the lane in which their publisher
+	// put them, whatever their key is.
+	AnyLane bool
 }
 
 // Wiring is what a Router tells a Transport that connects to something outside the process.

@@ -200,7 +200,7 @@ func (p *pool) post(a Attempt, result error) {
 	m := a.Result(result)
 	for ctx.Err() == nil {
 		err := p.cfg.Poster.Post(ctx, m)
-		if err == nil {
+		if err == nil || errors.Is(err, pipeline.ErrMoved) {
 			p.book.posted(m.Key, a.Number, p.cfg.Now())
 			return
 		}

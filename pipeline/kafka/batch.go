@@ -1,0 +1,98 @@
+package kafka
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// How much becomes one transaction.
+const (
+	// linger is how long a transaction waits for more messages: a transaction for each would
+	// halve what a lane can do.
+	linger = 5 * time.Millisecond
+	// fullMessages and fullBytes end the wait.
+	fullMessages = 20
+	fullBytes    = 4 << 20
+	// lazyFor is how long what need not be durable at once waits for a transaction.
+	lazyFor = 5 * time.Second
+)
+
+// consumer is a consumer group's share in a topic.
+type consumer struct{ group, topic string }
+
+// wakeOf names a wake.
+type wakeOf struct {
+	consumer
+	key string
+}
+
+// batch is what becomes one transaction of a lane.
+type batch struct {
+	layer     layer
+	out       []output
+	wakes     map[wakeOf]wake
+	positions map[consumer]int64
+	own       map[string][]byte // records of the transport itself, by key
+	onCommit  []func()
+	// urgent says that it is to be committed soon, since somebody waits for it.
+	urgent   bool
+	messages int
+	bytes    int
+	began    time.Time
+}
+
+func newBatch() *batch {
+	return &batch{wakes: make(map[wakeOf]wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+}
+
+// empty reports whether b changes nothing.
+func (b *batch) empty() bool {
+	return len(b.layer.states)+len(b.out)+len(b.wakes)+len(b.positions)+len(b.own) == 0
+}
+
+// full reports whether b should not wait for more.
+func (b *batch) full() bool {
+	return b.messages >= fullMessages && b.urgent || b.bytes+b.layer.bytes >= fullBytes
+}
+
+// records are the state of b, by the key of each record; a nil value deletes.
+func (b *batch) records() map[string][]byte {
+	rs := make(map[string][]byte, len(b.positions)+len(b.wakes)+len(b.own))
+	maps.Copy(rs, b.own)
+	for p, names := range b.layer.states {
+		for name, value := range names {
+			rs[stateKey(kindState, p.group, p.key, name)] = value
+		}
+	}
+	for w, at := range b.wakes {
+		var v []byte
+		if !at.at.IsZero() {
+			v = at.encode()
+		}
+		rs[stateKey(kindWake, w.group, w.topic, w.key)] = v
+	}
+	for c, offset := range b.positions {
+		rs[stateKey(kindPosition, c.group, c.topic)] = encodeOffset(offset)
+	}
+	return rs
+}
+
+// produced returns what the brokers get: outputs first, and the state in an order that
+// does not change.
+func produced(prefix string, lane int, out []output, state map[string][]byte) []*sarama.ProducerMessage {
+	ms := make([]*sarama.ProducerMessage, 0, len(out)+len(state))
+	for _, o := range out {
+		ms = append(ms, o.record(prefix))
+	}
+	for _, key := range slices.Sorted(maps.Keys(state)) {
+		m := &sarama.ProducerMessage{Topic: prefix + topicState, Partition: int32(lane), Key: sarama.StringEncoder(key)}
+		if v := state[key]; v != nil {
+			m.Value = sarama.ByteEncoder(v)
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}

@@ -1,0 +1,250 @@
+package kafka
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// merge makes what x did part of the lane: what follows reads it, and it is committed
+// together with the position of its message. What nobody waits for is committed with the
+// next transaction, or is lost together with the position.
+func (n *tenure) merge(x *tx) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return errOver
+	}
+	var logged, hints []output
+	for _, o := range x.out {
+		if n.t.topicOf(o.topic).Ephemeral {
+			hints = append(hints, o)
+		} else {
+			logged = append(logged, o)
+		}
+	}
+	after := x.onCommit
+	if len(hints) > 0 {
+		after = append([]func(){func() { n.t.hint(hints) }}, after...)
+	}
+	n.mu.Lock()
+	if n.closed != nil {
+		n.mu.Unlock()
+		return n.closed
+	}
+	b := n.open
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	b.layer.merge(&x.layer)
+	b.out = append(b.out, logged...)
+	for _, o := range logged {
+		b.bytes += o.size()
+	}
+	moved := moveWakes(b, x)
+	if x.w.kind == fromLog {
+		n.positions[x.who] = x.w.record.Offset + 1
+		b.positions[x.who] = x.w.record.Offset + 1
+	}
+	b.messages++
+	b.urgent = b.urgent || x.sync || len(logged) > 0
+	now := false
+	switch {
+	case b.urgent:
+		b.onCommit = append(b.onCommit, after...)
+	case n.flight != nil: // in the order of the messages
+		n.flight.onCommit = append(n.flight.onCommit, after...)
+	default:
+		now = true
+	}
+	x.over = true
+	n.mu.Unlock()
+	queue := n.wakesOf(x.who)
+	for key, w := range moved {
+		queue.put(key, w)
+	}
+	notify(n.signal)
+	if now {
+		for _, f := range after {
+			f()
+		}
+	}
+	n.t.activity.Add(1)
+	return nil
+}
+
+// moveWakes puts into b what x did to wakes, and returns it by key. One that was delivered
+// and not set again is gone.
+func moveWakes(b *batch, x *tx) map[string]wake {
+	moved := x.wakes
+	if x.w.kind == fromWake {
+		if _, again := moved[x.w.wake.key]; !again {
+			moved = maps.Clone(moved)
+			if moved == nil {
+				moved = make(map[string]wake)
+			}
+			moved[x.w.wake.key] = wake{}
+		}
+	}
+	for key, w := range moved {
+		b.wakes[wakeOf{x.who, key}] = w
+	}
+	return moved
+}
+
+// commitLoop commits what was merged, until a transaction fails or finish is closed: then
+// what is left.
+func (n *tenure) commitLoop() {
+	defer close(n.committed)
+	lazy := time.NewTicker(lazyFor / 4)
+	defer lazy.Stop()
+	for over := false; !over; {
+		select {
+		case <-n.signal:
+		case <-lazy.C:
+		case <-n.finish:
+			over = true
+		}
+		due, wait := n.due()
+		if wait && !over {
+			time.Sleep(linger)
+		}
+		if !due && !over {
+			continue
+		}
+		if err := n.commit(); err != nil {
+			n.fail(err)
+			return
+		}
+	}
+}
+
+// due reports whether the open batch is to be committed, and whether it may wait for more.
+func (n *tenure) due() (due, wait bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	b := n.open
+	due = !b.empty() && (b.urgent || b.full() || time.Since(b.began) >= lazyFor)
+	return due, due && !b.full()
+}
+
+// commit makes the open batch one transaction.
+func (n *tenure) commit() error {
+	waking := n.waking()
+	n.mu.Lock()
+	b := n.open
+	if n.closed != nil || b.empty() {
+		defer n.mu.Unlock()
+		return n.closed
+	}
+	n.saveClock(b, waking)
+	n.flight, n.open = b, newBatch()
+	n.mu.Unlock()
+	state := b.records()
+	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
+	if err := n.transact(ms); err != nil {
+		return err
+	}
+	n.t.wrote(ms)
+	at := int64(-1)
+	for _, m := range ms {
+		if m.Topic == n.t.cfg.Prefix+topicState {
+			at = max(at, m.Offset+1)
+		}
+	}
+	if err := n.t.copied(n, state, at); err != nil {
+		return err
+	}
+	n.t.counts.commits.Add(1)
+	n.t.activity.Add(1)
+	n.landed(b)
+	return nil
+}
+
+// landed runs the functions that wait for the commit of b, in order, also those that come
+// meanwhile.
+func (n *tenure) landed(b *batch) {
+	for {
+		n.mu.Lock()
+		after := b.onCommit
+		b.onCommit = nil
+		if len(after) == 0 {
+			n.flight = nil
+			n.mu.Unlock()
+			return
+		}
+		n.mu.Unlock()
+		for _, f := range after {
+			f()
+		}
+	}
+}
+
+// transactOnce publishes ms in one transaction.
+func transactOnce(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
+	if err := p.BeginTxn(); err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	if err := p.SendMessages(ms); err != nil {
+		return fmt.Errorf("publishing in a transaction: %w", sendError(err))
+	}
+	if err := p.CommitTxn(); err != nil {
+		return fmt.Errorf("committing a transaction: %w", err)
+	}
+	return nil
+}
+
+// sendError is the first error of many.
+func sendError(err error) error {
+	if all, ok := err.(sarama.ProducerErrors); ok && len(all) > 0 {
+		return all[0].Err
+	}
+	return err
+}
+
+// saveClock puts into b what time it is, from time to time. While wakes are to come because
+// the clock was set back, the state goes on saying so. n.mu is held.
+func (n *tenure) saveClock(b *batch, waking bool) {
+	now := n.t.now()
+	if now.Sub(n.clock).Abs() < saveEvery || waking {
+		return
+	}
+	n.clock = now
+	b.own[stateKey(kindClock)] = encodeTime(now)
+}
+
+// get reads what was merged, then the copy of the lane.
+func (n *tenure) get(p place, name string) (value []byte, ok bool, err error) {
+	n.mu.RLock()
+	for _, b := range []*batch{n.open, n.flight} {
+		if b == nil {
+			continue
+		}
+		if v, ok := b.layer.get(p, name); ok {
+			n.mu.RUnlock()
+			return append([]byte{}, v...), v != nil, nil
+		}
+	}
+	n.mu.RUnlock()
+	return n.t.cache.GetState(nil, p.group, n.lane, p.key, name)
+}
+
+// scan reads the names of p that begin with prefix; nil values are deleted.
+func (n *tenure) scan(p place, prefix string) (map[string][]byte, error) {
+	merged := make(map[string][]byte)
+	n.mu.RLock()
+	if n.flight != nil {
+		n.flight.layer.over(p, prefix, merged)
+	}
+	n.open.layer.over(p, prefix, merged)
+	n.mu.RUnlock()
+	err := n.t.cache.ScanState(nil, p.group, n.lane, p.key, prefix, func(name string, value []byte) bool {
+		if _, ok := merged[name]; !ok {
+			merged[name] = value
+		}
+		return true
+	})
+	return merged, err
+}

@@ -1,0 +1,191 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Pauses before a lane that could not be taken is tried again.
+const (
+	takeAgain    = 250 * time.Millisecond
+	takeAgainMax = 5 * time.Second
+	// fencedPause is how long a fenced owner waits for word that its lane went to another
+	// process, before it takes the lane back.
+	fencedPause = 3 * time.Second
+)
+
+// slot is a lane as this process sees it.
+type slot struct {
+	mu sync.Mutex
+	// tenure is the present one, also while it is restored; nil while another process owns
+	// the lane. ready says that it works.
+	tenure *tenure
+	ready  bool
+}
+
+// hook is told by the consumer group which lanes this process owns: watermill-kafka has a
+// place for it in its tracer.
+type hook struct{ t *Transport }
+
+var _ watermillkafka.SaramaTracer = hook{}
+
+func (h hook) WrapConsumer(c sarama.Consumer) sarama.Consumer { return c }
+func (h hook) WrapPartitionConsumer(c sarama.PartitionConsumer) sarama.PartitionConsumer {
+	return c
+}
+func (h hook) WrapSyncProducer(_ *sarama.Config, p sarama.SyncProducer) sarama.SyncProducer {
+	return p
+}
+
+// WrapConsumerGroupHandler returns a handler of our own: the topic of the group has no
+// messages for the one that is given.
+func (h hook) WrapConsumerGroupHandler(sarama.ConsumerGroupHandler) sarama.ConsumerGroupHandler {
+	return claims(h)
+}
+
+// claims holds the lanes that the consumer group gives this process.
+type claims struct{ t *Transport }
+
+var _ sarama.ConsumerGroupHandler = claims{}
+
+// Setup notes which lanes will be claimed.
+func (c claims) Setup(s sarama.ConsumerGroupSession) error {
+	lanes := s.Claims()[c.t.cfg.Prefix+topicLanes]
+	c.t.log.Info("lanes were shared out", "lanes", len(lanes), "of", c.t.lanes, "generation", s.GenerationID())
+	c.t.assign(lanes)
+	return nil
+}
+
+// Cleanup has nothing to do: each claim ended what it began.
+func (c claims) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+// ConsumeClaim holds one lane until the session ends.
+func (c claims) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	return c.t.hold(s.Context(), int(claim.Partition()))
+}
+
+// hold owns lane until ctx is done. A transaction that failed begins a new tenure, which
+// finds out what became of it.
+func (t *Transport) hold(ctx context.Context, lane int) error {
+	for pause := takeAgain; ; pause = min(2*pause, takeAgainMax) {
+		n, err := t.take(ctx, lane)
+		if err == nil {
+			pause = takeAgain
+			err = n.serve(ctx)
+		}
+		if ctx.Err() != nil || t.ctx.Err() != nil {
+			return nil
+		}
+		t.counts.failed.Add(1)
+		wait := pause
+		switch class, _ := pipeline.ClassOf(err); {
+		case class == pipeline.ClassBroken:
+			t.broken(err)
+		case fenced(err):
+			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", err)
+			wait = fencedPause
+		default:
+			t.outage("a transaction failed; what was in it is handled again", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// fenced reports whether err says that another producer has taken the lane.
+func fenced(err error) bool {
+	return errors.Is(err, sarama.ErrProducerFenced) || errors.Is(err, sarama.ErrInvalidProducerEpoch) ||
+		errors.Is(err, sarama.ErrInvalidProducerIDMapping)
+}
+
+// assign notes which lanes this process is to have.
+func (t *Transport) assign(lanes []int32) {
+	t.mu.Lock()
+	t.assigned = make(map[int]bool, len(lanes))
+	for _, l := range lanes {
+		t.assigned[int(l)] = true
+	}
+	t.joined = true
+	t.mu.Unlock()
+	t.gain()
+}
+
+// gain tells who waits for it once all assigned lanes work.
+func (t *Transport) gain() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for lane := range t.assigned {
+		if !t.works(lane) {
+			return
+		}
+	}
+	notify(t.gained)
+}
+
+// works reports whether this process handles the messages of lane.
+func (t *Transport) works(lane int) bool {
+	s := &t.owned[lane]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tenure != nil && s.ready
+}
+
+// own makes n the tenure of its lane; nothing that an earlier one does counts any more.
+func (t *Transport) own(n *tenure) {
+	s := &t.owned[n.lane]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenure, s.ready = n, false
+}
+
+// begin makes n, which was restored, the one that works.
+func (t *Transport) begin(n *tenure) {
+	s := &t.owned[n.lane]
+	s.mu.Lock()
+	s.ready = s.tenure == n
+	s.mu.Unlock()
+	t.gain()
+}
+
+// disown ends n.
+func (t *Transport) disown(n *tenure) {
+	s := &t.owned[n.lane]
+	s.mu.Lock()
+	if s.tenure == n {
+		s.tenure, s.ready = nil, false
+	}
+	s.mu.Unlock()
+	t.clearInboxes(n.lane)
+}
+
+// tenure returns the one of lane that works; nil where there is none.
+func (t *Transport) tenure(lane int) *tenure {
+	s := &t.owned[lane]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready {
+		return nil
+	}
+	return s.tenure
+}
+
+// Owns reports whether this process handles the messages of key now.
+func (t *Transport) Owns(key string) bool {
+	return t.ready.Load() && t.works(partitionOf(key, t.lanes))
+}
+
+// Gained receives whenever all lanes that this process was given are restored and worked on,
+// also where it was given none. What was not received yet is not repeated.
+func (t *Transport) Gained() <-chan struct{} { return t.gained }

@@ -1,0 +1,231 @@
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Publish puts ms into their topics, all of them or none, and returns once all brokers that
+// keep them have them. It blocks while brokers are away, until ctx is done or the Transport
+// is closed; they may be published nevertheless then. Where ctx carries a transaction of this
+// Transport, ms are published with its commit.
+func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
+	out := make([]output, len(ms))
+	for i, m := range ms {
+		out[i] = outputOf(m, t.lanes)
+	}
+	return t.publish(ctx, out)
+}
+
+// Unsynced returns t: what it publishes is not lost either.
+func (t *Transport) Unsynced() pipeline.Publisher { return t }
+
+// publish collects out in the transaction of ctx, or publishes it.
+func (t *Transport) publish(ctx context.Context, out []output) error {
+	if len(out) == 0 {
+		return nil
+	}
+	if p, ok := pipeline.TxFrom(ctx); ok {
+		if x, ok := p.(*tx); ok && x.ten.t == t {
+			if !x.collect(out...) {
+				return errOver
+			}
+			return nil
+		}
+	}
+	if t.ctx.Err() != nil || !t.ready.Load() {
+		return ErrClosed
+	}
+	for _, o := range out {
+		if err := t.ensure(o.topic); err != nil {
+			return err
+		}
+	}
+	ms := produced(t.cfg.Prefix, 0, out, nil)
+	done := make(chan error, 1)
+	go func() { done <- t.send(ms) }() // it cannot be cancelled
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("publishing: %w", context.Cause(ctx))
+	case <-t.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// send publishes ms outside of any lane's transaction: one message as it is, several in a
+// transaction of their own.
+func (t *Transport) send(ms []*sarama.ProducerMessage) error {
+	t.sending.Add(1)
+	defer t.sending.Add(-1)
+	var err error
+	if len(ms) == 1 {
+		_, _, err = t.plain.SendMessage(ms[0])
+	} else {
+		err = t.together.send(ms)
+	}
+	if err != nil {
+		err = sendError(err)
+		t.outage("publishing failed", err)
+		return fmt.Errorf("kafka: publishing: %w", err)
+	}
+	t.wrote(ms)
+	return nil
+}
+
+// together publishes several messages in one transaction.
+type together struct {
+	t  *Transport
+	mu sync.Mutex
+	p  sarama.SyncProducer
+}
+
+func (g *together) send(ms []*sarama.ProducerMessage) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.p == nil {
+		// The name is of this process alone: nobody is to be fenced.
+		c, err := g.t.cfg.txnConfig(g.t.cfg.Group + "-" + rand.Text())
+		if err != nil {
+			return err
+		}
+		p, err := sarama.NewSyncProducer(g.t.cfg.Brokers, c)
+		if err != nil {
+			return err
+		}
+		g.p = p
+	}
+	if err := transactOnce(g.p, ms); err != nil {
+		p := g.p
+		g.p = nil
+		go func() { _ = p.Close() }()
+		return err
+	}
+	return nil
+}
+
+func (g *together) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.p == nil {
+		return nil
+	}
+	return g.p.Close()
+}
+
+// wrote notes where the topics end.
+func (t *Transport) wrote(ms []*sarama.ProducerMessage) {
+	t.headMu.Lock()
+	defer t.headMu.Unlock()
+	for _, m := range ms {
+		at := topicLane{m.Topic, int(m.Partition)}
+		t.heads[at] = max(t.heads[at], m.Offset+1)
+	}
+	t.activity.Add(1)
+}
+
+// head is the offset behind what this process wrote last to a topic's lane.
+func (t *Transport) head(topic string, lane int) int64 {
+	t.headMu.Lock()
+	defer t.headMu.Unlock()
+	return t.heads[topicLane{t.cfg.Prefix + topic, lane}]
+}
+
+type topicLane struct {
+	topic string
+	lane  int
+}
+
+// hint publishes out soon: what may be lost, since it is asked for again.
+func (t *Transport) hint(out []output) {
+	t.hintMu.Lock()
+	t.hints = append(t.hints, out...)
+	t.hintMu.Unlock()
+	notify(t.hintSignal)
+}
+
+// hintLoop publishes what hint got until the Transport is closed.
+func (t *Transport) hintLoop() {
+	defer close(t.hinted)
+	for {
+		select {
+		case <-t.hintSignal:
+		case <-t.life.Done():
+			return
+		}
+		t.hintMu.Lock()
+		out := t.hints
+		t.hintMu.Unlock()
+		ms := produced(t.cfg.Prefix, 0, out, nil)
+		if len(ms) == 0 {
+			continue
+		}
+		if err := t.plain.SendMessages(ms); err != nil && t.life.Err() == nil {
+			t.outage("asking for checks failed; it is done again", sendError(err))
+		} else {
+			t.wrote(ms)
+		}
+		t.hintMu.Lock()
+		t.hints = t.hints[len(out):]
+		if len(t.hints) > 0 {
+			notify(t.hintSignal)
+		}
+		t.hintMu.Unlock()
+	}
+}
+
+// Publisher returns a Watermill publisher. Messages whose context carries a transaction
+// of this Transport are published with its commit; others at once, those of one call
+// together. Its Close is private to it.
+func (t *Transport) Publisher() message.Publisher { return &publisher{t: t} }
+
+type publisher struct {
+	t      *Transport
+	closed atomic.Bool
+}
+
+var (
+	_ message.Publisher  = (*publisher)(nil)
+	_ pipeline.Publisher = (*Transport)(nil)
+)
+
+func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	for len(msgs) > 0 {
+		// Messages of one transaction stand together in all but odd cases.
+		tx, _ := pipeline.TxFrom(msgs[0].Context())
+		var out []output
+		ctx := msgs[0].Context()
+		for len(msgs) > 0 {
+			if next, _ := pipeline.TxFrom(msgs[0].Context()); next != tx {
+				break
+			}
+			out = append(out, outputOfWatermill(topic, msgs[0], p.t.lanes))
+			msgs = msgs[1:]
+		}
+		if err := p.t.publish(ctx, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publisher) Close() error {
+	p.closed.Store(true)
+	return nil
+}
+
+// ErrClosed is what a Transport that is closed, or was not started, returns.
+var ErrClosed = errors.New("kafka: the transport is closed")

@@ -1,0 +1,172 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill"
+)
+
+// How the brokers are watched.
+const (
+	lookEvery   = 2 * time.Second
+	topicsEvery = time.Minute
+)
+
+// counts are figures for those who watch over the process.
+type counts struct {
+	commits, failed, restored atomic.Uint64
+}
+
+// outage is what keeps the Transport from going on. It is told when it begins and ends, not
+// each time that it shows.
+type outage struct {
+	mu     sync.Mutex
+	reason error // nil while there is none
+	since  time.Time
+}
+
+// outage notes that something failed that will be tried again.
+func (t *Transport) outage(what string, err error) {
+	o := &t.away
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reason != nil {
+		t.log.Debug("kafka: "+what, "error", err)
+		return
+	}
+	o.reason, o.since = fmt.Errorf("%s: %s", what, plain(err)), time.Now()
+	t.log.Warn("kafka: "+what, "error", plain(err))
+}
+
+// waiting notes what is waited for at start; nil ends it.
+func (t *Transport) waiting(reason error) {
+	o := &t.away
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reason == nil {
+		o.since = time.Now()
+	}
+	o.reason = reason
+}
+
+// answered notes that the brokers answer.
+func (t *Transport) answered() {
+	o := &t.away
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reason != nil {
+		t.log.Info("kafka: going on", "after", time.Since(o.since).Round(100*time.Millisecond))
+		o.reason = nil
+	}
+}
+
+// Ready returns nil while messages of all lanes that this process was given are handled, and
+// otherwise what it waits for. It returns at once.
+func (t *Transport) Ready() error {
+	o := &t.away
+	o.mu.Lock()
+	reason, since := o.reason, o.since
+	o.mu.Unlock()
+	if reason != nil {
+		return fmt.Errorf("kafka: %w (for %v)", reason, time.Since(since).Round(time.Second))
+	}
+	if !t.ready.Load() {
+		return errors.New("kafka: connecting")
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.joined {
+		return fmt.Errorf("kafka: waiting for lanes in the consumer group %s", t.cfg.Group)
+	}
+	var left []string
+	for lane := range t.assigned {
+		if t.works(lane) {
+			continue
+		}
+		if r := t.restores[lane]; r != nil {
+			left = append(left, fmt.Sprintf("lane %d: %d %%", lane, r.percent()))
+		} else {
+			left = append(left, fmt.Sprintf("lane %d", lane))
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("kafka: restoring the state of %d of %d lanes (%s)", len(left), len(t.assigned), strings.Join(left[:min(len(left), 4)], ", "))
+	}
+	return nil
+}
+
+// watch asks the brokers from time to time whether they are there, and whether the topics
+// are those of the start.
+func (t *Transport) watch() {
+	defer close(t.watched)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var looked time.Time
+	for {
+		select {
+		case <-look.C:
+		case <-t.life.Done():
+			return
+		}
+		client, err := probe(t.life, t.cfg, t.base)
+		if err != nil {
+			if t.life.Err() == nil {
+				t.outage("no broker answers", err)
+			}
+			continue
+		}
+		_ = client.Close()
+		t.answered()
+		if time.Since(looked) > topicsEvery {
+			looked = time.Now()
+			t.checkTopics()
+		}
+	}
+}
+
+// checkTopics stops the Transport where a topic was made anew: positions in it mean nothing.
+func (t *Transport) checkTopics() {
+	now, err := t.topicsNow()
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	if err := checkKnown(t.known(), now); err != nil {
+		t.broken(err)
+	}
+}
+
+// broken tells that the Transport cannot go on.
+func (t *Transport) broken(err error) {
+	if t.cfg.OnBroken != nil {
+		t.cfg.OnBroken(err)
+		return
+	}
+	t.log.Error("kafka: it cannot go on", "error", err)
+}
+
+// watermillLogger makes one outage of the many lines that one causes.
+type watermillLogger struct{ t *Transport }
+
+var _ watermill.LoggerAdapter = watermillLogger{}
+
+func (l watermillLogger) Error(msg string, err error, _ watermill.LogFields) {
+	var group *sarama.ConsumerError
+	if errors.As(err, &group) {
+		err = group.Err
+	}
+	if l.t.life.Err() == nil {
+		l.t.outage("the consumer group: "+msg, err)
+	}
+}
+func (l watermillLogger) Info(string, watermill.LogFields)  {}
+func (l watermillLogger) Debug(string, watermill.LogFields) {}
+func (l watermillLogger) Trace(string, watermill.LogFields) {}
+func (l watermillLogger) With(watermill.LogFields) watermill.LoggerAdapter {
+	return l
+}

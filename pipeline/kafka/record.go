@@ -1,0 +1,139 @@
+package kafka
+
+import (
+	"bytes"
+	"maps"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// headerUUID carries the UUID of a message that was published with Watermill's interface,
+// as watermill-kafka does it.
+const headerUUID = "_watermill_message_uuid"
+
+// headerMarker is in records that say nothing but that all before them was written before:
+// its value names who wrote it. No consumer group gets them.
+const headerMarker = "vokter_marker"
+
+// output is a message on its way into a lane.
+type output struct {
+	topic string // without the prefix
+	lane  int
+	key   string
+	// message, or uuid with meta and payload as Watermill's interface gives them.
+	message *pipeline.Message
+	uuid    string
+	meta    message.Metadata
+	payload []byte
+}
+
+// outputOf directs m to the lane of its key, or of its ID if it has none.
+func outputOf(m pipeline.Message, lanes int) output {
+	m.Header = maps.Clone(m.Header)
+	key := m.Key
+	if key == "" {
+		key = m.ID
+	}
+	return output{topic: m.Topic, lane: partitionOf(key, lanes), key: m.Key, message: &m}
+}
+
+// outputOfWatermill directs a message that was published with Watermill's interface.
+func outputOfWatermill(topic string, m *message.Message, lanes int) output {
+	o := output{topic: topic, key: m.Metadata[pipeline.HeaderKey], uuid: m.UUID, meta: m.Metadata, payload: m.Payload}
+	key := o.key
+	if key == "" {
+		key = m.UUID
+	}
+	o.lane = partitionOf(key, lanes)
+	return o
+}
+
+// size is about how many bytes o takes in a topic.
+func (o output) size() int {
+	if o.message != nil {
+		return len(o.message.Body) + 512
+	}
+	return len(o.payload) + 512
+}
+
+// record is what the brokers get of o.
+func (o output) record(prefix string) *sarama.ProducerMessage {
+	r := &sarama.ProducerMessage{Topic: prefix + o.topic, Partition: int32(o.lane)}
+	if o.key != "" {
+		r.Key = sarama.StringEncoder(o.key)
+	}
+	add := func(name, value string) {
+		if name != pipeline.HeaderKey {
+			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
+		}
+	}
+	if o.message != nil {
+		for name, value := range o.message.Attributes() {
+			add(name, value)
+		}
+		if o.message.Body != nil {
+			r.Value = sarama.ByteEncoder(o.message.Body)
+		}
+		return r
+	}
+	for name, value := range o.meta {
+		add(name, value)
+	}
+	if o.uuid != o.meta["ce_id"] {
+		add(headerUUID, o.uuid)
+	}
+	if o.payload != nil {
+		r.Value = sarama.ByteEncoder(o.payload)
+	}
+	return r
+}
+
+// received is what a handler gets of a record: its metadata and UUID.
+func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
+	meta = make(message.Metadata, len(r.Headers)+1)
+	for _, h := range r.Headers {
+		meta[string(h.Key)] = string(h.Value)
+	}
+	uuid, ok := meta[headerUUID]
+	if ok {
+		delete(meta, headerUUID)
+	} else {
+		uuid = meta["ce_id"]
+	}
+	if len(r.Key) > 0 {
+		meta[pipeline.HeaderKey] = string(r.Key)
+	} else {
+		delete(meta, pipeline.HeaderKey)
+	}
+	return uuid, meta
+}
+
+// forwarded is r on its way into the lane of its key.
+func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
+	o := output{topic: topic, lane: lane, key: string(r.Key), payload: r.Value}
+	o.uuid, o.meta = received(r)
+	if o.uuid == "" {
+		o.uuid = o.meta["ce_id"]
+	}
+	return o
+}
+
+// markerOf returns who wrote the marker r; empty for all other records.
+func markerOf(r *sarama.ConsumerMessage) string {
+	for _, h := range r.Headers {
+		if bytes.Equal(h.Key, []byte(headerMarker)) {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// marker is a marker of owner.
+func marker(topic string, lane int, owner string) *sarama.ProducerMessage {
+	return &sarama.ProducerMessage{Topic: topic, Partition: int32(lane), Headers: []sarama.RecordHeader{
+		{Key: []byte(headerMarker), Value: []byte(owner)},
+	}}
+}

@@ -1,0 +1,179 @@
+package kafka
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// inbox returns the one of a consumer in a lane.
+func (t *Transport) inbox(who consumer, lane int) *inbox {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.inboxes[who]
+	if all == nil {
+		all = make([]*inbox, t.lanes)
+		for i := range all {
+			all[i] = new(inbox)
+		}
+		t.inboxes[who] = all
+	}
+	return all[lane]
+}
+
+// clearInboxes drops what was posted to a lane that was given up.
+func (t *Transport) clearInboxes(lane int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		all[lane].clear()
+	}
+}
+
+// posted reports whether posted messages wait.
+func (t *Transport) posted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		for _, b := range all {
+			if !b.empty() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// groupReader reads topics for one group: a consumer of sarama reads a partition once, and
+// asks for the records of all its partitions over one connection.
+type groupReader struct {
+	client   sarama.Client
+	consumer sarama.Consumer
+}
+
+func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
+
+// reader returns what reads topics for group.
+func (t *Transport) reader(group string) (sarama.Consumer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.readers[group]; r != nil {
+		return r.consumer, nil
+	}
+	if t.life.Err() != nil {
+		return nil, ErrClosed
+	}
+	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := sarama.NewConsumerFromClient(client)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	t.readers[group] = &groupReader{client, c}
+	return c, nil
+}
+
+func (t *Transport) takeReaders() map[string]*groupReader {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.readers
+	t.readers = nil
+	return all
+}
+
+// topicOf returns how a topic was declared.
+func (t *Transport) topicOf(name string) pipeline.Topic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.topics[name]
+}
+
+// ensure makes topic if it was not declared at Start.
+func (t *Transport) ensure(topic string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.topics[topic]; ok {
+		return nil
+	}
+	added := map[string]pipeline.Topic{topic: {}}
+	c := t.cfg
+	c.Lanes = t.lanes
+	info, err := ensureTopics(t.life, t.admin, c, c.specs(added))
+	if err != nil {
+		return err
+	}
+	if info.Lanes != t.lanes {
+		return fmt.Errorf("kafka: topic %s has %d partitions and the others have %d", t.cfg.Prefix+topic, info.Lanes, t.lanes)
+	}
+	for name, id := range info.IDs {
+		t.info.IDs[name] = id
+	}
+	t.topics[topic] = pipeline.Topic{}
+	return nil
+}
+
+// topicsNow asks which topics there are.
+func (t *Transport) topicsNow() (topicInfo, error) {
+	t.mu.Lock()
+	specs := t.cfg.specs(t.topics)
+	t.mu.Unlock()
+	have, err := describe(t.admin, specs)
+	if err != nil {
+		return topicInfo{}, err
+	}
+	info := topicInfo{Lanes: t.lanes, IDs: make(map[string]string, len(have))}
+	for name, s := range have {
+		info.IDs[name] = s.id
+		if s.partitions != t.lanes {
+			info.Lanes = s.partitions
+		}
+	}
+	return info, nil
+}
+
+// known are the topics that this process works with.
+func (t *Transport) known() topicInfo {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info := topicInfo{Lanes: t.info.Lanes, IDs: make(map[string]string, len(t.info.IDs))}
+	for name, id := range t.info.IDs {
+		info.IDs[name] = id
+	}
+	return info
+}
+
+// remembered compares the topics with those that an earlier owner of a lane worked with.
+func (t *Transport) remembered(value []byte) error {
+	var before topicInfo
+	if err := json.Unmarshal(value, &before); err != nil {
+		return pipeline.Broken(fmt.Errorf("kafka: what the state topic says of the topics is damaged: %w", err))
+	}
+	return pipeline.Broken(checkKnown(before, t.known()))
+}
+
+// remember puts into b what the topics are, for the next owner.
+func (n *tenure) remember(b *batch) error {
+	v, err := json.Marshal(n.t.known())
+	if err != nil {
+		return err
+	}
+	b.own[stateKey(kindTopics)] = v
+	return nil
+}
+
+// restoring notes the restoration of a lane, nil when it ended.
+func (t *Transport) restoring(lane int, r *restoration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r == nil {
+		delete(t.restores, lane)
+	} else {
+		t.restores[lane] = r
+	}
+}

@@ -1,0 +1,253 @@
+package kafka
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Pauses before a rejected message comes again: they double.
+const (
+	firstPause = 5 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
+const maxSleep = time.Second
+
+// runner hands what a consumer gets in a lane to a subscription, one message at a time.
+type runner struct {
+	n      *tenure
+	who    consumer
+	sub    *subscription
+	src    atomic.Pointer[source]
+	wakes  *wakes
+	inbox  *inbox
+	signal chan struct{}
+	turn   int
+
+	// stopping is closed when nothing new is to be handed out, abandoned when what was is not
+	// waited for any more; prev when the runner before this one has ended.
+	stopping, abandoned, done chan struct{}
+	prev                      <-chan struct{}
+	stopOnce, abandonOnce     sync.Once
+	// ctx is the parent of the contexts of messages.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// late says that the wakes of the start wait for what stood in the topic before.
+	late atomic.Bool
+	busy atomic.Bool
+}
+
+func newRunner(n *tenure, who consumer, sub *subscription) *runner {
+	r := &runner{
+		n: n, who: who, sub: sub, signal: make(chan struct{}, 1),
+		stopping: make(chan struct{}), abandoned: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.wakes = n.wakesOf(who)
+	r.inbox = n.t.inbox(who, n.lane)
+	r.ctx, r.cancel = context.WithCancel(sub.ctx)
+	r.late.Store(n.marked[who.topic] && r.wakes.waking())
+	return r
+}
+
+func (r *runner) stop()    { r.stopOnce.Do(func() { close(r.stopping) }) }
+func (r *runner) abandon() { r.abandonOnce.Do(func() { close(r.abandoned) }) }
+
+func (r *runner) loop() {
+	defer r.sub.runs.Done()
+	defer close(r.done)
+	defer r.cancel()
+	if r.prev != nil {
+		<-r.prev
+	}
+	r.n.mu.RLock()
+	from, ok := r.n.positions[r.who]
+	r.n.mu.RUnlock()
+	if !ok {
+		from = sarama.OffsetOldest
+	}
+	src := newSource(r.n.t, r.who, r.n.lane, from, r.signal)
+	r.src.Store(src)
+	defer src.close()
+	r.inbox.serve(r.signal)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.stopping:
+			return
+		default:
+		}
+		w, ok, until := r.next()
+		if ok {
+			r.busy.Store(true)
+			over := !r.deliver(w)
+			r.busy.Store(false)
+			if over {
+				return
+			}
+			continue
+		}
+		sleep := maxSleep
+		if !until.IsZero() {
+			sleep = min(max(until.Sub(r.n.t.now()), 0), maxSleep)
+		}
+		timer.Reset(sleep)
+		select {
+		case <-r.signal:
+		case <-timer.C:
+		case <-r.stopping:
+			return
+		}
+	}
+}
+
+// next returns what there is to do; where there is nothing, when a wake will be due. The
+// topic, posted messages and wakes take turns, so that none starves the others.
+func (r *runner) next() (w work, ok bool, until time.Time) {
+	r.n.t.checkClock()
+	r.turn++
+	m := r.src.Load().peek()
+	if m != nil && r.turn%2 == 0 {
+		return work{kind: fromLog, record: m}, true, until
+	}
+	if p := r.inbox.peek(); p != nil {
+		return work{kind: fromPost, message: p}, true, until
+	}
+	if !r.late.Load() {
+		var wk wake
+		if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
+			return work{kind: fromWake, wake: wk, message: r.wakeMessage(wk)}, true, until
+		}
+	}
+	return work{kind: fromLog, record: m}, m != nil, until
+}
+
+// wakeMessage is what the handler gets.
+func (r *runner) wakeMessage(w wake) *pipeline.Message {
+	return &pipeline.Message{
+		ID:    pipeline.DeriveID("wake", r.who.group, r.who.topic, w.key, strconv.FormatInt(w.at.UnixNano(), 10)),
+		Topic: r.who.topic, Key: w.key, Type: pipeline.TypeWake, Time: w.at,
+	}
+}
+
+// deliver hands w out until it is merged. It returns false when the runner is to stop before
+// that; then w comes again.
+func (r *runner) deliver(w work) bool {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		x := &tx{ten: r.n, who: r.who, w: w}
+		done, over := r.try(x)
+		x.close()
+		if done {
+			r.handled(w)
+		}
+		if done || over {
+			return done
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.stopping:
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// try hands x's message out once, waits for its acknowledgement and merges what came of it.
+func (r *runner) try(x *tx) (done, over bool) {
+	if done, ours := r.pass(x); ours {
+		return done, !done
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	msg := r.message(ctx, x)
+	select {
+	case r.sub.out <- msg:
+	case <-r.stopping:
+		return false, true
+	}
+	select {
+	case <-msg.Acked():
+	case <-msg.Nacked():
+		return false, false
+	case <-r.abandoned:
+		return false, true
+	}
+	if err := r.n.merge(x); err != nil {
+		return false, true // the tenure is over
+	}
+	return true, false
+}
+
+// pass deals with records that no handler gets: markers, and those that stand in a lane that
+// is not their key's.
+func (r *runner) pass(x *tx) (done, ours bool) {
+	if x.w.kind != fromLog {
+		return false, false
+	}
+	m := x.w.record
+	if by := markerOf(m); by != "" {
+		if by == r.n.nonce {
+			r.late.Store(false)
+		}
+		return r.n.merge(x) == nil, true
+	}
+	if len(m.Key) == 0 || r.n.t.topicOf(r.who.topic).AnyLane {
+		return false, false
+	}
+	if lane := partitionOf(string(m.Key), r.n.t.lanes); lane != r.n.lane {
+		x.collect(forwarded(m, r.who.topic, lane))
+		return r.n.merge(x) == nil, true
+	}
+	return false, false
+}
+
+// message makes what Watermill sees.
+func (r *runner) message(ctx context.Context, x *tx) *message.Message {
+	ctx = pipeline.WithTx(ctx, x)
+	if p := x.w.message; p != nil {
+		m := message.NewMessageWithContext(ctx, p.ID, p.Body)
+		m.Metadata = p.Metadata()
+		return m
+	}
+	uuid, meta := received(x.w.record)
+	m := message.NewMessageWithContext(ctx, uuid, x.w.record.Value)
+	m.Metadata = meta
+	return m
+}
+
+// handled moves on from w.
+func (r *runner) handled(w work) {
+	switch w.kind {
+	case fromLog:
+		r.src.Load().pop()
+	case fromPost:
+		r.inbox.pop()
+	}
+}
+
+// idle reports whether there is nothing to do, as far as this process knows.
+func (r *runner) idle(now time.Time) bool {
+	src := r.src.Load()
+	if r.busy.Load() || r.late.Load() || src == nil || !r.inbox.empty() {
+		return false
+	}
+	if _, due, _ := r.wakes.next(now); due || r.wakes.waking() {
+		return false
+	}
+	if !src.quiet() {
+		return false
+	}
+	r.n.mu.RLock()
+	defer r.n.mu.RUnlock()
+	return r.n.positions[r.who] >= r.n.t.head(r.who.topic, r.n.lane)
+}

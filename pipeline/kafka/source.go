@@ -1,0 +1,171 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// How much of a partition is read ahead.
+const (
+	aheadMessages = 64
+	aheadBytes    = 8 << 20
+	// reopenAfter is the pause before a partition that cannot be read is tried again.
+	reopenAfter = 500 * time.Millisecond
+	// quietAfter is after how long without a record a partition counts as read to its end:
+	// the brokers tell an end behind which control records may stand.
+	quietAfter = 300 * time.Millisecond
+)
+
+// source reads a partition ahead. sarama stops reading all partitions while the buffer of
+// one is full, so that it is emptied here at once, and the partition paused instead.
+type source struct {
+	t      *Transport
+	who    consumer
+	lane   int
+	signal chan struct{} // holds a token when there may be something to do
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	buf    []*sarama.ConsumerMessage
+	bytes  int
+	from   int64
+	reader sarama.PartitionConsumer
+	paused bool
+	last   time.Time // when a record came, or reading began
+}
+
+// newSource reads the partition of who's topic in lane from offset from on.
+func newSource(t *Transport, who consumer, lane int, from int64, signal chan struct{}) *source {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &source{t: t, who: who, lane: lane, from: from, signal: signal, cancel: cancel, done: make(chan struct{})}
+	go s.loop(ctx)
+	return s
+}
+
+// close stops reading.
+func (s *source) close() {
+	s.cancel()
+	<-s.done
+}
+
+func (s *source) loop(ctx context.Context) {
+	defer close(s.done)
+	for ctx.Err() == nil {
+		if err := s.read(ctx); err != nil && ctx.Err() == nil {
+			s.t.outage("reading topics failed; it is tried again", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reopenAfter):
+		}
+	}
+}
+
+// read reads until ctx is done or the partition cannot be read.
+func (s *source) read(ctx context.Context) error {
+	c, err := s.t.reader(s.who.group)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	from := s.from
+	s.mu.Unlock()
+	pc, err := c.ConsumePartition(s.t.cfg.Prefix+s.who.topic, int32(s.lane), from)
+	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
+		s.t.log.Warn("records were deleted before they were handled; going on with the oldest there is: raise the topic's retention",
+			"topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
+		pc, err = c.ConsumePartition(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetOldest)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.reader, s.paused, s.last = pc, false, time.Now()
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.reader = nil
+		s.mu.Unlock()
+		pc.AsyncClose()
+		for range pc.Messages() {
+		}
+		for range pc.Errors() {
+		}
+	}()
+	for {
+		select {
+		case m, ok := <-pc.Messages():
+			if !ok {
+				return nil
+			}
+			s.add(m)
+		case err, ok := <-pc.Errors():
+			if !ok {
+				return nil
+			}
+			s.t.outage("reading topics failed; it is tried again", err.Err)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *source) add(m *sarama.ConsumerMessage) {
+	s.mu.Lock()
+	s.buf = append(s.buf, m)
+	s.bytes += len(m.Value)
+	s.from, s.last = m.Offset+1, time.Now()
+	if !s.paused && (len(s.buf) >= aheadMessages || s.bytes >= aheadBytes) {
+		s.reader.Pause()
+		s.paused = true
+	}
+	s.mu.Unlock()
+	s.t.answered()
+	notify(s.signal)
+}
+
+// peek returns the next record, nil where there is none.
+func (s *source) peek() *sarama.ConsumerMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.buf) == 0 {
+		return nil
+	}
+	return s.buf[0]
+}
+
+// pop takes the next record away.
+func (s *source) pop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes -= len(s.buf[0].Value)
+	s.buf[0] = nil
+	s.buf = s.buf[1:]
+	if s.paused && s.reader != nil && len(s.buf) < aheadMessages/2 && s.bytes < aheadBytes/2 {
+		s.reader.Resume()
+		s.paused = false
+	}
+}
+
+// quiet reports whether everything was read, as far as the brokers told.
+func (s *source) quiet() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader == nil || len(s.buf) > 0 {
+		return false
+	}
+	end := s.reader.HighWaterMarkOffset()
+	return end > 0 && s.from >= end || time.Since(s.last) > quietAfter
+}
+
+func notify(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}

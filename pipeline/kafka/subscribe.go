@@ -1,0 +1,148 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// Subscriber returns a Watermill subscriber for a consumer group. Subscribing gives one
+// channel of the messages of all lanes that this process owns; several subscriptions of a
+// group share them. A message's context is not cancelled when the subscription begins to
+// close but when it is handled, or when the grace of the Transport is over. Close closes the
+// subscriptions that were made through it, and returns when their channels are closed.
+func (t *Transport) Subscriber(group string) message.Subscriber {
+	return &subscriber{t: t, group: group}
+}
+
+type subscriber struct {
+	t     *Transport
+	group string
+
+	mu     sync.Mutex
+	closed bool
+	subs   []*subscription
+}
+
+var _ message.Subscriber = (*subscriber)(nil)
+
+func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.t.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	if err := s.t.ensure(topic); err != nil {
+		return nil, err
+	}
+	sub := s.t.attach(ctx, consumer{s.group, topic})
+	s.subs = append(s.subs, sub)
+	return sub.out, nil
+}
+
+func (s *subscriber) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	subs := s.subs
+	s.mu.Unlock()
+	closeAll(subs)
+	return nil
+}
+
+// subscription is one channel.
+type subscription struct {
+	t   *Transport
+	who consumer
+	out chan *message.Message
+	// ctx is the parent of the contexts of messages.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// runs serve its lanes.
+	runs sync.WaitGroup
+	once sync.Once
+}
+
+// attach adds a subscription of who, which gets its part of the lanes.
+func (t *Transport) attach(ctx context.Context, who consumer) *subscription {
+	s := &subscription{t: t, who: who, out: make(chan *message.Message)}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	t.subsMu.Lock()
+	t.subs[who] = append(t.subs[who], s)
+	t.subsMu.Unlock()
+	t.reassign(who)
+	unwatch := context.AfterFunc(ctx, s.close)
+	context.AfterFunc(s.ctx, func() { unwatch() })
+	return s
+}
+
+// close ends the subscription: nothing new is handed out, what is in flight may finish
+// within bounds.
+func (s *subscription) close() {
+	s.once.Do(func() {
+		t := s.t
+		t.subsMu.Lock()
+		t.subs[s.who] = slices.DeleteFunc(t.subs[s.who], func(o *subscription) bool { return o == s })
+		if len(t.subs[s.who]) == 0 {
+			delete(t.subs, s.who)
+		}
+		t.subsMu.Unlock()
+		stopped := t.reassign(s.who)
+		cancel := time.AfterFunc(t.grace, s.cancel)
+		abandon := time.AfterFunc(t.grace+finishFor, func() {
+			for _, r := range stopped {
+				r.abandon()
+			}
+		})
+		s.runs.Wait()
+		cancel.Stop()
+		abandon.Stop()
+		s.cancel()
+		close(s.out)
+	})
+}
+
+// reassign spreads the lanes over the subscriptions of who. It returns the runners that it
+// stopped.
+func (t *Transport) reassign(who consumer) (stopped []*runner) {
+	for lane := range t.owned {
+		if n := t.tenure(lane); n != nil {
+			if r := n.run(who, t.subscription(who, lane)); r != nil {
+				stopped = append(stopped, r)
+			}
+		}
+	}
+	return stopped
+}
+
+// subscription returns who serves a lane for a consumer; nil where nobody does.
+func (t *Transport) subscription(who consumer, lane int) *subscription {
+	t.subsMu.Lock()
+	defer t.subsMu.Unlock()
+	subs := t.subs[who]
+	if len(subs) == 0 {
+		return nil
+	}
+	return subs[lane%len(subs)]
+}
+
+// consumers lists what is subscribed to.
+func (t *Transport) consumers() []consumer {
+	t.subsMu.Lock()
+	defer t.subsMu.Unlock()
+	var all []consumer
+	for who := range t.subs {
+		all = append(all, who)
+	}
+	return all
+}
+
+func closeAll(subs []*subscription) {
+	var wg sync.WaitGroup
+	for _, s := range subs {
+		wg.Go(s.close)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,215 @@
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// How a lane is given up.
+const (
+	// finishFor is how long handlers may go on when the lane is taken away, and as long again
+	// after their contexts were cancelled.
+	finishFor = time.Second
+	// commitFor is how long the last transaction may take.
+	commitFor = 5 * time.Second
+)
+
+// tenure is one time in which this process owns a lane: from the moment at which its earlier
+// owner is fenced, until the lane is given up or a transaction fails. After a failure the
+// next tenure finds out what became of it.
+type tenure struct {
+	t     *Transport
+	lane  int
+	nonce string
+	txns  sarama.SyncProducer
+
+	// ctx is done when nothing new is begun; its cause says why.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// signal holds a token when the committer has something to look at.
+	signal    chan struct{}
+	finish    chan struct{} // closed when nothing more is merged
+	committed chan struct{} // closed when the committer has ended
+
+	mu sync.RWMutex
+	// closed is why nothing is merged any more.
+	closed error
+	// open gathers, flight is being committed; flight is nil in between.
+	open, flight *batch
+	positions    map[consumer]int64
+	// clock is the latest time in the state topic.
+	clock time.Time
+
+	// queues are the wakes; marked are the topics that got a marker.
+	queueMu sync.Mutex
+	queues  map[consumer]*wakes
+	marked  map[string]bool
+
+	runMu   sync.Mutex
+	running bool
+	runners map[consumer]*runner
+	last    map[consumer]<-chan struct{} // closed when the last runner has ended
+}
+
+func newTenure(t *Transport, lane int) *tenure {
+	n := &tenure{
+		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
+		open: newBatch(), positions: make(map[consumer]int64),
+		queues: make(map[consumer]*wakes), marked: make(map[string]bool),
+		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}),
+	}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	return n
+}
+
+// serve works until ctx is done, or a transaction failed: then it returns why.
+func (n *tenure) serve(ctx context.Context) error {
+	unwatch := context.AfterFunc(ctx, func() { n.cancel(errMoved) })
+	defer unwatch()
+	go n.commitLoop()
+	n.mark()
+	n.runMu.Lock()
+	n.running = true
+	n.runMu.Unlock()
+	n.t.begin(n)
+	n.runAll()
+	<-n.ctx.Done()
+	n.endRunners()
+	close(n.finish)
+	timer := time.NewTimer(commitFor)
+	defer timer.Stop()
+	select {
+	case <-n.committed:
+	case <-timer.C:
+	}
+	n.mu.Lock()
+	if n.closed == nil {
+		n.closed = errMoved
+	}
+	n.mu.Unlock()
+	n.t.disown(n)
+	go func() { _ = n.txns.Close() }() // it may wait for brokers that are away
+	if err := context.Cause(n.ctx); !errors.Is(err, errMoved) {
+		return err
+	}
+	return nil
+}
+
+// fail ends the tenure because of err.
+func (n *tenure) fail(err error) {
+	n.mu.Lock()
+	if n.closed == nil {
+		n.closed = err
+	}
+	n.mu.Unlock()
+	n.cancel(err)
+}
+
+// runAll starts the runners of all that is subscribed to.
+func (n *tenure) runAll() {
+	for _, who := range n.t.consumers() {
+		n.run(who, n.t.subscription(who, n.lane))
+	}
+}
+
+// run makes sub, or nobody if it is nil, get what who consumes in this lane. It returns the
+// runner that it stopped, if any.
+func (n *tenure) run(who consumer, sub *subscription) (stopped *runner) {
+	n.runMu.Lock()
+	defer n.runMu.Unlock()
+	old := n.runners[who]
+	if !n.running || old != nil && old.sub == sub || old == nil && sub == nil {
+		return nil
+	}
+	if old != nil {
+		old.stop()
+		delete(n.runners, who)
+	}
+	if sub == nil {
+		n.last[who] = old.done
+		return old
+	}
+	r := newRunner(n, who, sub)
+	r.prev = n.last[who]
+	n.runners[who], n.last[who] = r, r.done
+	sub.runs.Add(1)
+	go r.loop()
+	return old
+}
+
+// endRunners stops all runners and waits for their handlers, within bounds.
+func (n *tenure) endRunners() {
+	n.runMu.Lock()
+	n.running = false
+	var all []*runner
+	for _, r := range n.runners {
+		r.stop()
+		all = append(all, r)
+	}
+	n.runMu.Unlock()
+	cut := time.AfterFunc(finishFor, func() {
+		for _, r := range all {
+			r.cancel()
+		}
+	})
+	defer cut.Stop()
+	abandon := time.AfterFunc(2*finishFor, func() {
+		for _, r := range all {
+			r.abandon()
+		}
+	})
+	defer abandon.Stop()
+	for _, r := range all {
+		<-r.done
+	}
+}
+
+// wakesOf returns the wakes of who.
+func (n *tenure) wakesOf(who consumer) *wakes {
+	n.queueMu.Lock()
+	defer n.queueMu.Unlock()
+	q := n.queues[who]
+	if q == nil {
+		q = newWakes()
+		n.queues[who] = q
+	}
+	return q
+}
+
+// waking reports whether wakes are to come whatever the time is.
+func (n *tenure) waking() bool {
+	n.queueMu.Lock()
+	defer n.queueMu.Unlock()
+	for _, q := range n.queues {
+		if q.waking() {
+			return true
+		}
+	}
+	return false
+}
+
+// mark puts a marker into each topic in which wakes come at start: they come behind it, since
+// what came of the work that they are for may stand before it.
+func (n *tenure) mark() {
+	n.queueMu.Lock()
+	var ms []*sarama.ProducerMessage
+	for who, q := range n.queues {
+		if q.waking() && !n.marked[who.topic] {
+			n.marked[who.topic] = true
+			ms = append(ms, marker(n.t.cfg.Prefix+who.topic, n.lane, n.nonce))
+		}
+	}
+	n.queueMu.Unlock()
+	if len(ms) == 0 {
+		return
+	}
+	if err := n.t.send(ms); err != nil {
+		n.fail(fmt.Errorf("marking where the topics end: %w", err))
+	}
+}

@@ -1,0 +1,275 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// Transport carries messages between the stages of several processes. It is safe for
+// concurrent use. Start begins its work.
+type Transport struct {
+	cfg     Config
+	log     *slog.Logger
+	base    *sarama.Config
+	grace   time.Duration
+	onFatal func(error)
+
+	// What follows is set by Start, before ready.
+	lanes    int
+	lineage  string
+	cache    *store.DB
+	client   sarama.Client
+	admin    sarama.ClusterAdmin
+	plain    sarama.SyncProducer
+	together *together
+	restorer sarama.Consumer
+	group    *watermillkafka.Subscriber
+	owned    []slot
+	ready    atomic.Bool
+
+	// ctx is done when Close begins, life when all that was acknowledged is committed.
+	ctx, life   context.Context
+	cancel, die context.CancelFunc
+	ended       sync.Once
+	failed      error // of Close
+
+	mu        sync.Mutex
+	assigned  map[int]bool
+	joined    bool
+	topics    map[string]pipeline.Topic
+	info      topicInfo
+	inboxes   map[consumer][]*inbox
+	readers   map[string]*groupReader
+	restores  map[int]*restoration
+	gained    chan struct{}
+	away      outage
+	clockHigh atomic.Int64
+
+	subsMu sync.Mutex
+	subs   map[consumer][]*subscription
+
+	headMu sync.Mutex
+	heads  map[topicLane]int64
+
+	hintMu     sync.Mutex
+	hints      []output
+	hintSignal chan struct{}
+	hinted     chan struct{}
+	watched    chan struct{}
+
+	sending  atomic.Int64
+	activity atomic.Uint64
+	counts   counts
+}
+
+// New returns a Transport for c, or all that is wrong with c. Nothing is asked of the brokers
+// before Start.
+func New(c Config) (*Transport, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	base, err := c.sarama()
+	if err != nil {
+		return nil, err
+	}
+	t := &Transport{
+		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic),
+		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
+		gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
+		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.life, t.die = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// defaultGrace is how long a closing subscription lets handlers finish.
+const defaultGrace = 5 * time.Second
+
+// Start connects and makes this process one of those that share the lanes. It waits for
+// brokers until ctx is done, whose cause it then returns; Ready tells meanwhile what it waits
+// for. It fails where the brokers refuse this process, and where a topic is not as it must
+// be; these errors say what to do.
+func (t *Transport) Start(ctx context.Context, w pipeline.Wiring) error {
+	t.wire(w)
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	if err := t.openCache(); err != nil {
+		return err
+	}
+	c, err := t.cfg.producerConfig()
+	if err != nil {
+		return err
+	}
+	if t.plain, err = sarama.NewSyncProducer(t.cfg.Brokers, c); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	t.together = &together{t: t}
+	if t.restorer, err = sarama.NewConsumer(t.cfg.Brokers, t.base); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	t.owned = make([]slot, t.lanes)
+	go t.hintLoop()
+	go t.watch()
+	t.ready.Store(true)
+	return t.join()
+}
+
+// Open is New and Start for those who have no Router: with Config.Topics, and ctx as long as
+// brokers are waited for.
+func Open(ctx context.Context, c Config) (*Transport, error) {
+	t, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Start(ctx, pipeline.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken})
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// wire takes over what w says.
+func (t *Transport) wire(w pipeline.Wiring) {
+	if w.Dir != "" {
+		t.cfg.Dir = filepath.Join(w.Dir, "kafka")
+	}
+	if w.Now != nil {
+		t.cfg.Now = w.Now
+	}
+	if w.Logger != nil {
+		t.cfg.Logger, t.log = w.Logger, w.Logger
+	}
+	if w.OnBroken != nil {
+		t.cfg.OnBroken = w.OnBroken
+	}
+	if w.Grace > 0 {
+		t.grace = w.Grace
+	}
+	t.onFatal = w.OnFatal
+	for name, topic := range w.Topics {
+		t.topics[name] = topic
+	}
+}
+
+// connect waits for brokers and makes and checks the topics.
+func (t *Transport) connect(ctx context.Context) error {
+	client, err := connect(ctx, t.cfg, t.log, t.waiting)
+	if err != nil {
+		return err
+	}
+	t.client = client
+	if t.admin, err = sarama.NewClusterAdminFromClient(client); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	for {
+		t.info, err = ensureTopics(ctx, t.admin, t.cfg, t.cfg.specs(t.topics))
+		if err == nil || ctx.Err() != nil || !away(err) {
+			break
+		}
+		t.waiting(err)
+	}
+	t.waiting(nil)
+	if err != nil {
+		return err
+	}
+	t.lanes, t.lineage = t.info.Lanes, t.info.IDs[t.cfg.Prefix+topicState]
+	return nil
+}
+
+// openCache opens the copy of the state. One of other topics, or of another number of lanes,
+// is refused by checkKnown once its lanes are read.
+func (t *Transport) openCache() error {
+	db, err := store.Open(store.Options{Dir: t.cfg.Dir, Lanes: t.lanes, Logger: t.log, OnFatal: t.onFatal})
+	if err != nil {
+		return err
+	}
+	t.cache = db
+	if db.Lanes() != t.lanes {
+		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is made again from the topics",
+			t.cfg.Dir, db.Lanes(), t.lanes)
+	}
+	return nil
+}
+
+// join enters the consumer group in which processes share the lanes.
+func (t *Transport) join() error {
+	c, err := t.cfg.groupConfig()
+	if err != nil {
+		return err
+	}
+	t.group, err = watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{
+		Brokers: t.cfg.Brokers, ConsumerGroup: t.cfg.Group, OverwriteSaramaConfig: c,
+		ReconnectRetrySleep: reopenAfter, Tracer: hook{t},
+	}, watermillLogger{t})
+	if err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	_, err = t.group.Subscribe(t.life, t.cfg.Prefix+topicLanes)
+	if err != nil {
+		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
+	}
+	return nil
+}
+
+// Close stops all consumers, commits what was acknowledged, and leaves the group. What was
+// not acknowledged comes again, to whoever owns its lane then. It is safe to call twice.
+func (t *Transport) Close() error {
+	t.ended.Do(func() { t.failed = t.close() })
+	return t.failed
+}
+
+func (t *Transport) close() error {
+	t.cancel()
+	t.subsMu.Lock()
+	var subs []*subscription
+	for _, s := range t.subs {
+		subs = append(subs, s...)
+	}
+	t.subsMu.Unlock()
+	closeAll(subs)
+	var errs []error
+	if t.group != nil {
+		errs = append(errs, t.group.Close())
+	}
+	t.die()
+	if t.ready.Load() {
+		<-t.hinted
+		<-t.watched
+	}
+	for _, r := range t.takeReaders() {
+		errs = append(errs, r.close())
+	}
+	if t.restorer != nil {
+		errs = append(errs, t.restorer.Close())
+	}
+	if t.together != nil {
+		errs = append(errs, t.together.close())
+	}
+	if t.plain != nil {
+		errs = append(errs, t.plain.Close())
+	}
+	if t.admin != nil {
+		errs = append(errs, t.admin.Close()) // and its client
+	} else if t.client != nil {
+		errs = append(errs, t.client.Close())
+	}
+	if t.cache != nil {
+		errs = append(errs, t.cache.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+var (
+	errOver  = errors.New("kafka: the transaction is over")
+	errMoved = fmt.Errorf("kafka: %w", pipeline.ErrMoved)
+)
+
+// kind says where a piece of work comes from.
+type kind int
+
+const (
+	fromLog kind = iota
+	fromPost
+	fromWake
+)
+
+// work is one message to handle.
+type work struct {
+	kind    kind
+	record  *sarama.ConsumerMessage // fromLog
+	message *pipeline.Message       // fromPost, fromWake
+	wake    wake                    // fromWake
+}
+
+// tx is the transaction of one attempt to handle one message. What it collects becomes
+// part of a transaction of its lane when the message is acknowledged.
+type tx struct {
+	ten *tenure
+	who consumer
+	w   work
+
+	mu       sync.Mutex
+	over     bool
+	layer    layer
+	out      []output
+	wakes    map[string]wake // by key; the zero wake takes one back
+	onCommit []func()
+	sync     bool
+}
+
+var (
+	_ pipeline.Tx          = (*tx)(nil)
+	_ pipeline.Resetter    = (*tx)(nil)
+	_ pipeline.Syncer      = (*tx)(nil)
+	_ pipeline.Positioner  = (*tx)(nil)
+	_ pipeline.Messenger   = (*tx)(nil)
+	_ pipeline.Broadcaster = (*tx)(nil)
+)
+
+// State returns the state that the message's group keeps for key.
+func (x *tx) State(key string) pipeline.State {
+	return &state{ten: x.ten, x: x, place: place{x.who.group, key}}
+}
+
+// Emit collects m.
+func (x *tx) Emit(m pipeline.Message) { x.collect(outputOf(m, x.ten.t.lanes)) }
+
+// EmitAll collects a copy of m for every lane.
+func (x *tx) EmitAll(m pipeline.Message) {
+	m.Key = ""
+	id := m.ID
+	for lane := range x.ten.t.lanes {
+		m.ID = pipeline.DeriveID("lane", id, strconv.Itoa(lane))
+		o := outputOf(m, x.ten.t.lanes)
+		o.lane = lane
+		x.collect(o)
+	}
+}
+
+// Neighbours yields the states that group keeps in the message's lane.
+func (x *tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+	return x.ten.states(group)
+}
+
+// collect adds what is to be published with the commit; false when it is over.
+func (x *tx) collect(o ...output) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return false
+	}
+	x.out = append(x.out, o...)
+	return true
+}
+
+// WakeAt collects a change of key's wake.
+func (x *tx) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+	w := wake{at: at}
+	for _, o := range opts {
+		w.atStart = w.atStart || o == pipeline.AtStart
+	}
+	if at.IsZero() {
+		w = wake{}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return
+	}
+	if x.wakes == nil {
+		x.wakes = make(map[string]wake)
+	}
+	x.wakes[key] = w
+}
+
+// OnCommit collects f.
+func (x *tx) OnCommit(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.onCommit = append(x.onCommit, f)
+	}
+}
+
+// Sync makes the commit a transaction of its own time, not one that may wait.
+func (x *tx) Sync() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.sync = true
+}
+
+// Position is where the message stands in its topic.
+func (x *tx) Position() string {
+	if x.w.kind != fromLog {
+		return ""
+	}
+	return x.ten.t.lineage + "/" + x.who.topic + "/" + strconv.Itoa(x.ten.lane) + "/" + strconv.FormatInt(x.w.record.Offset, 10)
+}
+
+// Message is the message that is handled, where it did not come from a topic.
+func (x *tx) Message() (m pipeline.Message, ok bool) {
+	if x.w.message == nil || x.w.message.ID == "" || x.w.message.Type == "" {
+		return pipeline.Message{}, false
+	}
+	m = *x.w.message
+	m.Topic = x.who.topic
+	return m, true
+}
+
+// Reset drops all that the attempt did so far.
+func (x *tx) Reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop()
+}
+
+func (x *tx) drop() {
+	x.layer, x.out, x.wakes, x.onCommit, x.sync = layer{}, nil, nil, nil, false
+}
+
+// close ends the transaction; what a handler that goes on does then is an error.
+func (x *tx) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	x.drop()
+}

@@ -1,0 +1,92 @@
+package kafka
+
+import (
+	"iter"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
+// Its reads fail where another process owns the lane of key.
+func (t *Transport) State(group, key string) pipeline.State {
+	if t.ready.Load() {
+		if n := t.tenure(partitionOf(key, t.lanes)); n != nil {
+			return &state{ten: n, place: place{group, key}}
+		}
+	}
+	return noState{errNotOwned}
+}
+
+// States yields the keys for which group keeps state in the lanes that this process owns, in
+// no order that means anything, each with its state as far as it is acknowledged. A store's
+// failure ends it with an empty key and a state whose reads fail.
+func (t *Transport) States(group string) iter.Seq2[string, pipeline.State] {
+	return func(yield func(string, pipeline.State) bool) {
+		for lane := range t.owned {
+			n := t.tenure(lane)
+			if n == nil {
+				continue
+			}
+			for key, st := range n.states(group) {
+				if !yield(key, st) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// states yields what group keeps in n's lane.
+func (n *tenure) states(group string) iter.Seq2[string, pipeline.State] {
+	return func(yield func(string, pipeline.State) bool) {
+		fresh := n.merged(group)
+		for key, err := range n.t.cache.LaneStateKeys(group, n.lane) {
+			if err != nil {
+				yield("", noState{err})
+				return
+			}
+			st := &state{ten: n, place: place{group, key}}
+			if fresh[key] {
+				delete(fresh, key)
+				if !some(st) {
+					continue
+				}
+			}
+			if !yield(key, st) {
+				return
+			}
+		}
+		for key := range fresh {
+			if st := (&state{ten: n, place: place{group, key}}); some(st) && !yield(key, st) {
+				return
+			}
+		}
+	}
+}
+
+// merged returns the keys of group to whose states something was written that is not in the
+// copy of the lane yet.
+func (n *tenure) merged(group string) map[string]bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	keys := make(map[string]bool)
+	for _, b := range []*batch{n.open, n.flight} {
+		if b == nil {
+			continue
+		}
+		for p := range b.layer.states {
+			if p.group == group {
+				keys[p.key] = true
+			}
+		}
+	}
+	return keys
+}
+
+// some reports whether st holds anything.
+func some(st pipeline.State) bool {
+	for range st.Scan("") {
+		return true
+	}
+	return false
+}
