@@ -85,7 +85,7 @@ func (r *Router) Backup(ctx context.Context, w io.Writer) error {
 	}
 	t, ok := r.transport.(interface{ BackupTo(io.Writer) error })
 	if !ok {
-		return errors.New("the transport cannot copy its store")
+		return errors.New("the transport keeps the state, and there is no store here to copy; back up what the transport keeps it in")
 	}
 	return t.BackupTo(w)
 }

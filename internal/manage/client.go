@@ -190,6 +190,14 @@ func (f failure) err() error {
 		return &vokter.Refusal{Code: vokter.CodeConflict, Message: f.Message}
 	case codeBusy:
 		return vokter.ErrBusy
+	case codeElsewhere:
+		return elsewhere(f.Message)
 	}
 	return errors.New(f.Message)
 }
+
+// elsewhere is a vokter.ErrElsewhere in the words of the process that returned it.
+type elsewhere string
+
+func (e elsewhere) Error() string        { return string(e) }
+func (e elsewhere) Is(target error) bool { return target == vokter.ErrElsewhere }

@@ -25,6 +25,9 @@ type fake struct {
 	copying func()
 	err     error
 	down    error
+	// starting says that the pipeline has not begun to work.
+	starting bool
+	gauges   []vokter.Gauge
 }
 
 func (f *fake) List(_ context.Context, lf vokter.ListFilter) (vokter.Listing, error) {
@@ -70,6 +73,16 @@ func (f *fake) Backup(_ context.Context, w io.Writer) error {
 }
 
 func (f *fake) Ready() error { return f.down }
+
+func (f *fake) Running() <-chan struct{} {
+	running := make(chan struct{})
+	if !f.starting {
+		close(running)
+	}
+	return running
+}
+
+func (f *fake) Gauges() []vokter.Gauge { return f.gauges }
 
 // serve serves f and returns a client of it, and its URL.
 func serve(t *testing.T, f *fake) (*Client, string) {

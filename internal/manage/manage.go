@@ -37,6 +37,31 @@ const Prefix = "/api/v1"
 type Process struct {
 	// Data is its data directory, as an absolute path; empty: in memory.
 	Data string `json:"data"`
+	// Lanes says which part of the work it does; nil: all of it, or it is not known yet.
+	Lanes *Lanes `json:"lanes,omitempty"`
+}
+
+// Lanes counts the parallel parts of the work that processes share.
+type Lanes struct {
+	Owned int `json:"owned"` // by this process
+	All   int `json:"all"`
+}
+
+// lanesOf returns what gauges say of lanes, or nil.
+func lanesOf(gauges []vokter.Gauge) *Lanes {
+	var l Lanes
+	for _, g := range gauges {
+		switch g.Name {
+		case pipeline.GaugeLanes:
+			l.All = int(g.Value)
+		case pipeline.GaugeLanesOwned:
+			l.Owned = int(g.Value)
+		}
+	}
+	if l.All == 0 {
+		return nil
+	}
+	return &l
 }
 
 // The bodies of answers and requests that are no types of the pipeline.
@@ -73,6 +98,7 @@ const (
 	codeNotFound    = "not_found"   // 404: there is no such page, subscription or route
 	codeMethod      = "method"      // 405
 	codeConflict    = "conflict"    // 409: it is refused as things stand
+	codeElsewhere   = "elsewhere"   // 421: another process knows, or none at the moment
 	codeTooLarge    = "too_large"   // 413
 	codeMediaType   = "media_type"  // 415
 	codeInternal    = "internal"    // 500

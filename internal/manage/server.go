@@ -14,6 +14,10 @@ type Service interface {
 	Manager
 	// Ready returns nil while the pipeline is at work, and otherwise why it is not.
 	Ready() error
+	// Running is closed once the pipeline began to work.
+	Running() <-chan struct{}
+	// Gauges returns how the pipeline does.
+	Gauges() []vokter.Gauge
 }
 
 // maxBody bounds the body of a request in bytes.
@@ -24,18 +28,21 @@ const stall = 30 * time.Second
 
 // Handler returns the API of s below Prefix. p is what it says of its process. It answers
 // only requests whose Host is a loopback address or localhost, since any web page could
-// have its own name point here, and none that a browser sends for another site.
+// have its own name point here, and none that a browser sends for another site. Until s is
+// running it says only which process this is.
 func Handler(s Service, p Process) *API {
 	a := &api{service: s, copying: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
-	get := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodGet, h)) }
-	post := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodPost, h)) }
-	get("/process", func(w *writer, r *http.Request) error {
+	get := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodGet, a.running(h))) }
+	post := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodPost, a.running(h))) }
+	mux.Handle(Prefix+"/process", a.answer(http.MethodGet, func(w *writer, r *http.Request) error {
 		if _, err := query(r); err != nil {
 			return err
 		}
+		p := p
+		p.Lanes = lanesOf(s.Gauges())
 		return w.reply(p)
-	})
+	}))
 	get("/pages", a.pages)
 	get("/receivers", a.receivers)
 	get("/explain", a.explain)
@@ -70,6 +77,22 @@ type api struct {
 // handler answers a request. It returns an error only where it has written nothing, or
 // where the answer has to break off.
 type handler func(w *writer, r *http.Request) error
+
+// running makes h answer only once the pipeline began to work: before that it would wait.
+func (a *api) running(h handler) handler {
+	return func(w *writer, r *http.Request) error {
+		select {
+		case <-a.service.Running():
+			return h(w, r)
+		default:
+		}
+		why := a.service.Ready()
+		if why == nil {
+			return h(w, r)
+		}
+		return &apiError{http.StatusServiceUnavailable, codeUnavailable, why.Error()}
+	}
+}
 
 // answer makes h an http.Handler for method (empty: any), which turns its errors into answers.
 func (a *api) answer(method string, h handler) http.Handler {
@@ -117,6 +140,8 @@ func (a *api) classify(err error) *apiError {
 		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}
 	}
 	switch {
+	case errors.Is(err, vokter.ErrElsewhere):
+		return &apiError{http.StatusMisdirectedRequest, codeElsewhere, err.Error()}
 	case errors.Is(err, vokter.ErrBusy):
 		return &apiError{http.StatusServiceUnavailable, codeBusy, err.Error()}
 	case a.service.Ready() != nil:
