@@ -82,6 +82,11 @@ func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Pa
 		fail(&base, err)
 		return []pipeline.Outcome{base}
 	}
+	return readParts(ctx, base, req, raw, reader, readers)
+}
+
+// readParts makes the outcomes of a page that reader reads.
+func readParts(ctx context.Context, base pipeline.Outcome, req pipeline.Request, raw pipeline.Raw, reader pipeline.Reader, readers *Readers) []pipeline.Outcome {
 	base.Parts = len(req.Documents)
 	parts := make([]pipeline.Outcome, 0, len(req.Documents))
 	failed, wanted := false, false // of a part, and the body
@@ -153,10 +158,9 @@ func validators(h http.Header) (etag, lastModified string) {
 // prepare finds the reader of p and decodes its text.
 func prepare(p Page, readers *Readers) (pipeline.Raw, pipeline.Reader, error) {
 	value, mediaType := contentType(p.Header, p.Body)
-	reader, ok := readers.forType(mediaType)
-	if !ok {
-		return pipeline.Raw{}, nil, &pipeline.FetchError{Class: pipeline.FailType,
-			Reason: fmt.Sprintf("there is no reader for pages of type %.80q; there are readers for %s", mediaType, strings.Join(readers.ContentTypes(), ", "))}
+	reader, err := readers.find(mediaType)
+	if err != nil {
+		return pipeline.Raw{}, nil, err
 	}
 	raw := pipeline.Raw{URL: p.URL, ContentType: value, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
 	if isText(mediaType) {

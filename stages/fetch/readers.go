@@ -2,9 +2,9 @@ package fetch
 
 import (
 	"bytes"
+	"fmt"
 	"mime"
 	"net/http"
-
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +71,15 @@ func (r *Readers) forType(mediaType string) (pipeline.Reader, bool) {
 	defer r.mu.RUnlock()
 	rd, ok := r.byType[mediaType]
 	return rd, ok
+}
+
+// find returns the reader of mediaType, or a *pipeline.FetchError that says which there are.
+func (r *Readers) find(mediaType string) (pipeline.Reader, error) {
+	if rd, ok := r.forType(mediaType); ok {
+		return rd, nil
+	}
+	return nil, &pipeline.FetchError{Class: pipeline.FailType,
+		Reason: fmt.Sprintf("there is no reader for pages of type %.80q; there are readers for %s", mediaType, strings.Join(r.ContentTypes(), ", "))}
 }
 
 // contentType returns the header's value and its media type; where there is none it is

@@ -91,8 +91,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Stage is the fetch stage: a Processor for pipeline.TopicRequests that only queues, and a
-// pool that Run runs.
+// Stage is the fetch stage: a Processor for pipeline.TopicRequests that only queues, and for
+// pipeline.TopicIngest, and a pool that Run runs.
 type Stage struct {
 	cfg      Config
 	fetchers map[string]pipeline.Fetcher // by scheme
@@ -124,8 +124,12 @@ func New(c Config) *Stage {
 }
 
 // Process queues a request once its transaction stands. Until then, and if the process
-// ends before its outcome is published, the request's owner will ask again.
+// ends before its outcome is published, the request's owner will ask again. A page that was
+// pushed goes on to its owner with the transaction.
 func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	if m.Topic == pipeline.TopicIngest {
+		return s.take(tx, m)
+	}
 	if m.Type != pipeline.TypeRequest {
 		return pipeline.Permanent(fmt.Errorf("fetch: message %s is of type %q; only %s is known", m.ID, m.Type, pipeline.TypeRequest))
 	}

@@ -61,17 +61,17 @@ func (s *Stage) publisher(outcomes []pipeline.Outcome) pipeline.Publisher {
 // check fetches and reads the page of j. Once ctx is done its result means nothing.
 func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 	start := s.cfg.Now()
-	failed := func(err error) []pipeline.Outcome {
+	failed := func(err error) pipeline.Outcome {
 		o := Failed(j.req, start, s.cfg.Now().Sub(start), err)
 		s.cfg.Logger.Debug("check failed", "host", j.host.name, "class", o.Class, "reason", o.Reason, "err", err)
-		return []pipeline.Outcome{o}
+		return o
 	}
 	if j.busy != nil {
-		return failed(j.busy)
+		return []pipeline.Outcome{failed(j.busy)}
 	}
 	p, err := s.get(ctx, j.req)
 	if err != nil {
-		return failed(err)
+		return []pipeline.Outcome{failed(err)}
 	}
 	p.Time, p.Took = start, s.cfg.Now().Sub(start)
 	base, known := look(j.req, p)
@@ -79,18 +79,9 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 		release(p.Body)
 		return []pipeline.Outcome{base}
 	}
-	select {
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
-	case <-ctx.Done():
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	if outcomes := read(ctx, base, j.req, p, s.cfg.Readers); outcomes != nil {
-		return outcomes
-	}
-	return failed(&pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout)})
+	return s.inTurn(ctx, func(ctx context.Context) []pipeline.Outcome {
+		return read(ctx, base, j.req, p, s.cfg.Readers)
+	}, failed)
 }
 
 // get fetches the page of req, its body included.

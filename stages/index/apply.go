@@ -53,6 +53,10 @@ func Apply(p Page, ev Event) (Page, []Output) {
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
+	case Pushed:
+		if !a.pushed(do) {
+			return p, nil
+		}
 	case Wake:
 		if !a.exists() {
 			return p, nil
@@ -121,6 +125,9 @@ func (a *application) settle() {
 	p := &a.p
 	switch {
 	case !a.exists():
+		return
+	case !p.Fetched():
+		a.rest()
 		return
 	case p.Open != nil:
 		at := p.Open.Deadline
@@ -203,7 +210,7 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	r.KeepBody = a.wantsBody()
+	r.KeepBody = p.wantsBody(a.Now)
 	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
 	a.emit(Ask{r, a.interval(), p.Open.Rebase})

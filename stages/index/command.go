@@ -91,7 +91,7 @@ func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyComman
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, Resume: c.Resume}
+	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Resume: c.Resume}
 	seen := make(map[string]bool, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		if s.Client == "" {

@@ -46,7 +46,8 @@ type Rules struct {
 	SelectorGone bool
 }
 
-// Action is one of Subscribe, Replace, Cancel, Resume, Expire, CheckNow, Outcome and Wake.
+// Action is one of Subscribe, Replace, Cancel, Resume, Expire, CheckNow, Outcome, Pushed and
+// Wake.
 type Action interface{ action() }
 
 // Subscribe adds a subscription, valid and with its defaults filled in.
@@ -63,7 +64,9 @@ type Subscribe struct {
 type Replace struct {
 	Origin, Client string
 	Keep           bool
-	Subscriptions  []pipeline.Subscription
+	// KeepInterval is pipeline.Never where Keep asks for no checks.
+	KeepInterval  time.Duration
+	Subscriptions []pipeline.Subscription
 	// Resume begins anew what expired, too, where it is wanted unchanged.
 	Resume bool
 	// Existing are the subscriptions of the page, and Expired its expired ones: all, or all
@@ -122,8 +125,8 @@ func (Outcome) action()   {}
 func (Wake) action()      {}
 
 // Output is one thing to do after an event: one of Ask, Version, Rebase, KeepBody, DropBody,
-// Record, DropVersion, DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Health,
-// Ended and Clear.
+// Record, DropVersion, DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Taken,
+// Health, Ended and Clear.
 type Output interface{ output() }
 
 // Ask publishes a request.

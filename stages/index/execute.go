@@ -62,6 +62,8 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		}
 	case Checked:
 		tx.OnCommit(func() { s.checked(m.Key, p, o) })
+	case Taken:
+		tx.OnCommit(func() { s.taken(m.Key, p, o) })
 	case Ended:
 		tx.WakeAt(m.Key, noWake)
 		tx.OnCommit(func() { s.ended(m.Key, o) })

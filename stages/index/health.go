@@ -12,7 +12,7 @@ func (a *application) health(o pipeline.Outcome, h pipeline.Health) {
 	if h.Document != "" {
 		about += "/" + h.Document
 	}
-	h.ID = pipeline.HealthID(h.Event, about, o.Check)
+	h.ID = pipeline.HealthID(h.Event, about, a.p.number(o))
 	h.URL, h.Time = a.p.URL, a.at(o)
 	a.emit(Health{h})
 }

@@ -120,6 +120,9 @@ func normal(p Page) Page {
 	if len(p.Unreachable) == 0 {
 		p.Unreachable = nil
 	}
+	if len(p.Unasked) == 0 {
+		p.Unasked = nil
+	}
 	if e := p.Expiry; e != nil && len(e.Keep) == 0 {
 		p.Expiry = &Expiry{Time: e.Time, Class: e.Class, Reason: e.Reason, Failures: e.Failures}
 	}

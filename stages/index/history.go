@@ -14,6 +14,7 @@ const historySize = 20
 
 // CheckRecord is what one check found.
 type CheckRecord struct {
+	// Check is the check's number; 0 where the page was pushed.
 	Check uint64    `cbor:"1,keyasint"`
 	Time  time.Time `cbor:"2,keyasint"`
 	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of
@@ -48,7 +49,7 @@ func (a *application) record(o pipeline.Outcome, open *Open) {
 		}
 	}
 	if a.p.Records == 0 {
-		a.p.Records = o.Check - 1 // where a page was recorded by the numbers of its checks before
+		a.p.Records = max(a.p.Check, 1) - 1 // where a page was recorded by the numbers of its checks before
 	}
 	a.p.Records++
 	a.emit(Record{r, a.p.Records})

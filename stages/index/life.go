@@ -10,12 +10,15 @@ import (
 func (a *application) replaceKeep(r Replace) {
 	gone := a.p.Expiry
 	switch {
-	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin):
-		// It stays expired until it is resumed.
+	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin) &&
+		slices.Contains(a.p.Unasked, r.Origin) == (r.KeepInterval == pipeline.Never):
+		// It stays expired until it is changed or resumed.
 	case r.Keep:
 		a.keep(r.Origin)
+		a.p.keepEvery(r.Origin, r.KeepInterval)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
+		a.p.keepEvery(r.Origin, 0)
 		a.forgetKept(r.Origin)
 	}
 }
@@ -51,6 +54,7 @@ func (a *application) live() {
 	a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Due: a.Now,
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
+		Unasked: a.p.Unasked,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -90,6 +94,6 @@ func (a *application) over(e *Expiry) {
 		a.emit(Clear{All: true})
 		return
 	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records}
+	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked}
 	a.emit(Clear{})
 }

@@ -90,8 +90,8 @@ func (a *application) part(o pipeline.Outcome) {
 	// Texts move on one by one; until all have, no body stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
-	if d == nil || o.Check <= d.Since {
-		open.Reached = true // it left, or returned as another
+	if d == nil || o.Check > 0 && o.Check <= d.Since {
+		open.Reached = true // it left, returned as another, or was pushed meanwhile
 		return
 	}
 	switch o.Kind {

@@ -70,8 +70,8 @@ type Page struct {
 	Unreachable []string `cbor:"28,keyasint,omitempty"`
 	Expiry      *Expiry  `cbor:"29,keyasint,omitempty"`
 
-	// Body is the check that read the body which is kept, 0 for none. Rebase asks that the
-	// next request carries it.
+	// Body is the number of the body which is kept, 0 for none: that of the check that read
+	// it, or one of pages that were pushed. Rebase asks that the next request carries it.
 	Body   uint64 `cbor:"30,keyasint,omitempty"`
 	Rebase bool   `cbor:"31,keyasint,omitempty"`
 	// BodyAt is when a body was last kept, or was too large for that.
@@ -79,6 +79,14 @@ type Page struct {
 
 	// Records is how many checks were recorded in the history, in all lives that it is of.
 	Records uint64 `cbor:"33,keyasint,omitempty"`
+
+	// Unasked lists the origins that keep the page, or kept it before it was given up, and ask
+	// for no check of it, in order.
+	Unasked []string `cbor:"34,keyasint,omitempty"`
+	// Pushes counts the pages that were pushed in this life; Seen are hashes of the IDs of the
+	// last ones, the latest last.
+	Pushes uint64 `cbor:"35,keyasint,omitempty"`
+	Seen   []byte `cbor:"36,keyasint,omitempty"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.
@@ -91,8 +99,8 @@ type Interval struct {
 type Document struct {
 	ID   string        `cbor:"1,keyasint"`
 	View pipeline.View `cbor:"2,keyasint,omitzero"`
-	// Since is the last check that was asked for before the document began; outcomes of
-	// it and earlier ones say nothing about this life of the document.
+	// Since is the last check that was asked for before the document began, or was pushed
+	// last; outcomes of it and earlier ones say nothing about the document.
 	Since uint64 `cbor:"3,keyasint,omitempty"`
 	// N is the number of the version that stands, Oldest that of the oldest stored one,
 	// TextHash the standing version's. Without a version TextHash is empty.
@@ -110,7 +118,7 @@ type Document struct {
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
 	// Extractor is what made the standing text; empty where only the stored version says.
 	Extractor string `cbor:"11,keyasint,omitempty"`
-	// Body is the check whose body the standing text is known to be in. While it is Page.Body
+	// Body is the number of a body that the standing text is known to be in. While it is Page.Body
 	// the text can be made anew.
 	Body uint64 `cbor:"12,keyasint,omitempty"`
 }
@@ -152,6 +160,7 @@ func (p Page) clone() Page {
 	p.Documents = slices.Clone(p.Documents)
 	p.Gone = maps.Clone(p.Gone)
 	p.Unreachable = slices.Clone(p.Unreachable)
+	p.Unasked = slices.Clone(p.Unasked)
 	if p.Expiry != nil {
 		e := *p.Expiry
 		e.Keep = slices.Clone(e.Keep)
@@ -212,8 +221,11 @@ func (p *Page) drop(id string) {
 	}
 }
 
-// count adds n (1 or -1) subscriptions that ask for every.
+// count adds n (1 or -1) subscriptions that ask for every, if they ask for checks at all.
 func (p *Page) count(every time.Duration, n int) {
+	if every == pipeline.Never {
+		return
+	}
 	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v Interval, e time.Duration) int { return cmp.Compare(v.Every, e) })
 	if !ok {
 		p.Intervals = slices.Insert(p.Intervals, i, Interval{Every: every})

@@ -72,7 +72,7 @@ func (a *application) again(o pipeline.Outcome) {
 const bodyAge = 24 * time.Hour
 
 // wantsBody reports whether the next body is to be kept in any case.
-func (a *application) wantsBody() bool { return a.Now.Sub(a.p.BodyAt).Abs() >= bodyAge }
+func (p *Page) wantsBody(now time.Time) bool { return now.Sub(p.BodyAt).Abs() >= bodyAge }
 
 // keepBody keeps the body of a complete check, whose last outcome is o, if standing texts are
 // in it. Where a new one is too large to be kept, an earlier one goes too unless texts that
@@ -83,10 +83,10 @@ func (a *application) keepBody(o pipeline.Outcome) {
 		p.BodyAt = a.Now
 	}
 	if o.Body != nil && len(open.Standing) > 0 {
-		p.Body = o.Check
+		p.Body = p.number(o)
 		for _, id := range open.Standing {
 			if d := p.Document(id); d != nil {
-				d.Body = o.Check
+				d.Body = p.Body
 			}
 		}
 		a.emit(KeepBody{*o.Body})

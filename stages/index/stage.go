@@ -28,6 +28,9 @@ type Config struct {
 	Checks int
 	// Only selects the pages that are checked in this run; nil means all.
 	Only func(page string) bool
+	// Owned says whether this process has a page now; nil means all. Others are neither waited
+	// for nor overdue.
+	Owned func(page string) bool
 	// Keep is how many versions of a document are stored. Default 10.
 	Keep int
 	// ExpireAfter is how many checks in a row must fail for a page to be given up. Default
@@ -39,6 +42,8 @@ type Config struct {
 	FetchTimeout time.Duration
 	// Logger is where troubles of pages go; nil discards them.
 	Logger *slog.Logger
+	// Read reads pages that are pushed; nil: they go to the dead letters.
+	Read Read
 	// Observe is told of checks and versions.
 	Observe pipeline.Observer
 	// Acceptable returns what keeps a new subscription, valid in itself and with its defaults,
@@ -96,6 +101,9 @@ func New(cfg Config) *Stage {
 	if cfg.Acceptable == nil {
 		cfg.Acceptable = func(pipeline.Subscription) error { return nil }
 	}
+	if cfg.Owned == nil {
+		cfg.Owned = func(string) bool { return true }
+	}
 	if cfg.Decided == nil {
 		cfg.Decided = func(string, error) {}
 	}
@@ -132,8 +140,8 @@ func (s *Stage) rulesNow() Rules {
 // decided, not failed: who sent it is answered by HealthRefused. A store that cannot be read,
 // or holds what this program does not understand, and messages of this module of unknown
 // types are Broken.
-func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-	err := s.process(tx, m)
+func (s *Stage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	err := s.process(ctx, tx, m)
 	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {
 		// Nothing here waits for others: what is not classified is the store's.
 		return pipeline.Broken(err)
@@ -141,7 +149,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	return err
 }
 
-func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
+func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	st := tx.State(m.Key)
 	stored, ok, err := st.Get(pageName)
 	if err != nil {
@@ -154,7 +162,7 @@ func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 		}
 	}
 	rules := s.rulesNow()
-	do, refusal, err := s.action(st, before, m, rules)
+	do, refusal, err := s.action(ctx, tx, before, m, rules)
 	if err != nil {
 		return err
 	}
@@ -164,7 +172,7 @@ func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 	}
 	budget := s.run.budget(m.Key)
 	switch m.Type {
-	case pipeline.TypeOutcome:
+	case pipeline.TypeOutcome, pipeline.TypePushed:
 	case pipeline.TypeWake:
 		if s.run.early(m.Key) {
 			budget = new(int)
@@ -180,6 +188,9 @@ func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)
 	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
+	}
+	if page.Incarnation != "" && !page.Fetched() {
+		tx.OnCommit(func() { s.run.rest(m.Key) })
 	}
 	for _, o := range out {
 		if err := s.execute(tx, m, page, o); err != nil {
@@ -201,7 +212,8 @@ func (s *Stage) process(tx pipeline.Tx, m pipeline.Message) error {
 }
 
 // action reads what m is about and what state Apply needs for it.
-func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message, rules Rules) (Action, *Refusal, error) {
+func (s *Stage) action(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.Message, rules Rules) (Action, *Refusal, error) {
+	st := tx.State(m.Key)
 	switch m.Type {
 	case pipeline.TypeOutcome:
 		o, err := pipeline.OutcomeFrom(m)
@@ -217,6 +229,9 @@ func (s *Stage) action(st pipeline.State, p Page, m pipeline.Message, rules Rule
 			v, _, err = LoadVersion(st, d.ID, d.N)
 			do.Extractor = v.Extractor
 		}
+		return do, nil, err
+	case pipeline.TypePushed:
+		do, err := s.push(ctx, tx, p, m)
 		return do, nil, err
 	case pipeline.TypeWake:
 		return Wake{}, nil, nil

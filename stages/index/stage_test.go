@@ -336,7 +336,7 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 		"no token":         {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), CodeKeywords},
 		"17 tokens":        {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), CodeKeywords},
 		"an unknown event": {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), CodeEvents},
-		"a bad interval":   {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -1 }), CodeFormat},
+		"a bad interval":   {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), CodeFormat},
 		"no sink":          {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), CodeFormat},
 		"two mistakes":     {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), CodeKeywords},
 		"no JSON object":   {pipeline.TypeSubscribe, "text", CodeFormat},

@@ -1,0 +1,114 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/charset"
+)
+
+// take sends a page that somebody pushed on its way to its owner, who knows its documents and
+// has it read by ReadPushed. A page that no reader could read is a permanent error.
+func (s *Stage) take(tx pipeline.Tx, m pipeline.Message) error {
+	p, err := pipeline.PushedFrom(m)
+	if err != nil {
+		return fmt.Errorf("fetch: %w", err)
+	}
+	if p.Body, err = decoded(p, s.cfg.Readers); err != nil {
+		return pipeline.Permanent(fmt.Errorf("fetch: page %s: %w", m.ID, err))
+	}
+	if p.Time.IsZero() {
+		p.Time = s.cfg.Now()
+	}
+	out, err := p.Taken()
+	if err != nil {
+		return fmt.Errorf("fetch: %w", err)
+	}
+	tx.Emit(out)
+	return nil
+}
+
+// decoded returns the body of p as a reader gets it, or why there is none.
+func decoded(p pipeline.Pushed, readers *Readers) ([]byte, error) {
+	mediaType, params, err := mime.ParseMediaType(p.ContentType)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := readers.find(mediaType); err != nil {
+		return nil, err
+	}
+	if !isText(mediaType) {
+		return p.Body, nil
+	}
+	if claimsUTF8(mediaType, params["charset"]) && !utf16(p.Body) && !utf8.Valid(p.Body) {
+		return nil, fmt.Errorf("its body is not UTF-8, as its type %.80q says; name its charset", p.ContentType)
+	}
+	var body []byte
+	if err := guard(func() error { body = charset.Decode(p.Body, p.ContentType); return nil }); err != nil {
+		return nil, err
+	}
+	if len(body) > pipeline.MaxPushed {
+		return nil, fmt.Errorf("the page has %d bytes in UTF-8; at most %d are taken", len(body), pipeline.MaxPushed)
+	}
+	return body, nil
+}
+
+// claimsUTF8 reports whether a page of mediaType with the charset says that it is in UTF-8.
+// Plain text that says nothing does.
+func claimsUTF8(mediaType, charset string) bool {
+	return strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8") || charset == "" && mediaType == "text/plain"
+}
+
+// utf16 reports whether body begins with a byte order mark of UTF-16.
+func utf16(body []byte) bool {
+	return bytes.HasPrefix(body, boms[1]) || bytes.HasPrefix(body, boms[2])
+}
+
+// ReadPushed reads the documents of req in p, whose Body is as a reader gets it: one outcome
+// for each, or one for the page if nothing can read it. It never panics, and returns nil if ctx
+// ends first.
+func ReadPushed(ctx context.Context, req pipeline.Request, p pipeline.Pushed, readers *Readers) []pipeline.Outcome {
+	base := pipeline.Outcome{
+		Page: req.Page, Incarnation: req.Incarnation, Time: p.Time, Bytes: int64(len(p.Body)),
+	}
+	mediaType, _, _ := mime.ParseMediaType(p.ContentType) // it was parsed when p was taken
+	reader, err := readers.find(mediaType)
+	if err != nil {
+		fail(&base, err)
+		return []pipeline.Outcome{base}
+	}
+	raw := pipeline.Raw{URL: p.URL, ContentType: p.ContentType, ContentLanguage: p.ContentLanguage, Body: p.Body}
+	return readParts(ctx, base, req, raw, reader, readers)
+}
+
+// ReadPushed is ReadPushed with the readers of s and within its Timeout, beside the pages that
+// are read after they were fetched.
+func (s *Stage) ReadPushed(ctx context.Context, req pipeline.Request, p pipeline.Pushed) []pipeline.Outcome {
+	return s.inTurn(ctx, func(ctx context.Context) []pipeline.Outcome {
+		return ReadPushed(ctx, req, p, s.cfg.Readers)
+	}, func(err error) pipeline.Outcome { return Failed(req, p.Time, 0, err) })
+}
+
+// inTurn calls read when it is its turn, and gives it Timeout; failed makes the outcome of one
+// that takes longer. It returns nil if ctx ends first.
+func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []pipeline.Outcome, failed func(error) pipeline.Outcome) []pipeline.Outcome {
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	case <-ctx.Done():
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	if outcomes := read(within); outcomes != nil || ctx.Err() != nil {
+		return outcomes
+	}
+	return []pipeline.Outcome{failed(&pipeline.FetchError{
+		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
+	})}
+}

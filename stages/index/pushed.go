@@ -1,0 +1,224 @@
+package index
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Read reads the documents that r names in the page that was pushed, by the readers that
+// fetched pages are read with: one outcome for each document in their order, or one of Kind
+// pipeline.OutcomeFailed for the page. Where r has a Rebase it reads that body too. It returns
+// nil if ctx ends first.
+type Read func(ctx context.Context, r pipeline.Request, p pipeline.Pushed) []pipeline.Outcome
+
+// Pushed brings what is in a page that somebody pushed. Its outcomes have no check number:
+// they are taken in order of arrival.
+type Pushed struct {
+	ID string
+	// Outcomes are one for each document of the page; none where the page need not be read.
+	Outcomes []pipeline.Outcome
+	// Extractors are what made the standing texts, by document, as far as the page does not
+	// know; see Page.AsksExtractor.
+	Extractors map[string]string
+}
+
+func (Pushed) action() {}
+
+// Taken tells that a page that was pushed was read.
+type Taken struct{ Time time.Time }
+
+func (Taken) output() {}
+
+// seenSize is how much of an ID's hash is remembered, in bytes.
+const seenSize = 8
+
+func seenHash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return string(sum[:seenSize])
+}
+
+// HasSeen reports whether a page was pushed under id among the last ones.
+func (p *Page) HasSeen(id string) bool {
+	want := seenHash(id)
+	for i := 0; i < len(p.Seen); i += seenSize {
+		if string(p.Seen[i:i+seenSize]) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// remember notes that a page was pushed under id.
+func (p *Page) remember(id string) {
+	from := max(len(p.Seen)+seenSize-pipeline.RememberedPushes*seenSize, 0)
+	p.Seen = append(append([]byte(nil), p.Seen[from:]...), seenHash(id)...)
+}
+
+// pushed takes a page that was pushed, and reports whether it counts. It is a check of its
+// own, which nobody asked for and which says nothing about how the page is reached.
+func (a *application) pushed(do Pushed) bool {
+	p := &a.p
+	if !a.exists() || p.HasSeen(do.ID) || len(do.Outcomes) == 0 {
+		return false
+	}
+	p.remember(do.ID)
+	p.Pushes++
+	outstanding := p.Open
+	// The body that is kept came along where it was needed.
+	p.Open = &Open{Parts: len(do.Outcomes), Rebase: true, KeepBody: p.wantsBody(a.Now)}
+	for _, o := range do.Outcomes {
+		a.extractor = do.Extractors[o.Document]
+		a.part(o)
+	}
+	last := do.Outcomes[len(do.Outcomes)-1]
+	a.keepBody(last)
+	a.record(last, p.Open)
+	a.emit(Taken{a.at(last)})
+	p.Open = outstanding
+	a.overtake(do.Outcomes)
+	return true
+}
+
+// overtake makes the outstanding check, if there is one, say nothing about the documents that
+// os found: what it looks at may be older.
+func (a *application) overtake(os []pipeline.Outcome) {
+	p := &a.p
+	if p.Open == nil {
+		return
+	}
+	for _, o := range os {
+		if d := p.Document(o.Document); d != nil && o.Kind != pipeline.OutcomeFailed {
+			d.Since = p.Check
+			p.Open.Partial = true
+			p.Open.Standing = without(p.Open.Standing, d.ID)
+		}
+	}
+}
+
+// without returns a copy of list without name.
+func without(list []string, name string) []string {
+	var rest []string
+	for _, s := range list {
+		if s != name {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// number is what body and events of the outcome o are numbered with: that of its check, or
+// for a page that was pushed one that no check has.
+func (p *Page) number(o pipeline.Outcome) uint64 {
+	if o.Check > 0 {
+		return o.Check
+	}
+	return 1<<63 | p.Pushes
+}
+
+// request is what is asked of a page that was pushed.
+func (a *Page) request() pipeline.Request {
+	r := pipeline.Request{Page: a.URL, Incarnation: a.Incarnation}
+	for _, d := range a.Documents {
+		r.Documents = append(r.Documents, pipeline.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
+	}
+	return r
+}
+
+// othersMade reports whether any text that stands was made by other rules than the one that
+// os has in its place, and can be made anew from the body that is kept.
+func (p *Page) othersMade(os []pipeline.Outcome, extractors map[string]string) bool {
+	for _, o := range os {
+		d := p.Document(o.Document)
+		if d == nil || o.Kind != pipeline.OutcomeRead || d.TextHash == "" || d.Body == 0 || d.Body != p.Body {
+			continue
+		}
+		by := d.Extractor
+		if by == "" {
+			by = extractors[d.ID]
+		}
+		if by != "" && o.Extractor != "" && o.Extractor != by {
+			return true
+		}
+	}
+	return false
+}
+
+// push reads the page that m brings, if anybody wants it.
+func (s *Stage) push(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.Message) (Action, error) {
+	page, err := pipeline.TakenFrom(m)
+	if err != nil {
+		return nil, err
+	}
+	do := Pushed{ID: page.ID}
+	switch {
+	case p.Incarnation == "":
+		s.ignored(tx, pipeline.KindUnwatched, m)
+		return do, nil
+	case p.HasSeen(page.ID):
+		s.ignored(tx, pipeline.KindRepeated, m)
+		return do, nil
+	case s.cfg.Read == nil:
+		return nil, pipeline.Permanent(errors.New("pages that are pushed are not read here"))
+	}
+	st, r := tx.State(m.Key), p.request()
+	r.KeepBody = p.wantsBody(s.cfg.Now())
+	if do.Outcomes, err = s.read(ctx, r, page); err != nil {
+		return nil, err
+	}
+	do.Extractors = make(map[string]string)
+	for _, o := range do.Outcomes {
+		if d := p.AsksExtractor(o); d != nil {
+			v, _, err := LoadVersion(st, d.ID, d.N)
+			if err != nil {
+				return nil, err
+			}
+			do.Extractors[d.ID] = v.Extractor
+		}
+	}
+	if p.othersMade(do.Outcomes, do.Extractors) {
+		if r.Rebase, err = loadBody(st); err != nil {
+			return nil, err
+		}
+		do.Outcomes, err = s.read(ctx, r, page)
+	}
+	return do, err
+}
+
+// read reads p. A page of which nothing can be read is a permanent error; that a document is
+// not on it is none.
+func (s *Stage) read(ctx context.Context, r pipeline.Request, p pipeline.Pushed) ([]pipeline.Outcome, error) {
+	os := s.cfg.Read(ctx, r, p)
+	if len(os) == 0 {
+		if ctx.Err() == nil {
+			return nil, pipeline.Permanent(errors.New("the page that was pushed gives nothing"))
+		}
+		return nil, context.Cause(ctx)
+	}
+	for _, o := range os {
+		if o.Kind != pipeline.OutcomeFailed || missing(o.Class) {
+			return os, nil
+		}
+	}
+	return nil, pipeline.Permanent(fmt.Errorf("the page that was pushed cannot be read: %s (%s)", os[0].Reason, os[0].Class))
+}
+
+// ignored tells that the page that m brings is not read.
+func (s *Stage) ignored(tx pipeline.Tx, kind string, m pipeline.Message) {
+	tx.OnCommit(func() {
+		s.cfg.Observe.Note(pipeline.Observation{Kind: kind, URL: m.Key, ID: m.ID, Time: m.Time})
+	})
+}
+
+// taken tells that a page was pushed.
+func (s *Stage) taken(page string, p Page, t Taken) {
+	ob := pipeline.Observation{Kind: pipeline.KindPushed, Page: page, URL: page, Time: t.Time}
+	if len(p.Documents) == 1 {
+		ob.Document = p.Documents[0].ID
+	}
+	s.cfg.Observe.Note(ob)
+}
