@@ -85,8 +85,8 @@ func (b *batch) flush(ctx context.Context) error {
 	return err
 }
 
-// apply publishes what Config asks for, ends what its origin no longer asks for, and
-// where a number of checks is to be made, asks for the first.
+// apply publishes what Config asks for of the pages that are owned, ends what its origin no
+// longer asks for, and where a number of checks is to be made, asks for the first.
 func (r *Router) apply(ctx context.Context, s *stages) error {
 	r.reloading.Lock() // what is published last must be what is said last
 	defer r.reloading.Unlock()
@@ -99,6 +99,9 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	b := &batch{transport: r.transport, now: r.cfg.Now}
 	for _, w := range wishes(cfg) {
 		wanted[w.url] = true
+		if !r.owns(w.url) {
+			continue
+		}
 		s.index.Expect(w.url)
 		if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
 			return err
@@ -106,8 +109,10 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	}
 	now := cfg.Checks > 0 || cfg.Every != nil
 	only := r.only()
+	r.asked.forget(r.owns)
+	var asked []string
 	for page, state := range r.transport.States(pipeline.GroupIndex) {
-		if only != nil && !only(page) {
+		if only != nil && !only(page) || !r.owns(page) {
 			continue
 		}
 		if !wanted[page] {
@@ -121,12 +126,19 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 				}
 			}
 		}
-		if now {
+		if now && !r.asked[page] {
 			s.index.Expect(page)
 			if err := b.send(ctx, page, pipeline.TypeCheckNow, nil); err != nil {
 				return err
 			}
+			asked = append(asked, page)
 		}
 	}
-	return b.flush(ctx)
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	for _, page := range asked {
+		r.asked[page] = true
+	}
+	return nil
 }

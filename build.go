@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"context"
 	"math"
 
 	"github.com/vokter/vokter/pipeline"
@@ -41,13 +42,14 @@ func topology(branches []branch) map[string]local.Topic {
 	return t
 }
 
-// open opens the transport.
-func (r *Router) open() error {
+// open opens the transport, or starts the one that is given; errNotStarted says that it was
+// asked to end meanwhile.
+func (r *Router) open(ctx context.Context) error {
 	if err := r.checkGroups(); err != nil {
 		return err
 	}
 	if r.transport != nil {
-		return nil
+		return r.startTransport(ctx)
 	}
 	c := local.Config{
 		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: migrations(),
@@ -84,19 +86,20 @@ func (r *Router) build() (*stages, error) {
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})
 	fetchers := append([]pipeline.Fetcher{pages}, r.cfg.Fetchers...)
+	fetching := fetch.New(fetch.Config{
+		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
+		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
+		OfflineSince: offline,
+		Room:         func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
+	})
 	return &stages{
 		pages: pages,
-		fetch: fetch.New(fetch.Config{
-			Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
-			MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
-			OfflineSince: offline,
-			Room:         func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
-		}),
+		fetch: fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
-			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout,
-			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided,
+			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
+			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.owns,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
 		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note}),

@@ -31,7 +31,7 @@ func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 		r.Handle("audit", pipeline.TopicSnapshots, pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 			return tx.State(m.Key).Set(m.ID, nil)
 		}))
-		if err := r.open(); err != nil {
+		if err := r.open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, st := range r.transport.States("audit") {

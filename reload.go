@@ -48,7 +48,8 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	return lines, nil
 }
 
-// publish tells the owners of pages what cfg asks of them and old did not.
+// publish tells the pages that are owned what cfg asks of them and old did not. Those of
+// lanes that are gained later hear of cfg then.
 func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	if cfg.Mode != ModeAll {
 		return nil
@@ -63,7 +64,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	}
 	for _, w := range wishes(cfg) {
 		key := [2]string{w.url, w.client}
-		if was := before[key]; was == nil || !reflect.DeepEqual(was, w) {
+		if was := before[key]; (was == nil || !reflect.DeepEqual(was, w)) && r.owns(w.url) {
 			if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
 				return err
 			}
@@ -71,6 +72,9 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 		delete(before, key)
 	}
 	for _, w := range before {
+		if !r.owns(w.url) {
+			continue
+		}
 		gone := &wish{url: w.url, client: w.client}
 		if err := b.send(ctx, w.url, pipeline.TypeApply, gone.command(cfg)); err != nil {
 			return err

@@ -44,6 +44,8 @@ type Router struct {
 	// explaining is held by Explain.
 	explaining chan struct{}
 	reloading  sync.Mutex
+	// asked are the pages whose first check Run asked for; reloading guards it.
+	asked checkOnce
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
 	// stuck says that something did not stop in time.
@@ -67,6 +69,7 @@ func New(cfg Config) (*Router, error) {
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1),
+		asked: make(checkOnce),
 	}
 	r.live.Store(&cfg)
 	return r, nil
@@ -94,6 +97,10 @@ func (r *Router) Ready() error {
 	case <-r.running:
 		return shortage(r.transport)
 	default:
+		// Run may be opening a transport of its own.
+		if err := shortage(r.cfg.Transport); err != nil {
+			return fmt.Errorf("starting: %w", err)
+		}
 		return errors.New("starting")
 	}
 }
@@ -114,7 +121,10 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		r.stopped(err)
 		close(r.ended)
 	}()
-	if err := r.open(); err != nil {
+	switch err := r.open(ctx); {
+	case errors.Is(err, errNotStarted):
+		return nil
+	case err != nil:
 		return err
 	}
 	defer r.workers.Close()

@@ -44,6 +44,10 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	// The pools and handlers outlive ctx, so that what is under way can be drained.
 	alive, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
+	hear, err := r.tailDecisions(alive)
+	if err != nil {
+		return err
+	}
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
@@ -63,6 +67,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 		start("delivery", func() error { return s.delivery.Run(alive) })
 	}
 	start("router", func() error { return mills.Run(alive) })
+	start("decisions", hear)
 
 	err = r.work(ctx, s, mills, broken)
 	stopFetching()
@@ -112,6 +117,10 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	}
 	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
+	var gained <-chan struct{}
+	if r.cfg.Mode == ModeAll {
+		gained = r.gained()
+	}
 	var look <-chan time.Time
 	if r.cfg.Checks > 0 {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -129,6 +138,11 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 			return err
 		case <-r.finish:
 			return nil
+		case <-gained:
+			again := func(ctx context.Context) error { return r.applyOwned(ctx, s) }
+			if err := r.unlessEnded(ctx, broken, again); err != nil {
+				return err
+			}
 		case <-look:
 			if s.index.Finished() {
 				return nil
@@ -139,12 +153,17 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 
 // begin applies the configuration. It returns nil where ctx or Finish ends that.
 func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) error {
+	return r.unlessEnded(ctx, broken, func(ctx context.Context) error { return r.applyFirst(ctx, s) })
+}
+
+// unlessEnded returns what f does, or nil where ctx or Finish ends that.
+func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	applied, over := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		applied <- r.apply(ctx, s)
+		applied <- f(ctx)
 	}()
 	var err error
 	select {
@@ -220,7 +239,11 @@ func (r *Router) leftover(s *stages) error {
 	case volatile:
 		return fmt.Errorf("%d notifications were not delivered and are lost, since there is no data directory to keep them in", n)
 	default:
-		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when the data directory is used again", "notifications", n)
+		when := "the data directory is used again"
+		if r.cfg.Transport != nil {
+			when = "a process goes on with them"
+		}
+		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when "+when, "notifications", n)
 		return nil
 	}
 }
@@ -261,6 +284,9 @@ func (r *Router) subscriber(group string) message.Subscriber {
 func (r *Router) where() string {
 	switch {
 	case r.cfg.Transport != nil:
+		if t, ok := r.cfg.Transport.(fmt.Stringer); ok {
+			return t.String()
+		}
 		return "given transport"
 	case r.cfg.Store != nil:
 		return "given store"

@@ -34,6 +34,9 @@ type Config struct {
 	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
 	// is a loopback address.
 	Listen string
+	// Kafka is the cluster that is the transport; nil: the transport is the local one. Whoever
+	// makes the Router makes the transport of it.
+	Kafka *Kafka
 	// Warnings are places that are no mistakes, but do not do what they seem to.
 	Warnings Errors
 }
@@ -42,6 +45,9 @@ type Config struct {
 type Options struct {
 	// Registry holds the plugins that the file may name; nil: none.
 	Registry *registry.Registry
+	// CheckKafka says what is wrong with what stands in the file for the transport kafka, as
+	// joined *pipeline.FieldErrors. It must not connect to anything. Default: nothing is.
+	CheckKafka func(*Kafka) error
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
 	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
@@ -71,6 +77,9 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.CheckKafka == nil {
+		o.CheckKafka = func(*Kafka) error { return nil }
+	}
 	d := newDecoder(name, o.LookupEnv)
 	f := new(file)
 	if body := d.parse(data); body != nil {
@@ -79,6 +88,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	}
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
+	d.checkKafka(f.Transport.Kafka, o.CheckKafka)
 	sinks := d.buildSinks(f, o.Registry, o.Logger)
 	c := d.convert(f)
 	c.Router.Sinks = sinks

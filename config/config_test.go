@@ -65,8 +65,28 @@ func fakes() *registry.Registry {
 	return &r
 }
 
+// fakeCheck refuses what the tests write for it.
+func fakeCheck(k *Kafka) error {
+	var errs []error
+	if len(k.Brokers) == 0 {
+		errs = append(errs, &pipeline.FieldError{Field: "brokers", Reason: "is missing"})
+	}
+	for i, b := range k.Brokers {
+		if b == "refused" {
+			errs = append(errs, &pipeline.FieldError{Field: fmt.Sprintf("brokers[%d]", i), Reason: "is refused"})
+		}
+	}
+	if k.Partitions < 0 {
+		errs = append(errs, &pipeline.FieldError{Field: "partitions", Reason: "is too small"})
+	}
+	if k.SASL.Mechanism != "" && k.SASL.Password.IsZero() {
+		errs = append(errs, &pipeline.FieldError{Field: "sasl.password", Reason: "is missing"})
+	}
+	return errors.Join(errs...)
+}
+
 func options(env map[string]string) Options {
-	return Options{Registry: fakes(), LookupEnv: func(name string) (string, bool) {
+	return Options{Registry: fakes(), CheckKafka: fakeCheck, LookupEnv: func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	}}

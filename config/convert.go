@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -45,38 +44,8 @@ func (d *decoder) convert(f *file) *Config {
 	}
 	c.Documents = d.documents(f)
 	c.Subscriptions = d.subscriptions(f)
-	return &Config{Router: c, Listen: f.Listen}
+	return &Config{Router: c, Listen: f.Listen, Kafka: f.Transport.Kafka}
 }
-
-// CheckTransport refuses the name of a transport that there is none of.
-func CheckTransport(name string) error {
-	if name != "local" {
-		return fmt.Errorf("unknown transport %q; %s", name, nearest.Hint(name, []string{"local"}))
-	}
-	return nil
-}
-
-// transport is written as its name, or as a mapping from its name to its options.
-type transport string
-
-func (t *transport) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := "", true
-	if m, mapping := n.(*ast.MappingNode); mapping && len(m.Values) == 1 {
-		n = m.Values[0].Key
-		s, _ = keyText(m.Values[0].Key)
-	} else {
-		s, ok = d.text(n, path)
-	}
-	if !ok {
-		return
-	}
-	if err := CheckTransport(s); err != nil {
-		d.failNode(n, "%s: %v", path, err)
-	}
-	*t = transport(s)
-}
-
-var _ yamlDecoder = (*transport)(nil)
 
 // failures is a number of failed checks, or "never".
 type failures int

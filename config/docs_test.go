@@ -27,8 +27,10 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 				continue
 			}
 			named := false
-			for _, end := range []string{"`", ".", ": "} {
-				named = named || strings.Contains(string(doc), "`"+key+end) || strings.Contains(string(doc), "`"+path+key+end)
+			for name, more := path+key, true; more && !named; _, name, more = strings.Cut(name, ".") {
+				for _, end := range []string{"`", ".", ": "} {
+					named = named || strings.Contains(string(doc), "`"+name+end)
+				}
 			}
 			if !named {
 				t.Errorf("%s%s is not in docs/configuration.md", path, key)

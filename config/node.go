@@ -42,6 +42,9 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		d.failNode(n, "%s must be a text, not %s; write it in quotes: %q", path, describe(n), d.raw(n))
 		return "", false
+	case *ast.MappingNode: // within { } a:9092 is one
+		d.failNode(n, "%s must be a text, not a mapping; if it has a colon in it, write it in quotes", path)
+		return "", false
 	default:
 		d.failNode(n, "%s must be a text, not %s", path, describe(n))
 		return "", false
@@ -107,6 +110,7 @@ func (d *decoder) secretFile(n ast.Node, v reflect.Value, path string) {
 		d.failNode(n, "both %s and %s are given; keep one", direct, path)
 		return
 	}
+	d.at[direct] = positionOf(n) // what is wrong with the secret stands here
 	b, err := readFile(name)
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)

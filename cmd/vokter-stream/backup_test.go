@@ -38,7 +38,7 @@ func TestBackupInside(t *testing.T) {
 	}
 	all()
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
-	run.await(t, &run.err, "msg=listening")
+	run.listening(t, s.data)
 	all()
 	for _, dir := range []string{s.data + "-2", filepath.Join(t.TempDir(), "a", "b")} { // beside it
 		expect(t, 0, "is a copy of", "backup", dir, "--data", s.data)

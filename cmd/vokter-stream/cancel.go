@@ -119,10 +119,11 @@ func checkPage(cmd *cobra.Command, url string) error {
 	return nil
 }
 
-// subscriptions are those of the page of url, of all clients.
+// subscriptions are those of the page of url, of all clients, as far as m knows them: the owner
+// of the page decides on a command.
 func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.SubscriptionInfo, error) {
 	l, err := m.List(ctx, vokter.ListFilter{URL: url})
-	if err != nil {
+	if err != nil && !errors.Is(err, vokter.ErrElsewhere) {
 		return nil, err
 	}
 	var all []vokter.SubscriptionInfo

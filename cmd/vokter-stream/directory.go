@@ -53,6 +53,9 @@ func checkDirectory(dir string) error {
 			return nil
 		}
 	}
+	if isCache(dir) {
+		return nil
+	}
 	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
 }
 
@@ -67,6 +70,19 @@ func ofStore(name string) bool {
 	return false
 }
 
+// isCache reports whether the data directory dir holds a copy of state that is kept in Kafka.
+func isCache(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, config.TransportKafka))
+	return err == nil && info.IsDir()
+}
+
+// cacheError says why nothing is to be found out from the data directory dir. silent is why
+// no process answered for it.
+func cacheError(dir string, silent error) error {
+	return fmt.Errorf("%s is a cache of state that is kept in Kafka, and the process that runs on it, if any, does not answer (%w): "+
+		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
+}
+
 // managed calls do with what manages the data directory dir: the process that runs it, or
 // a Router of this one that does nothing else.
 func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
@@ -74,6 +90,9 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 	if c != nil {
 		defer c.Close()
 		return do(ctx, c)
+	}
+	if isCache(dir) {
+		return cacheError(dir, silent)
 	}
 	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
 	_, err := opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
@@ -134,4 +153,17 @@ func opened(ctx context.Context, cfg vokter.Config, silent error, do func(contex
 	err = do(ctx, r)
 	r.Finish()
 	return r, errors.Join(err, <-ended)
+}
+
+// sayLanes says on standard error which part of the work m does, if that is not all of it.
+func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
+	c, ok := m.(*manage.Client)
+	if !ok {
+		return nil
+	}
+	p, err := c.Process(ctx)
+	if err == nil && p.Lanes != nil && p.Lanes.Owned < p.Lanes.All {
+		fmt.Fprintf(a.stderr, "vokter-stream: this process owns %d of %s; other processes have the rest\n", p.Lanes.Owned, count(p.Lanes.All, "lane"))
+	}
+	return err
 }

@@ -191,6 +191,8 @@ func (r *results) delivery(m vokter.MatchInfo) string {
 		return "dropped, since the subscription was cancelled first"
 	case vokter.DeliveryForgotten:
 		return "too long ago to be known"
+	case vokter.DeliveryElsewhere:
+		return "delivered by another process, which knows more"
 	}
 	return m.Delivery + tried + why
 }

@@ -18,9 +18,11 @@ import (
 
 // commonFlags are those that several verbs take.
 type commonFlags struct {
-	config, data, format, logLevel, transport string
-	allow                                     []netip.Prefix
-	level                                     slog.Level
+	config, data, format, logLevel string
+	transport, topicPrefix         string
+	brokers                        []string
+	allow                          []netip.Prefix
+	level                          slog.Level
 }
 
 // flagSets are the common flags, as groups of which a verb takes some.
@@ -43,7 +45,9 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	if sets&pipelineFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
 		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that fetch and sinks may reach besides public addresses (repeatable)")
-		fs.StringVar(&f.transport, "transport", "local", "the `NAME` of the transport between the stages: local")
+		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport between the stages: local, or kafka to share the work with other processes (default local)")
+		fs.StringSliceVar(&f.brokers, "brokers", nil, "some brokers of the Kafka cluster, as `HOST:PORT,...`")
+		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "what `PREFIX` the names of all Kafka topics have; who has the same one shares the work (default vokter.)")
 	}
 	if sets&directoryFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`, of a process that runs or was stopped")
@@ -65,12 +69,12 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 			return usage(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
 		}
 	}
-	for _, name := range []string{"data", "summary"} {
+	for _, name := range []string{"data", "summary", "topic-prefix"} {
 		if g := cmd.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() == "" {
 			return usage(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
 		}
 	}
-	if sets&pipelineFlags != 0 {
+	if cmd.Flags().Changed("transport") {
 		if err := config.CheckTransport(f.transport); err != nil {
 			return usage(cmd, "--transport: %w", err)
 		}

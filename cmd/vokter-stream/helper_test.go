@@ -77,6 +77,25 @@ func startApp(t *testing.T, a *app, args ...string) *started {
 	return s
 }
 
+// listening returns the address that the program left in the data directory, where it is
+// found once the pipeline is at work.
+func (s *started) listening(t *testing.T, data string) string {
+	t.Helper()
+	for t.Context().Err() == nil {
+		if b, err := os.ReadFile(filepath.Join(data, "listen")); err == nil {
+			return strings.TrimSpace(string(b))
+		}
+		select {
+		case code := <-s.ended:
+			s.ended <- code
+			t.Fatalf("ended with %d before it left its address; stderr %s", code, &s.err)
+		default:
+		}
+	}
+	t.Fatal("the time is over")
+	return ""
+}
+
 // buffer collects what is written; it is safe for concurrent use.
 type buffer struct {
 	mu      sync.Mutex

@@ -38,6 +38,9 @@ func (a *app) list() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := a.sayLanes(ctx, m); err != nil {
+					return err
+				}
 				out := a.results()
 				switch {
 				case duplicates:

@@ -266,13 +266,9 @@ func TestRunInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := file(t, "c.yaml", "data: "+dir+"\nlisten: 127.0.0.1:0\n")
 	first := start(t, "run", "-c", path)
-	first.await(t, &first.err, "msg=listening")
-	addr, err := os.ReadFile(filepath.Join(dir, "listen"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := first.listening(t, dir)
 	for _, probe := range []string{"/healthz", "/readyz"} {
-		resp, err := http.Get("http://" + strings.TrimSpace(string(addr)) + probe)
+		resp, err := http.Get("http://" + addr + probe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +278,7 @@ func TestRunInUse(t *testing.T) {
 		}
 	}
 	// The fixed port is taken as well: the directory is what the user has to hear about.
-	second := file(t, "d.yaml", fmt.Sprintf("data: %s\nlisten: %s\n", dir, strings.TrimSpace(string(addr))))
+	second := file(t, "d.yaml", fmt.Sprintf("data: %s\nlisten: %s\n", dir, addr))
 	summary := filepath.Join(t.TempDir(), "s.json")
 	r := process(t, "run", "-c", second, "--summary", summary)
 	if r.code != 1 || !strings.Contains(r.stderr, "in use by another process") {

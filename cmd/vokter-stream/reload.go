@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/vokter/vokter"
@@ -25,6 +26,7 @@ type reloader struct {
 	look   <-chan time.Time
 	log    *slog.Logger
 	listen string
+	kafka  *config.Kafka
 	// used is the content that was taken over or refused last, seen the one that was looked
 	// at last.
 	used, seen content
@@ -108,6 +110,9 @@ func (r *reloader) reload(ctx context.Context) {
 	logWarnings(r.log, c)
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")
+	}
+	if !reflect.DeepEqual(c.Kafka, r.kafka) {
+		lines = append(lines, "transport changed: this takes effect with the next start")
 	}
 	if len(lines) == 0 {
 		r.log.Info("the configuration was read again; nothing differs", "file", r.path)

@@ -88,6 +88,9 @@ func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool)
 		defer running.Close()
 		return a.replayThere(cmd.Context(), running, f)
 	}
+	if c.Kafka != nil || isCache(dir) {
+		return cacheError(dir, silent)
+	}
 	return a.replayHere(cmd.Context(), c, silent, f)
 }
 
@@ -95,6 +98,9 @@ func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool)
 func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
 	letters, err := m.DeadLetters(ctx, f)
 	if err != nil {
+		return err
+	}
+	if err := a.sayLanes(ctx, m); err != nil {
 		return err
 	}
 	out := a.results()
@@ -119,6 +125,9 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.Dead
 func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
 	n, err := m.Replay(ctx, f)
 	if err != nil {
+		return err
+	}
+	if err := a.sayLanes(ctx, m); err != nil {
 		return err
 	}
 	out := a.results()

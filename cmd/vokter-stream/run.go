@@ -22,8 +22,13 @@ func (a *app) runVerb() *cobra.Command {
 	cmd := a.flags.with(&cobra.Command{
 		Use:   runName + " -c FILE",
 		Short: "Runs the pipeline of a configuration until SIGTERM",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits) },
+		Long: "Runs the pipeline of a configuration until SIGTERM. It reads the file again on SIGHUP, and when it changes.\n\n" +
+			"With --transport kafka several processes with the same file share the pages: each is looked after by one of\n" +
+			"them, and by another one soon after that one is gone. State is kept in Kafka; --data DIR holds a copy of it.",
+		Example: `  vokter-stream run -c vokter.yaml
+  vokter-stream run -c vokter.yaml --transport kafka --brokers kafka-1:9092,kafka-2:9092 --data ./data`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits) },
 	}, outputFlags|pipelineFlags|configFlags)
 	limits.add(cmd.Flags())
 	return cmd
@@ -42,9 +47,12 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	if err != nil {
 		return err
 	}
+	if c.Router.Transport, err = transportOf(c.Kafka); err != nil {
+		return err
+	}
 	logWarnings(c.Router.Logger, c)
 	again := &reloader{
-		path: a.flags.config, load: load, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, used: used, seen: used,
+		path: a.flags.config, load: load, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, kafka: c.Kafka, used: used, seen: used,
 	}
 	_, err = a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
@@ -68,14 +76,18 @@ func logWarnings(log *slog.Logger, c *config.Config) {
 	}
 }
 
-// load reads the configuration that the flags name; --data overrides its directory.
+// load reads the configuration that the flags name; --data overrides its directory, and those
+// of the transport what it says of that.
 func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	if a.flags.config == "" {
 		return nil, usage(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
-	c, err := config.Load(a.flags.config, config.Options{Registry: a.plugins(), Allow: a.flags.allow, Logger: log})
+	c, err := config.Load(a.flags.config, config.Options{Registry: a.plugins(), CheckKafka: checkKafka, Allow: a.flags.allow, Logger: log})
 	if err != nil {
+		return nil, err
+	}
+	if c.Kafka, err = a.flags.cluster(cmd, c.Kafka); err != nil {
 		return nil, err
 	}
 	c.Router.Logger = log

@@ -140,7 +140,7 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 func TestVerbsOfARunningProcess(t *testing.T) {
 	s := newSetup(t, "  - {url: \"https://example.com/\", keywords: [x], sinks: [out], interval: 1000h}\nlisten: 127.0.0.1:0\n")
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
-	run.await(t, &run.err, "msg=listening")
+	run.listening(t, s.data)
 	// The directory is in use, so that what works has gone over HTTP.
 	list := func() map[string][]map[string]any {
 		return objects(t, vs(t, "list", "--data", s.data, "--format", "json", "--client", "legal"))
@@ -178,12 +178,8 @@ func TestStaleListen(t *testing.T) {
 	a, b := newSetup(t, ""), newSetup(t, "listen: 127.0.0.1:0\n")
 	a.check(t, "<p>one</p>")
 	other := start(t, "run", "-c", b.config, "--allow", loopback)
-	other.await(t, &other.err, "msg=listening")
-	addr, err := os.ReadFile(filepath.Join(b.data, "listen"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, left := range map[string]string{"another process": string(addr), "nobody": "127.0.0.1:1\n", "no address": "example.com:80\n", "nothing": ""} {
+	addr := other.listening(t, b.data)
+	for name, left := range map[string]string{"another process": addr, "nobody": "127.0.0.1:1\n", "no address": "example.com:80\n", "nothing": ""} {
 		if err := os.WriteFile(filepath.Join(a.data, "listen"), []byte(left), 0o600); err != nil {
 			t.Fatal(err)
 		}

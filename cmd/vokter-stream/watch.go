@@ -29,7 +29,8 @@ func (a *app) watch() *cobra.Command {
 		Use:   "watch URL KEYWORD...",
 		Short: "Watches one page without a configuration and prints notifications",
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case --interval 5m
-  vokter-stream watch https://example.com/news Argus --select main --data ./data --checks 1`,
+  vokter-stream watch https://example.com/news Argus --select main --data ./data --checks 1
+  vokter-stream watch https://example.com/news Argus --transport kafka --brokers kafka-1:9092`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free) },
 	}, outputFlags|pipelineFlags)
 	cmd.Flags().Var(&free, "min-free", "what `SIZE` the disk of the data directory must have free (default 256MB)")
@@ -49,6 +50,10 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err != nil {
 		return err
 	}
+	cluster, err := a.flags.cluster(cmd, nil)
+	if err != nil {
+		return err
+	}
 	reportBrokenPipes(a.stdout)
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
@@ -60,6 +65,9 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Logger:        a.flags.logger(a.stderr, slog.LevelInfo),
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {
+		return err
+	}
+	if cfg.Transport, err = transportOf(cluster); err != nil {
 		return err
 	}
 	warnOfWatch(cfg)
@@ -81,7 +89,7 @@ func warnOfWatch(cfg vokter.Config) {
 		}
 	}
 	switch {
-	case cfg.Dir != "" || cfg.Checks == 0:
+	case cfg.Dir != "" || cfg.Transport != nil || cfg.Checks == 0:
 	case cfg.Checks == 1:
 		cfg.Logger.Warn("a single check is the baseline and can report nothing, and without --data DIR it is forgotten at the end; name a data directory")
 	default:

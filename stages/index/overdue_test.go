@@ -112,3 +112,23 @@ func TestAnUnfinishedPartIsOverdue(t *testing.T) {
 		t.Errorf("got %v, want the page that waits for its second part", got)
 	}
 }
+
+// TestPagesOfOthersAreNotOverdue gives a page to another process, and takes it back: what was
+// asked for before that is forgotten.
+func TestPagesOfOthersAreNotOverdue(t *testing.T) {
+	owned := true
+	d := newDesk(t, Config{Owned: func(string) bool { return owned }})
+	d.subscribe("c")
+	later := d.now.Add(time.Hour)
+	if got := d.overdue(later); !slices.Equal(got, []string{page}) {
+		t.Fatalf("got %v overdue, want the page", got)
+	}
+	owned = false
+	if got := d.overdue(later); len(got) != 0 {
+		t.Errorf("got %v overdue of another process", got)
+	}
+	owned = true
+	if got := d.overdue(later); len(got) != 0 {
+		t.Errorf("got %v overdue, which was not asked for since it came back", got)
+	}
+}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -145,11 +146,12 @@ func (s *Stage) Expect(page string) {
 }
 
 // Finished reports whether every expected page has had Config.Checks accepted checks in
-// this run, has ended in it, or belongs to a host that asked to be left alone for longer
-// than a run should wait. Without Config.Checks it is false.
+// this run, has ended in it, belongs to a host that asked to be left alone for longer than a
+// run should wait, or to another process. Without Config.Checks it is false.
 func (s *Stage) Finished() bool {
 	r := s.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.DeleteFunc(r.waiting, func(page string, _ bool) bool { return !s.cfg.Owned(page) })
 	return r.limit > 0 && len(r.waiting) == 0
 }

@@ -192,3 +192,38 @@ func TestALimitedRunKnowsWhatIsAskedOfIt(t *testing.T) {
 		t.Errorf("got check %d, want the second", got)
 	}
 }
+
+// TestALimitedRunDoesNotWaitForPagesOfOthers gives a page away that was waited for.
+func TestALimitedRunDoesNotWaitForPagesOfOthers(t *testing.T) {
+	owned := true
+	d := newDesk(t, Config{Checks: 1, Owned: func(string) bool { return owned }})
+	d.stage.Expect(page)
+	if d.stage.Finished() {
+		t.Fatal("finished without a check")
+	}
+	owned = false
+	if !d.stage.Finished() {
+		t.Error("not finished, though the page is not its own any more")
+	}
+}
+
+// TestAListAgainChangesNothing sends the same list again while the page waits for its next
+// check, and while one is under way: nothing is published, stored or synced, and the wake stays.
+func TestAListAgainChangesNothing(t *testing.T) {
+	d := newDesk(t, Config{})
+	list := pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, Subscriptions: []pipeline.Subscription{
+		{URL: page, Client: "c", Keywords: []string{"stock"}, Sinks: []string{"s"}},
+		{URL: page, Client: "d", Keywords: []string{"stock"}, Sinks: []string{"s"}},
+	}}
+	d.command(pipeline.TypeApply, list)
+	for _, when := range []string{"under way", "waiting"} {
+		before, _ := d.store.Wake(page)
+		d.store.Writes()
+		d.command(pipeline.TypeApply, list)
+		after, _ := d.store.Wake(page)
+		if n := d.store.Writes(); n > 0 || len(d.out) > 0 || before != after {
+			t.Errorf("%s: %d writes, published %v, wake %v, which was %v", when, n, d.types(), after, before)
+		}
+		d.answer(english)
+	}
+}

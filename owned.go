@@ -1,0 +1,61 @@
+package vokter
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// applyAgain is how long after the configuration could not be applied to the pages of lanes
+// that are shared it is tried again.
+const applyAgain = 5 * time.Second
+
+// gained receives whenever lanes were gained that other processes had; it is nil for a
+// transport of this process alone.
+func (r *Router) gained() <-chan struct{} {
+	if t, ok := r.transport.(interface{ Gained() <-chan struct{} }); ok {
+		return t.Gained()
+	}
+	return nil
+}
+
+// applyFirst applies the configuration once it is known which pages are owned.
+func (r *Router) applyFirst(ctx context.Context, s *stages) error {
+	gained := r.gained()
+	if gained == nil {
+		return r.apply(ctx, s)
+	}
+	select {
+	case <-gained:
+		return r.applyOwned(ctx, s)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// applyOwned applies the configuration to the pages that are owned now. All processes have
+// the same, so each page hears of it from its owner. What cannot be published for a while is
+// tried again, since lanes are gained when much else goes on.
+func (r *Router) applyOwned(ctx context.Context, s *stages) error {
+	for {
+		err := r.apply(ctx, s)
+		if class, _ := pipeline.ClassOf(err); err == nil || ctx.Err() != nil || class == pipeline.ClassBroken {
+			return err
+		}
+		r.cfg.Logger.Warn("the configuration could not be applied to all pages; it is tried again", "after", applyAgain, "error", err)
+		if err := sleepContext(ctx, applyAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// checkOnce are the pages that this run asked to be checked at once, since its checks are
+// limited or their intervals forced. Router.reloading guards it.
+type checkOnce map[string]bool
+
+// forget forgets those that are not owned any more.
+func (c checkOnce) forget(owned func(page string) bool) {
+	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
+}

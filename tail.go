@@ -1,0 +1,48 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// tailDecisions begins to listen to what is decided in other processes, where the transport
+// has some, and returns what hands it to those who wait, until ctx is done. Decisions of this
+// process come the shorter way, and are known when they come here.
+func (r *Router) tailDecisions(ctx context.Context) (hear func() error, err error) {
+	t, ok := r.transport.(interface {
+		Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error)
+	})
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	told, err := t.Tail(ctx, pipeline.TopicDecisions)
+	if err != nil {
+		return nil, fmt.Errorf("what other processes decide cannot be heard: %w", err)
+	}
+	return func() error {
+		for m := range told {
+			r.decisions.tell(m)
+		}
+		if ctx.Err() == nil {
+			return errors.New("what other processes decide is not heard any more")
+		}
+		return nil
+	}, nil
+}
+
+// tell hands on what a message says; anybody can write one, and what cannot be read is
+// about no command of ours.
+func (d *decisions) tell(m pipeline.Message) {
+	decision, err := pipeline.DecisionFrom(m)
+	switch {
+	case m.Type != pipeline.TypeDecision || err != nil:
+	case decision.Code == 0:
+		d.decided(decision.Command, nil)
+	default:
+		d.decided(decision.Command, &index.Refusal{Code: decision.Code, Message: decision.Reason})
+	}
+}
