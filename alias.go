@@ -27,6 +27,14 @@ type (
 	Sink = pipeline.Sink
 	// SinkFunc is a function that is a Sink.
 	SinkFunc = pipeline.SinkFunc
+	// Source brings pages from elsewhere.
+	Source = pipeline.Source
+	// SourceFunc is a function that is a Source.
+	SourceFunc = pipeline.SourceFunc
+	// Emit hands over a page.
+	Emit = pipeline.Emit
+	// Pushed is a page that is handed over.
+	Pushed = pipeline.Pushed
 	// Fetcher gets pages of some URL schemes.
 	Fetcher = pipeline.Fetcher
 	// Reader extracts the text of a document.
@@ -44,6 +52,9 @@ type (
 	// Middleware wraps a stage's Processor.
 	Middleware = pipeline.Middleware
 )
+
+// Never is the interval of what is not fetched, since its pages are pushed.
+const Never = pipeline.Never
 
 // The events.
 const (

@@ -14,6 +14,7 @@ import (
 type wish struct {
 	url, client   string
 	keep          bool
+	keepInterval  time.Duration
 	subscriptions []Subscription
 }
 
@@ -43,6 +44,7 @@ func wishes(cfg *Config) []*wish {
 	for _, d := range cfg.Documents {
 		w := at(d.URL, "")
 		w.keep = w.keep || d.Keep
+		w.keepInterval = d.Interval
 	}
 	return all
 }
@@ -50,7 +52,7 @@ func wishes(cfg *Config) []*wish {
 // command returns what makes w all that cfg asks of its page.
 func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
 	return pipeline.ApplyCommand{
-		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
 }
 

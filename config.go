@@ -41,6 +41,10 @@ type Config struct {
 	// Origin names who made Subscriptions, so that several who use one data directory
 	// leave each other's alone. It must not be OriginAPI. Default "go".
 	Origin string
+	// Sources bring pages from elsewhere, each under a name for the logs. A page that nobody
+	// watches, and that is not kept, is dropped. One with a method Validate() error is refused
+	// by New where that returns an error.
+	Sources map[string]Source
 	// Fetchers replace the built-in one for the schemes they serve.
 	Fetchers []Fetcher
 	// Readers replace the built-in ones for the content types they read.
@@ -83,6 +87,9 @@ type Document struct {
 	URL string
 	// Keep keeps the page alive while nobody subscribes to it.
 	Keep bool
+	// Interval is pipeline.Never for a page that is only pushed: it is not fetched unless a
+	// subscription asks for that. Otherwise 0.
+	Interval time.Duration
 }
 
 // FetchConfig says how pages are fetched.

@@ -94,7 +94,7 @@ func inspect(page string, st pipeline.State) (info PageInfo, ok bool, err error)
 func nextCheck(p index.Page) time.Time {
 	at := p.Due
 	switch {
-	case p.Incarnation == "" || p.Open != nil:
+	case !p.Fetched() || p.Open != nil:
 		return time.Time{}
 	case p.Soon:
 		at = time.Time{}
@@ -117,14 +117,14 @@ func (p *PageInfo) standing(page index.Page, st pipeline.State) error {
 		p.Documents = append(p.Documents, doc)
 	}
 	failing := page.Failures > 0 || page.Busy > 0
-	if !failing && page.Open == nil {
+	if !failing && page.Open == nil && page.Fetched() {
 		return nil
 	}
 	checks, err := index.History(st)
 	if err != nil {
 		return err
 	}
-	if page.Open != nil {
+	if page.Open != nil || !page.Fetched() {
 		p.lastOf(checks)
 	}
 	if !failing {

@@ -23,6 +23,10 @@ var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Mil
 // longWait is after how many of these pauses, about ten seconds, the wait is told.
 const longWait = 500
 
+// maxDeadBody is the size of the largest body of a message that its dead letter holds, in
+// bytes: one that is too large to be published would hold up everything behind it.
+const maxDeadBody = 512 << 10
+
 // recovering turns a panic of next into a permanent error, and logs where it was.
 func recovering(log *slog.Logger) pipeline.Middleware {
 	return func(next pipeline.Processor) pipeline.Processor {
@@ -117,6 +121,10 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 			}
 			if e, ok := errors.AsType[*exhausted](err); ok {
 				d.Attempts = e.attempts
+			}
+			if n := len(d.Body); n > maxDeadBody {
+				d.Body = nil
+				d.Reason += fmt.Sprintf(" (its body of %d bytes is not kept)", n)
 			}
 			tx.Emit(d.Message(m.ID, m.Key, m.Subject))
 			return nil

@@ -179,13 +179,11 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		if m, ok := pipeline.MessageFrom(ctx); ok {
 			return p.Process(ctx, tx, m)
 		}
-		m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
+		m, err := received(ctx, topic, msg)
 		if err != nil {
-			m = pipeline.Message{ID: msg.UUID, Topic: topic, Header: msg.Metadata, Body: msg.Payload}
 			bad := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return err })
 			return undecodable(bad).Process(ctx, tx, m)
 		}
-		m.Topic, m.Position = topic, pipeline.PositionFrom(ctx)
 		return p.Process(ctx, tx, m)
 	}
 	return func(msg *message.Message) (err error) {
@@ -198,6 +196,21 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		<-done
 		return err
 	}
+}
+
+// received returns the message that msg carries, which was read from topic. With an error
+// comes what is known of it.
+func received(ctx context.Context, topic string, msg *message.Message) (pipeline.Message, error) {
+	position := pipeline.PositionFrom(ctx)
+	if topic == pipeline.TopicIngest {
+		return pipeline.FromIngest(msg.Metadata, msg.Payload, position)
+	}
+	m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
+	if err != nil {
+		m = pipeline.Message{ID: msg.UUID, Header: msg.Metadata, Body: msg.Payload}
+	}
+	m.Topic, m.Position = topic, position
+	return m, err
 }
 
 // checkGroups refuses branches that would take messages from a stage.

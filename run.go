@@ -62,6 +62,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	if r.cfg.Mode == ModeAll {
 		start("fetch", func() error { return s.fetch.Run(fetching) })
 		start("watchdog", func() error { return r.watch(fetching, s) })
+		start("sources", func() error { return r.feed(fetching) })
 	}
 	if r.cfg.Mode != ModeCommands {
 		start("delivery", func() error { return s.delivery.Run(alive) })
@@ -312,6 +313,7 @@ type stages struct {
 func (s *stages) branches() []branch {
 	return []branch{
 		{pipeline.GroupFetch, pipeline.TopicRequests, s.fetch},
+		{pipeline.GroupFetch, pipeline.TopicIngest, s.fetch},
 		{pipeline.GroupIndex, pipeline.TopicDocuments, s.index},
 		{pipeline.GroupDiff, pipeline.TopicSnapshots, s.diff},
 		{pipeline.GroupMatch, pipeline.TopicSubscriptions, s.match},

@@ -18,6 +18,11 @@ type Counts struct {
 	Notifications int `json:"notifications"`
 	Delivered     int `json:"delivered"`
 	Dead          int `json:"dead"`
+	// Pushed counts the pages that were pushed and read; Unwatched those that nobody watches,
+	// and Repeated those that came again under the same ID.
+	Pushed    int `json:"pushed,omitempty"`
+	Unwatched int `json:"unwatched,omitempty"`
+	Repeated  int `json:"repeated,omitempty"`
 }
 
 // Summary is what a Router did, in all and per document. Documents of pages whose last
@@ -82,7 +87,7 @@ func (t *tally) note(o pipeline.Observation) {
 		p.documents[o.Document] = d
 	}
 	switch o.Kind {
-	case pipeline.KindCheck, pipeline.KindUnchanged, pipeline.KindFailed:
+	case pipeline.KindCheck, pipeline.KindUnchanged, pipeline.KindFailed, pipeline.KindPushed:
 		count(&p.Counts, o.Kind) // A check is the page's, whatever documents it has.
 	default:
 		if d != nil {
@@ -109,6 +114,12 @@ func count(c *Counts, kind string) {
 		c.Delivered++
 	case pipeline.KindDead:
 		c.Dead++
+	case pipeline.KindPushed:
+		c.Pushed++
+	case pipeline.KindUnwatched:
+		c.Unwatched++
+	case pipeline.KindRepeated:
+		c.Repeated++
 	}
 }
 
@@ -130,7 +141,7 @@ func (t *tally) summary() Summary {
 		}
 		for id, d := range p.documents {
 			ds := DocumentSummary{URL: url, Document: id, Counts: *d, LastError: p.lastError}
-			ds.Checks, ds.Unchanged, ds.Failed = p.Checks, p.Unchanged, p.Failed
+			ds.Checks, ds.Unchanged, ds.Failed, ds.Pushed = p.Checks, p.Unchanged, p.Failed, p.Pushed
 			s.Documents = append(s.Documents, ds)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Validate returns all that is wrong with c, joined, or nil.
 func (c Config) Validate() error {
-	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateNumbers())
+	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers())
 }
 
 func (c Config) validateSubscriptions() error {
@@ -60,6 +60,9 @@ func (c Config) validatePages() error {
 	for i, d := range c.Documents {
 		if err := pipeline.CheckURL(d.URL); err != nil {
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
+		}
+		if d.Interval != 0 && d.Interval != pipeline.Never {
+			errs = append(errs, fmt.Errorf("document %d: its interval can only be Never; subscriptions say how often a page is fetched", i+1))
 		}
 	}
 	for _, u := range c.Only {

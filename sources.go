@@ -1,0 +1,134 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// sourcePauses are the waits before a source that failed is run again; the last repeats.
+var sourcePauses = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
+
+// steadyAfter is after how long without a failure a source counts as well again, though it
+// brought nothing.
+const steadyAfter = 5 * time.Minute
+
+// feed runs the sources until ctx is done, from when the Router is at work.
+func (r *Router) feed(ctx context.Context) error {
+	select {
+	case <-r.running:
+	case <-ctx.Done():
+		return nil
+	}
+	var g sync.WaitGroup
+	for _, name := range slices.Sorted(maps.Keys(r.cfg.Sources)) {
+		f := &feeder{
+			source: r.cfg.Sources[name], publisher: r.transport, log: r.cfg.Logger.With("source", name), now: r.cfg.Now, sleep: sleepContext,
+		}
+		g.Go(func() { f.run(ctx) })
+	}
+	g.Wait()
+	return nil
+}
+
+// feeder runs one source.
+type feeder struct {
+	source    Source
+	publisher pipeline.Publisher
+	log       *slog.Logger
+	now       func() time.Time
+	sleep     func(context.Context, time.Duration) error
+	// took says that something was handed over since the source was started.
+	took atomic.Bool
+}
+
+// run runs the source again and again until it has nothing more, or ctx is done. An outage
+// is told once: it lasts until something is handed over, or nothing fails for a while.
+func (f *feeder) run(ctx context.Context) {
+	failures := 0
+	for {
+		f.took.Store(false)
+		began := f.now()
+		err := f.once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			f.log.Info("the source has come to its end")
+			return
+		case f.took.Load() || f.now().Sub(began) >= steadyAfter:
+			failures = 0
+		}
+		if failures == 0 {
+			f.log.Warn("a source failed; it is tried again, which is not told each time", "err", err)
+		} else {
+			f.log.Debug("a source failed again", "failures", failures+1, "err", err)
+		}
+		pause := sourcePauses[min(failures, len(sourcePauses)-1)]
+		failures++
+		if f.sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// once runs the source once. A panic is an error.
+func (f *feeder) once(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.log.Error("a source panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f.source.Run(ctx, f.emit)
+}
+
+// emit publishes p. What is too large to be published at all goes to the dead letters, without
+// its body: it would hold up everything behind it.
+func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
+	m := p.Message()
+	if len(m.Body) > pipeline.MaxPushed {
+		d := pipeline.DeadLetter{
+			Reason: fmt.Sprintf("the page has %d bytes; at most %d are taken", len(m.Body), pipeline.MaxPushed),
+			Time:   f.now(), Attempts: 1, Group: pipeline.GroupFetch, Topic: pipeline.TopicIngest, Headers: m.Metadata(),
+		}
+		m = d.Message(idOf(m), m.Key, m.Subject)
+	}
+	if err := f.publisher.Publish(ctx, m); err != nil {
+		return err
+	}
+	f.took.Store(true)
+	return nil
+}
+
+// idOf is the ID of m, or one that is derived from it.
+func idOf(m pipeline.Message) string {
+	if m.ID != "" {
+		return m.ID
+	}
+	return pipeline.DeriveID("ingest", m.Subject, string(m.Body))
+}
+
+func (c Config) validateSources() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		s := c.Sources[name]
+		if s == nil {
+			errs = append(errs, fmt.Errorf("source %q is nil", name))
+		} else if v, ok := s.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				errs = append(errs, fmt.Errorf("source %q: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
