@@ -3,6 +3,7 @@ package vokter
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/local"
@@ -68,9 +69,12 @@ func (r *Router) open(ctx context.Context) error {
 
 // build makes the stages.
 func (r *Router) build() (*stages, error) {
-	offline, err := getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
-	if err != nil {
-		return nil, err
+	var offline time.Time
+	if r.owns(pipeline.HealthKey) { // what is shared is not owned yet
+		var err error
+		if offline, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline); err != nil {
+			return nil, err
+		}
 	}
 	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
 	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
