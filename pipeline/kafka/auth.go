@@ -109,6 +109,14 @@ func (s SASL) apply(conf *sarama.Config) {
 	}
 }
 
+// openPassword warns of a password that anybody on the way can read.
+func (c Config) openPassword() string {
+	if c.SASL.Mechanism != sarama.SASLTypePlaintext || c.TLS.Enable {
+		return ""
+	}
+	return "PLAIN without TLS sends the password as it is; use tls.enable, or SCRAM-SHA-512"
+}
+
 // scramClient is one login.
 type scramClient struct {
 	hash scram.HashGeneratorFcn

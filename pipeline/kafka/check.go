@@ -99,7 +99,11 @@ func (c Config) check(client sarama.Client, topics map[string]pipeline.Topic) ([
 	if len(have) > 0 && found.lanes != c.Lanes {
 		lines = append(lines, fmt.Sprintf("the topics keep their %d partitions; partitions: %d counts where none of them stands", found.lanes, c.Lanes))
 	}
-	for _, w := range append(found.warnings, brokerWarning(admin, alone)...) {
+	warnings := append(found.warnings, brokerWarning(admin, alone)...)
+	if w := c.openPassword(); w != "" {
+		warnings = append(warnings, w)
+	}
+	for _, w := range warnings {
 		lines = append(lines, "warning: "+w)
 	}
 	return lines, errors.Join(found.refusals...)

@@ -168,6 +168,15 @@ func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
 		if err := admin.DeleteTopic(c.Prefix + "documents"); err != nil {
 			t.Fatal(err)
 		}
+		for { // brokers learn of it one after the other
+			have, err := describe(admin, specs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := have[c.Prefix+"documents"]; !ok {
+				break
+			}
+		}
 		now, err := ensureTopics(t.Context(), admin, c, specs)
 		if err != nil {
 			t.Fatal(err)

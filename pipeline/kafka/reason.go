@@ -24,6 +24,8 @@ func refusal(c Config, err error) error {
 		return because("the brokers refuse the login of %q with %s: check sasl.user, sasl.password and sasl.mechanism", c.SASL.User, c.SASL.Mechanism)
 	case errors.Is(err, sarama.ErrUnsupportedSASLMechanism):
 		return because("the brokers do not take %s: choose another sasl.mechanism, or add it to sasl.enabled.mechanisms of the brokers", c.SASL.Mechanism)
+	case errors.Is(err, sarama.ErrIllegalSASLState):
+		return because("the brokers ask for no login at this port: remove sasl, or take the port that does")
 	case is[x509.UnknownAuthorityError](err):
 		return because("the brokers' certificate is signed by an authority that is not trusted: name the authority's certificate in tls.ca")
 	case is[x509.HostnameError](err):
@@ -32,18 +34,24 @@ func refusal(c Config, err error) error {
 		return because("the brokers' certificate is not valid")
 	case is[tls.RecordHeaderError](err):
 		return because("what answers does not speak TLS: switch tls.enable off, or take the brokers' port for TLS")
-	case is[tls.AlertError](err), strings.Contains(err.Error(), "remote error: tls:"):
+	case remoteAlert(err):
 		return because("the brokers end the TLS handshake: check tls.cert and tls.key, which they may ask for")
-	case is[sarama.PacketDecodingError](err):
-		return because("what answers does not speak Kafka's protocol as expected: if the port is for TLS, switch tls.enable on")
+	case is[sarama.PacketDecodingError](err), errors.Is(err, io.ErrUnexpectedEOF) && !c.TLS.Enable:
+		return because("what answers does not speak Kafka's protocol: if the port is for TLS, switch tls.enable on")
 	case is[sarama.ConfigurationError](err):
 		return err
 	}
 	return nil
 }
 
+// remoteAlert reports whether the other side ended a TLS handshake.
+func remoteAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
+}
+
 // plain returns the reason within err in words.
-func plain(err error) string {
+func plain(c Config, err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"
 	}
@@ -54,7 +62,15 @@ func plain(err error) string {
 		return "no answer in time"
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return "the connection was closed at once; if it stays so: does the port ask for TLS or a login, or for neither?"
+		switch {
+		case c.TLS.Enable && c.SASL.Mechanism == "":
+			return "the connection was closed at once; if it stays so, the port is not for TLS, or asks for a login (sasl)"
+		case c.TLS.Enable:
+			return "the connection was closed at once; if it stays so, the port is not for TLS"
+		case c.SASL.Mechanism == "":
+			return "the connection was closed at once; if it stays so, the port is for TLS (tls.enable), or asks for a login (sasl)"
+		}
+		return "the connection was closed at once; if it stays so, the port is for TLS (tls.enable)"
 	}
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

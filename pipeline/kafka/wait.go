@@ -23,6 +23,9 @@ func connect(ctx context.Context, c Config, log *slog.Logger, waiting func(reaso
 	if err != nil {
 		return nil, err
 	}
+	if w := c.openPassword(); w != "" {
+		log.Warn("kafka: " + w)
+	}
 	var since time.Time
 	for {
 		client, err := probe(ctx, c, base)
@@ -53,14 +56,21 @@ func connect(ctx context.Context, c Config, log *slog.Logger, waiting func(reaso
 	}
 }
 
+// probeTimeout is how long probe waits for an answer.
+const probeTimeout = 10 * time.Second
+
 // probe asks each broker once, and returns a client with all the patience of base once one
 // has answered.
 func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, error) {
 	return abandonable(ctx, func() (sarama.Client, error) {
 		once := *base
 		once.Metadata.Retry.Max = 0
+		once.Net.ReadTimeout = probeTimeout
 		first, err := sarama.NewClient(c.Brokers, &once)
 		if err != nil {
+			if cause := diagnose(c.Brokers, &once); cause != nil {
+				err = cause
+			}
 			return nil, err
 		}
 		defer first.Close()
@@ -69,6 +79,24 @@ func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, e
 		}
 		return sarama.NewClient(c.Brokers, base)
 	}, func(client sarama.Client) { _ = client.Close() })
+}
+
+// diagnose connects to each broker and returns why that fails, which a client does not
+// always tell.
+func diagnose(brokers []string, conf *sarama.Config) error {
+	var errs []error
+	for _, addr := range brokers {
+		b := sarama.NewBroker(addr)
+		if err := b.Open(conf); err != nil {
+			return err
+		}
+		ok, err := b.Connected()
+		if ok {
+			_ = b.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // reach connects to one of the brokers under the address that the cluster names. Those of
@@ -128,7 +156,7 @@ func abandonable[T any](ctx context.Context, f func() (T, error), drop func(T)) 
 // unanswered says in plain words that no broker of c answers, and why.
 func unanswered(c Config, err error) error {
 	if a, ok := errors.AsType[*advertised](err); ok {
-		return fmt.Errorf("the broker at %s, as the cluster names it, does not answer: %s", a.addr, plain(a.err))
+		return fmt.Errorf("the broker at %s, as the cluster names it, does not answer: %s", a.addr, plain(c, a.err))
 	}
-	return fmt.Errorf("no broker answers at %s: %s", strings.Join(c.Brokers, ", "), plain(err))
+	return fmt.Errorf("no broker answers at %s: %s", strings.Join(c.Brokers, ", "), plain(c, err))
 }

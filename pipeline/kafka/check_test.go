@@ -1,0 +1,99 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		admin := testAdmin(t, c)
+		lines, err := Check(t.Context(), c, wired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mention(t, strings.Join(lines, "\n"), "brokers: 1, at "+c.Brokers[0],
+			"topic "+c.Prefix+"state: missing; a start makes it with 3 partitions, replication 1, cleanup.policy=compact, delete.retention.ms=",
+			"topic "+c.Prefix+"documents: missing")
+		if have, err := describe(admin, c.specs(wired)); err != nil || len(have) != 0 {
+			t.Fatalf("got %d topics and %v, want none to be made", len(have), err)
+		}
+		if _, err := ensureTopics(t.Context(), admin, c, c.specs(wired)); err != nil {
+			t.Fatal(err)
+		}
+		c.Lanes = 9
+		lines, err = Check(t.Context(), c, wired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mention(t, strings.Join(lines, "\n"), "topic "+c.Prefix+"state: 3 partitions, replication 1", "the topics keep their 3 partitions")
+		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000")
+		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
+		alter(t, admin, c.Prefix+"subscriptions", retentionMs, "1000")
+		lines, err = Check(t.Context(), c, wired)
+		if err == nil {
+			t.Fatal("got no error")
+		}
+		mention(t, err.Error(), c.Prefix+"documents has max.message.bytes=1000", c.Prefix+"state has cleanup.policy=delete")
+		mention(t, strings.Join(lines, "\n"), "warning: topic "+c.Prefix+"subscriptions has retention.ms=1000")
+	})
+}
+
+func TestCheckSaysWhatIsMissingWhereNothingIsMade(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.NoCreate = true
+	_, err := Check(t.Context(), c, wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	mention(t, err.Error(), "topics are missing", "--create --topic "+c.Prefix+"documents")
+}
+
+func TestCheckSaysThatThereAreTooFewBrokers(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Replication = 3
+	_, err := Check(t.Context(), c, wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	mention(t, err.Error(), "cannot be kept in 3 brokers, as there are 1: lower replication")
+}
+
+func TestCheckFails(t *testing.T) {
+	_, err := Check(t.Context(), Config{}, wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	mention(t, err.Error(), "brokers: at least one broker is needed")
+
+	_, err = Check(t.Context(), testConfig([]string{"127.0.0.1:1"}), wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	mention(t, err.Error(), "kafka: no broker answers at 127.0.0.1:1: connection refused")
+}
+
+func TestCheckEndsWithItsContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		cancel(over)
+		<-t.Context().Done()
+	}()
+	if _, err := Check(ctx, testConfig([]string{l.Addr().String()}), wired); !errors.Is(err, over) {
+		t.Errorf("got %v, want %v", err, over)
+	}
+}
