@@ -1,0 +1,134 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// starting is a Transport that is over nothing until its Start ends.
+type starting struct {
+	Transport
+	wiring chan pipeline.Wiring
+	// end is what ends Start, besides its context.
+	end    chan error
+	reason atomic.Pointer[string]
+	closed atomic.Bool
+}
+
+func newStarting(t Transport) *starting {
+	return &starting{Transport: t, wiring: make(chan pipeline.Wiring, 1), end: make(chan error)}
+}
+
+func (s *starting) Start(ctx context.Context, w pipeline.Wiring) error {
+	s.wiring <- w
+	select {
+	case err := <-s.end:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *starting) Ready() error {
+	if reason := s.reason.Load(); reason != nil {
+		return errors.New(*reason)
+	}
+	return nil
+}
+
+func (s *starting) Close() error {
+	s.closed.Store(true)
+	if s.Transport == nil {
+		return nil
+	}
+	return s.Transport.Close()
+}
+
+// TestStart runs over a transport that starts once its brokers answer.
+func TestStart(t *testing.T) {
+	s := newStarting(sharedTransport(t))
+	why := "no broker answers"
+	s.reason.Store(&why)
+	var fatal error
+	r, err := New(Config{Transport: s, Dir: "cache", MinFree: 7, OnFatal: func(err error) { fatal = err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	r.Handle("mine", pipeline.TopicChanges, pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return nil }))
+	if err := r.Ready(); err == nil || err.Error() != "starting: no broker answers" {
+		t.Errorf("before Run: %v", err)
+	}
+	go func() { ended <- r.Run(ctx) }()
+	w := <-s.wiring
+	if got := w.Topics[pipeline.TopicChanges].Groups; len(got) != 2 || got[1] != "mine" {
+		t.Errorf("changes are read by %v, want the branch's group, too", got)
+	}
+	if !w.Topics[pipeline.TopicDecisions].Ephemeral || w.Dir != "cache" || w.MinFree != 7 || w.Grace <= 0 || w.Now == nil || w.Logger == nil {
+		t.Errorf("the wiring is %+v", w)
+	}
+	if w.OnFatal(errors.New("disk")); fatal == nil {
+		t.Error("OnFatal was not called")
+	}
+	if err := r.Ready(); err == nil || err.Error() != "starting: no broker answers" {
+		t.Errorf("while it starts: %v", err)
+	}
+	s.reason.Store(nil)
+	s.end <- nil
+	<-r.Running()
+	if err := r.Ready(); err != nil {
+		t.Errorf("at work: %v", err)
+	}
+	why = "brokers are away"
+	s.reason.Store(&why)
+	if err := r.Ready(); err == nil || err.Error() != why {
+		t.Errorf("at work without brokers: %v", err)
+	}
+	stop()
+	if err := <-ended; err != nil || !s.closed.Load() {
+		t.Errorf("Run: %v, closed %v", err, s.closed.Load())
+	}
+}
+
+// TestStartsThatEnd ends starts from all sides. The transport is closed each time.
+func TestStartsThatEnd(t *testing.T) {
+	refused := errors.New("the topic is too small")
+	for name, c := range map[string]struct {
+		end  func(r *Router, s *starting, w pipeline.Wiring, stop func())
+		want error
+	}{
+		"its context":  {func(_ *Router, _ *starting, _ pipeline.Wiring, stop func()) { stop() }, nil},
+		"Finish":       {func(r *Router, _ *starting, _ pipeline.Wiring, _ func()) { r.Finish() }, nil},
+		"a refusal":    {func(_ *Router, s *starting, _ pipeline.Wiring, _ func()) { s.end <- refused }, refused},
+		"what breaks":  {func(_ *Router, _ *starting, w pipeline.Wiring, _ func()) { w.OnBroken(refused) }, refused},
+		"break, twice": {func(_ *Router, _ *starting, w pipeline.Wiring, _ func()) { w.OnBroken(refused); w.OnBroken(refused) }, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStarting(nil)
+			r, err := New(Config{Transport: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			c.end(r, s, <-s.wiring, stop)
+			if err := <-ended; !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("Run: %v, want %v", err, c.want)
+			}
+			if !s.closed.Load() {
+				t.Error("the transport was not closed")
+			}
+			if err := r.Ready(); err == nil || strings.Contains(err.Error(), "starting") {
+				t.Errorf("Ready at the end: %v", err)
+			}
+		})
+	}
+}
