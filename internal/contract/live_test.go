@@ -1,0 +1,124 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// shelf is a page of a shop, before and after: a long paragraph that is edited, one that
+// moves, one that comes and one that goes.
+func shelf(before bool) string {
+	long := strings.Repeat("many words about the shop and what it sells, ", 40)
+	moved := "<p>The harbour of Delphi opens at nine in the morning and closes at six.</p>"
+	if before {
+		return "<title>Shop</title>" + moved + "<p>" + long + "Zeus is in stock, " + long + "</p><p>Nothing else.</p><p>An old notice.</p>"
+	}
+	return "<title>Shop</title><p>" + long + "Zeus is out of stock, " + long + "</p><p>Nothing else.</p>" + moved + "<p>Argus is in stock too.</p>"
+}
+
+// live makes the Router publish something of every public type, and ends it.
+func (w *world) live() {
+	w.Helper()
+	stop := w.run()
+	page, other, dead := w.url("/a"), w.url("/b"), w.url("/dead")
+	subscribe := func(url, client string, sinks ...string) {
+		w.Helper()
+		err := w.router.Subscribe(w.Context(), vokter.Subscription{
+			URL: url, Client: client, Keywords: []string{"stock", "harbour"}, Moved: true, Sinks: sinks,
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.set("/a", shelf(true))
+	subscribe(page, "shop", "box", "picky", "gone")
+	w.awaitCount(pipeline.TypeSnapshot, page, 1)
+	w.set("/a", shelf(false))
+	w.send("check", page, pipeline.TypeCheckNow, "")
+	w.awaitCount(pipeline.TypeChange, page, 1)
+	w.awaitCount(pipeline.TypeDeadLetter, "picky", 1)
+	w.awaitHealth("the end of the receiver", func(h pipeline.Health) bool { return h.Event == pipeline.HealthReceiverExpired })
+
+	// Another program subscribes, and cancels what is there.
+	w.send("s1", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["stock"],"sinks":["box"]}}`, page))
+	w.awaitStamp(page, "crm")
+	w.send("s2", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["zeus"],"sinks":["box"]}}`, page))
+	w.awaitRefusal("s2")
+	w.send("u", page, "vokter.unknown.v1", "{}")
+	w.awaitHealth("the command of an unknown type", func(h pipeline.Health) bool { return h.Event == pipeline.HealthDeadLetter })
+	w.send("c1", page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
+	w.awaitCount(pipeline.TypeWithdraw, "box", 1)
+
+	// A page ends with its last subscription; another is given up, and begins anew.
+	w.set("/b", "<p>Hera</p>")
+	subscribe(other, "shop", "box")
+	if err := w.router.Cancel(w.Context(), other, "shop"); err != nil {
+		w.Fatal(err)
+	}
+	w.awaitCount(pipeline.TypeEnded, other, 1)
+	subscribe(dead, "shop", "box")
+	for i := range 4 {
+		w.awaitCount(pipeline.TypeOutcome, dead, i+1)
+		w.send(fmt.Sprint("check", i), dead, pipeline.TypeCheckNow, "")
+	}
+	w.awaitCount(pipeline.TypeEnded, dead, 1)
+	w.await("the timeout notification", func(m pipeline.Message) bool {
+		var a pipeline.Addressed
+		return m.Type == pipeline.TypeNotification && json.Unmarshal(m.Body, &a) == nil && a.Notification.Status == pipeline.StatusTimeout
+	})
+	w.send("r1", dead, pipeline.TypeResume, fmt.Sprintf(`{"url":%q,"client":"shop"}`, dead))
+	w.awaitCount(pipeline.TypeOutcome, dead, 5)
+
+	n, err := w.router.Replay(w.Context(), pipeline.DeadFilter{Sink: "picky", Client: "shop"})
+	if err != nil || n != 1 {
+		w.Fatalf("Replay: %d, %v, want 1", n, err)
+	}
+	w.await("what is delivered again", func(m pipeline.Message) bool { return m.Header[pipeline.HeaderReplay] == "1" })
+	if err := stop(); err != nil {
+		w.Errorf("Run: %v", err)
+	}
+}
+
+// TestChangesSayWhatMovedAndWhatWasCut: the page of the other tests has all that a change
+// may hold.
+func TestChangesSayWhatMovedAndWhatWasCut(t *testing.T) {
+	w := newWorld(t)
+	stop := w.run()
+	w.set("/a", shelf(true))
+	page := w.url("/a")
+	w.send("s", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["stock"],"sinks":["box"]}}`, page))
+	w.awaitCount(pipeline.TypeSnapshot, page, 1)
+	w.set("/a", shelf(false))
+	w.send("c", page, pipeline.TypeCheckNow, "")
+	m := w.await("the change", func(m pipeline.Message) bool { return m.Type == pipeline.TypeChange })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	var c pipeline.Change
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		t.Fatal(err)
+	}
+	var moved, cut, alone, differences int
+	for _, g := range c.Groups {
+		if g.Moved {
+			moved++
+		}
+		if len(g.Old) == 0 || len(g.New) == 0 {
+			alone++
+		}
+		for _, x := range append(g.Old, g.New...) {
+			if x.CutLeft && x.CutRight {
+				cut++
+			}
+		}
+		differences += len(g.Differences)
+	}
+	if c.Title != "Shop" || c.Version != 2 || moved == 0 || cut == 0 || alone == 0 || differences == 0 {
+		t.Errorf("%d moved, %d cut, %d one-sided, %d differences in %s", moved, cut, alone, differences, m.Body)
+	}
+}

@@ -1,0 +1,147 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// headersOf is the schema of the headers of a type.
+func headersOf(t *testing.T, typ string) *jsonschema.Schema {
+	t.Helper()
+	if commands[typ] {
+		return compile(t, "command-headers.json")
+	}
+	return compile(t, "headers.json")
+}
+
+// public reports whether m is described in docs/asyncapi.yaml.
+func public(m pipeline.Message) bool { return bodies[m.Type] != nil || m.Type == pipeline.TypeCheckNow }
+
+// TestWhatARunningRouterPublishes is as the schemas say, and reads as CloudEvents.
+func TestWhatARunningRouterPublishes(t *testing.T) {
+	w := newWorld(t)
+	w.live()
+	all := schemas(t)
+	seen := make(map[string]int)
+	for _, m := range w.messages() {
+		if !public(m) {
+			continue
+		}
+		seen[m.Type]++
+		if s := all[m.Type]; s != nil {
+			if err := s.Validate(instance(t, m.Body)); err != nil {
+				t.Errorf("%s %s: %v\n%s", m.Type, m.ID, err, m.Body)
+			}
+		}
+		if err := headersOf(t, m.Type).Validate(headers(m.Metadata())); err != nil {
+			t.Errorf("%s %s: %v in %v", m.Type, m.ID, err, m.Metadata())
+		}
+		if want := keyOf(t, m); m.Key != want {
+			t.Errorf("%s %s: key %q, want %q", m.Type, m.ID, m.Key, want)
+		}
+		readsAsCloudEvent(t, m)
+	}
+	for typ := range bodies {
+		if seen[typ] == 0 {
+			t.Errorf("nothing of the type %s was published: %v", typ, seen)
+		}
+	}
+	for _, event := range []pipeline.HealthEvent{
+		pipeline.HealthFailing, pipeline.HealthExpired, pipeline.HealthReceiverExpired, pipeline.HealthDeadLetter, pipeline.HealthRefused,
+	} {
+		if len(w.healths(event)) == 0 {
+			t.Errorf("nothing was told of %s", event)
+		}
+	}
+}
+
+// keyOf is the key that the documentation promises for m.
+func keyOf(t *testing.T, m pipeline.Message) string {
+	t.Helper()
+	var body struct {
+		Page         string
+		URL          string
+		Receiver     *pipeline.Receiver
+		Subscription json.RawMessage
+		Addressed    *pipeline.Addressed
+	}
+	if m.Topic == pipeline.TopicDocuments || m.Type == pipeline.TypeReplay {
+		return m.Key // whoever sends it chooses it
+	}
+	if err := json.Unmarshal(m.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	switch m.Type {
+	case pipeline.TypeChange, pipeline.TypeEnded:
+		return body.Page
+	case pipeline.TypeDeadLetter:
+		if body.Addressed == nil {
+			return m.Key // that of the message
+		}
+		return body.Addressed.Receiver.ID()
+	}
+	switch {
+	case body.Receiver != nil:
+		return body.Receiver.ID()
+	case body.URL != "":
+		return body.URL
+	}
+	return pipeline.HealthKey
+}
+
+// TestCommandsOfOthers are carried out or refused, and never stop anything.
+func TestCommandsOfOthers(t *testing.T) {
+	w := newWorld(t)
+	stop := w.run()
+	page := w.url("/a")
+	subscribe := func(client, sink string) string {
+		return fmt.Sprintf(`{"subscription":{"url":%q,"client":%q,"keywords":["stock"],"sinks":[%q]}}`, page, client, sink)
+	}
+	w.send("s1", page, pipeline.TypeSubscribe, subscribe("crm", "box"))
+	w.awaitStamp(page, "crm")
+	for id, c := range map[string]struct {
+		key, typ, body string
+		code           int
+	}{
+		"again":          {page, pipeline.TypeSubscribe, subscribe("crm", "box"), 5},
+		"no such sink":   {page, pipeline.TypeSubscribe, subscribe("other", "nowhere"), 6},
+		"no selector":    {page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["k"],"sinks":["box"],"select":[{"css":"p["}]}}`, page), 6},
+		"no keyword":     {page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"sinks":["box"]}}`, page), 3},
+		"no URL":         {page, pipeline.TypeSubscribe, `{"subscription":{"url":"example","keywords":["k"],"sinks":["box"]}}`, 1},
+		"no key":         {"", pipeline.TypeSubscribe, subscribe("other", "box"), 1},
+		"key of another": {page + "b", pipeline.TypeSubscribe, subscribe("other", "box"), 1},
+		"no JSON":        {page, pipeline.TypeSubscribe, "subscribe me", 6},
+		"nobody":         {page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"nobody"}`, page), 7},
+		"not expired":    {page, pipeline.TypeResume, fmt.Sprintf(`{"url":%q}`, page), 7},
+	} {
+		w.send(id, c.key, c.typ, c.body)
+		h := w.awaitRefusal(id)
+		if h.Code != c.code || h.Reason == "" {
+			t.Errorf("%s: refused with %d (%s), want %d", id, h.Code, h.Reason, c.code)
+		}
+	}
+	w.send("u", page, "vokter.subscibe.v1", subscribe("other", "box"))
+	dead := w.await("the command of an unknown type among the dead letters", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter })
+	var d pipeline.DeadLetter
+	if err := json.Unmarshal(dead.Body, &d); err != nil || d.Group != pipeline.GroupIndex || d.Headers["ce_id"] != "u" || d.Headers["ce_source"] != foreign {
+		t.Errorf("dead letter %+v, %v", d, err)
+	}
+	w.send("c1", page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
+	w.await("the withdrawal", func(m pipeline.Message) bool { return m.Type == pipeline.TypeWithdraw })
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if got := w.ops.count(string(pipeline.HealthRefused)); got != 0 {
+		t.Errorf("the sink for health events was told of %d refusals", got)
+	}
+	for _, h := range w.healths(pipeline.HealthRefused) {
+		if h.Command == "s1" || h.Command == "c1" {
+			t.Errorf("refused: %+v", h)
+		}
+	}
+}

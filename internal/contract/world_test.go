@@ -1,0 +1,245 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/local"
+)
+
+// foreign is the ce_source of the commands of another program.
+const foreign = "https://crm.example.com/"
+
+// world is a Router on the local transport, pages that it watches, and all that passes
+// through its topics.
+type world struct {
+	*testing.T
+	transport *local.Transport
+	router    *vokter.Router
+	site      *httptest.Server
+	ops       *box
+
+	mu      sync.Mutex
+	pages   map[string]string // HTML by path; empty: an error
+	all     []pipeline.Message
+	changed chan struct{} // closed with the next message
+}
+
+// box is a sink that counts what it gets by status.
+type box struct {
+	mu  sync.Mutex
+	got map[string]int
+}
+
+func (b *box) Deliver(_ context.Context, n vokter.Notification) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.got == nil {
+		b.got = make(map[string]int)
+	}
+	b.got[n.Status]++
+	return nil
+}
+
+func (b *box) count(status string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got[status]
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, ops: &box{}, pages: make(map[string]string), changed: make(chan struct{})}
+	w.site = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if w.pages[r.URL.Path] == "" {
+			rw.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprint(rw, w.pages[r.URL.Path])
+	}))
+	t.Cleanup(w.site.Close)
+	topics := vokter.Topology()
+	watched := []string{
+		pipeline.TopicChanges, pipeline.TopicNotifications, pipeline.TopicHealth, pipeline.TopicDead,
+		pipeline.TopicDocuments, pipeline.TopicSubscriptions, pipeline.TopicSnapshots,
+	}
+	for _, name := range watched {
+		topic := topics[name]
+		topic.Groups = append(topic.Groups, "contract")
+		topics[name] = topic
+	}
+	var err error
+	if w.transport, err = local.Open(local.Config{Topics: topics}); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(err error) vokter.Sink {
+		return vokter.SinkFunc(func(context.Context, vokter.Notification) error { return err })
+	}
+	w.router, err = vokter.New(vokter.Config{
+		Transport: w.transport,
+		Sinks: map[string]vokter.Sink{
+			"box": &box{}, "ops": w.ops,
+			"picky": fails(pipeline.Permanent(fmt.Errorf("not this one"))), "gone": fails(pipeline.Gone(fmt.Errorf("no such inbox"))),
+		},
+		Health: []string{"ops"},
+		Fetch: vokter.FetchConfig{
+			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MinInterval: time.Millisecond, Concurrency: 8, Rate: 1000,
+		},
+		Expire: vokter.ExpireConfig{After: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range watched {
+		w.router.Handle("contract", name, pipeline.ProcessorFunc(w.note))
+	}
+	return w
+}
+
+// note remembers a message.
+func (w *world) note(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, m)
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return nil
+}
+
+func (w *world) messages() []pipeline.Message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
+}
+
+func (w *world) url(path string) string { return w.site.URL + path }
+
+func (w *world) set(path, html string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages[path] = html
+}
+
+// run starts the Router; stop ends it.
+func (w *world) run() (stop func() error) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.router.Run(ctx) }()
+	select {
+	case <-w.router.Running():
+	case err := <-ended:
+		w.Fatalf("Run: %v", err)
+	}
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// send publishes a command as another program does: with no more than it must.
+func (w *world) send(id, key, typ, body string) {
+	w.Helper()
+	m := pipeline.Message{ID: id, Source: foreign, Topic: pipeline.TopicDocuments, Key: key, Type: typ, Body: []byte(body)}
+	if body != "" {
+		m.Header = map[string]string{"content-type": "application/json"}
+	}
+	if err := w.transport.Publish(w.Context(), m); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// patience is how long something may take to come, on a machine with much else to do.
+const patience = time.Minute
+
+// awaitNumber returns message number n that is, from 1 on; what says what it is.
+func (w *world) awaitNumber(n int, what string, is func(pipeline.Message) bool) pipeline.Message {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	for {
+		w.mu.Lock()
+		all, changed := w.all, w.changed
+		w.mu.Unlock()
+		left := n
+		for _, m := range all {
+			if is(m) {
+				left--
+			}
+			if left == 0 {
+				return m
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			w.Fatalf("%s did not come", what)
+		}
+	}
+}
+
+// await returns the first message that is.
+func (w *world) await(what string, is func(pipeline.Message) bool) pipeline.Message {
+	w.Helper()
+	return w.awaitNumber(1, what, is)
+}
+
+func (w *world) awaitStamp(page, client string) {
+	w.Helper()
+	w.await("the stamp of "+client, func(m pipeline.Message) bool {
+		var s pipeline.Stamped
+		return m.Type == pipeline.TypeStamp && json.Unmarshal(m.Body, &s) == nil && s.Page == page && s.Subscription.Client == client
+	})
+}
+
+func (w *world) awaitHealth(what string, is func(pipeline.Health) bool) (h pipeline.Health) {
+	w.Helper()
+	w.await(what, func(m pipeline.Message) bool {
+		var err error
+		h, err = pipeline.HealthFrom(m)
+		return m.Type == pipeline.TypeHealth && err == nil && is(h)
+	})
+	return h
+}
+
+func (w *world) awaitRefusal(id string) pipeline.Health {
+	w.Helper()
+	return w.awaitHealth("the refusal of "+id, func(h pipeline.Health) bool { return h.Event == pipeline.HealthRefused && h.Command == id })
+}
+
+// awaitCount waits for n messages of a type about a page.
+func (w *world) awaitCount(typ, page string, n int) {
+	w.Helper()
+	w.awaitNumber(n, fmt.Sprintf("message %d of type %s about %s", n, typ, page), func(m pipeline.Message) bool {
+		return m.Type == typ && m.Key == page
+	})
+}
+
+// healths are the events of a kind.
+func (w *world) healths(event pipeline.HealthEvent) (all []pipeline.Health) {
+	w.Helper()
+	for _, m := range w.messages() {
+		if m.Type != pipeline.TypeHealth {
+			continue
+		}
+		h, err := pipeline.HealthFrom(m)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if h.Event == event {
+			all = append(all, h)
+		}
+	}
+	return all
+}
