@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []to
 		return topicInfo{}, err
 	}
 	if len(found.missing) > 0 {
-		if err := c.create(ctx, admin, found.missing, found.lanes); err != nil {
+		if err := c.complete(ctx, admin, specs, have, found); err != nil {
 			return topicInfo{}, err
 		}
 		if have, err = await(ctx, admin, specs); err != nil {
@@ -67,39 +68,76 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []to
 	return info, nil
 }
 
-// create makes topics with lanes partitions each.
-func (c Config) create(ctx context.Context, admin sarama.ClusterAdmin, topics []topicSpec, lanes int) error {
+// complete makes the topics that found misses. It may find that some of them stand.
+func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, specs []topicSpec, have map[string]standing, found findings) error {
 	replicas, err := c.replicas(admin)
 	if err != nil {
 		return err
 	}
-	for _, spec := range topics {
-		settings := map[string]*string{}
-		for k, v := range creationSettings(spec, replicas) {
-			settings[k] = &v
+	// The controller knows of topics that the broker we asked has not heard of, and what it
+	// would not make is better known before the first one is made.
+	var hidden []topicSpec
+	for _, spec := range found.missing {
+		stands, err := c.create(admin, spec, found.lanes, replicas, true)
+		if err != nil {
+			return err
 		}
-		err := admin.CreateTopic(spec.Name, &sarama.TopicDetail{
-			NumPartitions: int32(lanes), ReplicationFactor: int16(replicas), ConfigEntries: settings,
-		}, false)
-		switch {
-		case err == nil:
-			c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", lanes, "replication", replicas)
-		case errors.Is(err, sarama.ErrTopicAlreadyExists):
-			// Another process makes them too: its number counts for the rest.
-			stands, err := await(ctx, admin, []topicSpec{spec})
+		if stands {
+			hidden = append(hidden, spec)
+		}
+	}
+	if len(hidden) > 0 {
+		more, err := await(ctx, admin, hidden)
+		if err != nil {
+			return err
+		}
+		maps.Copy(have, more)
+		found = c.inspect(specs, have)
+		if err := errors.Join(found.refusals...); err != nil {
+			return err
+		}
+	}
+	lanes := found.lanes
+	for _, spec := range found.missing {
+		stands, err := c.create(admin, spec, lanes, replicas, false)
+		if err != nil {
+			return err
+		}
+		if stands {
+			// Another process makes them at the same time: its number counts for the rest.
+			other, err := await(ctx, admin, []topicSpec{spec})
 			if err != nil {
 				return err
 			}
-			lanes = stands[spec.Name].partitions
-		case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrClusterAuthorizationFailed):
-			return fmt.Errorf("kafka: topic %s is missing and we may not make it: allow Create on it, or run: %s", spec.Name, c.createCommand(spec, lanes, replicas))
-		case errors.Is(err, sarama.ErrInvalidReplicationFactor):
-			return fmt.Errorf("kafka: topic %s cannot be kept in %d brokers: lower replication: %w", spec.Name, replicas, err)
-		default:
-			return fmt.Errorf("kafka: topic %s cannot be made: %w", spec.Name, err)
+			lanes = other[spec.Name].partitions
+			continue
 		}
+		c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", lanes, "replication", replicas)
 	}
 	return nil
+}
+
+// create makes a topic, or with rehearse asks whether it could be made. It reports whether
+// the topic stands already.
+func (c Config) create(admin sarama.ClusterAdmin, spec topicSpec, lanes, replicas int, rehearse bool) (stands bool, err error) {
+	settings := map[string]*string{}
+	for k, v := range creationSettings(spec, replicas) {
+		settings[k] = &v
+	}
+	err = admin.CreateTopic(spec.Name, &sarama.TopicDetail{
+		NumPartitions: int32(lanes), ReplicationFactor: int16(replicas), ConfigEntries: settings,
+	}, rehearse)
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, sarama.ErrTopicAlreadyExists):
+		return true, nil
+	case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrClusterAuthorizationFailed):
+		return false, fmt.Errorf("kafka: topic %s is missing and we may not make it: allow Create on it, or run: %s", spec.Name, c.createCommand(spec, lanes, replicas))
+	case errors.Is(err, sarama.ErrInvalidReplicationFactor):
+		return false, fmt.Errorf("kafka: topic %s cannot be kept in %d brokers: lower replication: %w", spec.Name, replicas, err)
+	}
+	return false, fmt.Errorf("kafka: topic %s cannot be made: %w", spec.Name, err)
 }
 
 // replicas returns in how many brokers a topic is kept that is made now.
@@ -120,9 +158,7 @@ func creationSettings(spec topicSpec, replicas int) map[string]string {
 	if replicas >= 3 {
 		all[minInsync] = "2" // an acknowledged record outlives a broker
 	}
-	for k, v := range spec.Settings {
-		all[k] = v
-	}
+	maps.Copy(all, spec.Settings)
 	return all
 }
 

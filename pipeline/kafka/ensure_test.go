@@ -81,6 +81,7 @@ func TestEnsureRefuses(t *testing.T) {
 		if err := admin.CreatePartitions(c.Prefix+"requests", 4, nil, false); err != nil {
 			t.Fatal(err)
 		}
+		until(t, admin, specs, func(have map[string]standing) bool { return have[c.Prefix+"requests"].partitions == 4 })
 		_, err := ensureTopics(t.Context(), admin, c, specs)
 		if err == nil {
 			t.Fatal("got no error")
@@ -100,6 +101,21 @@ func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string
 	}, false)
 	if err != nil {
 		t.Fatal(err)
+	}
+	until(t, admin, []topicSpec{{Name: topic}}, func(have map[string]standing) bool { return have[topic].settings[setting] == value })
+}
+
+// until waits for what a broker learns of the controller a little later.
+func until(t *testing.T, admin sarama.ClusterAdmin, specs []topicSpec, good func(have map[string]standing) bool) {
+	t.Helper()
+	for {
+		have, err := describe(admin, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if good(have) {
+			return
+		}
 	}
 }
 
@@ -168,15 +184,7 @@ func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
 		if err := admin.DeleteTopic(c.Prefix + "documents"); err != nil {
 			t.Fatal(err)
 		}
-		for { // brokers learn of it one after the other
-			have, err := describe(admin, specs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := have[c.Prefix+"documents"]; !ok {
-				break
-			}
-		}
+		until(t, admin, specs, func(have map[string]standing) bool { return have[c.Prefix+"documents"].id == "" })
 		now, err := ensureTopics(t.Context(), admin, c, specs)
 		if err != nil {
 			t.Fatal(err)
