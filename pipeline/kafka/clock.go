@@ -16,10 +16,15 @@ func (t *Transport) now() time.Time {
 	}
 }
 
+// behind reports whether now is so far behind the latest time that the clock was set back.
+func (t *Transport) behind(now time.Time) bool {
+	return t.clockHigh.Load()-now.UnixNano() > int64(setBack)
+}
+
 // checkClock wakes every key that has a wake once if the clock was set back.
 func (t *Transport) checkClock() {
 	now, high := t.cfg.Now(), t.clockHigh.Load()
-	if high-now.UnixNano() <= int64(setBack) || !t.clockHigh.CompareAndSwap(high, now.UnixNano()) {
+	if !t.behind(now) || !t.clockHigh.CompareAndSwap(high, now.UnixNano()) {
 		return
 	}
 	t.log.Warn("the clock was set back: all that was scheduled is looked at once", "from", time.Unix(0, high).UTC(), "to", now.UTC())

@@ -114,7 +114,7 @@ func (n *tenure) commitLoop() {
 		if !due && !over {
 			continue
 		}
-		if err := n.commit(); err != nil {
+		if err := n.commit(over); err != nil {
 			n.fail(err)
 			return
 		}
@@ -130,18 +130,24 @@ func (n *tenure) due() (due, wait bool) {
 	return due, due && !b.full()
 }
 
-// commit makes the open batch one transaction.
-func (n *tenure) commit() error {
+// commit makes the open batch one transaction. The last one says what time it is.
+func (n *tenure) commit(last bool) error {
 	waking := n.waking()
 	n.mu.Lock()
 	b := n.open
-	if n.closed != nil || b.empty() {
+	if n.closed != nil || b.empty() && !last {
 		defer n.mu.Unlock()
 		return n.closed
 	}
-	n.saveClock(b, waking)
+	if !waking {
+		n.saveClock(b, last)
+	}
 	n.flight, n.open = b, newBatch()
 	n.mu.Unlock()
+	if b.empty() {
+		n.landed(b)
+		return nil
+	}
 	state := b.records()
 	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
 	if err := n.transact(ms); err != nil {
@@ -204,11 +210,12 @@ func sendError(err error) error {
 	return err
 }
 
-// saveClock puts into b what time it is, from time to time. While wakes are to come because
-// the clock was set back, the state goes on saying so. n.mu is held.
-func (n *tenure) saveClock(b *batch, waking bool) {
+// saveClock puts into b what time it is, from time to time or at last. While wakes are to
+// come because the clock was set back it is not called: the state goes on saying so. n.mu is
+// held.
+func (n *tenure) saveClock(b *batch, last bool) {
 	now := n.t.now()
-	if now.Sub(n.clock).Abs() < saveEvery || waking {
+	if !last && now.Sub(n.clock).Abs() < saveEvery || n.t.behind(now) {
 		return
 	}
 	n.clock = now

@@ -40,7 +40,7 @@ func realBrokers(t *testing.T) []string {
 }
 
 func TestTransport(t *testing.T) {
-	f := pipelinetest.Features{Lanes: testLanes}
+	f := pipelinetest.Features{Lanes: testLanes, Unbounded: true, Shared: true}
 	run := func(t *testing.T, brokers []string) {
 		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site {
 			return &site{brokers: brokers, prefix: "test-" + rand.Text() + ".", dir: t.TempDir()}

@@ -45,5 +45,30 @@ func (n *tenure) idle() bool {
 			return false
 		}
 	}
+	for _, who := range n.t.declared() {
+		if n.runners[who] == nil && n.position(who) < n.t.head(who.topic, n.lane) {
+			return false
+		}
+	}
 	return true
+}
+
+// position is the next offset that who is to handle; 0 where it handled nothing yet.
+func (n *tenure) position(who consumer) int64 {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.positions[who]
+}
+
+// declared lists the consumers that were declared.
+func (t *Transport) declared() []consumer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []consumer
+	for name, topic := range t.topics {
+		for _, g := range topic.Groups {
+			all = append(all, consumer{g, name})
+		}
+	}
+	return all
 }

@@ -40,8 +40,8 @@ func (t *Transport) outage(what string, err error) {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
 	}
-	o.reason, o.since = fmt.Errorf("%s: %s", what, plain(err)), time.Now()
-	t.log.Warn("kafka: "+what, "error", plain(err))
+	o.reason, o.since = fmt.Errorf("%s: %s", what, plain(t.cfg, err)), time.Now()
+	t.log.Warn("kafka: "+what, "error", plain(t.cfg, err))
 }
 
 // waiting notes what is waited for at start; nil ends it.

@@ -233,6 +233,9 @@ func (n *tenure) load() error {
 	if err = errors.Join(err, failure); err != nil {
 		return err
 	}
+	for _, q := range n.queues {
+		q.restored()
+	}
 	if n.clock.Sub(n.t.cfg.Now()) > setBack {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
 		for _, q := range n.queues {

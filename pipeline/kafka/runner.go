@@ -247,7 +247,5 @@ func (r *runner) idle(now time.Time) bool {
 	if !src.quiet() {
 		return false
 	}
-	r.n.mu.RLock()
-	defer r.n.mu.RUnlock()
-	return r.n.positions[r.who] >= r.n.t.head(r.who.topic, r.n.lane)
+	return r.n.position(r.who) >= r.n.t.head(r.who.topic, r.n.lane)
 }

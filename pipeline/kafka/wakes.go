@@ -1,7 +1,10 @@
 package kafka
 
 import (
+	"cmp"
 	"container/heap"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -60,6 +63,21 @@ func (q *wakes) wakeAll() {
 	for key := range q.all {
 		q.start(key)
 	}
+	q.sort()
+}
+
+// sort makes wakes that come once come in the order of their times. q.mu is held.
+func (q *wakes) sort() {
+	slices.SortFunc(q.order, func(a, b string) int {
+		return cmp.Or(q.all[a].at.Compare(q.all[b].at), strings.Compare(a, b))
+	})
+}
+
+// restored says that all wakes that were there are known.
+func (q *wakes) restored() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sort()
 }
 
 // put replaces the wake of key.

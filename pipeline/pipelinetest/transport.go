@@ -70,6 +70,11 @@ type Features struct {
 	Bubble bool
 	// Volatile says that nothing outlives Close.
 	Volatile bool
+	// Unbounded says that topics are never full: what waits in them is elsewhere.
+	Unbounded bool
+	// Shared says that groups that are not declared are kept, since other processes may
+	// declare them.
+	Shared bool
 	// At returns a Site in a directory, from which another process takes over what one
 	// that was killed left. Nil: the transport has no such thing.
 	At func(dir string) Site
@@ -122,6 +127,12 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 			if f.Volatile && reopens[test.name] {
 				t.Skip("nothing outlives Close")
 			}
+			if f.Unbounded && bounds[test.name] {
+				t.Skip("the topics of this transport are never full")
+			}
+			if f.Shared && test.name == "DroppedGroup" {
+				t.Skip("groups that are not declared are kept")
+			}
 			s := site(t)
 			f.run(t, func(t *testing.T) { test.test(t, f, s) })
 		})
@@ -149,6 +160,9 @@ func (f Features) run(t *testing.T, test func(t *testing.T)) {
 	}
 	test(t)
 }
+
+// bounds lists the tests of topics that are full.
+var bounds = map[string]bool{"PublishBlocksAtTheBound": true, "CloseUnblocksPublish": true, "CommitWaitsForRoom": true}
 
 // reopens lists the tests that open a second transport on what the first one left.
 var reopens = map[string]bool{
