@@ -18,13 +18,15 @@ type Config struct {
 	// Mode says which of its work the Router does. Default: all.
 	Mode Mode
 	// Dir is the data directory; it is made if it does not exist. Empty: everything is
-	// kept in memory and gone with the process.
+	// kept in memory and gone with the process. With a Transport it is where that may keep
+	// a cache.
 	Dir string
 	// MinFree is how many bytes the disk of Dir, or of Store, must have free. Below that nothing is
 	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
-	// In memory, or with a Transport, nothing is watched.
+	// In memory nothing is watched, and with a Transport it is for that to watch Dir.
 	MinFree int64
-	// Transport replaces the embedded transport over Dir. The Router closes it.
+	// Transport replaces the embedded transport over Dir. The Router starts it, where it can be
+	// started, and closes it.
 	Transport Transport
 	// Sinks are the sinks that subscriptions name. One with a method Validate() error is
 	// refused by New where that returns an error.

@@ -40,7 +40,10 @@ func (r *Router) applyFirst(ctx context.Context, s *stages) error {
 // tried again, since lanes are gained when much else goes on.
 func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 	for {
-		err := r.apply(ctx, s)
+		err := r.takeOver(s)
+		if err == nil {
+			err = r.apply(ctx, s)
+		}
 		if class, _ := pipeline.ClassOf(err); err == nil || ctx.Err() != nil || class == pipeline.ClassBroken {
 			return err
 		}
@@ -49,6 +52,29 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 			return err
 		}
 	}
+}
+
+// offlineSince is since when an earlier process was offline, if that was the last that was
+// told and this process knows it.
+func (r *Router) offlineSince() (since time.Time, err error) {
+	if !r.owns(pipeline.HealthKey) {
+		r.recalls = false
+		return since, nil
+	}
+	since, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
+	r.recalls = err == nil
+	return since, err
+}
+
+// takeOver tells fetch that an earlier process was offline, when the lane that knows is gained.
+func (r *Router) takeOver(s *stages) error {
+	recalled := r.recalls
+	since, err := r.offlineSince()
+	if err != nil || recalled || since.IsZero() {
+		return err
+	}
+	s.fetch.TakeOver(since)
+	return nil
 }
 
 // checkOnce are the pages that this run asked to be checked at once, since its checks are

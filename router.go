@@ -46,6 +46,8 @@ type Router struct {
 	reloading  sync.Mutex
 	// asked are the pages whose first check Run asked for; reloading guards it.
 	asked checkOnce
+	// recalls says that what was last told about the process is known; it is of Run alone.
+	recalls bool
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
 	// stuck says that something did not stop in time.

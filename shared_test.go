@@ -322,3 +322,35 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 	}
 	waitFor(t, func() bool { return transport.Idle() && len(known(t, transport)) == 0 })
 }
+
+// TestOfflineIsTakenOverWithItsLane has a process go offline and end. Whoever gains the lane
+// that knows of it tells when a host answers.
+func TestOfflineIsTakenOverWithItsLane(t *testing.T) {
+	transport, pages, ops := sharedTransport(t), laneOfURLs(1), newMailbox()
+	cfg := Config{
+		Sinks: map[string]Sink{"box": newMailbox(), "ops": ops}, Health: []string{"ops"}, Fetchers: []Fetcher{&calm{}},
+		Subscriptions: wanting(pages[0][0], pages[1][0]),
+	}
+	m := newMember(transport, "first")
+	m.own()
+	cfg.Transport = m
+	_, stop := lives(t, cfg)
+	e := pipeline.Health{ID: "offline", Event: pipeline.HealthOffline, Time: time.Now()}
+	if err := transport.Publish(t.Context(), e.Message()); err != nil {
+		t.Fatal(err)
+	}
+	<-ops.came
+	stop()
+
+	m = newMember(transport, "second")
+	m.own()
+	cfg.Transport = m
+	_, stop = lives(t, cfg)
+	defer stop()
+	ops.take()
+	m.own(0, 1)
+	<-ops.came
+	if got := told(ops, pipeline.HealthOnline); len(got) != 1 || !got[0].Health.Since.Equal(e.Time) {
+		t.Errorf("told %+v, want that it is online again", got)
+	}
+}

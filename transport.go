@@ -10,9 +10,24 @@ import (
 
 // Transport carries messages between the stages and keeps the state of their
 // consumer groups. Package pipeline/local has the embedded one. Its promises are
-// those that package pipelinetest tests. A Transport that cannot take in more for a while
-// says so with two methods more: Ready() error, and Room() <-chan struct{}, which returns nil
-// while it can, otherwise a channel that is closed when it can again.
+// those that package pipelinetest tests; its transactions are pipeline.Broadcasters, too.
+//
+// These methods it may have besides:
+//
+//   - Start(ctx context.Context, w pipeline.Wiring) error, for one that connects to something
+//     outside: Run calls it first. It returns once messages can be published, or an error that
+//     says what to do, or the cause of ctx once that is done. Close is called whatever it returns.
+//   - Ready() error says at any time, before Start too, why nothing goes on or nothing more is
+//     taken in. Room() <-chan struct{} returns nil while more is taken in, otherwise a channel
+//     that is closed when it is again.
+//   - Owns(key string) bool and Gained() <-chan struct{}, where lanes are shared with other
+//     processes. The first reports whether this process handles the messages of key now; States
+//     yields such keys only. The second receives once lanes were gained, or it is settled that
+//     there are none; what happens until it is received from is one.
+//   - Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error) yields what any
+//     process publishes on topic once it returned. The channel is closed when ctx is done, not
+//     before; the error says that this can never be.
+//   - String() string names the place of the data for the log.
 type Transport interface {
 	// Publish puts messages into their topics; when it returns nil they are durable.
 	pipeline.Publisher

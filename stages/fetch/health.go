@@ -24,11 +24,28 @@ type health struct {
 
 // newHealth begins where an earlier process was offline, if since is not zero.
 func newHealth(since time.Time) *health {
-	h := &health{tracker: newTracker(), life: rand.Text(), since: since}
-	h.tracker.offline = !since.IsZero()
-	h.told.Store(!since.IsZero())
+	h := &health{tracker: newTracker(), life: rand.Text()}
+	if !since.IsZero() {
+		h.takeOver(since)
+	}
 	return h
 }
+
+// takeOver begins where an earlier process was offline since since.
+func (h *health) takeOver(since time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told.Load() {
+		return
+	}
+	h.tracker.goOffline()
+	h.since = since
+	h.told.Store(true)
+}
+
+// TakeOver says what Config.OfflineSince does, where that is known only later: when the lane
+// is gained whose process was offline.
+func (s *Stage) TakeOver(since time.Time) { s.health.takeOver(since) }
 
 // tracked reports whether the check of j says anything about the network: a page without a
 // host, or one that is not fetched, does not.

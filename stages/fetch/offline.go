@@ -87,6 +87,13 @@ func newTracker() *tracker {
 	return &tracker{hosts: make(map[string]*known), run: run{number: 1}}
 }
 
+// goOffline makes the process offline until a host answers.
+func (t *tracker) goOffline() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.offline = true
+}
+
 // begin notes that a fetch from host begins. Each is ended by one call of end.
 func (t *tracker) begin(host string) {
 	t.mu.Lock()
