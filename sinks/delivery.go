@@ -108,6 +108,10 @@ func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 // called once.
 func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
 
+// Posted notes that the result of an attempt that Config.Hand was given has been handed on,
+// or belongs to another process now: the attempt is made again unless it is handled soon.
+func (d *Delivery) Posted(a Attempt) { d.book.posted(a.Receiver.ID(), a.Number, d.cfg.Now()) }
+
 // Idle reports whether no attempt is under way, waiting to begin, or ended without its
 // result having been posted.
 func (d *Delivery) Idle() bool { return d.pool.idle() }

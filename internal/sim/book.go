@@ -49,7 +49,7 @@ func (b book) clone() book {
 // recordDelivery holds what delivery told of a receiver against its book.
 func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 	key := h.message.Key
-	before := w.books[key]
+	before := h.l.books[key]
 	b := before.clone()
 	if b.tried == nil {
 		b.tried, b.withdrawn = make(map[string]try), make(map[string]bool)
@@ -74,7 +74,7 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 			return err
 		}
 	case !h.fromLog && !h.waker:
-		want = b.attempted(w.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
+		want = b.attempted(h.p.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
 	for _, m := range out {
 		if m.Type != pipeline.TypeDeadLetter {
@@ -96,8 +96,8 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 		return fmt.Errorf("delivery tells of %q about %s, want %q", told, key, want)
 	}
 	w.stats.Health += len(told)
-	w.books[key] = b
-	w.undo(func() { w.books[key] = before })
+	h.l.books[key] = b
+	h.l.undo.add(func() { h.l.books[key] = before })
 	return nil
 }
 
@@ -187,10 +187,11 @@ func (b *book) givenUp(letter pipeline.DeadLetter, now time.Time, policy policy)
 	return nil
 }
 
-// hand takes an attempt that delivery makes. It makes none of what was withdrawn.
-func (w *world) hand(a sinks.Attempt) {
+// hand takes an attempt that delivery makes in p. It makes none of what was withdrawn.
+func (w *world) hand(p *process, a sinks.Attempt) {
 	receiver, id := a.Receiver.ID(), a.Notification.ID
-	b := w.books[receiver].clone()
+	l := p.lanes[w.t.lane(receiver)]
+	b := l.books[receiver].clone()
 	if b.tried == nil {
 		b.tried = make(map[string]try)
 	}
@@ -206,7 +207,9 @@ func (w *world) hand(a sinks.Attempt) {
 	}
 	b.tried[id], b.attempt = t, a.Number
 	b.moves(w.now)
-	before := w.books[receiver]
-	w.books[receiver] = b
-	w.undo(func() { w.books[receiver] = before })
+	before := l.books[receiver]
+	l.books[receiver] = b
+	if l.undo.some() { // else the commit that the attempt follows from is durable
+		l.undo.add(func() { l.books[receiver] = before })
+	}
 }

@@ -21,20 +21,21 @@ func (w *world) copyOf(name string) *world {
 	c.sites = nil
 	for _, s := range w.sites {
 		twin := *s
+		twin.calm = maps.Clone(s.calm)
 		c.sites = append(c.sites, &twin)
 	}
 	r := *w.receivers
 	r.got = slices.Clone(r.got)
 	r.unconfirmed, r.excused = maps.Clone(r.unconfirmed), maps.Clone(r.excused)
 	c.receivers = &r
-	c.late, c.seen, c.crashes = slices.Clone(w.late), slices.Clone(w.seen), slices.Clone(w.crashes)
+	c.late, c.seen = slices.Clone(w.late), slices.Clone(w.seen)
 	c.incarnations, c.subscriptionOf = maps.Clone(w.incarnations), maps.Clone(w.subscriptionOf)
-	c.books = maps.Clone(w.books)
-	c.history = make(map[string][]entry)
-	for page, es := range w.history {
-		c.history[page] = slices.Clone(es)
+	p := &process{w: &c, lanes: make(map[int]*lane)}
+	for _, l := range w.processes[0].owned() {
+		p.lanes[l.id] = l.copy(c.t.undo)
 	}
-	c.crash("it is started on a copy")
+	c.processes = []*process{p}
+	c.crash(p, "it is started on a copy")
 	c.steps++
 	return &c
 }
@@ -48,13 +49,10 @@ func (t *transport) copyOf(name string) *transport {
 			c.logs[topic] = append(c.logs[topic], slices.Clone(log))
 		}
 	}
-	for id, pos := range t.pos {
-		c.pos[id] = slices.Clone(pos)
+	c.undo = &undoing{}
+	for topic, first := range t.first {
+		c.first[topic] = slices.Clone(first)
 	}
-	for owner, state := range t.state {
-		c.state[owner] = maps.Clone(state)
-	}
-	c.wakes = maps.Clone(t.wakes)
 	return c
 }
 
@@ -88,6 +86,7 @@ func RunCopied(cfg Config) (Stats, error) {
 	if cfg.Steps == 0 {
 		cfg.Steps = 700
 	}
+	cfg.Processes = 1
 	w := newWorld(cfg)
 	fail := func(w *world, err error) (Stats, error) { return w.stats, &Failure{cfg.Seed, err, w.trace} }
 	for w.steps = 0; w.steps < cfg.Steps/2; w.steps++ {

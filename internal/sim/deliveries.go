@@ -12,7 +12,7 @@ import (
 // letters returns the notifications that are dead letters of a sink; nil where none is.
 func (w *world) letters(sink string) map[string]bool {
 	var ids map[string]bool
-	x := w.t.begin(consumerID{pipeline.GroupDead, pipeline.TopicDead}, sink)
+	x := w.t.begin(w.holder(sink), consumerID{pipeline.GroupDead, pipeline.TopicDead}, sink)
 	for l, err := range sinks.Letters(x.State(sink)) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read
@@ -48,8 +48,8 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 			w.stats.Repeats++
 			continue
 		}
-		if n.replayed > 0 {
-			continue // brought back out of order
+		if n.replayed > 0 || g.stale {
+			continue // brought back out of order, or told by who had lost the lane
 		}
 		end := line{n.Notification.Client, w.incarnationOf(n), g.sink}
 		if n.Notification.Status == pipeline.StatusTimeout {
@@ -89,7 +89,7 @@ func (w *world) verifyEnds(byID map[string]*told, taken map[string]int) error {
 	for id, n := range byID {
 		sink := n.Receiver.Sink
 		refused := sink == picky && refuses(id) != nil
-		withdrawn := w.books[sink].withdrawn[n.Subscription]
+		withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]
 		if withdrawn {
 			w.stats.Withdrawn++
 		}

@@ -23,7 +23,8 @@ type site struct {
 	etags     bool // it knows validators
 	nonce     bool // every body differs, whatever its text
 	served    int
-	calm      int // checks answered since all is calm
+	// calm are the checks that were asked for since all is calm; true where they were answered.
+	calm map[string]bool
 	// broken pages fail: as if they were too busy, or in another way.
 	broken, busy bool
 	list         *pipeline.ApplyCommand // that was sent last
@@ -34,7 +35,7 @@ func newSite(r *rand.Rand, i int) *site {
 	return &site{
 		url:       url,
 		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i, i)},
-		body:      newBody(r), etags: r.IntN(2) == 0, nonce: r.IntN(3) == 0,
+		body:      newBody(r), etags: r.IntN(2) == 0, nonce: r.IntN(3) == 0, calm: make(map[string]bool),
 	}
 }
 
@@ -55,6 +56,26 @@ type check struct {
 	result  []pipeline.Message
 }
 
+// checkOf names a check of a page.
+func checkOf(r pipeline.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
+
+// has reports whether m holds key.
+func has[V any](m map[string]V, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// looked is how many checks that were asked for since all is calm were answered.
+func (s *site) looked() int {
+	n := 0
+	for _, answered := range s.calm {
+		if answered {
+			n++
+		}
+	}
+	return n
+}
+
 // observation is what a fetch saw of a document.
 type observation struct {
 	step int
@@ -67,13 +88,13 @@ type observation struct {
 const headerSeen = "sim_seen"
 
 // fetcher is the handler of requests: it stores the request in the pool.
-func (w *world) fetcher() pipeline.Processor {
+func (w *world) fetcher(p *process) pipeline.Processor {
 	return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		var r pipeline.Request
 		if err := json.Unmarshal(m.Body, &r); err != nil {
 			return err
 		}
-		tx.OnCommit(func() { w.checks = append(w.checks, &check{request: r}) })
+		tx.OnCommit(func() { p.checks = append(p.checks, &check{request: r}) })
 		return nil
 	})
 }
@@ -87,14 +108,14 @@ func (w *world) site(url string) *site {
 	return nil
 }
 
-// stepCheck begins or ends one check of the pool.
-func (w *world) stepCheck() error {
-	i := w.rng.IntN(len(w.checks))
-	c := w.checks[i]
+// stepCheck begins or ends one check of the pool of p.
+func (w *world) stepCheck(p *process) error {
+	i := w.rng.IntN(len(p.checks))
+	c := p.checks[i]
 	if !c.begun {
 		if w.chance(15) || w.now.After(c.request.NotAfter) {
 			w.tracef("fetch: check %d of %s is lost or too late", c.request.Check, c.request.Page)
-			w.checks = slices.Delete(w.checks, i, i+1)
+			p.checks = slices.Delete(p.checks, i, i+1)
 			return nil
 		}
 		s := w.site(c.request.Page)
@@ -104,7 +125,7 @@ func (w *world) stepCheck() error {
 		c.begun, c.result = true, w.fetch(s, c.request)
 		return nil
 	}
-	w.checks = slices.Delete(w.checks, i, i+1)
+	p.checks = slices.Delete(p.checks, i, i+1)
 	w.publish(c.result...)
 	w.tracef("fetch: outcome of check %d of %s", c.request.Check, c.request.Page)
 	if w.chance(8) { // an answer that was lost on its way to the publisher
@@ -121,8 +142,8 @@ func (w *world) stepCheck() error {
 func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
 	w.stats.Checks++
 	s.served++
-	if w.calm {
-		s.calm++
+	if this := checkOf(r); has(s.calm, this) {
+		s.calm[this] = true
 	}
 	base := pipeline.Outcome{
 		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: w.now, Status: 200,

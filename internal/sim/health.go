@@ -9,36 +9,54 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
+// typeSweep asks the owner of each lane to tell all pages in it of a receiver. Its body is
+// the event about that.
+const typeSweep = "sim.sweep.v1"
+
 // healthGroup does what the Router does with health events: it tells the owners of pages
 // of receivers that were given up, or that answer again after that.
 func (w *world) healthGroup() pipeline.Processor {
 	return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if m.Type == typeSweep {
+			return w.sweep(tx, m)
+		}
 		e, err := pipeline.HealthFrom(m)
 		if err != nil || e.Receiver == nil {
 			return err
 		}
-		for _, s := range w.sites {
-			var kind string
-			var body any
-			switch {
-			case e.Event == pipeline.HealthReceiverExpired:
-				kind, body = pipeline.TypeExpire, pipeline.ExpireCommand{URL: s.url, Receiver: e.Receiver.ID(), Reason: e.Reason}
-			case e.Event == pipeline.HealthReceiverRecovered && e.Expired:
-				kind, body = pipeline.TypeResume, pipeline.ResumeCommand{URL: s.url, Receiver: e.Receiver.ID()}
-			default:
-				continue
-			}
-			b, err := json.Marshal(body)
-			if err != nil {
-				return err
-			}
-			tx.Emit(pipeline.Message{
-				ID: pipeline.DeriveID("command", e.ID, s.url), Topic: pipeline.TopicDocuments, Key: s.url,
-				Type: kind, Subject: s.url, Time: w.now, Body: b,
+		if e.Event == pipeline.HealthReceiverExpired || e.Event == pipeline.HealthReceiverRecovered && e.Expired {
+			pipeline.EmitAll(tx, pipeline.Message{
+				ID: pipeline.DeriveID("sweep", e.ID), Topic: pipeline.TopicHealth, Type: typeSweep, Time: w.now, Body: m.Body,
 			})
 		}
 		return nil
 	})
+}
+
+// sweep tells all pages of a lane of the receiver that m is about.
+func (w *world) sweep(tx pipeline.Tx, m pipeline.Message) error {
+	var e pipeline.Health
+	if err := json.Unmarshal(m.Body, &e); err != nil {
+		return err
+	}
+	for page := range pipeline.Neighbours(tx, pipeline.GroupIndex) {
+		var kind string
+		var body any
+		if e.Event == pipeline.HealthReceiverExpired {
+			kind, body = pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: e.Receiver.ID(), Reason: e.Reason}
+		} else {
+			kind, body = pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: e.Receiver.ID()}
+		}
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		tx.Emit(pipeline.Message{
+			ID: pipeline.DeriveID("command", e.ID, page), Topic: pipeline.TopicDocuments, Key: page,
+			Type: kind, Subject: page, Time: w.now, Body: b,
+		})
+	}
+	return nil
 }
 
 // forgotten is after how long delivery may forget a receiver, and number its attempts anew.
@@ -51,6 +69,9 @@ func (w *world) verifyHealth() error {
 	seen := make(map[string]time.Time)
 	for _, lane := range w.t.log(pipeline.TopicHealth) {
 		for _, m := range lane {
+			if m.Type != pipeline.TypeHealth {
+				continue
+			}
 			e, err := pipeline.HealthFrom(m)
 			if err != nil {
 				return err

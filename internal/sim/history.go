@@ -5,32 +5,29 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // entry is one message or wake that index handled, and what it asked for and told.
 type entry struct {
-	step      int
-	now       time.Time
-	message   pipeline.Message
-	requests  []pipeline.Request
-	snapshots []pipeline.Snapshot
-	ended     []pipeline.Ended
-	withdrawn []pipeline.Withdraw
-	health    []pipeline.Health
+	step, tenure int
+	now          time.Time
+	message      pipeline.Message
+	requests     []pipeline.Request
+	snapshots    []pipeline.Snapshot
+	ended        []pipeline.Ended
+	withdrawn    []pipeline.Withdraw
+	health       []pipeline.Health
+	// waits is the number of the check that is outstanding after a wake, 0 for none.
+	waits uint64
 }
 
-// undo has f called if the commit that was just made is lost in a power cut.
-func (w *world) undo(f func()) {
-	if len(w.t.undo) > 0 {
-		w.t.undone(f)
-	}
-}
-
-// record remembers what was committed.
-func (w *world) record(h handleable, out []pipeline.Message) error {
+// record remembers what was done, until it is taken back.
+func (w *world) record(h handleable, x *tx) error {
+	out := x.emitted()
 	switch h.c.group {
 	case pipeline.GroupIndex:
-		return w.recordIndex(h, out)
+		return w.recordIndex(h, x, out)
 	case pipeline.GroupMatch:
 		return w.recordMatch(out)
 	case pipeline.GroupDelivery:
@@ -40,8 +37,17 @@ func (w *world) record(h handleable, out []pipeline.Message) error {
 }
 
 // recordIndex remembers what index did.
-func (w *world) recordIndex(h handleable, out []pipeline.Message) error {
-	e := entry{step: w.steps, now: w.now, message: h.message}
+func (w *world) recordIndex(h handleable, x *tx, out []pipeline.Message) error {
+	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message}
+	if h.waker {
+		p, err := index.Load(x.State(h.message.Key))
+		if err != nil {
+			return err
+		}
+		if p.Open != nil {
+			e.waits = p.Check
+		}
+	}
 	for _, m := range out {
 		var err error
 		switch m.Type {
@@ -63,8 +69,14 @@ func (w *world) recordIndex(h handleable, out []pipeline.Message) error {
 		}
 	}
 	page := h.message.Key
-	w.history[page] = append(w.history[page], e)
-	w.undo(func() { w.history[page] = w.history[page][:len(w.history[page])-1] })
+	if s := w.site(page); w.calm && s != nil {
+		for _, r := range e.requests {
+			s.calm[checkOf(r)] = false
+		}
+	}
+	l := h.l
+	l.history[page] = append(l.history[page], e)
+	l.undo.add(func() { l.history[page] = l.history[page][:len(l.history[page])-1] })
 	return nil
 }
 
@@ -89,26 +101,29 @@ func (w *world) recordMatch(out []pipeline.Message) error {
 }
 
 // crash ends the process and starts it again: what was in memory is lost, and in a
-// power cut what was not durable too.
-func (w *world) crash(why string) {
+// power cut what was not durable too. On Kafka it starts again later.
+func (w *world) crash(p *process, why string) {
+	if w.kafka() {
+		w.crashProcess(p, why, false)
+		return
+	}
 	w.stats.Crashes++
-	w.crashes = append(w.crashes, w.steps)
 	cut := w.rng.IntN(3) == 0 || w.cfg.Stormy
 	w.tracef("CRASH %s, power cut: %v", why, cut)
 	if cut {
 		w.stats.PowerCuts++
-		w.t.rollback()
+		w.t.undo.rollback()
 	}
-	w.t.sync()
+	w.t.undo.settle()
 	w.receivers.crashed()
-	w.checks, w.attempts, w.inbox = nil, nil, nil
-	for id, wk := range w.t.wakes {
-		if wk.atStart && wk.at.After(w.now) {
-			w.t.wakes[id] = wake{start.Add(-24 * time.Hour), true} // at once, whatever the clock does
-		}
+	p.end()
+	w.tenures++
+	for _, l := range p.owned() {
+		l.tenure = w.tenures
+		l.start(w.now, func(consumerID) int { return 0 })
 	}
 	w.wakeAll()
-	w.build()
+	w.build(p)
 }
 
 // steppedBack is how far a clock must be set back for everything to be woken.
@@ -120,18 +135,33 @@ func (w *world) wakeAll() {
 	if !w.now.Before(w.latest.Add(-steppedBack)) {
 		return
 	}
-	for id, wk := range w.t.wakes {
-		if wk.at.After(w.now) {
-			w.t.wakes[id] = wake{w.now, wk.atStart}
+	for _, p := range w.processes {
+		for _, l := range p.owned() {
+			for id, wk := range l.wakes {
+				if wk.at.After(w.now) {
+					wk.at = w.now
+					l.wakes[id] = wk
+				}
+			}
 		}
 	}
 	w.latest = w.now
 }
 
-// publish puts messages into their topics from outside; they are durable.
+// publish puts messages into their topics from outside; they are durable. While brokers are
+// away they wait; who does not hear that they were written publishes them again.
 func (w *world) publish(ms ...pipeline.Message) {
 	for _, m := range ms {
-		w.t.append(m)
+		if w.outage {
+			w.blocked = append(w.blocked, m)
+			continue
+		}
+		w.t.append(laned{m, w.t.lane(m.Key)})
+		if w.kafka() && w.chance(15) {
+			w.blocked = append(w.blocked, m)
+		}
 	}
-	w.t.sync()
+	if w.t.undo != nil {
+		w.t.undo.settle()
+	}
 }

@@ -32,6 +32,9 @@ func (t tap) Emit(m pipeline.Message) {
 	}
 }
 
+// Unwrap lets what t does not break work.
+func (t tap) Unwrap() pipeline.Tx { return t.Tx }
+
 func (t tap) Sync() {
 	if !t.lazy {
 		pipeline.SyncTx(t.Tx)
@@ -403,7 +406,7 @@ func TestCatches(t *testing.T) {
 			t.Parallel()
 			caught(t, c.want, func(seed uint64) Config {
 				m := c.m()
-				return Config{Seed: seed, Stormy: strings.Contains(c.name, "durable"), Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
+				return Config{Seed: seed, Stormy: strings.Contains(c.name, "durable"), Processes: 1, Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
 					if group == c.group {
 						return m(p)
 					}

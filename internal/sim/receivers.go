@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/sinks"
 )
 
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
@@ -21,9 +20,9 @@ const picky = "picky"
 type receivers struct {
 	down, left bool
 	got        []reception
-	// unconfirmed are notifications that were taken, while delivery does not know it yet;
-	// excused is how many repeats of each are nobody's fault.
-	unconfirmed map[string]bool
+	// unconfirmed are receptions that delivery does not know of yet; excused is how many
+	// repeats of each notification are nobody's fault.
+	unconfirmed map[int]bool
 	excused     map[string]int
 }
 
@@ -32,21 +31,30 @@ type reception struct {
 	sink         string
 	notification pipeline.Notification
 	step         int
+	// stale ones are of a process that had lost the lane when it made the attempt.
+	stale bool
 }
 
 func newReceivers() *receivers {
-	return &receivers{unconfirmed: make(map[string]bool), excused: make(map[string]int)}
+	return &receivers{unconfirmed: make(map[int]bool), excused: make(map[string]int)}
 }
 
-// confirmed is called when delivery has stored how an attempt ended.
-func (r *receivers) confirmed(id string) { delete(r.unconfirmed, id) }
+// confirmed is called when delivery has stored how the attempt of a reception ended.
+func (r *receivers) confirmed(taken int) { delete(r.unconfirmed, taken) }
+
+// excuse excuses one repeat of a reception of which delivery will not hear any more.
+func (r *receivers) excuse(taken int) {
+	if r.unconfirmed[taken] {
+		r.excused[r.got[taken].notification.ID]++
+		delete(r.unconfirmed, taken)
+	}
+}
 
 // crashed excuses one repeat of all that was taken and not stored.
 func (r *receivers) crashed() {
-	for id := range r.unconfirmed {
-		r.excused[id]++
+	for taken := range r.unconfirmed {
+		r.excuse(taken)
 	}
-	clear(r.unconfirmed)
 }
 
 // refuses reports how picky treats a notification: always the same way.
@@ -62,24 +70,39 @@ func refuses(id string) error {
 	return nil
 }
 
-// stepAttempt ends one attempt of delivery's pool.
-func (w *world) stepAttempt() {
-	i := w.rng.IntN(len(w.attempts))
-	a := w.attempts[i]
-	w.attempts = slices.Delete(w.attempts, i, i+1)
+// stepAttempt ends one attempt of delivery's pool in p. Where the lane of its receiver is
+// not that of p any more, nobody takes note of it.
+func (w *world) stepAttempt(p *process) {
+	i := w.rng.IntN(len(p.attempts))
+	a := p.attempts[i]
+	p.attempts = slices.Delete(p.attempts, i, i+1)
+	before := len(w.receivers.got)
 	err := w.offer(a)
 	w.tracef("delivery: %s at %s: %v", a.Notification.ID[:6], a.Receiver.Sink, err)
-	w.inbox = append(w.inbox, posted{a.Result(err), a.Notification.ID, a.Number, err})
+	taken := -1
+	if err == nil {
+		taken = before
+		w.receivers.unconfirmed[taken] = true
+		if a.stale {
+			w.receivers.excuse(taken)
+		}
+	}
+	x := posted{a.Result(err), a.Notification.ID, a.Number, err, taken, a.Attempt}
+	if p.lanes[w.t.lane(a.Receiver.ID())] == nil {
+		p.forget(x)
+		return
+	}
+	p.inbox = append(p.inbox, x)
 	if w.cfg.Stormy && w.chance(4) {
-		w.crash("just after a receiver was told")
+		w.crash(p, "just after a receiver was told")
 	}
 }
 
 // offer hands a notification to its receiver.
-func (w *world) offer(a sinks.Attempt) error {
+func (w *world) offer(a attempt) error {
 	r, id := w.receivers, a.Notification.ID
 	take := func() {
-		r.got = append(r.got, reception{a.Receiver.Sink, a.Notification, w.steps})
+		r.got = append(r.got, reception{a.Receiver.Sink, a.Notification, w.steps, a.stale})
 	}
 	switch a.Receiver.Sink {
 	case "flaky":
@@ -105,6 +128,5 @@ func (w *world) offer(a sinks.Attempt) error {
 		}
 	}
 	take()
-	r.unconfirmed[id] = true
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
 )
 
 // run takes the steps in which everything may go wrong, then lets things calm down until
@@ -21,9 +22,14 @@ func (w *world) run() error {
 
 // step lets one thing happen.
 func (w *world) step() error {
+	if w.kafka() {
+		if err := w.disturb(); err != nil {
+			return err
+		}
+	}
 	switch n := w.rng.IntN(1000); {
 	case n < 4:
-		w.crash("between two steps")
+		w.crash(pick(w.rng, w.processes), "between two steps")
 		return nil
 	case n < 50:
 		s := pick(w.rng, w.sites)
@@ -44,64 +50,99 @@ func (w *world) step() error {
 		w.late = slices.Delete(w.late, i, i+1)
 		return nil
 	case n < 126:
-		w.jump()
-		return nil
+		return w.jump()
 	case n < 128:
 		w.replay(pick(w.rng, sinkNames), pick(w.rng, []pipeline.DeadFilter{{}, {Client: pick(w.rng, clients)}, {URL: pick(w.rng, w.sites).url}}))
 		return nil
 	case n < 190:
-		w.advance(time.Duration(w.rng.IntN(int(20 * time.Second))))
-		return nil
-	case n < 270 && len(w.checks) > 0:
-		return w.stepCheck()
-	case n < 350 && len(w.attempts) > 0:
-		w.stepAttempt()
-		return nil
+		return w.advance(time.Duration(w.rng.IntN(int(20 * time.Second))))
+	case n < 270:
+		if p := w.busy(func(p *process) int { return len(p.checks) }); p != nil {
+			return w.stepCheck(p)
+		}
+	case n < 350:
+		if p := w.busy(func(p *process) int { return len(p.attempts) }); p != nil {
+			w.stepAttempt(p)
+			return nil
+		}
 	}
 	return w.work()
 }
 
+// busy returns a process that works and has some of what n counts, or nil.
+func (w *world) busy(n func(*process) int) *process {
+	var ps []*process
+	for _, p := range w.processes {
+		for range n(p) {
+			if p.works() {
+				ps = append(ps, p)
+			}
+		}
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	return pick(w.rng, ps)
+}
+
 // work lets a stage handle something, or a pool get on, or time pass until one can.
 func (w *world) work() error {
-	hs := w.ready()
-	n := len(hs) + len(w.checks) + len(w.attempts)
+	hs, open := w.ready(), w.open()
+	checks, attempts := 0, 0
+	for _, p := range w.processes {
+		if p.works() {
+			checks, attempts = checks+len(p.checks), attempts+len(p.attempts)
+		}
+	}
+	n := len(hs) + len(open) + checks + attempts
 	if n == 0 {
 		// Not until things may be forgotten: for that the clock jumps.
-		w.sleep(func(id wakeID) bool { return id.group == pipeline.GroupIndex || w.t.wakes[id].atStart })
-		return nil
+		_, err := w.sleep(func(id wakeID, wk wake) bool { return id.group == pipeline.GroupIndex || wk.atStart })
+		return err
 	}
 	switch i := w.rng.IntN(n); {
 	case i < len(hs) && hs[i].c == w.slow && !w.calm && w.rng.IntN(8) > 0:
 		return nil
 	case i < len(hs):
 		return w.handle(hs[i])
-	case i < len(hs)+len(w.checks):
-		return w.stepCheck()
+	case i < len(hs)+len(open):
+		l := open[i-len(hs)]
+		return w.commit(w.ownerOf(l), l)
+	case i < len(hs)+len(open)+checks:
+		return w.stepCheck(w.busy(func(p *process) int { return len(p.checks) }))
 	}
-	w.stepAttempt()
+	w.stepAttempt(w.busy(func(p *process) int { return len(p.attempts) }))
 	return nil
 }
 
 // sleep advances the clock to the first wake of those that count.
-func (w *world) sleep(counts func(wakeID) bool) bool {
+func (w *world) sleep(counts func(wakeID, wake) bool) (bool, error) {
 	var first time.Time
-	for _, id := range w.wakes() {
-		if at := w.t.wakes[id].at; counts(id) && (first.IsZero() || at.Before(first)) {
-			first = at
+	for _, p := range w.processes {
+		if !p.works() {
+			continue
+		}
+		for _, l := range p.lanes {
+			for id, wk := range l.wakes {
+				if counts(id, wk) && (first.IsZero() || wk.at.Before(first)) {
+					first = wk.at
+				}
+			}
 		}
 	}
 	if first.IsZero() {
-		return false
+		return false, nil
 	}
-	w.advance(max(first.Sub(w.now), 0))
-	return true
+	return true, w.advance(max(first.Sub(w.now), 0))
 }
 
-func (w *world) advance(d time.Duration) {
+// advance lets time pass, and what waited too long for a transaction be committed.
+func (w *world) advance(d time.Duration) error {
 	if w.now = w.now.Add(d); w.now.After(w.latest) {
 		w.latest = w.now
 	}
 	w.wakeAll()
+	return w.flush(false)
 }
 
 // turn makes something outside go wrong, or well again.
@@ -128,7 +169,7 @@ func (w *world) turn() {
 const latestJump = 50 * 24 * time.Hour
 
 // jump lets the process be suspended, or sets its clock.
-func (w *world) jump() {
+func (w *world) jump() error {
 	w.stats.Jumps++
 	var d time.Duration
 	switch w.rng.IntN(6) {
@@ -140,11 +181,11 @@ func (w *world) jump() {
 		d = -time.Duration(w.rng.IntN(int(2 * time.Hour)))
 	default:
 		if d = 10 * 24 * time.Hour; w.now.Add(d).After(start.Add(latestJump)) {
-			return
+			return nil
 		}
 	}
-	w.advance(d)
-	w.tracef("the clock jumped by %v", d)
+	w.tracef("the clock jumps by %v", d)
+	return w.advance(d)
 }
 
 // checksWhenCalm is how many more times every page is looked at, so that each document
@@ -162,9 +203,16 @@ const replayRounds = 3
 func (w *world) settle() error {
 	w.calm = true
 	w.tracef("now all is calm")
+	if w.kafka() {
+		w.recover()
+	}
 	rounds := 0
 	for limit := w.steps + 20000; w.steps < limit; w.steps++ {
-		if len(w.ready())+len(w.checks)+len(w.attempts) > 0 {
+		if w.kafka() {
+			w.retry()
+			w.assign()
+		}
+		if !w.idle() {
 			if w.waited > maxWaits {
 				return fmt.Errorf("stuck: %s", w.pending())
 			}
@@ -173,25 +221,74 @@ func (w *world) settle() error {
 			}
 			continue
 		}
-		unseen := func(id wakeID) bool {
-			s := w.site(id.key)
-			return id.group == pipeline.GroupIndex && s != nil && s.calm < checksWhenCalm
-		}
-		if w.sleep(unseen) {
+		if waiting, err := w.flushAll(); err != nil {
+			return err
+		} else if waiting {
 			continue
 		}
-		due, parked := w.delivery.Backlog(0)
-		if due+parked == 0 {
+		unseen := func(id wakeID, _ wake) bool {
+			s := w.site(id.key)
+			return id.group == pipeline.GroupIndex && s != nil && s.looked() < checksWhenCalm
+		}
+		if slept, err := w.sleep(unseen); slept || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		pending, err := w.undelivered()
+		if err != nil {
+			return err
+		}
+		if pending == 0 {
 			if rounds++; rounds > replayRounds || !w.replayAll() {
 				return nil
 			}
 			continue
 		}
-		if !w.sleep(func(id wakeID) bool { return id.group == pipeline.GroupDelivery }) {
-			return fmt.Errorf("%d notifications are pending and nothing will wake delivery", due+parked)
+		slept, err := w.sleep(func(id wakeID, _ wake) bool { return id.group == pipeline.GroupDelivery })
+		if err != nil {
+			return err
+		}
+		if !slept {
+			return fmt.Errorf("%d notifications are pending and nothing will wake delivery", pending)
 		}
 	}
 	return fmt.Errorf("never done: %s", w.pending())
+}
+
+// idle reports whether nothing is to be handled, fetched or attempted.
+func (w *world) idle() bool {
+	n := len(w.ready()) + len(w.open())
+	for _, p := range w.processes {
+		n += len(p.checks) + len(p.attempts)
+	}
+	return n == 0
+}
+
+// flushAll commits what waits for a transaction, if anything does.
+func (w *world) flushAll() (bool, error) {
+	for _, p := range w.processes {
+		for _, l := range p.owned() {
+			if w.kafka() && l.batch.n > 0 {
+				return true, w.flush(true)
+			}
+		}
+	}
+	return false, nil
+}
+
+// undelivered counts the notifications that are pending.
+func (w *world) undelivered() (int, error) {
+	n := 0
+	for _, sink := range sinkNames {
+		q, err := sinks.Load(w.t.begin(w.holder(sink), deliveryConsumer, sink).State(sink))
+		if err != nil {
+			return 0, err
+		}
+		n += q.Pending()
+	}
+	return n, nil
 }
 
 // replayAll brings back what is dead of receivers that are well, if anything is.
@@ -214,5 +311,8 @@ func (w *world) pending() string {
 	for _, h := range w.ready() {
 		s += fmt.Sprintf(" %v:%s of %s", h.c, h.message.Type, h.message.Key)
 	}
-	return fmt.Sprintf("%s; %d checks, %d attempts", s, len(w.checks), len(w.attempts))
+	for _, p := range w.processes {
+		s += fmt.Sprintf("; process %d: %d checks, %d attempts", p.name, len(p.checks), len(p.attempts))
+	}
+	return s
 }

@@ -17,9 +17,14 @@ type Config struct {
 	Trace bool
 	// Wrap, if not nil, wraps the processor of a group, on each start: to break it.
 	Wrap func(group string, p pipeline.Processor) pipeline.Processor
+	// Processes is how many processes share the lanes over Kafka; 1 is one that keeps all
+	// itself, and 0 leaves the choice to the seed.
+	Processes int
 	// Stormy makes every crash a power cut, many of them just after a receiver was told, and
-	// nothing durable that was not asked to be.
+	// nothing durable that was not asked to be. It is for one process.
 	Stormy bool
+	// Fault breaks the protocol of processes that share lanes.
+	Fault Fault
 	// Late makes index give pages up so many checks later than it must.
 	Late int
 	// Twice makes the pool of delivery make each attempt twice: a broken pool.
@@ -36,6 +41,11 @@ type Stats struct {
 	Notifications, Diffs, Dead, Repeats     int
 	Expiries, Timeouts, Withdrawn, Replays  int
 	Health, Offline, Jumps                  int
+	Moves, Freezes, Wipes, Rebuilds         int // of lanes, processes and their disks
+	Restored, Compactions, Outages          int
+	Transactions, Fenced, Unknown           int
+	Lazy, Lost, Shuttles                    int // messages that waited for a transaction, and that were lost
+	Refused                                 int // commands
 }
 
 // Add adds o to s.
@@ -52,6 +62,10 @@ func (s *Stats) Add(o Stats) {
 		{&s.Notifications, o.Notifications}, {&s.Diffs, o.Diffs}, {&s.Dead, o.Dead}, {&s.Repeats, o.Repeats},
 		{&s.Expiries, o.Expiries}, {&s.Timeouts, o.Timeouts}, {&s.Withdrawn, o.Withdrawn}, {&s.Replays, o.Replays},
 		{&s.Health, o.Health}, {&s.Offline, o.Offline}, {&s.Jumps, o.Jumps},
+		{&s.Moves, o.Moves}, {&s.Freezes, o.Freezes}, {&s.Wipes, o.Wipes}, {&s.Rebuilds, o.Rebuilds},
+		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
+		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
+		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused},
 	} {
 		*p.to += p.from
 	}

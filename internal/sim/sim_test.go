@@ -92,7 +92,7 @@ func TestRepeatable(t *testing.T) {
 // TestStorm cuts the power again and again just after a receiver was told.
 func TestStorm(t *testing.T) {
 	for s := range uint64(50) {
-		if _, err := Run(Config{Seed: *first + s, Stormy: true}); err != nil {
+		if _, err := Run(Config{Seed: *first + s, Stormy: true, Processes: 1}); err != nil {
 			t.Error(err)
 		}
 	}

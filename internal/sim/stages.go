@@ -14,39 +14,39 @@ import (
 )
 
 // build makes the stages anew, as a process that starts does.
-func (w *world) build() {
+func (w *world) build(p *process) {
 	w.slow = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
 		Sinks: map[string]pipeline.Sink{}, Now: clock, Jitter: w.rng.Float64,
 		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter},
 		Hand: func(a sinks.Attempt) {
-			w.hand(a)
-			w.attempts = append(w.attempts, a)
+			w.hand(p, a)
+			p.attempts = append(p.attempts, attempt{Attempt: a})
 			if w.cfg.Twice {
-				w.attempts = append(w.attempts, a)
+				p.attempts = append(p.attempts, attempt{Attempt: a})
 			}
 		},
 	}
-	w.delivery = sinks.NewDelivery(cfg)
+	p.delivery = sinks.NewDelivery(cfg)
 	expireAfter := w.expireAfter
 	if w.cfg.Late != 0 && expireAfter > 0 {
 		expireAfter += w.cfg.Late
 	}
 	matcher := match.New(match.Config{})
-	w.procs = map[consumerID]pipeline.Processor{
+	p.procs = map[consumerID]pipeline.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter}),
-		consumers[1]:     w.fetcher(),
+		consumers[1]:     w.fetcher(p),
 		consumers[2]:     diff.New(diff.Config{}),
 		consumers[3]:     matcher,
 		consumers[4]:     matcher,
-		deliveryConsumer: w.delivery,
+		deliveryConsumer: p.delivery,
 		consumers[6]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
 		consumers[7]:     w.healthGroup(),
 	}
 	if w.cfg.Wrap != nil {
-		for c, p := range w.procs {
-			w.procs[c] = w.cfg.Wrap(c.group, p)
+		for c, stage := range p.procs {
+			p.procs[c] = w.cfg.Wrap(c.group, stage)
 		}
 	}
 }

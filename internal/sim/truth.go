@@ -106,7 +106,7 @@ func (w *world) truthOf(url string) (*truth, error) {
 		w: w, url: url, expired: make(map[string]*record), expiredKeep: make(map[string]bool), unreachable: make(map[string]bool),
 	}
 	t.end()
-	for _, e := range w.history[url] {
+	for _, e := range w.stands(url).history[url] {
 		if err := t.entry(e); err != nil {
 			return t, fmt.Errorf("%s: step %d: %s: %w", url, e.step, e.message.Type, err)
 		}
@@ -138,8 +138,8 @@ func (t *truth) entry(e entry) error {
 		}
 	} else if !t.idle(m) {
 		t.clamp(e.now)
-		if m.Type == pipeline.TypeWake && t.request != nil && (t.crashedSince(e) || !e.now.Before(t.deadline)) {
-			t.request = nil // what is left of it is given up
+		if m.Type == pipeline.TypeWake && t.request != nil && t.givenUp(e) {
+			t.request = nil // what is left of it
 		}
 		if err := t.command(m, e, d); err != nil {
 			return err

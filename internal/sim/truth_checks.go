@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -26,6 +25,9 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	}
 	if o.Parts == 0 && len(t.parts) > 0 || t.parts[o.Part] {
 		return nil // a second answer to the same check
+	}
+	if o.Parts > 0 && o.Parts != len(t.request.Documents) {
+		return nil // an answer to a request that was lost with its process
 	}
 	t.clamp(e.now)
 	var seen observation
@@ -189,9 +191,14 @@ func (t *truth) clamp(now time.Time) {
 	}
 }
 
-// crashedSince reports whether the process that made the request was gone before e.
-func (t *truth) crashedSince(e entry) bool {
-	return slices.ContainsFunc(t.w.crashes, func(step int) bool { return step >= t.asked.step && step < e.step })
+// givenUp reports whether the outstanding request is given up by the wake e: it must be at
+// its deadline, and where the process that made it is gone. A process that had its lane
+// before, and has it again, cannot always tell.
+func (t *truth) givenUp(e entry) bool {
+	if !e.now.Before(t.deadline) {
+		return true
+	}
+	return e.tenure != t.asked.tenure && (!t.w.kafka() || e.waits != t.request.Check)
 }
 
 // patience is how long index waits for an outcome: until the fetch must have begun, as long
@@ -202,11 +209,11 @@ const patience = 3 * time.Minute
 // of a page that nobody watches.
 func (t *truth) final() error {
 	s := t.w.site(t.url)
-	if t.incarnation != "" && s.calm < checksWhenCalm {
-		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.calm)
+	if t.incarnation != "" && s.looked() < checksWhenCalm {
+		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.looked())
 	}
 	for _, group := range []string{pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch} {
-		if n := len(t.w.t.state[group+"\x00"+t.url]); n > 0 && t.over() {
+		if n := len(t.w.holder(t.url).state[place{group, t.url}]); n > 0 && t.over() {
 			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
 		}
 	}

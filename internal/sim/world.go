@@ -2,20 +2,20 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/sinks"
 )
 
 // start is when the virtual clock begins.
 var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// world is one run: the transport, the stages over it, and everybody outside.
+// world is one run: the transport, the processes that run the stages over it, and
+// everybody outside.
 type world struct {
 	cfg    Config
 	rng    *rand.Rand
@@ -31,12 +31,14 @@ type world struct {
 	policy      policy
 	offline     bool // nothing can be reached
 
-	// What lives in the process: a crash loses it.
-	procs    map[consumerID]pipeline.Processor
-	delivery *sinks.Delivery
-	checks   []*check
-	attempts []sinks.Attempt
-	inbox    []posted
+	processes []*process
+	tenures   int // how often a process began to own something
+	// On Kafka: owner is which process the group gives each lane to, if any; outage that
+	// brokers are away; blocked what publishers will publish, or publish again.
+	owner     []*process
+	outage    bool
+	blocked   []pipeline.Message
+	shuttling *shuttle
 
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
 	overlapping map[string]*[]byte
@@ -50,27 +52,14 @@ type world struct {
 	receivers *receivers
 	seen      []observation // what fetches saw, by the number in the outcome's header
 	commands  int
-	crashes   []int // at which steps
-	waited    int   // how often in a row something was not ready for its message
+	waited    int // how often in a row something was not ready for its message
 
 	// incarnations is in which life of its page a subscription is, by its own.
 	incarnations map[string]string
-
-	// history is what index committed, by page; books what delivery did, by receiver.
-	history map[string][]entry
-	books   map[string]book
 	// subscriptionOf names the subscription that a notification is for.
 	subscriptionOf map[string]string
 	broken         error // what was noticed where it could not be returned
 	replays        int
-}
-
-// posted is the result of an attempt on its way to delivery.
-type posted struct {
-	message      pipeline.Message
-	notification string
-	attempt      uint64
-	err          error // of the attempt
 }
 
 // policy is when notifications and receivers are given up.
@@ -79,8 +68,7 @@ type policy struct{ deadAfter, expireAfter time.Duration }
 func newWorld(cfg Config) *world {
 	w := &world{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), now: start,
-		latest: start, incarnations: make(map[string]string), history: make(map[string][]entry),
-		books: make(map[string]book), subscriptionOf: make(map[string]string),
+		latest: start, incarnations: make(map[string]string), subscriptionOf: make(map[string]string),
 	}
 	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
 	w.policy = pick(w.rng, []policy{{72 * time.Hour, 5 * 24 * time.Hour}, {20 * time.Minute, time.Hour}})
@@ -89,8 +77,33 @@ func newWorld(cfg Config) *world {
 		w.sites = append(w.sites, newSite(w.rng, i))
 	}
 	w.receivers = newReceivers()
-	w.build()
+	w.populate()
 	return w
+}
+
+// populate starts the processes: one that keeps everything itself, or several that share
+// the lanes over Kafka.
+func (w *world) populate() {
+	n := w.cfg.Processes
+	if n == 0 {
+		n = pick(w.rng, []int{1, 1, 2, 3, 4})
+	}
+	for i := range n {
+		p := &process{w: w, name: i, lanes: make(map[int]*lane), kept: make(map[int]*lane)}
+		w.processes = append(w.processes, p)
+		w.build(p)
+	}
+	if n > 1 {
+		w.owner = make([]*process, w.t.lanes)
+		for range w.t.lanes {
+			w.t.states = append(w.t.states, &changelog{ledger: ledger{}.copy()})
+		}
+		return
+	}
+	w.t.undo = &undoing{}
+	for id := range w.t.lanes {
+		w.processes[0].lanes[id] = newLane(id, w.t.undo)
+	}
 }
 
 func (w *world) tracef(format string, args ...any) {
@@ -118,8 +131,10 @@ var deliveryConsumer = consumerID{pipeline.GroupDelivery, pipeline.TopicNotifica
 
 // handleable is a message that a consumer can handle next.
 type handleable struct {
+	p       *process
+	l       *lane
 	c       consumerID
-	lane    int
+	at      int // where it stands in its log, if it came from there
 	message pipeline.Message
 	fromLog bool
 	waker   bool
@@ -129,36 +144,16 @@ type handleable struct {
 // ready lists all that the stages can handle next, in a fixed order.
 func (w *world) ready() []handleable {
 	var hs []handleable
-	for _, c := range consumers {
-		for lane := range w.t.lanes {
-			if m, ok := w.t.next(c, lane); ok {
-				hs = append(hs, handleable{c: c, lane: lane, message: m, fromLog: true})
-			}
-		}
-	}
-	for _, id := range w.wakes() {
-		if !w.t.wakes[id].at.After(w.now) {
-			m := pipeline.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: pipeline.TypeWake, Time: w.now}
-			hs = append(hs, handleable{c: id.consumerID, message: m, waker: true})
-		}
-	}
-	for i, p := range w.inbox {
-		hs = append(hs, handleable{c: deliveryConsumer, message: p.message, posted: i})
+	for _, p := range w.processes {
+		hs = append(hs, p.ready()...)
 	}
 	return hs
-}
-
-// wakes lists the wakes that are set, in a fixed order.
-func (w *world) wakes() []wakeID {
-	return slices.SortedFunc(maps.Keys(w.t.wakes), func(a, b wakeID) int {
-		return slices.Compare([]string{a.group, a.topic, a.key}, []string{b.group, b.topic, b.key})
-	})
 }
 
 // handle lets a consumer handle one message: all that follows from it is committed, or
 // nothing is.
 func (w *world) handle(h handleable) error {
-	x := w.t.begin(h.c, h.message.Key)
+	x := w.t.begin(h.l, h.c, h.message.Key)
 	if h.waker {
 		x.woken[h.message.Key] = wake{} // it comes once, unless it is set again
 	}
@@ -191,22 +186,40 @@ func (w *world) handle(h handleable) error {
 		}
 	}
 	w.waited = 0
-	w.t.commit(x, h.lane, h.fromLog)
-	w.tracef("%v %s %s%s", h.c, h.message.Type, h.message.Key, describe(x.out))
-	if err := w.record(h, x.out); err != nil {
+	w.tracef("%d: %v %s %s%s", h.p.name, h.c, h.message.Type, h.message.Key, describe(x.emitted()))
+	if w.kafka() {
+		return errors.Join(w.merge(h, x, x.after), w.broken)
+	}
+	return w.commitLocal(h, x)
+}
+
+// commitLocal makes all of x stand, in a power cut maybe not.
+func (w *world) commitLocal(h handleable, x *tx) error {
+	at := -1
+	if h.fromLog {
+		at = h.at
+	}
+	h.l.apply(x, at, false)
+	for _, o := range x.out {
+		w.t.append(o)
+	}
+	if err := w.record(h, x); err != nil {
 		return err
 	}
+	if x.synced {
+		w.t.undo.settle()
+	}
 	if !h.fromLog && !h.waker {
-		if i := h.posted; i < len(w.inbox) {
-			w.receivers.confirmed(w.inbox[i].notification)
-			w.inbox = slices.Delete(w.inbox, i, i+1)
+		if i := h.posted; i < len(h.p.inbox) {
+			w.receivers.confirmed(h.p.inbox[i].taken)
+			h.p.inbox = slices.Delete(h.p.inbox, i, i+1)
 		}
 	}
 	if w.chance(10) && !w.cfg.Stormy {
-		w.t.sync()
+		w.t.undo.settle()
 	}
 	if w.chance(300) {
-		w.crash("between commit and what follows it")
+		w.crash(h.p, "between commit and what follows it")
 		return nil
 	}
 	for _, f := range x.after {
@@ -222,22 +235,22 @@ func (w *world) process(h handleable, x *tx) (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	return w.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
+	return h.p.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
 }
 
 // meanwhile lets a consumer of the same group handle a message of the same key on another
 // topic, between the handling of h and its commit, as lanes may. alive is false where the
 // process did not survive that.
 func (w *world) meanwhile(h handleable, x *tx) (alive bool, err error) {
-	for _, other := range w.ready() {
-		if other.c.group != h.c.group || other.c.topic == h.c.topic || other.message.Key != h.message.Key {
+	tenure := h.l.tenure
+	for _, other := range h.p.ready() {
+		if other.l != h.l || other.c.group != h.c.group || other.c.topic == h.c.topic || other.message.Key != h.message.Key {
 			continue
 		}
-		crashes := len(w.crashes)
 		w.overlapping = x.wrote
 		err := w.handle(other)
 		w.overlapping = nil
-		return len(w.crashes) == crashes, err
+		return h.p.lanes[h.l.id] == h.l && h.l.tenure == tenure, err
 	}
 	return true, nil
 }

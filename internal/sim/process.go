@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks"
+)
+
+// process is one of the processes that share the lanes. What it holds in memory is lost
+// with it, and when it starts again it has another life.
+type process struct {
+	w    *world
+	name int
+
+	procs    map[consumerID]pipeline.Processor
+	delivery *sinks.Delivery
+	checks   []*check
+	attempts []attempt
+	inbox    []posted
+
+	lanes map[int]*lane // that it owns, or believes to own
+	kept  map[int]*lane // copies of lanes that it does not own
+	// frozen processes do nothing for a while, and do not notice it. Those that are down
+	// start again sooner or later.
+	frozen, down bool
+}
+
+// attempt is one that delivery's pool is to make. It is stale where the lane went away since.
+type attempt struct {
+	sinks.Attempt
+	stale bool
+}
+
+// posted is the result of an attempt on its way to delivery.
+type posted struct {
+	message      pipeline.Message
+	notification string
+	attempt      uint64
+	err          error // of the attempt
+	taken        int   // which reception it is the answer of, or -1
+	of           sinks.Attempt
+}
+
+// works reports whether p does anything now.
+func (p *process) works() bool { return !p.frozen && !p.down }
+
+// owned lists the lanes of p in order.
+func (p *process) owned() []*lane {
+	var ls []*lane
+	for _, id := range slices.Sorted(maps.Keys(p.lanes)) {
+		ls = append(ls, p.lanes[id])
+	}
+	return ls
+}
+
+// ready lists all that p can handle next, in a fixed order.
+func (p *process) ready() []handleable {
+	var hs []handleable
+	if !p.works() {
+		return nil
+	}
+	for _, l := range p.owned() {
+		for _, c := range consumers {
+			if m, at, ok := p.w.t.next(c, l); ok && !p.w.outage {
+				hs = append(hs, handleable{p: p, l: l, c: c, at: at, message: m, fromLog: true})
+			}
+		}
+		for _, id := range l.wakesInOrder() {
+			if wk := l.wakes[id]; !wk.at.After(p.w.now) && p.w.t.caughtUp(id.consumerID, l, wk.behind) {
+				m := pipeline.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: pipeline.TypeWake, Time: p.w.now}
+				hs = append(hs, handleable{p: p, l: l, c: id.consumerID, message: m, waker: true})
+			}
+		}
+	}
+	for i, x := range p.inbox {
+		if l := p.lanes[p.w.t.lane(x.message.Key)]; l != nil {
+			hs = append(hs, handleable{p: p, l: l, c: deliveryConsumer, message: x.message, posted: i})
+		}
+	}
+	return slices.DeleteFunc(hs, func(h handleable) bool { return h.l.batch.busy[place{h.c.group, h.message.Key}] })
+}
+
+// forget takes that nobody will hear of how an attempt ended.
+func (p *process) forget(x posted) {
+	p.w.receivers.excuse(x.taken)
+	p.delivery.Posted(x.of)
+}
+
+// end ends the process: what was in memory is lost.
+func (p *process) end() {
+	for _, a := range p.inbox {
+		p.w.receivers.excuse(a.taken)
+	}
+	p.checks, p.attempts, p.inbox = nil, nil, nil
+}
