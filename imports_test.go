@@ -30,6 +30,8 @@ var direction = []struct {
 	{pkg: "sinks", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "pipeline/text"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/guard"}},
+	{pkg: "sources/watermill", may: []string{"pipeline"}, mills: true},
+	{pkg: "sources/kafka", may: []string{"pipeline", "pipeline/kafka", "pipeline/registry"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest"}},
 	{pkg: "cmd", may: []string{"", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
 	{pkg: "internal/guard", may: nil},

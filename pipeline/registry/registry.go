@@ -31,10 +31,14 @@ type Env struct {
 // at the place of its field.
 type BuildSink func(decode Decode, env Env) (pipeline.Sink, error)
 
+// BuildSource makes a source, under the same rules as BuildSink.
+type BuildSource func(decode Decode, env Env) (pipeline.Source, error)
+
 // Registry holds the plugins that a configuration may name. The zero value is empty
 // and ready; it is not safe for concurrent use.
 type Registry struct {
-	sinks map[string]BuildSink
+	sinks   map[string]BuildSink
+	sources map[string]BuildSource
 }
 
 // Sink registers the kind of sink that the configuration calls kind. A later
@@ -55,4 +59,24 @@ func (r *Registry) LookupSink(kind string) (BuildSink, bool) {
 // SinkKinds lists the registered kinds in alphabetical order.
 func (r *Registry) SinkKinds() []string {
 	return slices.Sorted(maps.Keys(r.sinks))
+}
+
+// Source registers the kind of source that the configuration calls kind. A later
+// registration replaces an earlier one.
+func (r *Registry) Source(kind string, build BuildSource) {
+	if r.sources == nil {
+		r.sources = make(map[string]BuildSource)
+	}
+	r.sources[kind] = build
+}
+
+// LookupSource returns what was registered as kind.
+func (r *Registry) LookupSource(kind string) (BuildSource, bool) {
+	build, ok := r.sources[kind]
+	return build, ok
+}
+
+// SourceKinds lists the registered kinds of sources in alphabetical order.
+func (r *Registry) SourceKinds() []string {
+	return slices.Sorted(maps.Keys(r.sources))
 }

@@ -78,3 +78,21 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("got %v, want the later registration", err)
 	}
 }
+
+func TestRegistryOfSources(t *testing.T) {
+	var r registry.Registry
+	if _, ok := r.LookupSource("a"); ok {
+		t.Error("the empty registry knows a source")
+	}
+	want := errors.New("second")
+	for _, err := range []error{errors.New("first"), want} {
+		r.Source("a", func(registry.Decode, registry.Env) (pipeline.Source, error) { return nil, err })
+	}
+	b, ok := r.LookupSource("a")
+	if !ok {
+		t.Fatal("a is not registered")
+	}
+	if _, err := b(nil, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.SourceKinds(), []string{"a"}) || len(r.SinkKinds()) != 0 {
+		t.Errorf("got %v of %v, want the later registration", err, r.SourceKinds())
+	}
+}

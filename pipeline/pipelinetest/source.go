@@ -1,0 +1,231 @@
+package pipelinetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Upstream is what a source under test reads from. It is empty at first.
+type Upstream struct {
+	// New makes the source, as a process that starts does. Two are never run at a time.
+	New func(t *testing.T) pipeline.Source
+	// Send puts pages where the source finds them, in this order: with URL, ContentType and
+	// Body, the others as the upstream can carry them.
+	Send func(t *testing.T, ps ...pipeline.Pushed)
+}
+
+// TestSource holds a source to the contract of pipeline.Source: everything comes, in order for
+// each URL and under IDs of its own; what was not acknowledged comes again, in the process and
+// after a restart, under the ID that it had; poison is handed over like anything else; and Run
+// ends with its context. Each test gets an upstream of its own.
+func TestSource(t *testing.T, upstream func(t *testing.T) Upstream) {
+	for _, test := range []struct {
+		name string
+		test func(t *testing.T, u Upstream)
+	}{
+		{"HandsOverAll", testHandsOverAll},
+		{"RefusedComesAgain", testRefusedComesAgain},
+		{"RestartLosesNothing", testRestartLosesNothing},
+		{"PoisonIsHandedOver", testPoisonIsHandedOver},
+		{"EndsWhileIdle", testEndsWhileIdle},
+		{"EndsWhileBlocked", testEndsWhileBlocked},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.test(t, upstream(t)) })
+	}
+}
+
+// feed runs sources as a Router does.
+type feed struct {
+	t    *testing.T
+	got  chan pipeline.Pushed
+	stop func()
+}
+
+// start runs a source until stop is called; take decides about each page, which is then put
+// into got.
+func (u Upstream) start(t *testing.T, take func(ctx context.Context, p pipeline.Pushed) error) *feed {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &feed{t: t, got: make(chan pipeline.Pushed, 1000)}
+	emit := func(ctx context.Context, p pipeline.Pushed) error {
+		if err := take(ctx, p); err != nil {
+			return err
+		}
+		p.Body = bytes.Clone(p.Body)
+		f.got <- p
+		return nil
+	}
+	src := u.New(t)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if err := src.Run(ctx, emit); err == nil && ctx.Err() == nil {
+				t.Error("Run returned nil though its context goes on")
+				return
+			}
+		}
+	}()
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		await(t, ended, "Run does not end with its context")
+	})
+	t.Cleanup(f.stop)
+	return f
+}
+
+func taking(context.Context, pipeline.Pushed) error { return nil }
+
+// next returns the next page that was taken.
+func (f *feed) next() pipeline.Pushed {
+	f.t.Helper()
+	return await(f.t, f.got, "a page")
+}
+
+// pageOf is page n of a URL.
+func pageOf(url string, n int) pipeline.Pushed {
+	return pipeline.Pushed{URL: "https://source.example/" + url, ContentType: "text/html; charset=utf-8", Body: fmt.Appendf(nil, "<p>%s %d", url, n)}
+}
+
+func testHandsOverAll(t *testing.T, u Upstream) {
+	const pages, each = 3, 20
+	f := u.start(t, taking)
+	var sent []pipeline.Pushed
+	for n := range each {
+		for url := range pages {
+			sent = append(sent, pageOf(fmt.Sprint(url), n))
+		}
+	}
+	u.Send(t, sent[:7]...)
+	first := f.next()
+	u.Send(t, sent[7:]...)
+	ids, seen := map[string]bool{}, map[string]int{}
+	for i := range sent {
+		p := first
+		if i > 0 {
+			p = f.next()
+		}
+		if p.ID == "" || ids[p.ID] {
+			t.Fatalf("page %d has the ID %q, want one of its own", i, p.ID)
+		}
+		ids[p.ID] = true
+		url := p.URL[len("https://source.example/"):]
+		want := pageOf(url, seen[url])
+		if p.URL != want.URL || p.ContentType != want.ContentType || !bytes.Equal(p.Body, want.Body) {
+			t.Fatalf("got %+v with %q, want %+v with %q", p, p.Body, want, want.Body)
+		}
+		seen[url]++
+	}
+}
+
+func testRefusedComesAgain(t *testing.T, u Upstream) {
+	var mu sync.Mutex
+	refused := map[string]int{}
+	f := u.start(t, func(_ context.Context, p pipeline.Pushed) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if refused[p.ID]++; refused[p.ID] < 3 {
+			return errors.New("not now")
+		}
+		return nil
+	})
+	for n := range 3 {
+		u.Send(t, pageOf("a", n))
+	}
+	for n := range 3 {
+		if p := f.next(); !bytes.Equal(p.Body, pageOf("a", n).Body) {
+			t.Fatalf("got %q, want page %d", p.Body, n)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(refused) != 3 {
+		t.Errorf("got the IDs %v, want three, each as often as it was refused", refused)
+	}
+}
+
+func testRestartLosesNothing(t *testing.T, u Upstream) {
+	const all, some = 20, 5
+	var sent []pipeline.Pushed
+	for n := range all {
+		sent = append(sent, pageOf("a", n))
+	}
+	u.Send(t, sent...)
+	taken, held := map[string]string{}, make(chan struct{}, 1)
+	n := 0
+	f := u.start(t, func(ctx context.Context, p pipeline.Pushed) error {
+		if n++; n <= some {
+			return nil
+		}
+		select {
+		case held <- struct{}{}:
+		default:
+		}
+		<-ctx.Done() // it is not acknowledged when the process ends
+		return context.Cause(ctx)
+	})
+	for range some {
+		p := f.next()
+		taken[string(p.Body)] = p.ID
+	}
+	await(t, held, "the page that is held")
+	f.stop()
+	f = u.start(t, taking)
+	for len(taken) < all {
+		p := f.next()
+		if id, again := taken[string(p.Body)]; again && id != p.ID {
+			t.Errorf("%q came again under the ID %q, it was %q", p.Body, p.ID, id)
+		}
+		taken[string(p.Body)] = p.ID
+	}
+}
+
+func testPoisonIsHandedOver(t *testing.T, u Upstream) {
+	f := u.start(t, taking)
+	poison, fine := pipeline.Pushed{Body: []byte("poison")}, pageOf("a", 1)
+	u.Send(t, poison, fine)
+	got := map[string]pipeline.Pushed{}
+	for range 2 {
+		p := f.next()
+		got[string(p.Body)] = p
+	}
+	if p := got["poison"]; p.URL != "" || p.ID == "" {
+		t.Errorf("got %+v, want it without a URL", p)
+	}
+	if p := got[string(fine.Body)]; p.URL != fine.URL {
+		t.Errorf("got %+v, want the page behind it", p)
+	}
+}
+
+func testEndsWhileIdle(t *testing.T, u Upstream) {
+	f := u.start(t, taking)
+	u.Send(t, pageOf("a", 1))
+	f.next()
+	f.stop()
+}
+
+func testEndsWhileBlocked(t *testing.T, u Upstream) {
+	began := make(chan struct{}, 1)
+	f := u.start(t, func(ctx context.Context, _ pipeline.Pushed) error {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(guard):
+			return errors.New("the context of emit does not end with that of Run")
+		}
+	})
+	u.Send(t, pageOf("a", 1))
+	await(t, began, "a page")
+	f.stop()
+}

@@ -1,0 +1,139 @@
+// Package kafka is the source that takes pages from a topic of a Kafka cluster, which need not
+// be that of the transport. They come at least once.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+	transport "github.com/vokter/vokter/pipeline/kafka"
+)
+
+// Config says where pages come from.
+type Config struct {
+	// Brokers are some of the cluster's, HOST:PORT each. Required.
+	Brokers []string
+	// Topic is the topic to read, from its oldest record on. Required.
+	Topic string
+	// Group is the consumer group: sources with the same one share the topic's partitions, and
+	// go on where they stood. Empty: "vokter-" and Topic.
+	Group string
+	// TLS and SASL say how brokers and process prove who they are.
+	TLS  transport.TLS
+	SASL transport.SASL
+	// Page makes a page of a record. What is missing in it is told by a dead letter. Nil is
+	// Page, the function of this package.
+	Page func(*sarama.ConsumerMessage) pipeline.Pushed
+}
+
+// Source takes pages from a Kafka topic. The records of one partition are handed over one
+// after the other; a record is committed once its page is handed over.
+type Source struct{ c Config }
+
+var _ pipeline.Source = (*Source)(nil)
+
+// New returns a Source, which connects to nothing before Run.
+func New(c Config) *Source {
+	if c.Group == "" {
+		c.Group = "vokter-" + c.Topic
+	}
+	if c.Page == nil {
+		c.Page = Page
+	}
+	return &Source{c}
+}
+
+func (s *Source) cluster() transport.Config {
+	return transport.Config{Brokers: s.c.Brokers, TLS: s.c.TLS, SASL: s.c.SASL}
+}
+
+// Validate returns all that is wrong, joined *pipeline.FieldErrors, or nil. It asks no broker.
+func (s *Source) Validate() error {
+	err := s.cluster().Validate()
+	if s.c.Topic == "" {
+		err = errors.Join(err, &pipeline.FieldError{Field: "topic", Reason: "is needed: the topic to read"})
+	}
+	return err
+}
+
+// Run hands over the topic's records until ctx is done. It returns an error where the brokers
+// cannot be reached, and where a page is not taken.
+func (s *Source) Run(ctx context.Context, emit pipeline.Emit) (err error) {
+	conf, err := s.cluster().ConsumerGroup()
+	if err != nil {
+		return err
+	}
+	group, err := sarama.NewConsumerGroup(s.c.Brokers, s.c.Group, conf)
+	if err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	defer func() {
+		if cerr := group.Close(); cerr != nil && ctx.Err() == nil {
+			err = errors.Join(err, fmt.Errorf("kafka: leaving group %q: %w", s.c.Group, cerr))
+		}
+	}()
+	h := &handler{page: s.c.Page, emit: emit, failed: make(chan error, 1)}
+	for ctx.Err() == nil {
+		// It returns with each change of the group's members.
+		if err := group.Consume(ctx, []string{s.c.Topic}, h); err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return fmt.Errorf("kafka: topic %q: %w", s.c.Topic, err)
+		}
+		select {
+		case err := <-h.failed:
+			if ctx.Err() == nil {
+				return err
+			}
+		default:
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// handler hands over the records of partitions.
+type handler struct {
+	page func(*sarama.ConsumerMessage) pipeline.Pushed
+	emit pipeline.Emit
+	// failed gets why a page was not taken.
+	failed chan error
+}
+
+var _ sarama.ConsumerGroupHandler = (*handler)(nil)
+
+// Setup does nothing.
+func (h *handler) Setup(sarama.ConsumerGroupSession) error { return nil }
+
+// Cleanup does nothing.
+func (h *handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+// ConsumeClaim hands over the records of one partition. Its error ends the session, after
+// which what was not marked comes again.
+func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	ctx := session.Context()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m, ok := <-claim.Messages():
+			if !ok {
+				return nil
+			}
+			if err := h.emit(ctx, h.page(m)); err != nil {
+				if ctx.Err() == nil {
+					select {
+					case h.failed <- fmt.Errorf("kafka: %s/%d, record %d was not taken: %w", m.Topic, m.Partition, m.Offset, err):
+					default:
+					}
+				}
+				return err
+			}
+			session.MarkMessage(m, "")
+		}
+	}
+}

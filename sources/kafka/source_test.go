@@ -1,0 +1,115 @@
+package kafka_test
+
+import (
+	"crypto/rand"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/sources/kafka"
+)
+
+// realEnv names the brokers of a real Kafka for tests.
+const realEnv = "VOKTER_KAFKA"
+
+func TestSource(t *testing.T) {
+	t.Run("kfake", func(t *testing.T) {
+		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream {
+			c, err := kfake.NewCluster(kfake.NumBrokers(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			return upstream(t, c.ListenAddrs())
+		})
+	})
+	t.Run("kafka", func(t *testing.T) {
+		brokers := os.Getenv(realEnv)
+		if brokers == "" {
+			t.Skipf("%s names no brokers", realEnv)
+		}
+		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream { return upstream(t, strings.Split(brokers, ",")) })
+	})
+}
+
+// upstream is a topic of two partitions, keyed by URL, as another program writes it. It is
+// deleted behind the test.
+func upstream(t *testing.T, brokers []string) pipelinetest.Upstream {
+	topic := "test-pages-" + rand.Text()
+	conf := sarama.NewConfig()
+	conf.Version = sarama.V2_8_0_0
+	conf.Producer.Return.Successes = true
+	admin, err := sarama.NewClusterAdmin(brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: 2, ReplicationFactor: 1}, false); err != nil {
+		t.Fatal(err)
+	}
+	producer, err := sarama.NewSyncProducer(brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.DeleteTopic(topic); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+		_, _ = producer.Close(), admin.Close()
+	})
+	return pipelinetest.Upstream{
+		New: func(*testing.T) pipeline.Source { return kafka.New(kafka.Config{Brokers: brokers, Topic: topic}) },
+		Send: func(t *testing.T, ps ...pipeline.Pushed) {
+			for _, p := range ps {
+				m := &sarama.ProducerMessage{Topic: topic, Key: sarama.StringEncoder(p.URL), Value: sarama.ByteEncoder(p.Body)}
+				if p.URL != "" {
+					m.Headers = []sarama.RecordHeader{
+						{Key: []byte("ce_subject"), Value: []byte(p.URL)}, {Key: []byte("Content-Type"), Value: []byte(p.ContentType)},
+					}
+				}
+				if _, _, err := producer.SendMessage(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	}
+}
+
+func TestPage(t *testing.T) {
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	m := &sarama.ConsumerMessage{Topic: "t", Partition: 1, Offset: 7, Value: []byte("x"), Timestamp: at}
+	for name, value := range map[string]string{"URL": "https://a.example/", "Content-Type": "text/html", "content-language": "de", "traceparent": "p"} {
+		m.Headers = append(m.Headers, &sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
+	}
+	p := kafka.Page(m)
+	if p.URL != "https://a.example/" || p.ContentType != "text/html" || p.ContentLanguage != "de" || !p.Time.Equal(at) ||
+		p.Header[pipeline.HeaderTrace] != "p" || string(p.Body) != "x" || p.ID == "" {
+		t.Errorf("got %+v", p)
+	}
+	other := *m
+	other.Timestamp = at.Add(time.Second)
+	if kafka.Page(&other).ID == p.ID {
+		t.Error("a topic that was made again has the same IDs")
+	}
+	for name, value := range map[string]string{"ce_id": "9", "ce_time": "2026-11-20T10:00:00Z", "ce_subject": "https://b.example/"} {
+		m.Headers = append(m.Headers, &sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
+	}
+	if p = kafka.Page(m); p.ID != "9" || p.URL != "https://b.example/" || p.Time.Day() != 20 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestWhatItNeeds(t *testing.T) {
+	err := kafka.New(kafka.Config{Brokers: []string{"kafka"}}).Validate()
+	if err == nil || !strings.Contains(err.Error(), "brokers[0]") || !strings.Contains(err.Error(), "topic") {
+		t.Errorf("got %v, want what is wrong with brokers and topic", err)
+	}
+	if err := kafka.New(kafka.Config{Brokers: []string{"kafka:9092"}, Topic: "t"}).Validate(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
