@@ -126,6 +126,9 @@ func (t *Transport) watch() {
 		if time.Since(looked) > topicsEvery {
 			looked = time.Now()
 			t.checkTopics()
+			if err := t.dropStale(); err != nil {
+				t.log.Error("kafka: dropping copies of lanes that other processes own failed", "error", err)
+			}
 		}
 	}
 }

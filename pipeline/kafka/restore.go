@@ -210,15 +210,7 @@ func (t *Transport) whileOwned(n *tenure, f func(b *store.Batch) error) error {
 	if l.tenure != n {
 		return errMoved
 	}
-	b, err := t.cache.NewBatch(false)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	if err := f(b); err != nil {
-		return err
-	}
-	return b.Commit(false)
+	return t.write(f)
 }
 
 // load reads what n needs of the copy of its lane.

@@ -163,6 +163,16 @@ func (s *source) quiet() bool {
 	return end > 0 && s.from >= end || time.Since(s.last) > quietAfter
 }
 
+// end is the offset at which the partition ended when the brokers last told.
+func (s *source) end() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader == nil {
+		return 0
+	}
+	return s.reader.HighWaterMarkOffset()
+}
+
 func notify(signal chan struct{}) {
 	select {
 	case signal <- struct{}{}:
