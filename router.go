@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,8 +209,8 @@ func received(ctx context.Context, topic string, msg *message.Message) (pipeline
 		return pipeline.FromIngest(msg.Metadata, msg.Payload, position)
 	}
 	m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
-	if err != nil {
-		m = pipeline.Message{ID: msg.UUID, Header: msg.Metadata, Body: msg.Payload}
+	if m.ID == "" { // what comes of it has an ID of its own all the same
+		m.ID = cmp.Or(msg.UUID, position)
 	}
 	m.Topic, m.Position = topic, position
 	return m, err

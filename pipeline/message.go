@@ -109,24 +109,14 @@ func attribute(name string) bool {
 }
 
 // FromMetadata is the inverse of Metadata. It fails with a permanent error where a
-// header that a message needs is missing or malformed.
+// header that a message needs is missing or malformed; with that comes what is known of it.
 func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	m := Message{
 		ID: meta[headerID], Key: meta[HeaderKey], Type: meta[headerType],
 		Subject: meta[headerSubject], Body: body,
 	}
-	if m.ID == "" || m.Type == "" {
-		return Message{}, Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
-	}
 	if s := meta[headerSource]; s != SourceVokter {
 		m.Source = cmp.Or(s, sourceUnknown)
-	}
-	if at := meta[headerTime]; at != "" {
-		t, err := time.Parse(time.RFC3339Nano, at)
-		if err != nil {
-			return Message{}, Permanent(fmt.Errorf("message %s: %s: %w", m.ID, headerTime, err))
-		}
-		m.Time = t
 	}
 	for k, v := range meta {
 		if attribute(k) {
@@ -136,6 +126,16 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 			m.Header = make(map[string]string)
 		}
 		m.Header[k] = v
+	}
+	if m.ID == "" || m.Type == "" {
+		return m, Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
+	}
+	if at := meta[headerTime]; at != "" {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			return m, Permanent(fmt.Errorf("message %s: %s: %w", m.ID, headerTime, err))
+		}
+		m.Time = t
 	}
 	return m, nil
 }

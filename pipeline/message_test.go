@@ -37,7 +37,12 @@ func TestMetadataRoundTrip(t *testing.T) {
 		"no type": {"ce_id": "x"},
 		"time":    {"ce_id": "x", "ce_type": "y", "ce_time": "yesterday"},
 	} {
-		if _, err := FromMetadata(broken, nil); err == nil {
+		broken[HeaderKey], broken["x"] = "key", "y"
+		got, err := FromMetadata(broken, []byte("body"))
+		if got.Key != "key" || got.Type != broken["ce_type"] || got.Source != "unknown" || got.Header["x"] != "y" || string(got.Body) != "body" {
+			t.Errorf("%s: got %+v, want what is known of it", name, got)
+		}
+		if err == nil {
 			t.Errorf("%s: no error", name)
 		} else if c, _ := ClassOf(err); c != ClassPermanent {
 			t.Errorf("%s: class %v, want permanent", name, c)

@@ -110,9 +110,6 @@ func FromIngest(meta map[string]string, body []byte, position string) (Message, 
 		h[headerID] = DeriveID("ingest", "", h[headerSubject], string(body))
 	}
 	m, err := FromMetadata(h, body)
-	if err != nil {
-		m = Message{ID: h[headerID], Key: h[HeaderKey], Type: h[headerType], Subject: h[headerSubject], Header: h, Body: body}
-	}
 	m.Topic, m.Position = TopicIngest, position
 	return m, err
 }
