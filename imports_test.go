@@ -41,6 +41,7 @@ var direction = []struct {
 	{pkg: "internal/upgrade", may: nil}, // its tests use the root
 	{pkg: "internal/recorded", may: nil},
 	{pkg: "internal/contract", may: nil}, // its tests use the root
+	{pkg: "internal/examples", may: []string{"pipeline"}},
 	{pkg: "internal/txtest", may: []string{"pipeline"}},
 	{pkg: "internal/campaign", may: nil},
 	{pkg: "internal/sim/oracle", may: nil},
