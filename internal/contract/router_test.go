@@ -131,6 +131,12 @@ func TestCommandsOfOthers(t *testing.T) {
 	if err := json.Unmarshal(dead.Body, &d); err != nil || d.Group != pipeline.GroupIndex || d.Headers["ce_id"] != "u" || d.Headers["ce_source"] != foreign {
 		t.Errorf("dead letter %+v, %v", d, err)
 	}
+	w.send("", page, "", "no headers")
+	w.send("", page, "", "no headers")
+	second := w.awaitNumber(3, "the second message without headers among the dead letters", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter })
+	if first := w.awaitNumber(2, "the first", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter }); first.ID == second.ID || second.Key != page {
+		t.Errorf("dead letters %s and %s of %s, want two of %s", first.ID, second.ID, second.Key, page)
+	}
 	w.send("c1", page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
 	w.await("the withdrawal", func(m pipeline.Message) bool { return m.Type == pipeline.TypeWithdraw })
 	if err := stop(); err != nil {
