@@ -36,6 +36,9 @@ type PageInfo struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Keep lists the origins that keep the page without subscriptions.
 	Keep []string `json:"keep,omitempty"`
+	// Pushed says that nobody asks for checks: the page is only pushed. Checks is 0 then, and
+	// LastCheck is when it was last pushed.
+	Pushed bool `json:"pushed,omitempty"`
 	// Checks is the number of the last check that was made, LastCheck when that was,
 	// NextCheck when the next one is due: zero where it is under way or due at once, or
 	// never comes.

@@ -73,7 +73,7 @@ func inspect(page string, st pipeline.State) (info PageInfo, ok bool, err error)
 		return info, false, err
 	}
 	info = PageInfo{
-		URL: page, State: StateActive, Keep: p.Keep, Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
+		URL: page, State: StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
 		Failures: p.Failures, Documents: []DocumentInfo{}, Subscriptions: []SubscriptionInfo{},
 	}
 	if err := info.addSubscriptions(st); err != nil {

@@ -111,7 +111,7 @@ func TestPagesThatArePushed(t *testing.T) {
 		t.Errorf("got %+v, want no check, nothing dead, one notification", s.Counts)
 	}
 	e, err := r.Explain(t.Context(), nowhere, ExplainFilter{})
-	if err != nil || len(e.Checks) != 3 || e.Checks[0].Check != 0 || !e.Page.NextCheck.IsZero() || !e.Page.LastCheck.Equal(e.Checks[0].Time) {
+	if err != nil || len(e.Checks) != 3 || e.Checks[0].Check != 0 || !e.Page.NextCheck.IsZero() || !e.Page.Pushed || !e.Page.LastCheck.Equal(e.Checks[0].Time) {
 		t.Errorf("got %+v, %v, want three pages and no next check", e, err)
 	}
 }

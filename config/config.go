@@ -89,9 +89,9 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
 	d.checkKafka(f.Transport.Kafka, o.CheckKafka)
-	sinks := d.buildSinks(f, o.Registry, o.Logger)
+	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.Router.Sinks = sinks
+	c.Router.Sinks, c.Router.Sources = sinks, sources
 	d.warned.sort()
 	c.Warnings = d.warned
 	if len(d.errs) > 0 {

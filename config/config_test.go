@@ -45,6 +45,10 @@ type fakeSink struct {
 
 func (*fakeSink) Deliver(context.Context, pipeline.Notification) error { return nil }
 
+type fakeSource string
+
+func (fakeSource) Run(context.Context, pipeline.Emit) error { return nil }
+
 func fakes() *registry.Registry {
 	var r registry.Registry
 	r.Sink("fake", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
@@ -61,6 +65,18 @@ func fakes() *registry.Registry {
 			return nil, fmt.Errorf("cannot work: %w, %w", errors.New("a"), errors.New("b"))
 		}
 		return &fakeSink{c, env}, nil
+	})
+	r.Source("fake", func(decode registry.Decode, env registry.Env) (pipeline.Source, error) {
+		var c struct {
+			URL string `yaml:"url"`
+		}
+		if err := decode(&c); err != nil {
+			return nil, err
+		}
+		if c.URL == "refused" {
+			return nil, &pipeline.FieldError{Field: "url", Reason: "is refused"}
+		}
+		return fakeSource(c.URL), nil
 	})
 	return &r
 }
@@ -346,4 +362,28 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestPagesThatArePushed(t *testing.T) {
+	c, err := Parse("f", []byte(`
+documents: [{url: https://example.com/a, keep: true, interval: never}, {url: https://example.com/b, keep: true}]
+sources: {crm: {fake: {url: x}}}
+sinks: {out: {fake: {url: x}}}
+subscriptions: [{url: https://example.com/c, keywords: [a], sinks: [out], interval: never}]
+`), options(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Router.Documents; len(d) != 2 || d[0].Interval != pipeline.Never || d[1].Interval != 0 {
+		t.Errorf("got documents %+v", d)
+	}
+	if s := c.Router.Subscriptions; len(s) != 1 || s[0].Interval != pipeline.Never {
+		t.Errorf("got subscriptions %+v", s)
+	}
+	if s := c.Router.Sources; len(s) != 1 || s["crm"] != fakeSource("x") {
+		t.Errorf("got sources %+v", s)
+	}
+	if _, err := vokter.New(c.Router); err != nil {
+		t.Errorf("New: %v", err)
+	}
 }

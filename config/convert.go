@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -106,7 +107,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			continue
 		}
 		seen[page] = i
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep})
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: time.Duration(doc.Interval)})
 	}
 	return docs
 }

@@ -7,18 +7,19 @@ import (
 
 // file is the shape of a configuration.
 type file struct {
-	Data          string               `yaml:"data"`
-	MinFree       size                 `yaml:"min_free"`
-	Listen        string               `yaml:"listen"`
-	Transport     transport            `yaml:"transport"`
-	Allow         allow                `yaml:"allow"`
-	Fetch         fetch                `yaml:"fetch"`
-	Delivery      delivery             `yaml:"delivery"`
-	Expire        expire               `yaml:"expire"`
-	Health        []string             `yaml:"health"`
-	Documents     []document           `yaml:"documents"`
-	Sinks         map[string]sinkEntry `yaml:"sinks"`
-	Subscriptions []subscription       `yaml:"subscriptions"`
+	Data          string                 `yaml:"data"`
+	MinFree       size                   `yaml:"min_free"`
+	Listen        string                 `yaml:"listen"`
+	Transport     transport              `yaml:"transport"`
+	Allow         allow                  `yaml:"allow"`
+	Fetch         fetch                  `yaml:"fetch"`
+	Delivery      delivery               `yaml:"delivery"`
+	Expire        expire                 `yaml:"expire"`
+	Health        []string               `yaml:"health"`
+	Documents     []document             `yaml:"documents"`
+	Sources       map[string]sourceEntry `yaml:"sources"`
+	Sinks         map[string]sinkEntry   `yaml:"sinks"`
+	Subscriptions []subscription         `yaml:"subscriptions"`
 }
 
 type allow struct {
@@ -48,27 +49,28 @@ type expire struct {
 }
 
 type document struct {
-	URL  string `yaml:"url"`
-	Keep bool   `yaml:"keep"`
+	URL      string    `yaml:"url"`
+	Keep     bool      `yaml:"keep"`
+	Interval onlyNever `yaml:"interval"`
 }
 
 type subscription struct {
-	URL              string        `yaml:"url"`
-	Client           string        `yaml:"client"`
-	Keywords         []string      `yaml:"keywords"`
-	Events           []string      `yaml:"events"`
-	Interval         time.Duration `yaml:"interval"`
-	Stem             bool          `yaml:"stem"`
-	FilterStopwords  bool          `yaml:"filter_stopwords"`
-	IgnoreCase       bool          `yaml:"ignore_case"`
-	IgnoreDiacritics bool          `yaml:"ignore_diacritics"`
-	Match            string        `yaml:"match"`
-	Moved            bool          `yaml:"moved"`
-	Language         string        `yaml:"language"`
-	SnippetOffset    *int          `yaml:"snippet_offset"`
-	Sinks            []string      `yaml:"sinks"`
-	Select           selectors     `yaml:"select"`
-	Remove           selectors     `yaml:"remove"`
-	Ignore           []string      `yaml:"ignore"`
-	Confirm          *int          `yaml:"confirm"`
+	URL              string    `yaml:"url"`
+	Client           string    `yaml:"client"`
+	Keywords         []string  `yaml:"keywords"`
+	Events           []string  `yaml:"events"`
+	Interval         interval  `yaml:"interval"`
+	Stem             bool      `yaml:"stem"`
+	FilterStopwords  bool      `yaml:"filter_stopwords"`
+	IgnoreCase       bool      `yaml:"ignore_case"`
+	IgnoreDiacritics bool      `yaml:"ignore_diacritics"`
+	Match            string    `yaml:"match"`
+	Moved            bool      `yaml:"moved"`
+	Language         string    `yaml:"language"`
+	SnippetOffset    *int      `yaml:"snippet_offset"`
+	Sinks            []string  `yaml:"sinks"`
+	Select           selectors `yaml:"select"`
+	Remove           selectors `yaml:"remove"`
+	Ignore           []string  `yaml:"ignore"`
+	Confirm          *int      `yaml:"confirm"`
 }

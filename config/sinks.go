@@ -25,9 +25,14 @@ type sinkEntry struct {
 }
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
+	s.decode(d, n, path, "sink with its options, such as {stdout: {}}")
+}
+
+// decode reads one kind of what, with an example.
+func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what string) {
 	m, ok := n.(*ast.MappingNode)
 	if !ok || len(m.Values) != 1 {
-		d.failNode(n, "%s must be one kind of sink with its options, such as {stdout: {}}", path)
+		d.failNode(n, "%s must be one kind of %s", path, what)
 		return
 	}
 	d.mapping(n, path, func(key string, keyNode, value ast.Node) {

@@ -67,7 +67,7 @@ func (r *results) explanation(e vokter.Explanation) {
 	rows := make([][]string, 0, len(e.Checks))
 	for _, c := range e.Checks {
 		r.object(checkLine{"check", c})
-		rows = append(rows, []string{when(c.Time, r.now), fmt.Sprintf("check %d", c.Check), found(c, several)})
+		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several)})
 	}
 	r.table("  ", rows)
 	for _, c := range e.Changes {
@@ -137,6 +137,14 @@ func found(c vokter.CheckInfo, several bool) string {
 	return s
 }
 
+// checkName says what looked at a page.
+func checkName(check uint64) string {
+	if check == 0 {
+		return "a push"
+	}
+	return fmt.Sprintf("check %d", check)
+}
+
 // change says whom c told.
 func (r *results) change(c vokter.ChangeInfo, several bool) {
 	of := ""
@@ -150,7 +158,7 @@ func (r *results) change(c vokter.ChangeInfo, several bool) {
 	if c.Version == 0 { // no change of a document, but the end of the page
 		r.text("Given up at %s (%s), %s", when(c.Time, r.now), c.Expired, told)
 	} else {
-		r.text("Version %d%s, found by check %d at %s, %s", c.Version, of, c.Check, when(c.Time, r.now), told)
+		r.text("Version %d%s, found by %s at %s, %s", c.Version, of, checkName(c.Check), when(c.Time, r.now), told)
 	}
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {

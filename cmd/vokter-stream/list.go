@@ -142,7 +142,12 @@ func (r *results) failed(p vokter.PageInfo) string {
 
 // checks says when p is checked.
 func (r *results) checks(p vokter.PageInfo) string {
-	if p.Checks == 0 {
+	switch {
+	case p.Pushed && p.LastCheck.IsZero():
+		return "not pushed yet"
+	case p.Pushed:
+		return "pushed, the last time " + when(p.LastCheck, r.now)
+	case p.Checks == 0:
 		return "not checked yet"
 	}
 	s := fmt.Sprintf("%s, the last %s", count(int(p.Checks), "check"), when(p.LastCheck, r.now))

@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
+	"github.com/vokter/vokter/sources/kafka"
 )
 
 // runName is the verb that hangups do not end.
@@ -102,5 +103,6 @@ func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
 	stdout.Register(&r, a.stdout, stdout.Options{Format: a.flags.format})
 	webhook.Register(&r)
+	kafka.Register(&r)
 	return &r
 }

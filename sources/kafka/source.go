@@ -41,9 +41,6 @@ func New(c Config) *Source {
 	if c.Group == "" {
 		c.Group = "vokter-" + c.Topic
 	}
-	if c.Page == nil {
-		c.Page = Page
-	}
 	return &Source{c}
 }
 
@@ -76,7 +73,11 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) (err error) {
 			err = errors.Join(err, fmt.Errorf("kafka: leaving group %q: %w", s.c.Group, cerr))
 		}
 	}()
-	h := &handler{page: s.c.Page, emit: emit, failed: make(chan error, 1)}
+	page := s.c.Page
+	if page == nil {
+		page = Page
+	}
+	h := &handler{page: page, emit: emit, failed: make(chan error, 1)}
 	for ctx.Err() == nil {
 		// It returns with each change of the group's members.
 		if err := group.Consume(ctx, []string{s.c.Topic}, h); err != nil {
