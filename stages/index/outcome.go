@@ -19,8 +19,17 @@ func (a *application) outcome(o pipeline.Outcome) bool {
 		}
 		return a.whole(o)
 	}
+	first := open.Got == nil
 	if o.Parts != open.Parts || o.Part < 0 || o.Part >= o.Parts || !open.take(o.Part) {
 		return false
+	}
+	switch {
+	case first:
+		open.BodyHash = o.BodyHash
+	case o.BodyHash != open.BodyHash:
+		// The page was fetched twice for this check, by a process that did not know of the
+		// other, or after it: neither body holds all of the texts.
+		open.Mixed, open.Partial = true, true
 	}
 	a.part(o)
 	if open.complete() {
@@ -179,6 +188,9 @@ func (a *application) finish(o pipeline.Outcome) {
 	if a.p.Open.Again {
 		a.again(o)
 		return
+	}
+	if a.p.Open.Mixed {
+		o.Body = nil
 	}
 	a.keepBody(o)
 	a.close(o)

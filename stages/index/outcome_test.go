@@ -167,13 +167,31 @@ func TestPartsCountOnceEach(t *testing.T) {
 	if out := b.unchanged(); len(out) != 0 {
 		t.Errorf("an outcome of the whole page among parts: got %+v", out)
 	}
-	b.text(id, "M", 1, 2)
+	b.text(id, "B", 1, 2)
 	if s := one[Version](b).Snapshot; s.Document != id || s.N != 1 {
 		t.Errorf("got %+v, want version 1 of the second document", s)
 	}
 	one[Checked](b)
-	if b.p.BodyHash != "body:M" {
+	if b.p.BodyHash != "body:B" {
 		t.Errorf("got body hash %q, want that of the body that was read", b.p.BodyHash)
+	}
+}
+
+func TestPartsOfTwoBodiesStandForNeither(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.subscribe("c", main)
+	b.read("A")
+	b.text(whole, "A", 0, 2) // of a fetch that ended in another process
+	o := b.outcome(pipeline.OutcomeRead)
+	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = pipeline.DocumentID(page, main), 1, 2, "text:B", "body:B", "etag:B"
+	o.Packed, o.Body = []byte("B"), &pipeline.Body{URL: page}
+	b.found(o)
+	one[Checked](b)
+	none[KeepBody](b)
+	// Were the hash of B sent, the page would be unchanged, and A would stand for ever.
+	if r := b.due(); r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash == "" {
+		t.Errorf("got %+v, want hashes of texts and no validators", r)
 	}
 }
 

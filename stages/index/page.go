@@ -148,6 +148,10 @@ type Open struct {
 	Again  bool `cbor:"13,keyasint,omitempty"`
 	// KeepBody says that the request asked for the body.
 	KeepBody bool `cbor:"14,keyasint,omitempty"`
+	// BodyHash is that of the first part that came; Mixed says that a later one is of another
+	// body.
+	BodyHash string `cbor:"15,keyasint,omitempty"`
+	Mixed    bool   `cbor:"16,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.
