@@ -51,13 +51,13 @@ type topicSpec struct {
 // since people look things up in it.
 func (c Config) specs(topics map[string]pipeline.Topic) []topicSpec {
 	all := []topicSpec{
-		{Name: c.Prefix + "state", Compacted: true, Settings: map[string]string{
+		{Name: c.Prefix + topicState, Compacted: true, Settings: map[string]string{
 			cleanupPolicy:         policyCompact,
 			maxMessageBytes:       strconv.Itoa(maxMessage),
 			"segment.ms":          millis(day),
 			"delete.retention.ms": millis(7 * day),
 		}},
-		{Name: c.Prefix + "lanes", Empty: true, Settings: map[string]string{cleanupPolicy: policyDelete}},
+		{Name: c.Prefix + topicLanes, Empty: true, Settings: map[string]string{cleanupPolicy: policyDelete}},
 	}
 	names := make([]string, 0, len(topics))
 	for name := range topics {
