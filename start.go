@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,17 +35,11 @@ func (r *Router) startTransport(ctx context.Context) error {
 			err = errNotStarted
 		}
 	case err = <-r.broken:
-		cancel()
-		err = errors.Join(err, endsStarting(started))
+		err = errors.Join(err, r.endStart(cancel, started))
 	case <-r.finish:
-		cancel()
-		if err = endsStarting(started); err == nil {
-			err = errNotStarted
-		}
+		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
 	case <-ctx.Done():
-		if err = endsStarting(started); err == nil {
-			err = errNotStarted
-		}
+		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
 	}
 	closing := r.closeTransport()
 	if closing != nil && errors.Is(err, errNotStarted) {
@@ -53,12 +48,14 @@ func (r *Router) startTransport(ctx context.Context) error {
 	return errors.Join(err, closing)
 }
 
-// endsStarting waits for a start that was told to end, whose own error then says no more.
-func endsStarting(started <-chan error) error {
+// endStart ends a start and waits for that. What it answers then says no more than that.
+func (r *Router) endStart(cancel func(), started <-chan error) error {
+	cancel()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	select {
-	case <-started:
+	case err := <-started:
+		r.cfg.Logger.Debug("the transport was starting when it was told to end", "error", err)
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("the transport did not stop starting within %v of being told to", closeTimeout)
