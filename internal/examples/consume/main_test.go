@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -12,6 +14,22 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 )
+
+func TestTheTutorialShowsThisProgram(t *testing.T) {
+	tutorial, err := os.ReadFile("../../../docs/consume.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(tutorial), "```go\n")
+	code, _, found := strings.Cut(code, "```")
+	if !found || !strings.Contains(string(program), code) {
+		t.Errorf("main.go does not contain\n%s", code)
+	}
+}
 
 func TestConsume(t *testing.T) {
 	const topic = "vokter.changes"
