@@ -13,11 +13,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Pauses before a rejected message comes again: they double.
-const (
-	firstPause = 5 * time.Millisecond
-	maxPause   = time.Second
-)
+// firstPause is the pause after a message is rejected for the first time; pauses double.
+const firstPause = 5 * time.Millisecond
 
 // maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
 const maxSleep = time.Second
@@ -142,7 +139,7 @@ func (r *runner) wakeMessage(w wake) *pipeline.Message {
 // deliver hands w out until it is merged. It returns false when the runner is to stop before
 // that; then w comes again.
 func (r *runner) deliver(w work) bool {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for pause := firstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
 		x := &tx{ten: r.n, who: r.who, w: w}
 		done, over := r.try(x)
 		x.close()

@@ -92,6 +92,9 @@ func (c Config) withDefaults() Config {
 			c.Group = strings.TrimSuffix(defaultPrefix, ".")
 		}
 	}
+	if c.MaxPause == 0 {
+		c.MaxPause = time.Second
+	}
 	if c.SessionTimeout == 0 {
 		c.SessionTimeout = defaultSessionTimeout
 		if c.InstanceID != "" {

@@ -36,7 +36,7 @@ func (k keyed) Publish(topic string, msgs ...*message.Message) error {
 func TestWatermill(t *testing.T) {
 	run := func(t *testing.T, brokers []string) {
 		tr, err := kafka.Open(context.Background(), kafka.Config{
-			Brokers: brokers, Prefix: "mill-" + rand.Text() + ".", Lanes: testLanes, Replication: 1, SessionTimeout: 6 * time.Second,
+			Brokers: brokers, Prefix: "mill-" + rand.Text() + ".", Lanes: testLanes, Replication: 1, SessionTimeout: 6 * time.Second, MaxPause: 10 * time.Millisecond,
 			Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		if err != nil {
