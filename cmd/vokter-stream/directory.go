@@ -162,8 +162,14 @@ func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
 		return nil
 	}
 	p, err := c.Process(ctx)
-	if err == nil && p.Lanes != nil && p.Lanes.Owned < p.Lanes.All {
+	if err != nil || p.Lanes == nil {
+		return err
+	}
+	if p.Lanes.Owned < p.Lanes.All {
 		fmt.Fprintf(a.stderr, "vokter-stream: this process owns %d of %s; other processes have the rest\n", p.Lanes.Owned, count(p.Lanes.All, "lane"))
 	}
-	return err
+	if p.Lanes.Restoring > 0 {
+		fmt.Fprintf(a.stderr, "vokter-stream: what is in %s is still being restored\n", count(p.Lanes.Restoring, "lane"))
+	}
+	return nil
 }

@@ -21,12 +21,18 @@ type daemon struct {
 	addr   string
 }
 
-// startDaemon returns once the process listens.
-func startDaemon(t *testing.T, data string, args ...string) *daemon {
-	t.Helper()
+// daemonOf returns one that is not started.
+func daemonOf(t *testing.T, args ...string) *daemon {
 	d := &daemon{Cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
 	d.Env = append(os.Environ(), asProgram+"=1")
 	d.Stderr = &d.stderr
+	return d
+}
+
+// startDaemon returns once the process listens.
+func startDaemon(t *testing.T, data string, args ...string) *daemon {
+	t.Helper()
+	d := daemonOf(t, args...)
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,9 @@ type Process struct {
 // Lanes counts the parallel parts of the work that processes share.
 type Lanes struct {
 	Owned int `json:"owned"` // by this process
-	All   int `json:"all"`
+	// Restoring is how many of Owned are not known yet, since their state is still read.
+	Restoring int `json:"restoring,omitempty"`
+	All       int `json:"all"`
 }
 
 // lanesOf returns what gauges say of lanes, or nil.
@@ -56,6 +58,8 @@ func lanesOf(gauges []vokter.Gauge) *Lanes {
 			l.All = int(g.Value)
 		case pipeline.GaugeLanesOwned:
 			l.Owned = int(g.Value)
+		case pipeline.GaugeLanesRestoring:
+			l.Restoring = int(g.Value)
 		}
 	}
 	if l.All == 0 {

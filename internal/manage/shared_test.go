@@ -40,9 +40,10 @@ func TestStarting(t *testing.T) {
 func TestLanes(t *testing.T) {
 	c, _ := serve(t, &fake{gauges: []vokter.Gauge{
 		{Name: "vokter_ready", Value: 1}, {Name: pipeline.GaugeLanes, Value: 32}, {Name: pipeline.GaugeLanesOwned, Value: 11},
+		{Name: pipeline.GaugeLanesRestoring, Value: 2},
 	}})
 	p, err := c.Process(t.Context())
-	if want := (Process{Data: "/var/lib/vokter", Lanes: &Lanes{11, 32}}); err != nil || !reflect.DeepEqual(p, want) {
+	if want := (Process{Data: "/var/lib/vokter", Lanes: &Lanes{11, 2, 32}}); err != nil || !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v, %v, want %+v", p, err, want)
 	}
 }
