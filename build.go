@@ -110,7 +110,7 @@ func (r *Router) build() (*stages, error) {
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
 			Poster: r.transport.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications),
-			Policy: r.cfg.policy(), Now: r.cfg.Now,
+			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.owns,
 			Logger: log, Observe: note,
 		}),
 		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log}),

@@ -66,10 +66,13 @@ func (b *book) inFlight(receiver string, attempt uint64, now time.Time) bool {
 	return ok && e.attempt == attempt && (e.posted.IsZero() || now.Sub(e.posted) < postedFor)
 }
 
-func (b *book) backlog(until time.Time) (due, parked int) {
+func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.entries {
+	for receiver, e := range b.entries {
+		if !owned(receiver) {
+			continue
+		}
 		if e.attempt != 0 || !e.due.After(until) {
 			due += e.pending
 		} else {

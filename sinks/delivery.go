@@ -21,6 +21,9 @@ type Config struct {
 	Sinks map[string]pipeline.Sink
 	// Poster brings the results of attempts to Process, in the lane of their receiver.
 	Poster pipeline.Poster
+	// Owned says whether this process has a receiver now, by its ID; nil means all. It must not
+	// wait.
+	Owned func(receiver string) bool
 	// Policy says when attempts are made and when notifications are given up.
 	Policy Policy
 	// Fast is how many attempts are made at once, 128 by default. After a second an attempt
@@ -57,6 +60,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Owned == nil {
+		c.Owned = func(string) bool { return true }
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
@@ -117,10 +123,11 @@ func (d *Delivery) Posted(a Attempt) { d.book.posted(a.Receiver.ID(), a.Number, 
 func (d *Delivery) Idle() bool { return d.pool.idle() }
 
 // Backlog counts the pending notifications: due are those of receivers with an attempt
-// under way or due within horizon, parked all others. It knows what was handled since
+// under way or due within horizon, parked all others. Receivers that another process has now
+// do not count. It knows what was handled since
 // the start; that is everything once the wakes of the start have been handled.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
-	return d.book.backlog(d.cfg.Now().Add(horizon))
+	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
 }
 
 // typeResult is the type of the messages by which the pool reports.

@@ -29,7 +29,7 @@ type Config struct {
 	// Only selects the pages that are checked in this run; nil means all.
 	Only func(page string) bool
 	// Owned says whether this process has a page now; nil means all. Others are neither waited
-	// for nor overdue.
+	// for nor overdue. It must not wait.
 	Owned func(page string) bool
 	// Keep is how many versions of a document are stored. Default 10.
 	Keep int
