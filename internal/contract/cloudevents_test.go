@@ -21,10 +21,10 @@ func record(m pipeline.Message) *sarama.ConsumerMessage {
 	return r
 }
 
-// readsAsCloudEvent checks that the SDK of CloudEvents reads from m what m says.
-func readsAsCloudEvent(t *testing.T, m pipeline.Message) {
+// readsAsCloudEvent checks that the SDK of CloudEvents reads from r what m says.
+func readsAsCloudEvent(t *testing.T, r *sarama.ConsumerMessage, m pipeline.Message) {
 	t.Helper()
-	read := kafka_sarama.NewMessageFromConsumerMessage(record(m))
+	read := kafka_sarama.NewMessageFromConsumerMessage(r)
 	if got := read.ReadEncoding(); got != binding.EncodingBinary {
 		t.Fatalf("%s %s: read as %v, want binary mode", m.Type, m.ID, got)
 	}

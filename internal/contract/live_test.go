@@ -26,17 +26,16 @@ func (w *world) live() {
 	w.Helper()
 	stop := w.run()
 	page, other, dead := w.url("/a"), w.url("/b"), w.url("/dead")
-	subscribe := func(url, client string, sinks ...string) {
+	subscribe := func(url string) {
 		w.Helper()
-		err := w.router.Subscribe(w.Context(), vokter.Subscription{
-			URL: url, Client: client, Keywords: []string{"stock", "harbour"}, Moved: true, Sinks: sinks,
-		})
+		err := w.router.Subscribe(w.Context(), vokter.Subscription{URL: url, Client: "shop", Keywords: []string{"stock"}, Sinks: []string{"box"}})
 		if err != nil {
 			w.Fatal(err)
 		}
 	}
 	w.set("/a", shelf(true))
-	subscribe(page, "shop", "box", "picky", "gone")
+	w.send("s0", page, pipeline.TypeSubscribe, fmt.Sprintf(
+		`{"subscription":{"url":%q,"client":"shop","keywords":["stock","harbour"],"moved":true,"sinks":["box","picky","gone"]}}`, page))
 	w.awaitCount(pipeline.TypeSnapshot, page, 1)
 	w.set("/a", shelf(false))
 	w.send("check", page, pipeline.TypeCheckNow, "")
@@ -56,12 +55,12 @@ func (w *world) live() {
 
 	// A page ends with its last subscription; another is given up, and begins anew.
 	w.set("/b", "<p>Hera</p>")
-	subscribe(other, "shop", "box")
+	subscribe(other)
 	if err := w.router.Cancel(w.Context(), other, "shop"); err != nil {
 		w.Fatal(err)
 	}
 	w.awaitCount(pipeline.TypeEnded, other, 1)
-	subscribe(dead, "shop", "box")
+	subscribe(dead)
 	for i := range 4 {
 		w.awaitCount(pipeline.TypeOutcome, dead, i+1)
 		w.send(fmt.Sprint("check", i), dead, pipeline.TypeCheckNow, "")

@@ -44,7 +44,7 @@ func TestWhatARunningRouterPublishes(t *testing.T) {
 		if want := keyOf(t, m); m.Key != want {
 			t.Errorf("%s %s: key %q, want %q", m.Type, m.ID, m.Key, want)
 		}
-		readsAsCloudEvent(t, m)
+		readsAsCloudEvent(t, record(m), m)
 	}
 	for typ := range bodies {
 		if seen[typ] == 0 {

@@ -20,11 +20,11 @@ import (
 // foreign is the ce_source of the commands of another program.
 const foreign = "https://crm.example.com/"
 
-// world is a Router on the local transport, pages that it watches, and all that passes
+// world is a Router, pages that it watches, and all that passes
 // through its topics.
 type world struct {
 	*testing.T
-	transport *local.Transport
+	transport vokter.Transport
 	router    *vokter.Router
 	site      *httptest.Server
 	ops       *box
@@ -57,8 +57,33 @@ func (b *box) count(status string) int {
 	return b.got[status]
 }
 
+// newWorld returns a world on the local transport.
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, ops: &box{}, pages: make(map[string]string), changed: make(chan struct{})}
+	t.Helper()
+	topics := vokter.Topology()
+	for _, name := range watched {
+		topic := topics[name]
+		topic.Groups = append(topic.Groups, contractGroup)
+		topics[name] = topic
+	}
+	transport, err := local.Open(local.Config{Topics: topics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorldOn(t, transport)
+}
+
+// contractGroup reads the topics that are watched.
+const contractGroup = "contract"
+
+var watched = []string{
+	pipeline.TopicChanges, pipeline.TopicNotifications, pipeline.TopicHealth, pipeline.TopicDead,
+	pipeline.TopicDocuments, pipeline.TopicSubscriptions, pipeline.TopicSnapshots,
+}
+
+func newWorldOn(t *testing.T, transport vokter.Transport) *world {
+	t.Helper()
+	w := &world{T: t, transport: transport, ops: &box{}, pages: make(map[string]string), changed: make(chan struct{})}
 	w.site = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -69,23 +94,10 @@ func newWorld(t *testing.T) *world {
 		fmt.Fprint(rw, w.pages[r.URL.Path])
 	}))
 	t.Cleanup(w.site.Close)
-	topics := vokter.Topology()
-	watched := []string{
-		pipeline.TopicChanges, pipeline.TopicNotifications, pipeline.TopicHealth, pipeline.TopicDead,
-		pipeline.TopicDocuments, pipeline.TopicSubscriptions, pipeline.TopicSnapshots,
-	}
-	for _, name := range watched {
-		topic := topics[name]
-		topic.Groups = append(topic.Groups, "contract")
-		topics[name] = topic
-	}
-	var err error
-	if w.transport, err = local.Open(local.Config{Topics: topics}); err != nil {
-		t.Fatal(err)
-	}
 	fails := func(err error) vokter.Sink {
 		return vokter.SinkFunc(func(context.Context, vokter.Notification) error { return err })
 	}
+	var err error
 	w.router, err = vokter.New(vokter.Config{
 		Transport: w.transport,
 		Sinks: map[string]vokter.Sink{
@@ -102,7 +114,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	for _, name := range watched {
-		w.router.Handle("contract", name, pipeline.ProcessorFunc(w.note))
+		w.router.Handle(contractGroup, name, pipeline.ProcessorFunc(w.note))
 	}
 	return w
 }
