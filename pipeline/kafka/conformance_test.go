@@ -66,7 +66,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport 
 		kc.Topics = map[string]pipeline.Topic{}
 	}
 	for name, tp := range c.Topics {
-		kc.Topics[name] = pipeline.Topic{Groups: tp.Groups, Feedback: tp.Feedback}
+		kc.Topics[name] = pipeline.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
 	}
 	tr, err := kafka.Open(context.Background(), kc)
 	if err != nil {

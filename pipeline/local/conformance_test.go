@@ -71,7 +71,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport 
 		lc.Topics = map[string]local.Topic{}
 	}
 	for name, tp := range c.Topics {
-		lc.Topics[name] = local.Topic{Groups: tp.Groups, Feedback: tp.Feedback}
+		lc.Topics[name] = local.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
 	}
 	var db *store.DB
 	if s.fs != nil {

@@ -42,8 +42,9 @@ type Config struct {
 
 // Topic declares a topic.
 type Topic struct {
-	Groups   []string
-	Feedback bool
+	Groups    []string
+	Feedback  bool
+	Ephemeral bool
 }
 
 // Site is a place where transports keep their data, one transport at a time.
@@ -106,6 +107,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"StateViews", testStateViews},
 		{"EmitAll", testEmitAll},
 		{"Neighbours", testNeighbours},
+		{"Tail", testTail},
 		{"WakesOnce", testWakesOnce},
 		{"WakeReplacedAndTakenBack", testWakeReplaced},
 		{"WakeRejectedComesAgain", testWakeRejected},
