@@ -11,8 +11,11 @@ import (
 type Request struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
-	// Check is the number that the page's owner gave to this check.
+	// Check is the number that the page's owner gave to this check. Nonce tells this request
+	// from one under the same number whose owner lost the page, and with it what it had not
+	// committed.
 	Check uint64 `json:"check"`
+	Nonce string `json:"nonce,omitempty"`
 	// ETag and LastModified are validators to send; both are empty for a full fetch.
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
@@ -118,6 +121,7 @@ type Outcome struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
 	Check       uint64 `json:"check"`
+	Nonce       string `json:"nonce,omitempty"` // of the request
 	Part        int    `json:"part,omitempty"`
 	Parts       int    `json:"parts,omitempty"`
 	// Document is which document this part is about; empty with Parts 0.

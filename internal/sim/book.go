@@ -200,13 +200,13 @@ func (w *world) hand(p *process, a sinks.Attempt) {
 	}
 	t := b.tried[id]
 	if t.first.IsZero() {
-		t.first = w.now
+		t.first = w.handled
 	}
 	if b.attempt != 0 {
 		b.sure = 0 // one was lost, and counts from when it first began
 	}
 	b.tried[id], b.attempt = t, a.Number
-	b.moves(w.now)
+	b.moves(w.handled)
 	before := l.books[receiver]
 	l.books[receiver] = b
 	if l.undo.some() { // else the commit that the attempt follows from is durable

@@ -59,6 +59,14 @@ func (w *world) command() {
 		w.send(s, pipeline.TypeResume, c)
 	case 7:
 		w.sendAgain(s)
+	case 8: // two programs at once
+		first, second := w.subscription(s), w.subscription(s)
+		second.URL, second.Client, second.View = first.URL, first.Client, first.View
+		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: first, Origin: "api"})
+		if w.rng.IntN(3) == 0 {
+			w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: first.URL, Client: first.Client})
+		}
+		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: second, Origin: "api"})
 	default:
 		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
 	}

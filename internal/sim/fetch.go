@@ -125,6 +125,12 @@ func (w *world) stepCheck(p *process) error {
 		c.begun, c.result = true, w.fetch(s, c.request)
 		return nil
 	}
+	if n := len(c.result); n > 1 && w.chance(6) { // the others come later, or never
+		n = 1 + w.rng.IntN(n-1)
+		w.publish(c.result[:n]...)
+		c.result = c.result[n:]
+		return nil
+	}
 	p.checks = slices.Delete(p.checks, i, i+1)
 	w.publish(c.result...)
 	w.tracef("fetch: outcome of check %d of %s", c.request.Check, c.request.Page)
@@ -146,7 +152,7 @@ func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
 		s.calm[this] = true
 	}
 	base := pipeline.Outcome{
-		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: w.now, Status: 200,
+		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Time: w.now, Status: 200,
 		Took: time.Second, Language: "en", Extractor: "sim",
 	}
 	if o := base; w.fails(s, &o) {

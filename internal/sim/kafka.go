@@ -158,6 +158,8 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 	if len(hints) > 0 {
 		after = append([]func(){func() { w.hint(hints) }}, after...)
 	}
+	now := w.now
+	after = append([]func(){func() { w.handled = now }}, after...)
 	b := &l.batch
 	if w.cfg.Fault == PlainOutputs {
 		for _, o := range logged {

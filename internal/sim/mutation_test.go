@@ -314,7 +314,7 @@ func TestCatches(t *testing.T) {
 	}{
 		{"a lost snapshot", pipeline.GroupIndex, output(nth(5, pipeline.TypeSnapshot, drop)), "versions were told"},
 		{"a lost stamp", pipeline.GroupIndex, output(nth(4, pipeline.TypeStamp, drop)), ""},
-		{"a lost change", pipeline.GroupDiff, output(nth(3, pipeline.TypeChange, drop)), "missed"},
+		{"a lost change", pipeline.GroupDiff, output(nth(3, pipeline.TypeChange, drop)), "no change to version"},
 		{"a lost notification", pipeline.GroupMatch, output(nth(2, pipeline.TypeNotification, drop)), "missed"},
 		{"state without outputs", pipeline.GroupIndex,
 			broken(tap{emit: drop}, func(n int, _ pipeline.Message) bool { return n == 40 }), ""},
@@ -331,7 +331,7 @@ func TestCatches(t *testing.T) {
 			return m.Type == pipeline.TypeNotification
 		}), "other content"},
 		{"an answer that is not durable", pipeline.GroupDelivery, broken(tap{lazy: true}, every), "times"},
-		{"memory ahead of the commit", pipeline.GroupDiff, hasty, "missed"},
+		{"memory ahead of the commit", pipeline.GroupDiff, hasty, "no change to version"},
 		{"an old outcome taken for the new", pipeline.GroupIndex, renumber, "versions were told"},
 		{"a subscription without its beginning", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.From = 0 }), "invented"},
 		{"a subscription without its end", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Until = pipeline.Forever }), ""},
@@ -415,6 +415,17 @@ func TestCatches(t *testing.T) {
 			})
 		})
 	}
+	t.Run("the answer to a lost request taken for that to another", func(t *testing.T) {
+		m := found(func(o *pipeline.Outcome) { o.Nonce = "" })
+		caught(t, "", func(seed uint64) Config {
+			return Config{Seed: seed, Processes: 4, Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
+				if group == pipeline.GroupIndex {
+					return m()(p)
+				}
+				return p
+			}}
+		})
+	})
 	for name, late := range map[string]int{"a page given up too early": -1, "a page given up too late": 1} {
 		t.Run(name, func(t *testing.T) {
 			caught(t, "ended", func(seed uint64) Config { return Config{Seed: seed, Late: late} })

@@ -54,6 +54,7 @@ type life struct {
 	candidate string
 	stood     int
 	gone      bool // it was told that its selector matches nothing
+	looked    int  // at which step it was last looked at
 }
 
 type version struct {

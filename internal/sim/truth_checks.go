@@ -20,14 +20,11 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	if err != nil {
 		return err
 	}
-	if t.request == nil || o.Incarnation != t.incarnation || o.Check != t.request.Check {
+	if t.request == nil || o.Incarnation != t.incarnation || o.Check != t.request.Check || o.Nonce != t.request.Nonce {
 		return nil
 	}
 	if o.Parts == 0 && len(t.parts) > 0 || t.parts[o.Part] {
 		return nil // a second answer to the same check
-	}
-	if o.Parts > 0 && o.Parts != len(t.request.Documents) {
-		return nil // an answer to a request that was lost with its process
 	}
 	t.clamp(e.now)
 	var seen observation
@@ -37,6 +34,11 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	if o.Parts == 0 {
 		t.request = nil
 		if o.Kind == pipeline.OutcomeUnchanged {
+			for _, l := range t.docs {
+				if err := l.look(seen); err != nil {
+					return err
+				}
+			}
 			t.unchanged(seen)
 			t.reached(d)
 			return nil
@@ -61,9 +63,13 @@ func (t *truth) outcome(e entry, d *deeds) error {
 // part takes what a check found of one document.
 func (t *truth) part(o pipeline.Outcome, seen observation, e entry, d *deeds) error {
 	l := t.docs[o.Document]
-	switch {
-	case l == nil || o.Check <= l.since:
+	if l == nil || o.Check <= l.since {
 		return nil
+	}
+	if err := l.look(seen); err != nil {
+		return err
+	}
+	switch {
 	case !seen.ok:
 		if !l.gone {
 			l.gone = true
@@ -80,6 +86,16 @@ func (t *truth) part(o pipeline.Outcome, seen observation, e entry, d *deeds) er
 	var err error
 	d.versions, err = t.saw(l, seen.text, e)
 	return err
+}
+
+// look takes that an accepted check looked at l: after the one before, or what it saw would
+// undo what is newer.
+func (l *life) look(seen observation) error {
+	if seen.step < l.looked {
+		return fmt.Errorf("document %s: an observation of step %d is accepted after one of step %d", l.id, seen.step, l.looked)
+	}
+	l.looked = seen.step
+	return nil
 }
 
 // unchanged is an accepted check that says that nothing changed. Where it is wrong, because

@@ -64,6 +64,7 @@ func (r *record) withdraw(d *deeds, keep func(sink string) bool) {
 
 func (t *truth) subscribe(c pipeline.SubscribeCommand, position string, d *deeds) {
 	if t.subs[t.pair(c.Subscription)] != nil {
+		t.w.stats.Refused++
 		d.tell(pipeline.HealthRefused, "")
 		return
 	}

@@ -36,6 +36,9 @@ func (w *world) verify() error {
 		}
 		truths = append(truths, t)
 	}
+	if err := w.verifyChanges(truths); err != nil {
+		return err
+	}
 	all, byID, err := w.told()
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type world struct {
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
 	overlapping map[string]*[]byte
 
+	// handled is when the message was handled whose commit is followed up.
+	handled time.Time
+
 	// slow is a consumer that lags behind.
 	slow consumerID
 
@@ -222,6 +225,7 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 		w.crash(h.p, "between commit and what follows it")
 		return nil
 	}
+	w.handled = w.now
 	for _, f := range x.after {
 		f()
 	}

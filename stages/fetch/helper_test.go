@@ -119,7 +119,7 @@ func start(t *testing.T, c Config, f fetcherFunc) *bench {
 }
 
 func request(page string, check uint64) pipeline.Request {
-	return pipeline.Request{Page: page, Incarnation: "i", Check: check, Documents: []pipeline.RequestDocument{{ID: "d"}}}
+	return pipeline.Request{Page: page, Incarnation: "i", Check: check, Nonce: "n", Documents: []pipeline.RequestDocument{{ID: "d"}}}
 }
 
 func (b *bench) ask(t *testing.T, reqs ...pipeline.Request) {

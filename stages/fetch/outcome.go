@@ -58,7 +58,7 @@ func Read(ctx context.Context, req pipeline.Request, p Page, readers *Readers) [
 // since nothing changed.
 func look(req pipeline.Request, p Page) (o pipeline.Outcome, known bool) {
 	o = pipeline.Outcome{
-		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check,
+		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
 		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)),
 	}
 	if p.Status == http.StatusNotModified {
@@ -242,7 +242,7 @@ func guard(f func() error) (err error) {
 
 // Failed says why a check of req's page failed. took is how long it lasted.
 func Failed(req pipeline.Request, at time.Time, took time.Duration, err error) pipeline.Outcome {
-	o := pipeline.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Time: at, Took: took}
+	o := pipeline.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce, Time: at, Took: took}
 	fail(&o, err)
 	return o
 }

@@ -27,7 +27,7 @@ func TestOutcomesArePublished(t *testing.T) {
 		b.ask(t, request("http://a.example/", 7), request("http://b.example/gone", 8), request("ftp://c.example/", 9))
 		synctest.Wait()
 		got := b.out.take()
-		if o := got["http://a.example/"]; o.Kind != pipeline.OutcomeRead || o.Check != 7 || o.Incarnation != "i" || o.Document != "d" || o.Parts != 1 || o.Status != 200 || o.Bytes != 6 {
+		if o := got["http://a.example/"]; o.Kind != pipeline.OutcomeRead || o.Check != 7 || o.Nonce != "n" || o.Incarnation != "i" || o.Document != "d" || o.Parts != 1 || o.Status != 200 || o.Bytes != 6 {
 			t.Errorf("got %+v", o)
 		}
 		if o := got["http://b.example/gone"]; o.Kind != pipeline.OutcomeFailed || o.Class != pipeline.FailStatus || o.Status != 404 || o.Parts != 0 {

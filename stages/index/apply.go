@@ -199,7 +199,7 @@ func (a *application) reschedule(retryAfter time.Duration) {
 func (a *application) ask() {
 	p := &a.p
 	p.Check++
-	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
+	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
 	if !p.Bare && p.standsFor(p.Check) {
 		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
 	}
@@ -211,7 +211,7 @@ func (a *application) ask() {
 		r.Documents = append(r.Documents, rd)
 	}
 	r.KeepBody = p.wantsBody(a.Now)
-	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody}
+	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
 	a.emit(Ask{r, a.interval(), p.Open.Rebase})
 	a.emit(WakeAt{p.Open.Deadline, true})

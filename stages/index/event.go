@@ -24,6 +24,8 @@ type Event struct {
 	// Lost says that the process that asked for the outstanding check is gone, and with it
 	// what it had to fetch.
 	Lost bool
+	// Nonce is that of the request that the event may lead to: unlike any other.
+	Nonce string
 	// Do is what happened.
 	Do Action
 }

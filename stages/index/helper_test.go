@@ -51,7 +51,7 @@ func (b *bench) do(a Action) []Output {
 		b.Fatal(err)
 	}
 	b.p, b.out = Apply(b.p, Event{
-		URL: page, Now: b.now, Position: fmt.Sprintf("S/%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Do: a,
+		URL: page, Now: b.now, Position: fmt.Sprintf("S/%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Nonce: fmt.Sprint(b.n), Do: a,
 	})
 	for _, o := range b.out {
 		switch o := o.(type) {
@@ -228,7 +228,11 @@ func (b *bench) found(o pipeline.Outcome) []Output {
 
 // outcome returns an outcome of the outstanding check.
 func (b *bench) outcome(kind string) pipeline.Outcome {
-	return pipeline.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: kind, Time: b.now}
+	o := pipeline.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: kind, Time: b.now}
+	if b.p.Open != nil {
+		o.Nonce = b.p.Open.Nonce
+	}
+	return o
 }
 
 // text answers the outstanding check with a text for one of parts documents.

@@ -7,10 +7,13 @@ import (
 )
 
 // outcome takes what a check found and reports whether it counts. One of another life of
-// the page, of another check than the outstanding one, and a part that came before, do not.
+// the page, of another check or request than the outstanding one, and a part that came before, do not.
 func (a *application) outcome(o pipeline.Outcome) bool {
 	open := a.p.Open
 	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check {
+		return false
+	}
+	if o.Nonce != open.Nonce && o.Nonce != "" { // an earlier program's fetches have none
 		return false
 	}
 	if o.Parts == 0 {

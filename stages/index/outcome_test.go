@@ -126,6 +126,7 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Outcome){
 		"an older check":        func(o *pipeline.Outcome) { o.Check-- },
 		"a check to come":       func(o *pipeline.Outcome) { o.Check++ },
+		"another request":       func(o *pipeline.Outcome) { o.Nonce = "another" },
 		"another life":          func(o *pipeline.Outcome) { o.Incarnation = "other" },
 		"too many parts":        func(o *pipeline.Outcome) { o.Parts = 1 << 40 },
 		"a part beyond":         func(o *pipeline.Outcome) { o.Part = 1 },

@@ -152,6 +152,8 @@ type Open struct {
 	// body.
 	BodyHash string `cbor:"15,keyasint,omitempty"`
 	Mixed    bool   `cbor:"16,keyasint,omitempty"`
+	// Nonce is that of the request.
+	Nonce string `cbor:"17,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.

@@ -136,11 +136,14 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	if got := b.p.Document(whole).N; got != before+1 {
 		t.Errorf("got version %d, want %d", got, before+1)
 	}
-	b.text(other, "z", 1, 2)
+	last := b.outcome(pipeline.OutcomeRead)
+	last.Document, last.Part, last.Parts, last.TextHash = other, 1, 2, "text:z"
+	last.Body = &pipeline.Body{URL: page}
+	b.found(last)
 	one[Checked](b)
-	d := b.p.Document(whole)
-	if d.TextHash != "text:b" || d.Body == b.p.Body && b.p.Body == b.p.Check {
-		t.Errorf("got %+v with body %d, want the pushed text in no body of a check", d, b.p.Body)
+	one[KeepBody](b)
+	if d := b.p.Document(whole); d.TextHash != "text:b" || b.p.Body != b.p.Check || d.Body == b.p.Body {
+		t.Errorf("got %+v with body %d, want the pushed text not to be in the body of the check", d, b.p.Body)
 	}
 	first := b.p.Pushes
 	gone.Part, gone.Parts = 0, 1
@@ -262,5 +265,22 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 	d.now = d.now.Add(time.Hour)
 	if got := d.stage.Overdue(); len(got) != 0 {
 		t.Errorf("%v is overdue", got)
+	}
+}
+
+func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
+	d := newDesk(t, Config{Checks: 1})
+	d.stage.Expect(page)
+	keep := func(every time.Duration) {
+		d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: every})
+	}
+	keep(0)
+	if d.request.Page != page || d.stage.Finished() {
+		t.Fatalf("got %+v, want a request to wait for", d.request)
+	}
+	keep(pipeline.Never)
+	d.now = d.now.Add(time.Hour)
+	if got := d.stage.Overdue(); len(got) != 0 || !d.stage.Finished() {
+		t.Errorf("%v is overdue or waited for", got)
 	}
 }

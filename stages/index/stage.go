@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -182,7 +183,7 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 	}
 	page, out := Apply(before, Event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Do: do,
+		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before), Nonce: rand.Text(), Do: do,
 	})
 	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
 	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)

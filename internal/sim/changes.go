@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vokter/vokter/internal/sim/oracle"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// edition names a document in one life of its page.
+type edition struct{ page, document string }
+
+// verifyChanges holds the changes that were published against the versions that there were:
+// each version but the first of a life has one change, in their order. Only a version whose
+// words are those of the one before may be left out.
+func (w *world) verifyChanges(truths []*truth) error {
+	published := make(map[edition][]pipeline.Change)
+	for _, lane := range w.t.log(pipeline.TopicChanges) {
+		for _, m := range lane {
+			if m.Type != pipeline.TypeChange {
+				continue
+			}
+			var c pipeline.Change
+			if err := json.Unmarshal(m.Body, &c); err != nil {
+				return err
+			}
+			of := edition{c.Incarnation, c.Document}
+			published[of] = append(published[of], c)
+		}
+	}
+	for _, t := range truths {
+		for _, l := range t.lives {
+			of := edition{l.page, l.id}
+			rest, err := l.verifyChanges(published[of])
+			if err != nil {
+				return fmt.Errorf("%s: document %s: %w", t.url, l.id, err)
+			}
+			published[of] = rest
+		}
+	}
+	for of, left := range published {
+		for _, c := range left {
+			return fmt.Errorf("document %s: a change to version %d, which is too many, or out of order", of.document, c.Version)
+		}
+	}
+	return nil
+}
+
+// verifyChanges takes the changes of l from the beginning of all of its document.
+func (l *life) verifyChanges(published []pipeline.Change) ([]pipeline.Change, error) {
+	for i := 1; i < len(l.versions); i++ {
+		n := l.versions[i].n
+		if len(published) > 0 && published[0].Version == n {
+			if c := published[0]; c.Previous != l.versions[i-1].n {
+				return nil, fmt.Errorf("a change from version %d to %d", c.Previous, n)
+			}
+			published = published[1:]
+			continue
+		}
+		if !oracle.SameWords(l.versions[i-1].text.page, l.versions[i].text.page) {
+			return nil, fmt.Errorf("no change to version %d where it should be", n)
+		}
+	}
+	return published, nil
+}
