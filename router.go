@@ -86,12 +86,12 @@ func (r *Router) Handle(group, topic string, p Processor) {
 }
 
 // Running is closed once the Router is at work and the subscriptions of its Config
-// are on their way, or wait for room on the disk, which Ready tells.
+// are on their way, or wait for room on the disk or for a Transport, which Ready tells.
 func (r *Router) Running() <-chan struct{} { return r.running }
 
 // Ready returns nil while the Router is at work, and otherwise why it is not: it is
-// starting, it ended, or it takes in nothing new because the disk of Config.Dir has less
-// than Config.MinFree. It returns at once.
+// starting, it ended, it takes in nothing new because the disk of Config.Dir has less
+// than Config.MinFree, or what Config.Transport says. It returns at once.
 func (r *Router) Ready() error {
 	if err := r.failure.Load(); err != nil {
 		return *err
