@@ -15,33 +15,44 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
-// TestRecordsInKafka: what stands in the topics is what the Router published.
-func TestRecordsInKafka(t *testing.T) {
+// onKafka runs test with an in-process broker, and with a real one where there is one. What
+// is made under prefix is deleted behind it.
+func onKafka(t *testing.T, test func(t *testing.T, brokers []string, prefix string)) {
+	prefix := "contract-" + strings.ToLower(rand.Text()) + "."
 	t.Run("kfake", func(t *testing.T) {
 		cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(cluster.Close)
-		recordsInKafka(t, cluster.ListenAddrs())
+		test(t, cluster.ListenAddrs(), prefix)
 	})
 	t.Run("kafka", func(t *testing.T) {
-		brokers := os.Getenv("VOKTER_KAFKA")
-		if brokers == "" {
+		list := os.Getenv("VOKTER_KAFKA")
+		if list == "" {
 			t.Skip("VOKTER_KAFKA names no brokers")
 		}
-		recordsInKafka(t, strings.Split(brokers, ","))
+		brokers := strings.Split(list, ",")
+		defer deleteTopics(t, brokers, prefix)
+		test(t, brokers, prefix)
 	})
 }
 
-func recordsInKafka(t *testing.T, brokers []string) {
-	prefix := "contract-" + strings.ToLower(rand.Text()) + "."
-	defer deleteTopics(t, brokers, prefix)
-	transport, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: 1, Replication: 1})
+// newWorldOnKafka returns a world whose topics have so many partitions.
+func newWorldOnKafka(t *testing.T, brokers []string, prefix string, partitions int, topics []string) *world {
+	t.Helper()
+	transport, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: partitions, Replication: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldOn(t, transport)
+	return newWorldOn(t, transport, topics)
+}
+
+// TestRecordsInKafka: what stands in the topics is what the Router published.
+func TestRecordsInKafka(t *testing.T) { onKafka(t, recordsInKafka) }
+
+func recordsInKafka(t *testing.T, brokers []string, prefix string) {
+	w := newWorldOnKafka(t, brokers, prefix, 1, watched)
 	w.live()
 	topics := make(map[string]map[string][]pipeline.Message) // by ID: what was brought back can be given up again
 	for _, m := range w.messages() {

@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWorldOn(t, transport)
+	return newWorldOn(t, transport, watched)
 }
 
 // contractGroup reads the topics that are watched.
@@ -81,7 +81,8 @@ var watched = []string{
 	pipeline.TopicDocuments, pipeline.TopicSubscriptions, pipeline.TopicSnapshots,
 }
 
-func newWorldOn(t *testing.T, transport vokter.Transport) *world {
+// newWorldOn returns a world that notes what passes through some topics.
+func newWorldOn(t *testing.T, transport vokter.Transport, topics []string) *world {
 	t.Helper()
 	w := &world{T: t, transport: transport, ops: &box{}, pages: make(map[string]string), changed: make(chan struct{})}
 	w.site = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -113,7 +114,7 @@ func newWorldOn(t *testing.T, transport vokter.Transport) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range watched {
+	for _, name := range topics {
 		w.router.Handle(contractGroup, name, pipeline.ProcessorFunc(w.note))
 	}
 	return w
