@@ -118,6 +118,7 @@ func (t *Transport) watch() {
 		if err != nil {
 			if t.life.Err() == nil {
 				t.outage("no broker answers", err)
+				t.waiting(unanswered(t.cfg, err))
 			}
 			continue
 		}

@@ -27,55 +27,41 @@ const (
 func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
 	n := newTenure(t, lane)
 	t.own(n)
-	p, err := t.openTxns(ctx, lane)
-	if err != nil {
-		return nil, fmt.Errorf("fencing the earlier owner: %w", err)
-	}
-	n.txns = p
-	fence := produced(t.cfg.Prefix, lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
-	if err := transactOnce(p, fence); err != nil {
-		go func() { _ = p.Close() }()
-		return nil, fmt.Errorf("fencing the earlier owner: %w", err)
-	}
-	if err = t.restore(ctx, n, fence[0].Offset); err == nil {
-		err = n.load()
-	}
-	if err == nil {
-		err = n.remember(n.open)
-	}
-	if err != nil {
-		go func() { _ = p.Close() }()
-		return nil, fmt.Errorf("restoring lane %d: %w", lane, err)
+	if err := t.fill(ctx, n); err != nil {
+		t.disown(n)
+		if n.txns != nil {
+			go func() { _ = n.txns.Close() }() // it may wait for brokers that are away
+		}
+		return nil, fmt.Errorf("taking lane %d: %w", lane, err)
 	}
 	return n, nil
 }
 
-// openTxns returns a transactional producer for lane, which fences all earlier ones.
-func (t *Transport) openTxns(ctx context.Context, lane int) (sarama.SyncProducer, error) {
-	c, err := t.cfg.txnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, lane))
+// fill makes n all that a tenure needs to work.
+func (t *Transport) fill(ctx context.Context, n *tenure) error {
+	c, err := t.cfg.txnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	type opened struct {
-		p   sarama.SyncProducer
-		err error
+	open := func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer(t.cfg.Brokers, c) }
+	if n.txns, err = abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
+		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
-	done := make(chan opened, 1)
-	go func() { // it cannot be cancelled
-		p, err := sarama.NewSyncProducer(t.cfg.Brokers, c)
-		done <- opened{p, err}
-	}()
-	select {
-	case o := <-done:
-		return o.p, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.p != nil {
-				_ = o.p.Close()
-			}
-		}()
-		return nil, context.Cause(ctx)
+	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
+	end, err := abandonable(ctx, func() (int64, error) {
+		err := transactOnce(n.txns, fence)
+		return fence[0].Offset, err
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
+	if err := t.restore(ctx, n, end); err != nil {
+		return fmt.Errorf("restoring its state: %w", err)
+	}
+	if err := n.load(); err != nil {
+		return err
+	}
+	return n.remember(n.open)
 }
 
 // restore reads the state topic from where the copy of n's lane ends up to n's fence, which

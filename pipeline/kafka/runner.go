@@ -38,9 +38,7 @@ type runner struct {
 	// ctx is the parent of the contexts of messages.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// late says that the wakes of the start wait for what stood in the topic before.
-	late atomic.Bool
-	busy atomic.Bool
+	busy   atomic.Bool
 }
 
 func newRunner(n *tenure, who consumer, sub *subscription) *runner {
@@ -51,7 +49,6 @@ func newRunner(n *tenure, who consumer, sub *subscription) *runner {
 	r.wakes = n.wakesOf(who)
 	r.inbox = n.t.inbox(who, n.lane)
 	r.ctx, r.cancel = context.WithCancel(sub.ctx)
-	r.late.Store(n.marked[who.topic] && r.wakes.waking())
 	return r
 }
 
@@ -119,7 +116,7 @@ func (r *runner) next() (w work, ok bool, until time.Time) {
 	if p := r.inbox.peek(); p != nil {
 		return work{kind: fromPost, message: p}, true, until
 	}
-	if !r.late.Load() {
+	if !r.n.late(r.who) {
 		var wk wake
 		if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
 			return work{kind: fromWake, wake: wk, message: r.wakeMessage(wk)}, true, until
@@ -194,7 +191,7 @@ func (r *runner) pass(x *tx) (done, ours bool) {
 	m := x.w.record
 	if by := markerOf(m); by != "" {
 		if by == r.n.nonce {
-			r.late.Store(false)
+			r.n.pass(r.who)
 		}
 		return r.n.merge(x) == nil, true
 	}
@@ -235,7 +232,7 @@ func (r *runner) handled(w work) {
 // idle reports whether there is nothing to do, as far as this process knows.
 func (r *runner) idle(now time.Time) bool {
 	src := r.src.Load()
-	if r.busy.Load() || r.late.Load() || src == nil || !r.inbox.empty() {
+	if r.busy.Load() || r.n.late(r.who) || src == nil || !r.inbox.empty() {
 		return false
 	}
 	if _, due, _ := r.wakes.next(now); due || r.wakes.waking() {

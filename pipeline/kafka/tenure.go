@@ -46,10 +46,12 @@ type tenure struct {
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// queues are the wakes; marked are the topics that got a marker.
+	// queues are the wakes; marked are the topics that got a marker, passed those who came to
+	// it.
 	queueMu sync.Mutex
 	queues  map[consumer]*wakes
 	marked  map[string]bool
+	passed  map[consumer]bool
 
 	runMu   sync.Mutex
 	running bool
@@ -61,7 +63,7 @@ func newTenure(t *Transport, lane int) *tenure {
 	n := &tenure{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64),
-		queues: make(map[consumer]*wakes), marked: make(map[string]bool),
+		queues: make(map[consumer]*wakes), marked: make(map[string]bool), passed: make(map[consumer]bool),
 		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -212,4 +214,19 @@ func (n *tenure) mark() {
 	if err := n.t.send(ms); err != nil {
 		n.fail(fmt.Errorf("marking where the topics end: %w", err))
 	}
+}
+
+// late reports whether the wakes of who wait for what stood in its topic when the lane was
+// taken.
+func (n *tenure) late(who consumer) bool {
+	n.queueMu.Lock()
+	defer n.queueMu.Unlock()
+	return n.marked[who.topic] && n.queues[who] != nil && !n.passed[who]
+}
+
+// pass notes that who came to the marker of its topic.
+func (n *tenure) pass(who consumer) {
+	n.queueMu.Lock()
+	defer n.queueMu.Unlock()
+	n.passed[who] = true
 }
