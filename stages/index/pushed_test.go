@@ -137,7 +137,7 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 		t.Errorf("got version %d, want %d", got, before+1)
 	}
 	last := b.outcome(pipeline.OutcomeRead)
-	last.Document, last.Part, last.Parts, last.TextHash = other, 1, 2, "text:z"
+	last.Document, last.Part, last.Parts, last.TextHash, last.BodyHash = other, 1, 2, "text:z", "body:a"
 	last.Body = &pipeline.Body{URL: page}
 	b.found(last)
 	one[Checked](b)
