@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// run is what one process knows of its pages and forgets with its end. It changes after
-// commits only.
+// run is what one process knows of its pages and forgets with its end. But for made and told
+// it changes after commits only, of which one may stand for several messages of a page.
 type run struct {
 	limit int
 	only  func(page string) bool
 
 	mu       sync.Mutex
 	requests map[string]outstanding // of this process, by page
+	made     map[string]string      // the nonce of the last request for each page, which may yet be undone
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool // expected pages that Finished waits for
@@ -36,7 +37,7 @@ type outstanding struct {
 
 func newRun(limit int, only func(string) bool) *run {
 	return &run{
-		limit: limit, only: only, requests: make(map[string]outstanding), counts: make(map[string]int),
+		limit: limit, only: only, requests: make(map[string]outstanding), made: make(map[string]string), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
 		told: make(map[string]bool),
 	}
@@ -92,11 +93,18 @@ func (r *run) ask(a Ask, now time.Time) {
 	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, now, a.Interval}
 }
 
+// makes notes, before its commit, that a request with nonce is made for page.
+func (r *run) makes(page, nonce string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made[page] = nonce
+}
+
 // asked reports whether this process made the outstanding request of p.
 func (r *run) asked(p Page) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.requests[p.URL].request == request{p.Incarnation, p.Check}
+	return p.Open != nil && p.Open.Nonce != "" && r.made[p.URL] == p.Open.Nonce
 }
 
 // done notes an accepted check of page, which is complete.
@@ -119,6 +127,7 @@ func (r *run) lives(page string, begins bool) {
 	switch {
 	case !begins:
 		delete(r.requests, page)
+		delete(r.made, page)
 		delete(r.waiting, page)
 	case r.expected[page] && r.counts[page] < r.limit:
 		r.waiting[page] = true

@@ -179,7 +179,7 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 			budget = new(int)
 		}
 	default:
-		tx.OnCommit(func() { s.run.tell(m.Key) })
+		s.run.tell(m.Key)
 	}
 	page, out := Apply(before, Event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
