@@ -158,5 +158,6 @@ func restarts(old, cfg *Config) []string {
 	later("min_free", old.MinFree == cfg.MinFree)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("versions", old.Versions == cfg.Versions)
+	later("sources", reflect.DeepEqual(old.Sources, cfg.Sources))
 	return lines
 }

@@ -284,3 +284,26 @@ func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 		t.Errorf("%v is overdue or waited for", got)
 	}
 }
+
+func TestWhoAsksForNoChecksIsRemembered(t *testing.T) {
+	b := newBench(t)
+	b.rules.ExpireAfter = 1
+	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	b.subscribe("c", pipeline.View{})
+	o := b.outcome(pipeline.OutcomeFailed)
+	o.Class, o.Reason = pipeline.FailDNS, "why"
+	b.do(Outcome{Outcome: o, Existing: b.standing("")})
+	if b.p.Incarnation != "" {
+		t.Fatalf("got %+v, want it expired", b.p)
+	}
+	b.resume("", "")
+	b.cancel("c")
+	if b.p.Incarnation == "" || b.p.Fetched() {
+		t.Errorf("got %+v, want it kept and not fetched, as before", b.p)
+	}
+	b.subscribe("c", pipeline.View{})
+	b.do(Replace{Origin: "yaml", Existing: b.standing("")})
+	if len(b.p.Unasked) != 0 {
+		t.Errorf("got %v, who keeps nothing any more", b.p.Unasked)
+	}
+}
