@@ -70,7 +70,7 @@ func (r *Router) open(ctx context.Context) error {
 // build makes the stages.
 func (r *Router) build() (*stages, error) {
 	var offline time.Time
-	if r.owns(pipeline.HealthKey) { // what is shared is not owned yet
+	if r.gained() == nil { // what is shared is known later, see takeOver
 		var err error
 		if offline, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline); err != nil {
 			return nil, err

@@ -54,26 +54,21 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 	}
 }
 
-// offlineSince is since when an earlier process was offline, if that was the last that was
-// told and this process knows it.
-func (r *Router) offlineSince() (since time.Time, err error) {
-	if !r.owns(pipeline.HealthKey) {
-		r.recalls = false
-		return since, nil
-	}
-	since, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
-	r.recalls = err == nil
-	return since, err
-}
-
-// takeOver tells fetch that an earlier process was offline, when the lane that knows is gained.
+// takeOver tells fetch that an earlier process was offline, if that was the last that was
+// told, when the lane that knows is gained.
 func (r *Router) takeOver(s *stages) error {
 	recalled := r.recalls
-	since, err := r.offlineSince()
-	if err != nil || recalled || since.IsZero() {
+	if r.recalls = r.owns(pipeline.HealthKey); !r.recalls || recalled {
+		return nil
+	}
+	since, err := getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
+	if err != nil {
+		r.recalls = false
 		return err
 	}
-	s.fetch.TakeOver(since)
+	if !since.IsZero() {
+		s.fetch.TakeOver(since)
+	}
 	return nil
 }
 
