@@ -140,6 +140,27 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestSameWords(t *testing.T) {
+	base := page("Zeus is here", "*one|two")
+	for name, c := range map[string]struct {
+		other Page
+		want  bool
+	}{
+		"itself":              {base, true},
+		"other marks":         {page("Zeus, is here!", "*one|two."), true},
+		"other blocks":        {page("Zeus is", "here one", "two"), true},
+		"another case":        {page("zeus is here", "*one|two"), false},
+		"another order":       {page("*one|two", "Zeus is here"), false},
+		"a word more":         {page("Zeus is here", "*one|two|three"), false},
+		"nothing":             {nil, false},
+		"a word in two words": {page("Zeus is he re", "*one|two"), false},
+	} {
+		if got := SameWords(base, c.other); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestImportsNothingOfTheModule(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
