@@ -27,12 +27,15 @@ func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
 		return nil
 	}
 	for _, f := range versions.SupportedFeatures {
-		if f.Name == feature && f.MaxVersion >= feature4_2 && f.MaxVersion <= feature4_3 {
+		if f.Name == feature && affected(f.MaxVersion) {
 			return []string{"topics are kept in one broker only, and the broker is a Kafka of 4.2 or 4.3, which can lose half of a transaction when it is killed (KAFKA-20734); use replication 3, or 4.1"}
 		}
 	}
 	return nil
 }
+
+// affected reports whether a broker that supports level at most has the bug.
+func affected(level int16) bool { return level >= feature4_2 && level <= feature4_3 }
 
 // single reports whether one of the topics stands in one broker only.
 func single(have map[string]standing) bool {

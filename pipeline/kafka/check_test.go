@@ -45,11 +45,14 @@ func TestCheck(t *testing.T) {
 func TestCheckSaysWhatIsMissingWhereNothingIsMade(t *testing.T) {
 	c := testConfig(startFake(t))
 	c.NoCreate = true
-	_, err := Check(t.Context(), c, wired)
+	lines, err := Check(t.Context(), c, wired)
 	if err == nil {
 		t.Fatal("got no error")
 	}
 	mention(t, err.Error(), "topics are missing", "--create --topic "+c.Prefix+"documents")
+	if text := strings.Join(lines, "\n"); strings.Contains(text, "a start makes") {
+		t.Errorf("got %s\nwant nothing to be made", text)
+	}
 }
 
 func TestCheckSaysThatThereAreTooFewBrokers(t *testing.T) {

@@ -173,6 +173,70 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	})
 }
 
+// meddler is an admin with others beside it.
+type meddler struct {
+	sarama.ClusterAdmin
+	beforeCreate  func(topic string) // before a topic is made
+	afterDescribe func(topics []*sarama.TopicMetadata)
+}
+
+func (m *meddler) CreateTopic(topic string, detail *sarama.TopicDetail, rehearse bool) error {
+	if m.beforeCreate != nil && !rehearse {
+		m.beforeCreate(topic)
+	}
+	return m.ClusterAdmin.CreateTopic(topic, detail, rehearse)
+}
+
+func (m *meddler) DescribeTopics(names []string) ([]*sarama.TopicMetadata, error) {
+	topics, err := m.ClusterAdmin.DescribeTopics(names)
+	if m.afterDescribe != nil {
+		m.afterDescribe(topics)
+	}
+	return topics, err
+}
+
+// Another process makes the first topic between our rehearsal and us.
+func TestEnsureFollowsWhoWasQuicker(t *testing.T) {
+	c := testConfig(startFake(t))
+	admin := &meddler{ClusterAdmin: testAdmin(t, c)}
+	specs := c.specs(wired)
+	admin.beforeCreate = func(topic string) {
+		admin.beforeCreate = nil
+		if _, err := ensureTopics(t.Context(), testAdmin(t, c), Config{Prefix: c.Prefix, Lanes: 5}.withDefaults(), specs[:1]); err != nil {
+			t.Error(err)
+		}
+	}
+	info, err := ensureTopics(t.Context(), admin, c, specs)
+	if err != nil || info.Lanes != 5 {
+		t.Errorf("got %d lanes and %v, want 5", info.Lanes, err)
+	}
+}
+
+// Right after a topic was made brokers may not know its ID.
+func TestEnsureWaitsForIDs(t *testing.T) {
+	c := testConfig(startFake(t))
+	admin := &meddler{ClusterAdmin: testAdmin(t, c)}
+	early := 2
+	admin.afterDescribe = func(topics []*sarama.TopicMetadata) {
+		for _, topic := range topics {
+			if errors.Is(topic.Err, sarama.ErrNoError) && early > 0 {
+				early--
+				topic.Uuid = sarama.Uuid{}
+			}
+		}
+	}
+	specs := c.specs(wired)
+	info, err := ensureTopics(t.Context(), admin, c, specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range specs {
+		if id := info.IDs[spec.Name]; id == "" || id == (sarama.Uuid{}).String() {
+			t.Errorf("%s: got ID %q", spec.Name, id)
+		}
+	}
+}
+
 func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		admin := testAdmin(t, c)
@@ -234,6 +298,14 @@ func TestReplication(t *testing.T) {
 		t.Fatal("three replicas in one broker: got no error")
 	}
 	mention(t, err.Error(), "cannot be kept in 3 brokers: lower replication")
+}
+
+func TestAffected(t *testing.T) {
+	for level, want := range map[int16]bool{27: false, 28: true, 29: true, 30: true, 31: false} {
+		if got := affected(level); got != want {
+			t.Errorf("level %d: got %t, want %t", level, got, want)
+		}
+	}
 }
 
 // Only a single broker of 4.2 and 4.3 is warned of.
