@@ -67,7 +67,7 @@ func (w *world) gain(p *process, id int) {
 	delete(p.kept, id)
 	w.tenures++
 	l.at, l.synced, l.epoch, l.tenure = log.next, w.steps, log.epoch, w.tenures
-	l.ledger = log.ledger.copy()
+	l.ledger = log.copy()
 	l.saved = nil
 	if w.chance(3) {
 		l.saved = l.copy(&undoing{})

@@ -53,6 +53,29 @@ func Compare(old, new Page) *Change {
 // Doubtful reports whether the behaviour leaves open what the change consists of.
 func (c *Change) Doubtful() bool { return c.doubtful }
 
+// News reports whether the change must be told: a block moved, or the words of a group differ.
+// It is false where the behaviour leaves that open.
+func (c *Change) News() bool {
+	if c.doubtful {
+		return false
+	}
+	if len(c.moved[oldSide]) > 0 && !c.doubtfulMoves {
+		return true
+	}
+	words := func(ts []token) []string {
+		var ws []string
+		for _, t := range ts {
+			if !t.border() {
+				ws = append(ws, t.text)
+			}
+		}
+		return ws
+	}
+	return slices.ContainsFunc(c.groups, func(g *group) bool {
+		return !slices.Equal(words(g.tokens[oldSide]), words(g.tokens[newSide]))
+	})
+}
+
 // pair takes out the equal units and returns the others.
 func (c *Change) pair(us [2][]unit) (rest [2][]unit) {
 	var keys [2][]string

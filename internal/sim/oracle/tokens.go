@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -32,20 +31,6 @@ func tokenize(text string) []token {
 		ts = append(ts, token{text: text[start:], start: start, end: len(text)})
 	}
 	return ts
-}
-
-// SameWords reports whether two versions have the same words in the same order.
-func SameWords(a, b Page) bool {
-	words := func(p Page) []string {
-		var ws []string
-		for _, block := range p {
-			for _, t := range tokenize(block.Text) {
-				ws = append(ws, t.text)
-			}
-		}
-		return ws
-	}
-	return slices.Equal(words(a), words(b))
 }
 
 // plain maps the letters with marks that pages may use to those without.
