@@ -121,9 +121,9 @@ func (p *Page) number(o pipeline.Outcome) uint64 {
 }
 
 // request is what is asked of a page that was pushed.
-func (a *Page) request() pipeline.Request {
-	r := pipeline.Request{Page: a.URL, Incarnation: a.Incarnation}
-	for _, d := range a.Documents {
+func (p *Page) request() pipeline.Request {
+	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation}
+	for _, d := range p.Documents {
 		r.Documents = append(r.Documents, pipeline.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
 	}
 	return r

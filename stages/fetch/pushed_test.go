@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+const stock = "https://a.example/stock"
+
+// take hands p to a stage and returns what goes on to its page.
+func take(t *testing.T, p pipeline.Pushed) (pipeline.Pushed, error) {
+	t.Helper()
+	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{}), Now: func() time.Time { return t0 }})
+	store := txtest.New()
+	if err := store.Handle(t.Context(), s, p.Message()); err != nil {
+		return pipeline.Pushed{}, err
+	}
+	out := store.Take()
+	if len(out) != 1 || out[0].Topic != pipeline.TopicDocuments || out[0].Type != pipeline.TypePushed || out[0].Key != "https://a.example/stock" {
+		t.Fatalf("got %+v, want one message to the page", out)
+	}
+	got, err := pipeline.TakenFrom(out[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, nil
+}
+
+func TestAPushedPageGoesToItsPageInUTF8(t *testing.T) {
+	for _, tc := range []struct{ contentType, body, want string }{
+		{"text/plain", "café", "café"},
+		{"text/plain; charset=iso-8859-1", "caf\xe9", "café"},
+		{"Text/Plain; charset=UTF-8", "\xef\xbb\xbfcafé", "café"},
+		{"text/plain", "\xff\xfea\x00b\x00", "ab"},
+	} {
+		p, err := take(t, pipeline.Pushed{URL: "HTTPS://A.example/stock", ContentType: tc.contentType, Body: []byte(tc.body), ID: "1"})
+		if err != nil || string(p.Body) != tc.want || p.ID != "1" || !p.Time.Equal(t0) || p.URL != "HTTPS://A.example/stock" {
+			t.Errorf("%s: got %+v with %q, %v, want %q", tc.contentType, p, p.Body, err, tc.want)
+		}
+	}
+	at := t0.Add(-time.Hour)
+	if p, err := take(t, pipeline.Pushed{URL: stock, Text: "x", Time: at, ID: "1"}); err != nil || !p.Time.Equal(at) {
+		t.Errorf("got %+v, %v, want the time that it came with", p, err)
+	}
+}
+
+func TestAPushedPageThatNobodyCanRead(t *testing.T) {
+	for want, p := range map[string]pipeline.Pushed{
+		"there are readers for text/plain": {ContentType: "application/pdf", Body: []byte("%PDF")},
+		"is not UTF-8":                     {ContentType: "text/plain", Body: []byte("caf\xe9")},
+		"as its type":                      {ContentType: `text/plain; charset="utf8"`, Body: []byte("caf\xe9")},
+		"in UTF-8; at most":                {ContentType: "text/plain; charset=iso-8859-1", Body: bytes.Repeat([]byte("\xe9"), pipeline.MaxPushed/2+1)},
+	} {
+		p.URL, p.ID = stock, "1"
+		_, err := take(t, p)
+		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassPermanent || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a permanent error with %q", err, want)
+		}
+	}
+}
+
+func TestReadPushed(t *testing.T) {
+	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{})})
+	req := pipeline.Request{Page: stock, Incarnation: "i", Documents: []pipeline.RequestDocument{
+		{ID: "whole"}, {ID: "some", View: pipeline.View{Ignore: []string{"[0-9]+"}}},
+	}}
+	p := pipeline.Pushed{URL: stock, ContentType: "text/plain", Body: []byte("seen at 10\n"), Time: t0}
+	os := s.ReadPushed(t.Context(), req, p)
+	if len(os) != 2 || os[0].Kind != pipeline.OutcomeRead || os[0].Document != "whole" || os[1].Document != "some" || os[1].Body == nil ||
+		os[0].Check != 0 || os[0].BodyHash != "" || os[0].Parts != 2 || !os[0].Time.Equal(t0) || os[0].Bytes != int64(len(p.Body)) {
+		t.Fatalf("got %+v", os)
+	}
+	// The next one differs in what one document ignores.
+	for i := range os {
+		req.Documents[i].TextHash = os[i].TextHash
+	}
+	p.Body = []byte("seen at 11\n")
+	if os = s.ReadPushed(t.Context(), req, p); os[0].Kind != pipeline.OutcomeRead || os[1].Kind != pipeline.OutcomeUnchanged {
+		t.Errorf("got %+v, want one text and one that stands", os)
+	}
+	p.ContentType = "application/pdf" // its reader went meanwhile
+	if os = s.ReadPushed(t.Context(), req, p); len(os) != 1 || os[0].Class != pipeline.FailType {
+		t.Errorf("got %+v, want that there is no reader", os)
+	}
+}
+
+// slow reads until its context ends.
+type slow struct{}
+
+func (slow) ContentTypes() []string { return []string{"text/plain"} }
+func (slow) Read(ctx context.Context, _ pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+	<-ctx.Done()
+	return pipeline.Text{}, context.Cause(ctx)
+}
+
+func TestReadingAPushedPageIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Publisher: &outbox{}, Readers: NewReaders(slow{}), Timeout: time.Second})
+		p := pipeline.Pushed{URL: stock, ContentType: "text/plain", Body: []byte("x"), Time: t0}
+		if os := s.ReadPushed(t.Context(), request(stock, 0), p); len(os) != 1 || os[0].Class != pipeline.FailUnreadable || !strings.Contains(os[0].Reason, "longer than 1s") {
+			t.Errorf("got %+v, want that it took too long", os)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if os := s.ReadPushed(ctx, request(stock, 0), p); os != nil {
+			t.Errorf("got %+v of a process that ends", os)
+		}
+	})
+}
