@@ -150,7 +150,7 @@ func (n *tenure) commit(last bool) error {
 	}
 	state := b.records()
 	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
-	if err := n.transact(ms); err != nil {
+	if err := n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms); err != nil {
 		return err
 	}
 	n.t.wrote(ms)

@@ -19,7 +19,7 @@ import (
 const testLanes = 8
 
 // brokers returns those of an in-process cluster.
-func brokers(t *testing.T) []string {
+func brokers(t testing.TB) []string {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	if err != nil {

@@ -27,7 +27,14 @@ const (
 func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
 	n := newTenure(t, lane)
 	t.own(n)
-	if err := t.fill(ctx, n); err != nil {
+	err := t.fill(ctx, n)
+	if err == nil {
+		err = n.load()
+	}
+	if err == nil {
+		err = n.remember(n.open)
+	}
+	if err != nil {
 		t.disown(n)
 		if n.txns != nil {
 			go func() { _ = n.txns.Close() }() // it may wait for brokers that are away
@@ -37,7 +44,7 @@ func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
 	return n, nil
 }
 
-// fill makes n all that a tenure needs to work.
+// fill fences the earlier owner of n's lane and brings the copy of it up to there.
 func (t *Transport) fill(ctx context.Context, n *tenure) error {
 	c, err := t.cfg.txnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
 	if err != nil {
@@ -58,10 +65,7 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 	if err := t.restore(ctx, n, end); err != nil {
 		return fmt.Errorf("restoring its state: %w", err)
 	}
-	if err := n.load(); err != nil {
-		return err
-	}
-	return n.remember(n.open)
+	return nil
 }
 
 // restore reads the state topic from where the copy of n's lane ends up to n's fence, which

@@ -195,14 +195,19 @@ func (r *runner) pass(x *tx) (done, ours bool) {
 		}
 		return r.n.merge(x) == nil, true
 	}
-	if len(m.Key) == 0 || r.n.t.topicOf(r.who.topic).AnyLane {
+	topic := r.n.t.topicOf(r.who.topic)
+	if len(m.Key) == 0 || topic.AnyLane {
 		return false, false
 	}
-	if lane := partitionOf(string(m.Key), r.n.t.lanes); lane != r.n.lane {
-		x.collect(forwarded(m, r.who.topic, lane))
-		return r.n.merge(x) == nil, true
+	lane := partitionOf(string(m.Key), r.n.t.lanes)
+	if lane == r.n.lane {
+		return false, false
 	}
-	return false, false
+	// One group is enough to move it to where all of them find it.
+	if len(topic.Groups) == 0 || topic.Groups[0] == r.who.group {
+		x.collect(forwarded(m, r.who.topic, lane))
+	}
+	return r.n.merge(x) == nil, true
 }
 
 // message makes what Watermill sees.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type Transport struct {
 	group    *watermillkafka.Subscriber
 	owned    []slot
 	ready    atomic.Bool
+	// transact publishes what a lane commits; benchmarks have others.
+	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
 
 	// ctx is done when Close begins, life when all that was acknowledged is committed.
 	ctx, life   context.Context
@@ -86,7 +89,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic),
+		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic), transact: transact,
 		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
 		gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
@@ -141,6 +144,11 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
+}
+
+// String says where the messages are, for logs.
+func (t *Transport) String() string {
+	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
 }
 
 // wire takes over what w says.

@@ -1,0 +1,166 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill"
+	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// benchBody is the size of what is consumed, written and published for each message.
+const benchBody = 8 << 10
+
+// benchBrokers are real ones where VOKTER_KAFKA names them.
+func benchBrokers(b *testing.B) []string {
+	if list := os.Getenv("VOKTER_KAFKA"); strings.Contains(list, ":") {
+		return strings.Split(list, ",")
+	}
+	return brokers(b)
+}
+
+// BenchmarkHandler consumes and publishes one for one over 8 partitions: with Watermill's
+// own subscriber and publisher, which keep no state, and with a Transport whose handler
+// writes as much state, without and with transactions.
+func BenchmarkHandler(b *testing.B) {
+	bs := benchBrokers(b)
+	b.Run("watermill-kafka", func(b *testing.B) { benchWatermill(b, bs) })
+	b.Run("transport/without", func(b *testing.B) { benchTransport(b, bs, false) })
+	b.Run("transport/with", func(b *testing.B) { benchTransport(b, bs, true) })
+}
+
+func openBench(b *testing.B, bs []string, prefix, dir string) *kafka.Transport {
+	b.Helper()
+	tr, err := kafka.Open(context.Background(), kafka.Config{
+		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir,
+		Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-tr.Gained()
+	return tr
+}
+
+// fill publishes n messages of as many keys.
+func fill(b *testing.B, tr *kafka.Transport, n int) {
+	b.Helper()
+	body := make([]byte, benchBody)
+	_, _ = rand.Read(body)
+	for from := 0; from < n; from += 100 {
+		var ms []pipeline.Message
+		for i := from; i < min(from+100, n); i++ {
+			ms = append(ms, pipeline.Message{ID: fmt.Sprint(i), Topic: "in", Key: fmt.Sprint("k", i), Type: "test.v1", Body: body})
+		}
+		if err := tr.Publish(context.Background(), ms...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchTransport(b *testing.B, bs []string, transactions bool) {
+	tr := openBench(b, bs, "bench-"+rand.Text()+".", b.TempDir())
+	defer tr.Close()
+	if !transactions {
+		tr.WithoutTransactions()
+	}
+	fill(b, tr, b.N)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	done := make(chan struct{})
+	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	go func() {
+		for m := range ms {
+			go func() {
+				tx, _ := pipeline.TxFrom(m.Context())
+				key := m.Metadata[pipeline.HeaderKey]
+				if err := tx.State(key).Set("body", m.Payload); err != nil {
+					m.Nack()
+					return
+				}
+				tx.Emit(pipeline.Message{ID: m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: m.Payload})
+				tx.OnCommit(func() {
+					if left.Add(-1) == 0 {
+						close(done)
+					}
+				})
+				m.Ack()
+			}()
+		}
+	}()
+	<-done
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	b.ReportMetric(float64(b.N)/float64(max(tr.Commits(), 1)), "messages/transaction")
+}
+
+func benchWatermill(b *testing.B, bs []string) {
+	prefix := "bench-" + rand.Text() + "."
+	tr := openBench(b, bs, prefix, "")
+	fill(b, tr, b.N)
+	if err := tr.Close(); err != nil {
+		b.Fatal(err)
+	}
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_8_0_0
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	c.Consumer.IsolationLevel = sarama.ReadCommitted
+	c.Producer.RequiredAcks = sarama.WaitForAll
+	c.Producer.Return.Successes = true
+	pub, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
+		Brokers: bs, Marshaler: watermillkafka.DefaultMarshaler{}, OverwriteSaramaConfig: c,
+	}, watermill.NopLogger{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pub.Close()
+	sub, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{
+		Brokers: bs, ConsumerGroup: prefix + "bare", OverwriteSaramaConfig: c,
+	}, watermill.NopLogger{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sub.Close()
+	ms, err := sub.Subscribe(context.Background(), prefix+"in")
+	if err != nil {
+		b.Fatal(err)
+	}
+	first := <-ms // the group has met
+	b.ResetTimer()
+	done := make(chan struct{})
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	handle := func(m *message.Message) {
+		if err := pub.Publish(prefix+"out", message.NewMessage(m.UUID, m.Payload)); err != nil {
+			m.Nack()
+			return
+		}
+		m.Ack()
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+	}
+	go handle(first)
+	go func() {
+		for m := range ms {
+			go handle(m)
+		}
+	}()
+	<-done
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}

@@ -1,0 +1,186 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// open opens a transport that shares the lanes of prefix.
+func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]pipeline.Topic) *kafka.Transport {
+	t.Helper()
+	tr, err := kafka.Open(context.Background(), kafka.Config{
+		Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir, SessionTimeout: 6 * time.Second, Topics: topics,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tr.Close() })
+	return tr
+}
+
+// count makes group count the messages of each key of topic, as state, and emit what it
+// counted to the topic "out".
+func count(t *testing.T, tr *kafka.Transport, group, topic string) {
+	t.Helper()
+	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for m := range ms {
+			go func() {
+				tx, _ := pipeline.TxFrom(m.Context())
+				key := m.Metadata[pipeline.HeaderKey]
+				v, _, err := tx.State(key).Get("n")
+				if err != nil {
+					m.Nack()
+					return
+				}
+				v = append(v, m.UUID+" "...)
+				if err := tx.State(key).Set("n", v); err != nil {
+					m.Nack()
+					return
+				}
+				tx.Emit(pipeline.Message{ID: m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: v})
+				m.Ack()
+			}()
+		}
+	}()
+}
+
+// results reads what is committed to the topic "out" of prefix, until all of n came.
+func results(t *testing.T, brokers []string, prefix string, n int) map[string]string {
+	t.Helper()
+	c := sarama.NewConfig()
+	c.Version, c.Consumer.IsolationLevel = sarama.V2_8_0_0, sarama.ReadCommitted
+	consumer, err := sarama.NewConsumer(brokers, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	got := make(chan *sarama.ConsumerMessage)
+	for lane := range int32(testLanes) {
+		pc, err := consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pc.AsyncClose()
+		go func() {
+			for m := range pc.Messages() {
+				got <- m
+			}
+		}()
+	}
+	last := map[string]string{}
+	for i := range n {
+		select {
+		case m := <-got:
+			last[string(m.Key)] = string(m.Value)
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d outputs came", i, n)
+		}
+	}
+	select {
+	case m := <-got:
+		t.Errorf("%q came besides", m.Value)
+	default:
+	}
+	return last
+}
+
+// TestLanesMove publishes numbered messages while processes come and go, orderly and with
+// disks that are kept, lost, or out of date: every message is handled once, in order, on top
+// of the state that the one before it left.
+func TestLanesMove(t *testing.T) {
+	run := func(t *testing.T, brokers []string) {
+		prefix, kept := "move-"+rand.Text()+".", t.TempDir()
+		topics := map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}}
+		const keys, rounds = 16, 12
+		first := open(t, brokers, prefix, kept, topics)
+		count(t, first, "g", "in")
+		publish := func(tr *kafka.Transport, round int) {
+			for k := range keys {
+				key := fmt.Sprint("k", k)
+				m := pipeline.Message{ID: fmt.Sprintf("%s.%d", key, round), Topic: "in", Key: key, Type: "test.v1"}
+				if err := tr.Publish(context.Background(), m); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		live := []*kafka.Transport{first}
+		for round := range rounds {
+			publish(live[0], round)
+			dir := ""
+			if round%3 == 2 {
+				dir = t.TempDir()
+			}
+			next := open(t, brokers, prefix, dir, topics)
+			count(t, next, "g", "in")
+			live = append(live, next)
+			if len(live) > 2 {
+				if err := live[0].Close(); err != nil {
+					t.Error(err)
+				}
+				live = live[1:]
+			}
+		}
+		got := results(t, brokers, prefix, keys*rounds)
+		for k := range keys {
+			key, want := fmt.Sprint("k", k), ""
+			for round := range rounds {
+				want += fmt.Sprintf("%s.%d ", key, round)
+			}
+			if got[key] != want {
+				t.Errorf("%s: handled %q, want %q", key, got[key], want)
+			}
+		}
+	}
+	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
+	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+}
+
+// TestForeignPartitioner puts messages into lanes that are not their keys': they are moved
+// to the right ones, once, though two groups read the topic.
+func TestForeignPartitioner(t *testing.T) {
+	brokers, prefix := brokers(t), "foreign-"+rand.Text()+"."
+	tr := open(t, brokers, prefix, "", map[string]pipeline.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
+	count(t, tr, "a", "in")
+	count(t, tr, "b", "in")
+	c := sarama.NewConfig()
+	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
+	p, err := sarama.NewSyncProducer(brokers, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	header := func(k, v string) sarama.RecordHeader { return sarama.RecordHeader{Key: []byte(k), Value: []byte(v)} }
+	for lane := range int32(testLanes) {
+		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: prefix + "in", Partition: lane, Key: sarama.StringEncoder("k"), Headers: []sarama.RecordHeader{
+			header("ce_id", fmt.Sprint("m", lane)), header("ce_type", "test.v1"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	results(t, brokers, prefix, 2*testLanes)
+	for _, group := range []string{"a", "b"} {
+		v, _, err := tr.State(group, "k").Get("n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lane := range testLanes {
+			if id := fmt.Sprint("m", lane, " "); strings.Count(string(v), id) != 1 {
+				t.Errorf("group %s handled %q, want %q once", group, v, id)
+			}
+		}
+	}
+}
