@@ -7,13 +7,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vokter/vokter/config"
 )
 
 // cluster starts a cluster in this process and returns its broker.
@@ -195,6 +199,37 @@ func TestKafkaShared(t *testing.T) {
 		if code := <-s.ended; code != 0 {
 			t.Errorf("exit code %d, stderr %s", code, &s.err)
 		}
+	}
+}
+
+// TestFlagsOfTransport: what a flag says wins over the file.
+func TestFlagsOfTransport(t *testing.T) {
+	inFile := &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "in.", Partitions: 7}
+	for _, c := range []struct {
+		file *config.Kafka
+		args string
+		want *config.Kafka
+	}{
+		{nil, "", nil},
+		{inFile, "", inFile},
+		{inFile, "--transport local", nil},
+		{inFile, "--transport kafka", inFile},
+		{inFile, "--brokers b:2,c:3", &config.Kafka{Brokers: []string{"b:2", "c:3"}, TopicPrefix: "in.", Partitions: 7}},
+		{inFile, "--topic-prefix x.", &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "x.", Partitions: 7}},
+		{nil, "--transport kafka --brokers b:2", config.NewKafka("b:2")},
+	} {
+		var f commonFlags
+		cmd := f.with(&cobra.Command{}, pipelineFlags)
+		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.cluster(cmd, c.file)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: got %+v, %v, want %+v", c.args, got, err, c.want)
+		}
+	}
+	if inFile.TopicPrefix != "in." || len(inFile.Brokers) != 1 {
+		t.Errorf("the file's was altered: %+v", inFile)
 	}
 }
 

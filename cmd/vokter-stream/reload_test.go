@@ -189,7 +189,7 @@ func TestRunReloads(t *testing.T) {
 	s.await(t, &s.err, "msg=running")
 	for i, c := range []struct{ text, want string }{
 		{"subscriptions: 7\n", path + ":1:16: "},
-		{text("three") + "listen: 127.0.0.1:0\n", "subscription changed: " + p.URL},
+		{text("three") + "listen: 127.0.0.1:0\ntransport: {kafka: {brokers: [\"127.0.0.1:1\"]}}\n", "subscription changed: " + p.URL},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -198,6 +198,7 @@ func TestRunReloads(t *testing.T) {
 		s.await(t, &s.err, c.want)
 		if i == 1 {
 			s.await(t, &s.err, "listen changed: this takes effect with the next start")
+			s.await(t, &s.err, "transport changed: this takes effect with the next start")
 		}
 	}
 	for p.count() < 2 && t.Context().Err() == nil { // the second check comes behind the baseline
