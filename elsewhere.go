@@ -16,6 +16,15 @@ func (r *Router) owns(key string) bool {
 	return !ok || t.Owns(key)
 }
 
+// tenure is another number each time that this process gets the messages of key to handle:
+// what others were asked for in an earlier one may have been lost with them.
+func (r *Router) tenure(key string) uint64 {
+	if t, ok := r.transport.(interface{ Tenure(key string) uint64 }); ok {
+		return t.Tenure(key)
+	}
+	return 0
+}
+
 // here returns an error of ErrElsewhere for a page that this process knows nothing of.
 func (r *Router) here(page string) error {
 	if r.owns(page) {

@@ -24,6 +24,9 @@ import (
 //     processes. The first reports whether this process handles the messages of key now; States
 //     yields such keys only. The second receives once lanes were gained, or it is settled that
 //     there are none; what happens until it is received from is one.
+//   - Tenure(key string) uint64, where lanes are shared: another number each time that this
+//     process gets the messages of key to handle, since what it posted, or asked others for, in
+//     an earlier one may be lost.
 //   - Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error) yields what any
 //     process publishes on topic once it returned. The channel is closed when ctx is done, not
 //     before; the error says that this can never be.

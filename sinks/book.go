@@ -16,9 +16,10 @@ type entry struct {
 	pending int
 	due     time.Time
 	// attempt is the number of the attempt in flight, 0 if there is none; posted is when
-	// its result was handed to its lane.
+	// its result was handed to its lane, and tenure when that was the process's.
 	attempt uint64
 	posted  time.Time
+	tenure  uint64
 }
 
 // postedFor is how long a posted result may take to be handled before it is held to
@@ -36,17 +37,27 @@ func (b *book) set(receiver string, q Queue) {
 	if q.InFlight {
 		e.attempt = q.Attempt
 		if old := b.entries[receiver]; old.attempt == e.attempt {
-			e.posted = old.posted
+			e.posted, e.tenure = old.posted, old.tenure
 		}
 	}
 	b.entries[receiver] = e
 }
 
-func (b *book) posted(receiver string, attempt uint64, at time.Time) {
+func (b *book) posted(receiver string, attempt uint64, at time.Time, tenure uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, ok := b.entries[receiver]; ok && e.attempt == attempt {
-		e.posted = at
+		e.posted, e.tenure = at, tenure
+		b.entries[receiver] = e
+	}
+}
+
+// lost notes that the result of an attempt went to nobody.
+func (b *book) lost(receiver string, attempt uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[receiver]; ok && e.attempt == attempt {
+		e.attempt = 0
 		b.entries[receiver] = e
 	}
 }
@@ -59,11 +70,13 @@ func (b *book) knows(receiver string, attempt uint64) bool {
 	return ok && e.attempt == attempt
 }
 
-func (b *book) inFlight(receiver string, attempt uint64, now time.Time) bool {
+// inFlight reports whether this process made the attempt and its result will come yet. What
+// was posted in another tenure does not.
+func (b *book) inFlight(receiver string, attempt uint64, now time.Time, tenure uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
-	return ok && e.attempt == attempt && (e.posted.IsZero() || now.Sub(e.posted) < postedFor)
+	return ok && e.attempt == attempt && (e.posted.IsZero() || e.tenure == tenure && now.Sub(e.posted) < postedFor)
 }
 
 func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {

@@ -24,6 +24,9 @@ type Config struct {
 	// Owned says whether this process has a receiver now, by its ID; nil means all. It must not
 	// wait.
 	Owned func(receiver string) bool
+	// Tenure is another number each time that this process gets a receiver, by its ID: what
+	// was posted before is lost then. nil means that it has all of them once. It must not wait.
+	Tenure func(receiver string) uint64
 	// Policy says when attempts are made and when notifications are given up.
 	Policy Policy
 	// Fast is how many attempts are made at once, 128 by default. After a second an attempt
@@ -66,6 +69,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
+	}
+	if c.Tenure == nil {
+		c.Tenure = func(string) uint64 { return 0 }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -116,7 +122,10 @@ func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
 
 // Posted notes that the result of an attempt that Config.Hand was given has been handed on,
 // or belongs to another process now: the attempt is made again unless it is handled soon.
-func (d *Delivery) Posted(a Attempt) { d.book.posted(a.Receiver.ID(), a.Number, d.cfg.Now()) }
+func (d *Delivery) Posted(a Attempt) {
+	id := a.Receiver.ID()
+	d.book.posted(id, a.Number, d.cfg.Now(), d.cfg.Tenure(id))
+}
 
 // Idle reports whether no attempt is under way, waiting to begin, or ended without its
 // result having been posted.
@@ -248,7 +257,7 @@ func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	if w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now) {
+	if w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key)) {
 		return w.step(Lost{At: w.now})
 	}
 	return w.step(Woken{At: w.now})

@@ -183,6 +183,48 @@ func TestLostResultIsNoticed(t *testing.T) {
 	})
 }
 
+// TestResultOfAnEarlierTenureIsLost: a result that was handed on, or refused, just before the
+// receiver came back to the process is not waited for.
+func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
+	for name, answer := range map[string]error{"handed on": nil, "refused": pipeline.ErrMoved} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := txtest.New()
+				s := &recorder{}
+				var tenure uint64
+				d := NewDelivery(Config{
+					Sinks: map[string]pipeline.Sink{"a": s}, Poster: posting(func(pipeline.Message) error { return answer }),
+					Tenure: func(string) uint64 { return tenure },
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { _ = d.Run(ctx) }()
+				if err := store.Handle(t.Context(), d, notification(t, "a", "", "x")); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if answer == nil {
+					tenure++
+				}
+				for _, m := range store.Start(time.Now()) {
+					if err := store.Handle(t.Context(), d, m); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				cancel()
+				if got, want := s.got(), "[x x]"; got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// posting is a Poster.
+type posting func(pipeline.Message) error
+
+func (p posting) Post(_ context.Context, m pipeline.Message) error { return p(m) }
+
 func TestBadMessages(t *testing.T) {
 	d := NewDelivery(Config{})
 	for name, m := range map[string]pipeline.Message{

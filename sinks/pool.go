@@ -199,9 +199,14 @@ func (p *pool) post(a Attempt, result error) {
 	defer stop()
 	m := a.Result(result)
 	for ctx.Err() == nil {
+		tenure := p.cfg.Tenure(m.Key) // before: what is posted may be lost at once
 		err := p.cfg.Poster.Post(ctx, m)
-		if err == nil || errors.Is(err, pipeline.ErrMoved) {
-			p.book.posted(m.Key, a.Number, p.cfg.Now())
+		switch {
+		case err == nil:
+			p.book.posted(m.Key, a.Number, p.cfg.Now(), tenure)
+			return
+		case errors.Is(err, pipeline.ErrMoved):
+			p.book.lost(m.Key, a.Number)
 			return
 		}
 		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", a.Receiver.Sink, "err", err)

@@ -253,7 +253,7 @@ func (w *world) finish(err error) {
 		delete(w.flying, key)
 		m := a.Result(err)
 		w.posted[key] = append(w.posted[key], m)
-		w.d.book.posted(key, a.Number, w.now)
+		w.d.book.posted(key, a.Number, w.now, 0)
 		return
 	}
 }
@@ -271,7 +271,7 @@ func (w *world) results() {
 // flush handles results that waited for longer than it takes to hold them to be lost.
 func (w *world) flush() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
-		for len(w.posted[key]) > 0 && !w.d.book.inFlight(key, w.d.book.entries[key].attempt, w.now) {
+		for len(w.posted[key]) > 0 && !w.d.book.inFlight(key, w.d.book.entries[key].attempt, w.now, 0) {
 			m := w.posted[key][0]
 			w.posted[key] = w.posted[key][1:]
 			w.handle(m)

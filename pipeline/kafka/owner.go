@@ -28,6 +28,8 @@ type slot struct {
 	// the lane. ready says that it works.
 	tenure *tenure
 	ready  bool
+	// count is how many tenures there were.
+	count uint64
 }
 
 // hook is told by the consumer group which lanes this process owns: watermill-kafka has a
@@ -148,6 +150,7 @@ func (t *Transport) own(n *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tenure, s.ready = n, false
+	s.count++
 }
 
 // begin makes n, which was restored, the one that works.
@@ -184,6 +187,18 @@ func (t *Transport) tenure(lane int) *tenure {
 // Owns reports whether this process handles the messages of key now.
 func (t *Transport) Owns(key string) bool {
 	return t.ready.Load() && t.works(partitionOf(key, t.lanes))
+}
+
+// Tenure counts how many times this process has taken the lane of key, also because a
+// transaction failed. What was posted before the last time is lost.
+func (t *Transport) Tenure(key string) uint64 {
+	if !t.ready.Load() {
+		return 0
+	}
+	s := &t.owned[partitionOf(key, t.lanes)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
 }
 
 // Gained receives whenever all lanes that this process was given are restored and worked on,

@@ -14,7 +14,7 @@ type run struct {
 
 	mu       sync.Mutex
 	requests map[string]outstanding // of this process, by page
-	made     map[string]string      // the nonce of the last request for each page, which may yet be undone
+	made     map[string]made        // the last request for each page, which may yet be undone
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool // expected pages that Finished waits for
@@ -27,6 +27,12 @@ type request struct {
 	check       uint64
 }
 
+// made names a request by its nonce, and the tenure in which it was made.
+type made struct {
+	nonce  string
+	tenure uint64
+}
+
 // outstanding is a request that is not answered. Since is when its page was first asked
 // for without an answer, by Config.Steady; interval how often it is to be checked.
 type outstanding struct {
@@ -37,7 +43,7 @@ type outstanding struct {
 
 func newRun(limit int, only func(string) bool) *run {
 	return &run{
-		limit: limit, only: only, requests: make(map[string]outstanding), made: make(map[string]string), counts: make(map[string]int),
+		limit: limit, only: only, requests: make(map[string]outstanding), made: make(map[string]made), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
 		told: make(map[string]bool),
 	}
@@ -94,17 +100,18 @@ func (r *run) ask(a Ask, now time.Time) {
 }
 
 // makes notes, before its commit, that a request with nonce is made for page.
-func (r *run) makes(page, nonce string) {
+func (r *run) makes(page, nonce string, tenure uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made[page] = nonce
+	r.made[page] = made{nonce, tenure}
 }
 
-// asked reports whether this process made the outstanding request of p.
-func (r *run) asked(p Page) bool {
+// asked reports whether this process made the outstanding request of p in this tenure. One of
+// an earlier tenure may have gone down with the process that it was for.
+func (r *run) asked(p Page, tenure uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return p.Open != nil && p.Open.Nonce != "" && r.made[p.URL] == p.Open.Nonce
+	return p.Open != nil && p.Open.Nonce != "" && r.made[p.URL] == made{p.Open.Nonce, tenure}
 }
 
 // done notes an accepted check of page, which is complete.

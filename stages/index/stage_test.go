@@ -318,6 +318,22 @@ func TestARestartAsksAgainAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnotherTenureAsksAgainAtOnce: who was to fetch may have gone down when the page was gained
+// again, though its owner did not.
+func TestAnotherTenureAsksAgainAtOnce(t *testing.T) {
+	var tenure uint64
+	d := newDesk(t, Config{Tenure: func(string) uint64 { return tenure }})
+	d.subscribe("c")
+	first := d.request
+	tenure++
+	for _, m := range d.store.Start(d.now) {
+		d.handle(m)
+	}
+	if d.request.Check != first.Check+1 {
+		t.Errorf("got check %d, want %d", d.request.Check, first.Check+1)
+	}
+}
+
 func TestInvalidCommandsAreDecided(t *testing.T) {
 	good := pipeline.Subscription{URL: page, Keywords: []string{"stock"}, Sinks: []string{"s"}}
 	with := func(f func(*pipeline.Subscription)) pipeline.SubscribeCommand {
