@@ -42,6 +42,17 @@ func recovering(log *slog.Logger) pipeline.Middleware {
 	}
 }
 
+// fitting makes an error of what the transport can never commit: left to it, the message
+// would come again for ever.
+func fitting(next pipeline.Processor) pipeline.Processor {
+	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		if err := next.Process(ctx, tx, m); err != nil {
+			return err
+		}
+		return pipeline.FitsTx(tx)
+	})
+}
+
 // breaking hands an error that must stop the Router to stop; the message is left to come
 // again. Going on without it could lose something.
 func breaking(group string, stop func(error)) pipeline.Middleware {

@@ -167,7 +167,7 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 	for i := len(wrapped) - 1; i >= 0; i-- {
 		p = wrapped[i](p)
 	}
-	p = recovering(log)(p)
+	p = fitting(recovering(log)(p))
 	p = retrying(log, sleepContext)(p)
 	p = deadLettering(group, log, r.cfg.Now)(p)
 	p = breaking(group, r.stop)(p)

@@ -15,6 +15,19 @@ func SyncTx(tx Tx) {
 	}
 }
 
+// Fitter is what the Tx of a transport with limits implements beside Tx: Fits returns why
+// what was collected so far can never be committed, such as a message that is too large for
+// its topic, and otherwise nil.
+type Fitter interface{ Fits() error }
+
+// FitsTx returns why what tx collected can never be committed, as a permanent error, or nil.
+func FitsTx(tx Tx) error {
+	if f, ok := ability[Fitter](tx); ok {
+		return Permanent(f.Fits())
+	}
+	return nil
+}
+
 // ResetTx makes tx forget all that was written, emitted and scheduled, so that a handler
 // can be tried again.
 func ResetTx(tx Tx) {

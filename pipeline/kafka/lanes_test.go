@@ -184,3 +184,44 @@ func TestForeignPartitioner(t *testing.T) {
 		}
 	}
 }
+
+// TestTooLarge emits a message, and writes a value, that no record can hold: the handler can
+// find out, and the lane goes on.
+func TestTooLarge(t *testing.T) {
+	tr := open(t, brokers(t), "large-"+rand.Text()+".", "", nil)
+	fits := make(chan error, 10)
+	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge := make([]byte, 7<<20)
+	go func() {
+		for m := range ms {
+			tx, _ := pipeline.TxFrom(m.Context())
+			switch m.UUID {
+			case "emits":
+				tx.Emit(pipeline.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge})
+			case "writes":
+				if err := tx.State("k").Set("huge", huge); err != nil {
+					t.Error(err)
+				}
+			}
+			fits <- pipeline.FitsTx(tx)
+			pipeline.ResetTx(tx)
+			m.Ack()
+		}
+	}()
+	for id, want := range map[string]bool{"emits": false, "writes": false, "neither": true} {
+		m := pipeline.Message{ID: id, Topic: "in", Key: "k", Type: "test.v1"}
+		if err := tr.Publish(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+		err := <-fits
+		if class, _ := pipeline.ClassOf(err); (err == nil) != want || err != nil && class != pipeline.ClassPermanent {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if err := tr.Publish(context.Background(), pipeline.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge}); err == nil {
+		t.Error("a message that no record can hold was published")
+	}
+}

@@ -51,12 +51,24 @@ func outputOfWatermill(topic string, m *message.Message, lanes int) output {
 	return o
 }
 
-// size is about how many bytes o takes in a topic.
+// recordOverhead is what a record may take besides its key, value and headers.
+const recordOverhead = 512
+
+// size is how many bytes o takes in a topic at most.
 func (o output) size() int {
+	n := recordOverhead + len(o.key) + len(o.uuid)
 	if o.message != nil {
-		return len(o.message.Body) + 512
+		n += len(o.message.Body)
+		for name, value := range o.message.Attributes() {
+			n += len(name) + len(value) + 8
+		}
+		return n
 	}
-	return len(o.payload) + 512
+	n += len(o.payload)
+	for name, value := range o.meta {
+		n += len(name) + len(value) + 8
+	}
+	return n
 }
 
 // record is what the brokers get of o.

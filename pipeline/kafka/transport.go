@@ -190,6 +190,10 @@ func (t *Transport) connect(ctx context.Context) error {
 			break
 		}
 		t.waiting(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(probeEvery):
+		}
 	}
 	t.waiting(nil)
 	if err != nil {

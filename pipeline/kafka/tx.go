@@ -58,6 +58,7 @@ var (
 	_ pipeline.Positioner  = (*tx)(nil)
 	_ pipeline.Messenger   = (*tx)(nil)
 	_ pipeline.Broadcaster = (*tx)(nil)
+	_ pipeline.Fitter      = (*tx)(nil)
 )
 
 // State returns the state that the message's group keeps for key.
@@ -148,6 +149,26 @@ func (x *tx) Message() (m pipeline.Message, ok bool) {
 	m = *x.w.message
 	m.Topic = x.who.topic
 	return m, true
+}
+
+// Fits reports an output or a value that is larger than a record may be: in a transaction it
+// would make the lane fail for ever.
+func (x *tx) Fits() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, o := range x.out {
+		if n := o.size(); n > maxMessage {
+			return fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d", o.topic, n, maxMessage)
+		}
+	}
+	for p, names := range x.layer.states {
+		for name, value := range names {
+			if n := len(value) + len(p.key) + len(name) + recordOverhead; n > maxMessage {
+				return fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.key, n, maxMessage)
+			}
+		}
+	}
+	return nil
 }
 
 // Reset drops all that the attempt did so far.
