@@ -69,7 +69,7 @@ func fill(b *testing.B, tr *kafka.Transport, n int) {
 }
 
 func benchTransport(b *testing.B, bs []string, transactions bool) {
-	tr := openBench(b, bs, "bench-"+rand.Text()+".", b.TempDir())
+	tr := openBench(b, bs, benchPrefix(b, bs), b.TempDir())
 	defer tr.Close()
 	if !transactions {
 		tr.WithoutTransactions()
@@ -109,36 +109,13 @@ func benchTransport(b *testing.B, bs []string, transactions bool) {
 }
 
 func benchWatermill(b *testing.B, bs []string) {
-	prefix := "bench-" + rand.Text() + "."
+	prefix := benchPrefix(b, bs)
 	tr := openBench(b, bs, prefix, "")
 	fill(b, tr, b.N)
 	if err := tr.Close(); err != nil {
 		b.Fatal(err)
 	}
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
-	c.Consumer.Offsets.Initial = sarama.OffsetOldest
-	c.Consumer.IsolationLevel = sarama.ReadCommitted
-	c.Producer.RequiredAcks = sarama.WaitForAll
-	c.Producer.Return.Successes = true
-	pub, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
-		Brokers: bs, Marshaler: watermillkafka.DefaultMarshaler{}, OverwriteSaramaConfig: c,
-	}, watermill.NopLogger{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pub.Close()
-	sub, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{
-		Brokers: bs, ConsumerGroup: prefix + "bare", OverwriteSaramaConfig: c,
-	}, watermill.NopLogger{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer sub.Close()
-	ms, err := sub.Subscribe(context.Background(), prefix+"in")
-	if err != nil {
-		b.Fatal(err)
-	}
+	ms, pub := openBare(b, bs, prefix)
 	first := <-ms // the group has met
 	b.ResetTimer()
 	done := make(chan struct{})
@@ -163,4 +140,35 @@ func benchWatermill(b *testing.B, bs []string) {
 	<-done
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// openBare consumes prefix's topic "in" with Watermill's own subscriber, and returns what it
+// gets and a publisher.
+func openBare(b *testing.B, bs []string, prefix string) (ms <-chan *message.Message, pub message.Publisher) {
+	b.Helper()
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_8_0_0
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	c.Consumer.IsolationLevel = sarama.ReadCommitted
+	c.Producer.RequiredAcks = sarama.WaitForAll
+	c.Producer.Return.Successes = true
+	pub, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
+		Brokers: bs, Marshaler: watermillkafka.DefaultMarshaler{}, OverwriteSaramaConfig: c,
+	}, watermill.NopLogger{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = pub.Close() })
+	sub, err := watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{
+		Brokers: bs, ConsumerGroup: prefix + "bare", OverwriteSaramaConfig: c,
+	}, watermill.NopLogger{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = sub.Close() })
+	ms, err = sub.Subscribe(context.Background(), prefix+"in")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ms, pub
 }

@@ -1,0 +1,207 @@
+package kafka_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// benchPages is how many pages change in turn.
+const benchPages = 128
+
+// BenchmarkChanges counts the changes that other programs read, read committed, while
+// changed pages of about benchBody bytes are pushed through topic ingest: through the whole
+// pipeline with one and with three processes, and with one that commits without
+// transactions. Beside it a bare handler of watermill-kafka consumes and publishes the same
+// pages over as many partitions. The processes are Routers in one program that share
+// nothing: each has connections, a consumer and a copy of the state of its own, but they
+// share the processors that one has.
+func BenchmarkChanges(b *testing.B) {
+	bs := benchBrokers(b)
+	var bare float64
+	b.Run("watermill-kafka", func(b *testing.B) { benchBare(b, bs, &bare) })
+	b.Run("pipeline/1", func(b *testing.B) { benchChanges(b, bs, 1, true, &bare) })
+	b.Run("pipeline/1/without", func(b *testing.B) { benchChanges(b, bs, 1, false, &bare) })
+	b.Run("pipeline/3", func(b *testing.B) { benchChanges(b, bs, 3, true, &bare) })
+}
+
+func benchBare(b *testing.B, bs []string, first *float64) {
+	prefix := benchPrefix(b, bs)
+	if err := openBench(b, bs, prefix, "").Close(); err != nil {
+		b.Fatal(err)
+	}
+	out := counting(b, bs, prefix+"out")
+	ms, pub := openBare(b, bs, prefix)
+	go func() {
+		for m := range ms {
+			go func() {
+				if err := pub.Publish(prefix+"out", message.NewMessage(m.UUID, m.Payload)); err != nil {
+					m.Nack()
+					return
+				}
+				m.Ack()
+			}()
+		}
+	}()
+	push := pusher(b, bs, prefix+"in")
+	push(0, benchPages)
+	out.reach(benchPages)
+	b.ResetTimer()
+	push(benchPages, b.N)
+	out.reach(benchPages + b.N)
+	b.StopTimer()
+	*first = 0
+	rate(b, b.N, "changes", first, "bare")
+}
+
+func benchChanges(b *testing.B, bs []string, processes int, transactions bool, first *float64) {
+	prefix := benchPrefix(b, bs)
+	var transports []*kafka.Transport
+	for range processes {
+		tr, err := kafka.New(kafka.Config{Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !transactions {
+			tr.WithoutTransactions()
+		}
+		cfg := vokter.Config{Transport: tr, Dir: b.TempDir()}
+		for i := range benchPages {
+			cfg.Documents = append(cfg.Documents, vokter.Document{URL: benchURL(i), Keep: true, Interval: vokter.Never})
+		}
+		start(b, cfg)
+		transports = append(transports, tr)
+	}
+	shared(b, transports)
+	out := counting(b, bs, prefix+pipeline.TopicChanges)
+	push := pusher(b, bs, prefix+pipeline.TopicIngest)
+	push(0, 2*benchPages) // each page has changed once
+	out.reach(benchPages)
+	before := commits(transports)
+	b.ResetTimer()
+	push(2*benchPages, b.N)
+	out.reach(benchPages + b.N)
+	b.StopTimer()
+	rate(b, b.N, "changes", first, "bare")
+	b.ReportMetric(float64(b.N)/float64(max(commits(transports)-before, 1)), "changes/transaction")
+}
+
+// start runs a Router until the end of b.
+func start(b *testing.B, cfg vokter.Config) *vokter.Router {
+	b.Helper()
+	r, err := vokter.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
+	select {
+	case <-r.Running():
+	case err := <-ended:
+		b.Fatalf("Run: %v", err)
+	}
+	return r
+}
+
+// shared returns once the transports share all lanes and each has some.
+func shared(b *testing.B, transports []*kafka.Transport) {
+	b.Helper()
+	for settled := false; !settled; time.Sleep(10 * time.Millisecond) {
+		settled = true
+		sum := 0.0
+		for _, t := range transports {
+			figures := make(map[string]float64)
+			for _, g := range t.Gauges() {
+				if len(g.Labels) == 0 {
+					figures[g.Name] = g.Value
+				}
+			}
+			owned := figures[pipeline.GaugeLanesOwned]
+			sum += owned
+			settled = settled && owned > 0 && owned <= testLanes/2 == (len(transports) > 1) && figures[pipeline.GaugeLanesRestoring] == 0
+		}
+		settled = settled && sum == testLanes
+	}
+}
+
+func commits(transports []*kafka.Transport) (n uint64) {
+	for _, t := range transports {
+		n += t.Commits()
+	}
+	return n
+}
+
+func benchURL(page int) string { return fmt.Sprintf("https://bench.example/%d", page) }
+
+// benchText is a page's text in version v: words, of which one in a hundred differs from
+// those of the version before.
+func benchText(page, v int) string {
+	dice := rand.New(rand.NewPCG(uint64(page), 0))
+	var s strings.Builder
+	s.WriteString("<!doctype html><title>A page</title>")
+	for i := 0; s.Len() < benchBody; i++ {
+		if i%30 == 0 {
+			s.WriteString("\n<p>")
+		}
+		if word := dice.IntN(4000); i%100 == 50 {
+			fmt.Fprintf(&s, "edited%d ", v+i)
+		} else {
+			fmt.Fprintf(&s, "w%dord ", word*word)
+		}
+	}
+	return s.String()
+}
+
+// pusher writes versions of pages to topic as another program does, those from first on, n of
+// them, page by page in turn and keyed by their URLs.
+func pusher(b *testing.B, bs []string, topic string) (push func(first, n int)) {
+	b.Helper()
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_8_0_0
+	c.Producer.RequiredAcks = sarama.WaitForAll
+	c.Producer.Return.Successes = true
+	c.Producer.Partitioner = sarama.NewMurmur2Partitioner
+	p, err := sarama.NewSyncProducer(bs, c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return func(first, n int) {
+		for from := first; from < first+n; from += 100 {
+			var ms []*sarama.ProducerMessage
+			for i := from; i < min(from+100, first+n); i++ {
+				url := benchURL(i % benchPages)
+				ms = append(ms, &sarama.ProducerMessage{
+					Topic: topic, Key: sarama.StringEncoder(url), Value: sarama.StringEncoder(benchText(i%benchPages, i/benchPages)),
+					Headers: []sarama.RecordHeader{
+						{Key: []byte("content-type"), Value: []byte("text/html")}, {Key: []byte("ce_subject"), Value: []byte(url)},
+					},
+				})
+			}
+			if err := p.SendMessages(ms); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
