@@ -5,11 +5,19 @@ import (
 	"time"
 )
 
-// book is what this process knows of receivers with something pending, in memory. It
-// is written after commits only.
+// book is what this process knows of receivers with something pending, in memory. But for
+// made it is written after commits only, of which one may stand for several messages.
 type book struct {
 	mu      sync.Mutex
 	entries map[string]entry
+	made    map[string]uint64 // the last attempt for each receiver, which may yet be undone
+}
+
+// makes notes, before its commit, that an attempt is made.
+func (b *book) makes(receiver string, attempt uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.made[receiver] = attempt
 }
 
 type entry struct {
@@ -31,6 +39,7 @@ func (b *book) set(receiver string, q Queue) {
 	defer b.mu.Unlock()
 	if q.Pending() == 0 {
 		delete(b.entries, receiver)
+		delete(b.made, receiver)
 		return
 	}
 	e := entry{pending: q.Pending(), due: q.Due}
@@ -62,12 +71,12 @@ func (b *book) lost(receiver string, attempt uint64) {
 	}
 }
 
-// knows reports whether this process made the attempt.
+// knows reports whether this process made the attempt, or makes it with the next commit.
 func (b *book) knows(receiver string, attempt uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
-	return ok && e.attempt == attempt
+	return ok && e.attempt == attempt || attempt > 0 && b.made[receiver] == attempt
 }
 
 // inFlight reports whether this process made the attempt and its result will come yet. What

@@ -132,6 +132,7 @@ func (w *work) send(s Send) error {
 		Receiver: p.Addressed.Receiver, Notification: p.Addressed.Notification,
 		Number: s.Number, slow: s.Slow, trace: p.Trace,
 	}
+	w.d.book.makes(w.key, s.Number)
 	w.tx.OnCommit(func() { w.d.hand(a) })
 	return nil
 }
