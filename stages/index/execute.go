@@ -16,8 +16,9 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
-		s.run.makes(o.Request.Page, o.Request.Nonce, s.cfg.Tenure(o.Request.Page))
-		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady()) })
+		tenure := s.cfg.Tenure(o.Request.Page)
+		s.run.makes(o.Request.Page, o.Request.Nonce, tenure)
+		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), tenure) })
 		if o.Rebase {
 			body, err := loadBody(st)
 			if err != nil {

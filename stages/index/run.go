@@ -37,6 +37,7 @@ type made struct {
 // for without an answer, by Config.Steady; interval how often it is to be checked.
 type outstanding struct {
 	request
+	made
 	since    time.Time
 	interval time.Duration
 }
@@ -89,14 +90,14 @@ func (r *run) atOnce(page string) bool {
 }
 
 // ask notes a request that is made at now, by Config.Steady.
-func (r *run) ask(a Ask, now time.Time) {
+func (r *run) ask(a Ask, now time.Time, tenure uint64) {
 	q := a.Request
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o, ok := r.requests[q.Page]; ok && o.incarnation == q.Incarnation {
 		now = o.since
 	}
-	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, now, a.Interval}
+	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, tenure}, now, a.Interval}
 }
 
 // makes notes, before its commit, that a request with nonce is made for page.
@@ -111,14 +112,27 @@ func (r *run) makes(page, nonce string, tenure uint64) {
 func (r *run) asked(p Page, tenure uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return p.Open != nil && p.Open.Nonce != "" && r.made[p.URL] == made{p.Open.Nonce, tenure}
+	if p.Open == nil || p.Open.Nonce == "" {
+		return false
+	}
+	// What was made last may have been undone, and what was committed stands then.
+	this := made{p.Open.Nonce, tenure}
+	return r.made[p.URL] == this || r.requests[p.URL].made == this
+}
+
+// over forgets the request for page that was committed last. One that was made since stands.
+func (r *run) over(page string) {
+	if r.made[page] == r.requests[page].made {
+		delete(r.made, page)
+	}
+	delete(r.requests, page)
 }
 
 // done notes an accepted check of page, which is complete.
 func (r *run) done(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.requests, page)
+	r.over(page)
 	if r.limit <= 0 {
 		return
 	}
@@ -133,8 +147,7 @@ func (r *run) lives(page string, begins bool) {
 	defer r.mu.Unlock()
 	switch {
 	case !begins:
-		delete(r.requests, page)
-		delete(r.made, page)
+		r.over(page)
 		delete(r.waiting, page)
 	case r.expected[page] && r.counts[page] < r.limit:
 		r.waiting[page] = true
