@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -204,7 +205,7 @@ func transactOnce(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
 
 // sendError is the first error of many.
 func sendError(err error) error {
-	if all, ok := err.(sarama.ProducerErrors); ok && len(all) > 0 {
+	if all, ok := errors.AsType[sarama.ProducerErrors](err); ok && len(all) > 0 {
 		return all[0].Err
 	}
 	return err
