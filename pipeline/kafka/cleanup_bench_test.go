@@ -38,16 +38,15 @@ func benchPrefix(b *testing.B, bs []string) string {
 	return prefix
 }
 
-// rate reports n in the time of b, and how many times that of the first
-// benchmark of the run that is, which *first keeps.
-func rate(b *testing.B, n int, unit string, first *float64, name string) {
+// rate reports how many of n came to pass in a second, and how many times base that is, if
+// base was measured.
+func rate(b *testing.B, n int, unit string, base float64) float64 {
 	r := float64(n) / b.Elapsed().Seconds()
 	b.ReportMetric(r, unit+"/s")
-	if *first == 0 {
-		*first = r
-		return
+	if base > 0 {
+		b.ReportMetric(r/base, "x-bare")
 	}
-	b.ReportMetric(r / *first, "x-"+name)
+	return r
 }
 
 // counter counts the records that programs of others see in a topic: read committed.
