@@ -10,14 +10,17 @@ import (
 type book struct {
 	mu      sync.Mutex
 	entries map[string]entry
-	made    map[string]uint64 // the last attempt for each receiver, which may yet be undone
+	made    map[string]made // the last attempt for each receiver, which may yet be undone
 }
 
+// made names an attempt and the tenure in which it is made.
+type made struct{ attempt, tenure uint64 }
+
 // makes notes, before its commit, that an attempt is made.
-func (b *book) makes(receiver string, attempt uint64) {
+func (b *book) makes(receiver string, attempt, tenure uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.made[receiver] = attempt
+	b.made[receiver] = made{attempt, tenure}
 }
 
 type entry struct {
@@ -37,9 +40,11 @@ const postedFor = time.Minute
 func (b *book) set(receiver string, q Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.made[receiver].attempt == q.Attempt {
+		delete(b.made, receiver) // what it was made for is committed
+	}
 	if q.Pending() == 0 {
 		delete(b.entries, receiver)
-		delete(b.made, receiver)
 		return
 	}
 	e := entry{pending: q.Pending(), due: q.Due}
@@ -72,11 +77,11 @@ func (b *book) lost(receiver string, attempt uint64) {
 }
 
 // knows reports whether this process made the attempt, or makes it with the next commit.
-func (b *book) knows(receiver string, attempt uint64) bool {
+func (b *book) knows(receiver string, attempt, tenure uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
-	return ok && e.attempt == attempt || attempt > 0 && b.made[receiver] == attempt
+	return ok && e.attempt == attempt || b.made[receiver] == made{attempt, tenure}
 }
 
 // inFlight reports whether this process made the attempt and its result will come yet. What
@@ -85,7 +90,10 @@ func (b *book) inFlight(receiver string, attempt uint64, now time.Time, tenure u
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
-	return ok && e.attempt == attempt && (e.posted.IsZero() || e.tenure == tenure && now.Sub(e.posted) < postedFor)
+	if !ok || e.attempt != attempt {
+		return b.made[receiver] == made{attempt, tenure} // it begins with the commit
+	}
+	return e.posted.IsZero() || e.tenure == tenure && now.Sub(e.posted) < postedFor
 }
 
 func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {

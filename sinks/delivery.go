@@ -99,7 +99,7 @@ var _ pipeline.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, book: book{entries: make(map[string]entry), made: make(map[string]uint64)}}
+	d := &Delivery{cfg: cfg, book: book{entries: make(map[string]entry), made: make(map[string]made)}}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live, &d.book)
 	d.hand = d.pool.hand

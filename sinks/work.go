@@ -28,7 +28,7 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 	var err error
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
-	if w.q.InFlight && !d.book.knows(key, w.q.Attempt) {
+	if w.q.InFlight && !d.book.knows(key, w.q.Attempt, d.cfg.Tenure(key)) {
 		w.q.lose() // it went down with an earlier process
 	}
 	return w, err
@@ -132,7 +132,7 @@ func (w *work) send(s Send) error {
 		Receiver: p.Addressed.Receiver, Notification: p.Addressed.Notification,
 		Number: s.Number, slow: s.Slow, trace: p.Trace,
 	}
-	w.d.book.makes(w.key, s.Number)
+	w.d.book.makes(w.key, s.Number, w.d.cfg.Tenure(w.key))
 	w.tx.OnCommit(func() { w.d.hand(a) })
 	return nil
 }
