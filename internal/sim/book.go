@@ -32,7 +32,7 @@ type book struct {
 	failing, dead, expired bool
 	tried                  map[string]try // by notification that waits
 	attempt                uint64         // the one in flight
-	withdrawn              map[string]bool
+	withdrawn              map[string]int // by subscription: as which act
 }
 
 // try is what became of a notification so far.
@@ -52,7 +52,7 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 	before := h.l.books[key]
 	b := before.clone()
 	if b.tried == nil {
-		b.tried, b.withdrawn = make(map[string]try), make(map[string]bool)
+		b.tried, b.withdrawn = make(map[string]try), make(map[string]int)
 	}
 	b.clamp(w.now)
 	var told, want []pipeline.HealthEvent
@@ -70,7 +70,7 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 	}
 	switch {
 	case h.message.Type == pipeline.TypeWithdraw:
-		if err := read(h.message, func(x pipeline.Withdraw) { b.withdrawn[x.Subscription] = true }); err != nil {
+		if err := read(h.message, func(x pipeline.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
 			return err
 		}
 	case !h.fromLog && !h.waker:
@@ -195,7 +195,7 @@ func (w *world) hand(p *process, a sinks.Attempt) {
 	if b.tried == nil {
 		b.tried = make(map[string]try)
 	}
-	if b.withdrawn[w.subscriptionOf[id]] {
+	if act, ok := b.withdrawn[w.subscriptionOf[id]]; ok && act < w.followed {
 		w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", id, receiver))
 	}
 	t := b.tried[id]

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -23,19 +25,26 @@ func (w *world) disturb() error {
 		w.retry()
 		w.assign()
 	}
-	if w.shuttling != nil && w.rng.IntN(15) == 0 {
+	if h := w.shuttling; h != nil && w.rng.IntN(8) == 0 && (h.seen || w.steps > h.since+100) {
 		if err := w.shuttleBack(); err != nil {
 			return err
 		}
 	}
+	if w.rng.IntN(40) == 0 {
+		return w.shuttle()
+	}
 	if w.rng.IntN(32) > 0 {
 		return nil
 	}
-	switch w.rng.IntN(16) {
+	switch w.rng.IntN(13) {
 	case 0, 1, 2:
 		return w.move(w.rng.IntN(w.t.lanes), true)
 	case 3, 4:
-		return w.move(w.rng.IntN(w.t.lanes), false)
+		lane := w.rng.IntN(w.t.lanes)
+		if p := w.busy(func(p *process) int { return len(p.attempts) }); p != nil { // while it delivers
+			lane = w.t.lane(p.attempts[0].Receiver.ID())
+		}
+		return w.move(lane, false)
 	case 5, 6, 7:
 		w.freeze(pick(w.rng, w.processes))
 	case 8:
@@ -44,10 +53,8 @@ func (w *world) disturb() error {
 		w.outage = true
 		w.stats.Outages++
 		w.tracef("the brokers are away")
-	case 10, 11, 12:
-		w.compact()
 	default:
-		return w.shuttle()
+		w.compact()
 	}
 	return nil
 }
@@ -168,14 +175,17 @@ func (w *world) compact() {
 // shuttle is a page that is changed while its lane goes to another process, and changed
 // back while it returns.
 type shuttle struct {
-	s    *site
-	from *process
+	s     *site
+	from  *process
+	since int  // step
+	seen  bool // the change was seen
 }
 
 func (w *world) shuttle() error {
 	var known []*site
 	for _, s := range w.sites {
-		if s.etags {
+		made := func(e entry) bool { return len(e.snapshots) > 0 }
+		if s.etags && slices.ContainsFunc(w.stands(s.url).history[s.url], made) {
 			known = append(known, s)
 		}
 	}
@@ -187,9 +197,11 @@ func (w *world) shuttle() error {
 	if from == nil {
 		return nil
 	}
-	w.shuttling = &shuttle{s, from}
+	w.shuttling = &shuttle{s: s, from: from, since: w.steps}
+	w.offline, s.broken = false, false
 	s.edit(w.rng)
 	w.tracef("%s is edited while its lane goes away", s.url)
+	w.send(s, pipeline.TypeCheckNow, nil)
 	return w.move(w.t.lane(s.url), w.rng.IntN(2) == 0)
 }
 
@@ -200,6 +212,7 @@ func (w *world) shuttleBack() error {
 	s.body = s.earlier[len(s.earlier)-2]
 	w.stats.Shuttles++
 	w.tracef("%s is edited back while its lane returns", s.url)
+	w.send(s, pipeline.TypeCheckNow, nil)
 	lane := w.t.lane(s.url)
 	owner := w.owner[lane]
 	if !from.works() || owner == from || w.outage {

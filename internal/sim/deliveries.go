@@ -89,7 +89,7 @@ func (w *world) verifyEnds(byID map[string]*told, taken map[string]int) error {
 	for id, n := range byID {
 		sink := n.Receiver.Sink
 		refused := sink == picky && refuses(id) != nil
-		withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]
+		_, withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]
 		if withdrawn {
 			w.stats.Withdrawn++
 		}

@@ -12,16 +12,15 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	for name, fault := range map[string]Fault{
-		"an earlier owner that is not fenced":                               NoFence,
-		"work that begins before the copy is complete":                      EarlyWork,
-		"a copy that is trusted":                                            TrustedCopy,
-		"a copy that keeps what was not committed":                          KeptTail,
-		"a copy that lacks tombstones":                                      OldCopy,
-		"outputs outside of the transaction":                                PlainOutputs,
-		"a transaction without positions":                                   NoPosition,
-		"a position ahead of state that waits":                              LostLazies,
-		"a transaction without the state of what waited before it":          LazyLeftBehind,
-		"a key's next message ahead of what follows the commit of its last": Overtaking,
+		"an earlier owner that is not fenced":                      NoFence,
+		"work that begins before the copy is complete":             EarlyWork,
+		"a copy that is trusted":                                   TrustedCopy,
+		"a copy that keeps what was not committed":                 KeptTail,
+		"a copy that lacks tombstones":                             OldCopy,
+		"outputs outside of the transaction":                       PlainOutputs,
+		"a transaction without positions":                          NoPosition,
+		"a position ahead of state that waits":                     LostLazies,
+		"a transaction without the state of what waited before it": LazyLeftBehind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

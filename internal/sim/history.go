@@ -74,6 +74,9 @@ func (w *world) recordIndex(h handleable, x *tx, out []pipeline.Message) error {
 			s.calm[checkOf(r)] = false
 		}
 	}
+	if w.shuttling != nil && w.shuttling.s.url == page && len(e.snapshots) > 0 {
+		w.shuttling.seen = true
+	}
 	l := h.l
 	l.history[page] = append(l.history[page], e)
 	l.undo.add(func() { l.history[page] = l.history[page][:len(l.history[page])-1] })

@@ -15,7 +15,6 @@ const (
 	PlainOutputs                    // outputs do not wait for the transaction
 	NoPosition                      // positions are not part of the transaction
 	LostLazies                      // the position of what waits moves, its state does not
-	Overtaking                      // a key's next message does not wait for what follows a commit
 	LazyLeftBehind                  // a transaction has the position of what waits, not its state
 )
 
@@ -80,7 +79,7 @@ func (w *world) gain(p *process, id int) {
 }
 
 func (w *world) newBatch() batch {
-	return batch{limit: 1 + w.rng.IntN(20), began: w.now, busy: make(map[place]bool)}
+	return batch{limit: 1 + w.rng.IntN(20), began: w.now}
 }
 
 // lose takes a lane from p, with all that p did in it since its last transaction. The copy

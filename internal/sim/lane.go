@@ -97,9 +97,6 @@ type batch struct {
 	urgent  bool // somebody waits for it
 	began   time.Time
 	results []posted // that were handled
-	// busy are the keys whose messages have something to do after the commit: nothing more
-	// of them is handled before.
-	busy map[place]bool
 }
 
 func newLane(id int, undo *undoing) *lane {

@@ -46,6 +46,14 @@ type posted struct {
 // works reports whether p does anything now.
 func (p *process) works() bool { return !p.frozen && !p.down }
 
+// tenure tells apart the times in which p has the lane of a key.
+func (p *process) tenure(key string) uint64 {
+	if l := p.lanes[p.w.t.lane(key)]; l != nil {
+		return uint64(l.tenure)
+	}
+	return 0
+}
+
 // owned lists the lanes of p in order.
 func (p *process) owned() []*lane {
 	var ls []*lane
@@ -79,7 +87,7 @@ func (p *process) ready() []handleable {
 			hs = append(hs, handleable{p: p, l: l, c: deliveryConsumer, message: x.message, posted: i})
 		}
 	}
-	return slices.DeleteFunc(hs, func(h handleable) bool { return h.l.batch.busy[place{h.c.group, h.message.Key}] })
+	return hs
 }
 
 // forget takes that nobody will hear of how an attempt ended.

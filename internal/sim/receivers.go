@@ -84,6 +84,7 @@ func (w *world) stepAttempt(p *process) {
 		taken = before
 		w.receivers.unconfirmed[taken] = true
 		if a.stale {
+			w.stats.Stale++
 			w.receivers.excuse(taken)
 		}
 	}

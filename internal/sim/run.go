@@ -32,9 +32,10 @@ func (w *world) step() error {
 		w.crash(pick(w.rng, w.processes), "between two steps")
 		return nil
 	case n < 50:
-		s := pick(w.rng, w.sites)
-		s.edit(w.rng)
-		w.tracef("%s is edited", s.url)
+		if s := pick(w.rng, w.sites); w.shuttling == nil || w.shuttling.s != s {
+			s.edit(w.rng)
+			w.tracef("%s is edited", s.url)
+		}
 		return nil
 	case n < 90:
 		w.command()

@@ -46,6 +46,7 @@ type Stats struct {
 	Transactions, Fenced, Unknown           int
 	Lazy, Lost, Shuttles                    int // messages that waited for a transaction, and that were lost
 	Refused                                 int // commands
+	Returns, Stale                          int // pages that are again as they were, after moves; deliveries by earlier owners
 }
 
 // Add adds o to s.
@@ -65,7 +66,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Moves, o.Moves}, {&s.Freezes, o.Freezes}, {&s.Wipes, o.Wipes}, {&s.Rebuilds, o.Rebuilds},
 		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
-		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused},
+		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale},
 	} {
 		*p.to += p.from
 	}

@@ -35,14 +35,15 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 		at = h.at
 	}
 	l.apply(x, at, lazy)
+	w.act++
 	if err := w.record(h, x); err != nil {
 		return err
 	}
 	if len(hints) > 0 {
 		after = append([]func(){func() { w.hint(hints) }}, after...)
 	}
-	now := w.now
-	after = append([]func(){func() { w.handled = now }}, after...)
+	now, act := w.now, w.act
+	after = append([]func(){func() { w.handled, w.followed = now, act }}, after...)
 	b := &l.batch
 	if w.cfg.Fault == PlainOutputs {
 		for _, o := range logged {
@@ -61,9 +62,6 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 	b.out = append(b.out, logged...)
 	if b.urgent = b.urgent || !lazy; b.urgent {
 		b.after = append(b.after, after...)
-		if len(x.after) > 0 && w.cfg.Fault != Overtaking {
-			b.busy[place{x.c.group, x.key}] = true
-		}
 	} else {
 		w.stats.Lazy++
 		for _, f := range after {

@@ -62,6 +62,7 @@ type version struct {
 	text     rendering
 	language string
 	snapshot pipeline.Snapshot
+	tenure   int // in which its text was accepted
 }
 
 // record is a subscription with the same options throughout: it hears version n if

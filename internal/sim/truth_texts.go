@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"fmt"
-
-	"github.com/vokter/vokter/pipeline"
-)
+import "fmt"
 
 // saw is a text of l that an accepted check saw.
 func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
@@ -25,11 +21,12 @@ func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 	if len(e.snapshots) == 0 {
 		return 1, nil
 	}
-	return 1, t.told(l, text, e.snapshots[0])
+	return 1, t.told(l, text, e)
 }
 
 // told holds the version that index told against the one that must be.
-func (t *truth) told(l *life, text rendering, s pipeline.Snapshot) error {
+func (t *truth) told(l *life, text rendering, e entry) error {
+	s := e.snapshots[0]
 	previous, old := uint64(0), ""
 	if len(l.versions) > 0 {
 		previous, old = l.n, l.versions[len(l.versions)-1].text.content
@@ -52,7 +49,19 @@ func (t *truth) told(l *life, text rendering, s pipeline.Snapshot) error {
 		}
 	}
 	l.n = s.N
-	l.versions = append(l.versions, version{s.N, text, s.Language, s})
+	l.versions = append(l.versions, version{s.N, text, s.Language, s, e.tenure})
+	t.returns(l)
 	t.w.stats.Versions++
 	return nil
+}
+
+// returns counts a page with validators that is again as it was two versions ago, after its
+// lane went to another process.
+func (t *truth) returns(l *life) {
+	if i := len(l.versions) - 3; i >= 0 && t.w.kafka() && t.w.site(t.url).etags {
+		a, b, c := l.versions[i], l.versions[i+1], l.versions[i+2]
+		if a.text.content == c.text.content && (a.tenure != b.tenure || b.tenure != c.tenure) {
+			t.w.stats.Returns++
+		}
+	}
 }

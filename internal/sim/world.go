@@ -43,8 +43,10 @@ type world struct {
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
 	overlapping map[string]*[]byte
 
-	// handled is when the message was handled whose commit is followed up.
-	handled time.Time
+	// act counts what is done. Handled is when the message was handled, and followed as which
+	// act, whose commit is followed up.
+	act, followed int
+	handled       time.Time
 
 	// slow is a consumer that lags behind.
 	slow consumerID
@@ -206,6 +208,7 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 	for _, o := range x.out {
 		w.t.append(o)
 	}
+	w.act++
 	if err := w.record(h, x); err != nil {
 		return err
 	}
@@ -225,7 +228,7 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 		w.crash(h.p, "between commit and what follows it")
 		return nil
 	}
-	w.handled = w.now
+	w.handled, w.followed = w.now, w.act
 	for _, f := range x.after {
 		f()
 	}
