@@ -81,7 +81,7 @@ func (c *chain) step(it item) {
 	switch {
 	case of == nil:
 		c.wrong("step %d→%d was told, but there was no subscription to it", it.from, it.to)
-	case !of.ended.IsZero() && c.alive(of.ended, it.at) > afterwards:
+	case !of.ended.IsZero() && c.alive(of.ended, it.at) > c.afterwards:
 		c.wrong("step %d→%d came %v after the subscription was cancelled", it.from, it.to, it.at.Sub(of.ended))
 	}
 }

@@ -12,9 +12,11 @@ import (
 type wanted []map[string]bool
 
 // writeConfig writes the configuration in one step. Entries that are there before and after
-// ask for another interval each time: what is changed keeps its subscription.
-func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, interval time.Duration) error {
+// ask for another interval each time: what is changed keeps its subscription. It begins with
+// what transport says.
+func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, interval time.Duration, transport string) error {
 	var s strings.Builder
+	s.WriteString(transport)
 	s.WriteString("listen: 127.0.0.1:0\n")
 	s.WriteString("allow: {fetch: [127.0.0.1/32], sinks: [127.0.0.1/32]}\n")
 	s.WriteString("fetch: {timeout: 5s, per_host: {concurrency: 16, rate: 1000/s}}\n")

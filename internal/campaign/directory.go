@@ -18,22 +18,24 @@ var clients = []string{"ann", "bob", picky, guest}
 
 // directory is one data directory with its process, pages and receivers.
 type directory struct {
-	o        options
-	dir      string
-	dice     *rand.Rand
-	did      *tally
-	pages    *pages
-	inbox    *inbox
-	process  process
-	clock    clock
-	wanted   wanted
-	ledger   ledger
-	lives    []*life
-	kills    int
-	given    map[int]bool // pages that are given up, or about to be
-	resuming map[int]bool // those of them that are resumed, or not, nobody heard
-	awaited  string       // what the last life is waited for to do
-	late     []string     // what it did not do in time
+	o       options
+	dir     string
+	dice    *rand.Rand
+	did     *tally
+	pages   *pages
+	inbox   *inbox
+	process process
+	// transport is the block of the configuration that says which one is used; empty: local.
+	transport string
+	clock     clock
+	wanted    wanted
+	ledger    ledger
+	lives     []*life
+	kills     int
+	given     map[int]bool // pages that are given up, or about to be
+	resuming  map[int]bool // those of them that are resumed, or not, nobody heard
+	awaited   string       // what the last life is waited for to do
+	late      []string     // what it did not do in time
 }
 
 func newDirectory(o options, n int, dir string, did *tally) (*directory, error) {
@@ -53,7 +55,7 @@ func newDirectory(o options, n int, dir string, did *tally) (*directory, error) 
 	d.clock.file = filepath.Join(dir, "clock")
 	d.process = process{
 		binary: o.binary, config: filepath.Join(dir, "campaign.yaml"), data: filepath.Join(dir, "data"),
-		clock: d.clock.file, verbose: o.verbose,
+		clock: d.clock.file, verbose: o.verbose, every: 20 * time.Millisecond,
 	}
 	for n := range o.pages {
 		w := map[string]bool{}
@@ -79,7 +81,7 @@ func mortal(n int) bool { return n%5 == 0 }
 // configure writes the configuration.
 func (d *directory) configure() error {
 	interval := time.Duration(1+d.dice.IntN(60)) * time.Minute
-	return writeConfig(d.process.config, d.pages, d.inbox, d.wanted, clients, interval)
+	return writeConfig(d.process.config, d.pages, d.inbox, d.wanted, clients, interval, d.transport)
 }
 
 // live lets the process live for a while, in which much is done to it, and kills it. What
@@ -230,6 +232,6 @@ func (d *directory) alive(from, to time.Time) time.Duration {
 func (d *directory) evidence() evidence {
 	return evidence{
 		pages: d.pages.record(), mails: d.inbox.record(clients), health: d.inbox.record([]string{owner})[owner], ledger: d.ledger,
-		late: d.inbox.late(), alive: d.alive, forgotten: d.inbox.denials(), kills: d.kills, awaited: d.late,
+		late: d.inbox.late(), alive: d.alive, afterwards: afterwards, forgotten: d.inbox.denials(), kills: d.kills, awaited: d.late,
 	}
 }

@@ -129,12 +129,18 @@ func (d *directory) settled(l *life) (bool, error) {
 		time.Sleep(300 * time.Millisecond) // what it brought back is under way
 		return false, nil
 	}
+	return d.arrived(), nil
+}
+
+// arrived reports whether everybody was told all but what was refused, and notes what is
+// waited for.
+func (d *directory) arrived() bool {
 	e := d.evidence()
 	mails := e.mails
 	var v verdict // what is wrong is judged in the end
 	if missing := v.watch(e.health).unfinished(e); len(missing) > 0 {
 		d.awaited = "health: " + missing[0]
-		return false, nil
+		return false
 	}
 	for n, h := range e.pages {
 		for _, c := range clients {
@@ -145,7 +151,7 @@ func (d *directory) settled(l *life) (bool, error) {
 			if d.given[n] {
 				if !d.told(n) {
 					d.awaited = fmt.Sprintf("page %d: that it was given up", n)
-					return false, nil
+					return false
 				}
 				continue
 			}
@@ -154,9 +160,9 @@ func (d *directory) settled(l *life) (bool, error) {
 				return err == nil && it.page == n && it.to == h.last
 			}) {
 				d.awaited = fmt.Sprintf("client %s page %d: its last version, %d (handed over: %v)", c, n, h.last, h.delivered[h.last])
-				return false, nil
+				return false
 			}
 		}
 	}
-	return true, nil
+	return true
 }

@@ -109,6 +109,8 @@ type evidence struct {
 	kills     int
 	awaited   []string                               // what the last life did not do in time
 	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
+	// afterwards is how long it may live after a cancel and still tell what was pending.
+	afterwards time.Duration
 }
 
 // judge compares what was handed over with what arrived.

@@ -5,10 +5,15 @@
 // and come back; subscriptions come and go; clocks jump; copies are made; dead letters are
 // brought back; and what the owner is told of all that is judged, too. It prints its seed
 // and figures, and exits 1 if anything was lost or wrong, or never happened.
+//
+// With --transport kafka several processes share one set of pages, and are killed, stopped,
+// frozen beyond their session and robbed of their disks; the broker is killed, too, and a
+// reader of the topic changes watches that each document's versions follow one another.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,6 +36,14 @@ type options struct {
 	keep     bool
 	verbose  bool
 	without  []string
+
+	// What follows is for the transport Kafka.
+	transport   string
+	brokers     string
+	processes   int
+	wipe        bool
+	freeze      bool
+	brokerKills int
 }
 
 func main() {
@@ -45,9 +58,19 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the data directories, and say where they are")
 	flag.BoolVar(&o.verbose, "v", false, "show what the processes log")
 	without := flag.String("without", "", "what is left out, separated by commas: jumps, reloads, expiry, backups, replays")
+	flag.StringVar(&o.transport, "transport", transportLocal, "local, or kafka: one set of pages that several processes share")
+	flag.StringVar(&o.brokers, "brokers", os.Getenv("VOKTER_KAFKA"), "with Kafka: brokers (HOST:PORT,...), or a command that runs one (CMD start DIR PORT, CMD kill DIR, CMD stop DIR); the default is VOKTER_KAFKA")
+	flag.IntVar(&o.processes, "processes", 3, "with Kafka: how many processes share the pages")
+	flag.BoolVar(&o.wipe, "wipe", false, "with Kafka: delete data directories between two lives")
+	flag.BoolVar(&o.freeze, "freeze", false, "with Kafka: stop processes for longer than their session lasts, and let them go on")
+	flag.IntVar(&o.brokerKills, "broker-kills", 0, "with Kafka: how many times the broker is killed, which must be one that the campaign runs")
 	flag.Parse()
 	if *without != "" {
 		o.without = strings.Split(*without, ",")
+	}
+	if err := o.check(); err != nil {
+		fmt.Fprintln(os.Stderr, "campaign:", err)
+		os.Exit(2)
 	}
 	if o.seed == 0 {
 		o.seed = uint64(time.Now().UnixNano())
@@ -60,6 +83,30 @@ func main() {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// The transports.
+const (
+	transportLocal = "local"
+	transportKafka = "kafka"
+)
+
+// check says what is wrong with the flags, and leaves out what the transport does not know.
+func (o *options) check() error {
+	switch {
+	case o.transport == transportLocal:
+		return nil
+	case o.transport != transportKafka:
+		return fmt.Errorf("there is no transport %q", o.transport)
+	case o.brokers == "":
+		return errors.New("--transport kafka needs --brokers or VOKTER_KAFKA")
+	case o.brokerKills > 0 && addresses.MatchString(o.brokers):
+		return fmt.Errorf("the brokers at %s are not ours to kill: give a command that runs one", o.brokers)
+	case o.processes < 1:
+		return errors.New("at least one process is needed")
+	}
+	o.without = append(o.without, "backups") // there is no store to copy: the state is in Kafka
+	return nil
 }
 
 // campaign runs the processes under kills and returns the exit code.
@@ -88,6 +135,10 @@ func campaign(ctx context.Context, o options) (int, error) {
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	fight := fight
+	if o.transport == transportKafka {
+		o.dirs, fight = 1, fightTogether
+	}
 	for n := range o.dirs {
 		wait.Go(func() {
 			v, err := fight(ctx, o, n, filepath.Join(root, fmt.Sprint(n)), &did)

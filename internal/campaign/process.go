@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,6 +32,9 @@ func build(ctx context.Context, out, tags string) error {
 type process struct {
 	binary, config, data, clock string
 	verbose                     bool
+	every                       time.Duration
+	// log gets what it writes to its standard error besides; nil: nobody does.
+	log io.Writer
 }
 
 // command returns the binary with its verb and flags.
@@ -39,8 +43,11 @@ func (p process) command(args ...string) (*exec.Cmd, *output) {
 	cmd.Env = append(os.Environ(), clockVariable+"="+p.clock)
 	log := &output{}
 	cmd.Stderr = log
-	if p.verbose {
+	switch {
+	case p.verbose:
 		cmd.Stderr = os.Stderr
+	case p.log != nil:
+		cmd.Stderr = io.MultiWriter(log, p.log)
 	}
 	return cmd, log
 }
@@ -81,7 +88,7 @@ type life struct {
 
 // start begins a life.
 func (p process) start() (*life, error) {
-	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", "20ms")
+	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", p.every.String())
 	l := &life{cmd: cmd, log: log, ended: make(chan struct{}), from: time.Now()}
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ func (v *verdict) repeated(e evidence) {
 	all := map[string][]mail{owner: e.health}
 	maps.Copy(all, e.mails)
 	unexcused := 0
+	by := map[string]int{}
 	for _, client := range slices.Sorted(maps.Keys(all)) {
 		times := map[string]int{}
 		for _, m := range all[client] {
@@ -23,6 +24,7 @@ func (v *verdict) repeated(e evidence) {
 			v.repeats += times[id] - 1
 			again := max(times[id]-1-e.forgotten[client][id], 0)
 			unexcused += again
+			by[client] += again
 			if again > e.kills {
 				v.isWrong("client %s: ID %s came %d times; the process was killed %d times, and the receiver denied that it took it %d times",
 					client, id, times[id], e.kills, e.forgotten[client][id])
@@ -30,6 +32,6 @@ func (v *verdict) repeated(e evidence) {
 		}
 	}
 	if most := e.kills * len(all); unexcused > most {
-		v.isWrong("%d repeats, want %d at most: one for each of %d receivers and %d kills", unexcused, most, len(all), e.kills)
+		v.isWrong("%d repeats (%v), want %d at most: one for each of %d receivers and %d kills", unexcused, by, most, len(all), e.kills)
 	}
 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How the processes of a fleet work.
+const (
+	lanes   = 8
+	session = 3 * time.Second
+	// looks is the interval of checks: each is two or three records.
+	looks = 100 * time.Millisecond
+	// lastingly is how long after a cancel an attempt may begin: lanes may be on their way
+	// from one process to another meanwhile, or a broker be short of breath.
+	lastingly = 30 * time.Second
+)
+
+// fleet is several processes that share pages and receivers over Kafka. What is done to
+// pages, receivers and subscriptions is done as to one directory. The processes share a clock
+// that jumps: those of machines agree but for seconds, and what one of them plans another one
+// does. There are no backups and no verbs without a process: the state is in Kafka.
+type fleet struct {
+	*directory
+	broker  *broker
+	topics  *topics
+	stream  *stream
+	members []*member
+	// moves bounds how many times lanes went from one process to another.
+	moves int
+	// slowest is the longest time that it took to catch up after the broker came back.
+	slowest time.Duration
+}
+
+func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*fleet, error) {
+	d, err := newDirectory(o, n, dir, did)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{directory: d, stream: newStream()}
+	if f.broker, err = newBroker(ctx, o.brokers, filepath.Join(dir, "broker")); err != nil {
+		return f, err
+	}
+	prefix := "campaign-" + strings.ToLower(rand.Text()) + "."
+	f.transport = fmt.Sprintf("transport: {kafka: {brokers: [%q], topic_prefix: %s, partitions: %d, replication: 1, session_timeout: %s}}\n",
+		strings.Join(strings.Split(f.broker.addrs, ","), `", "`), prefix, lanes, session)
+	f.process.every = looks
+	for i := range o.processes {
+		m, err := newMember(f, filepath.Join(dir, fmt.Sprint("process", i)))
+		if err != nil {
+			return f, err
+		}
+		f.members = append(f.members, m)
+	}
+	// The guest comes and goes by commands in the topic documents. A file that some processes
+	// have read already and others not would let it come and go each time a page moves.
+	delete(f.ledger, guest)
+	for n := range f.wanted {
+		f.wanted[n][guest] = false
+	}
+	if err := f.configure(); err != nil {
+		return f, err
+	}
+	if err := f.startAll(ctx); err != nil {
+		return f, err
+	}
+	f.topics, err = newTopics(f.broker.addrs, prefix)
+	if err != nil {
+		return f, err
+	}
+	return f, errors.Join(f.topics.read("changes", f.stream.changed), f.topics.read("subscriptions", f.stream.subscribed))
+}
+
+// startAll starts every process that is not there, lets those go on that are frozen, and
+// waits until all of them work.
+func (f *fleet) startAll(ctx context.Context) error {
+	for _, m := range f.members {
+		if err := f.back(m); err != nil {
+			return err
+		}
+	}
+	return f.await(ctx, func() bool {
+		for i, m := range f.members {
+			if err := m.ready(ctx); err != nil {
+				f.awaited = fmt.Sprintf("process %d: to be ready: %v", i, err)
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// back brings m back from where it is.
+func (f *fleet) back(m *member) error {
+	switch {
+	case m.life == nil:
+		f.moves++
+		if err := m.start(); err != nil {
+			return err
+		}
+		f.lives = append(f.lives, m.life)
+	case m.frozen:
+		f.moves++
+		return m.freeze(false)
+	}
+	return nil
+}
+
+// await waits until done, for as long as patience lasts; what lasts longer is noted. A process
+// that ends by itself is an error.
+func (f *fleet) await(ctx context.Context, done func() bool) error {
+	deadline := time.Now().Add(patience)
+	for !done() {
+		if time.Now().After(deadline) {
+			f.late = append(f.late, f.awaited)
+			return nil
+		}
+		if err := f.pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for so long, and sees that all that should be there is there.
+func (f *fleet) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+	}
+	for i, m := range f.members {
+		if m.life != nil && m.life.over() {
+			return fmt.Errorf("process %d: %w", i, m.life.own())
+		}
+	}
+	return nil
+}
+
+// evidence returns all that is known of the fleet.
+func (f *fleet) evidence() evidence {
+	e := f.directory.evidence()
+	e.kills, e.alive, e.afterwards = f.moves, f.broker.there, lastingly
+	return e
+}
+
+// close ends all that still runs.
+func (f *fleet) close() error {
+	var errs []error
+	for _, m := range f.members {
+		if m.life != nil && !m.life.over() {
+			errs = append(errs, m.kill(false))
+		}
+		errs = append(errs, m.log.Close())
+	}
+	if f.topics != nil {
+		if f.broker.command == "" {
+			errs = append(errs, f.topics.remove())
+		}
+		errs = append(errs, f.topics.close())
+	}
+	if f.broker != nil {
+		errs = append(errs, f.broker.stop())
+	}
+	f.directory.close()
+	return errors.Join(errs...)
+}
+
+// logged says how much the processes logged, and fails where one of them panicked.
+func (f *fleet) logged() error {
+	var errs []error
+	for i, m := range f.members {
+		b, err := os.ReadFile(m.log.Name())
+		if err != nil {
+			return err
+		}
+		text := string(b)
+		f.did.plus("log_lines", strings.Count(text, "\n"))
+		for _, sign := range []string{"panic", "goroutine "} {
+			if at := strings.Index(text, sign); at >= 0 {
+				errs = append(errs, fmt.Errorf("process %d logged %q", i, text[at:min(at+2000, len(text))]))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// turn chooses a process that is up, whose data directory verbs are run on; nil where none is.
+func (f *fleet) turn() *member {
+	up := slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return !m.up() })
+	if len(up) == 0 {
+		return nil
+	}
+	m := up[f.dice.IntN(len(up))]
+	f.process = m.process
+	return m
+}
+
+// keep writes down what arrived when, beside what the processes logged.
+func (f *fleet) keep() error {
+	if !f.o.keep {
+		return nil
+	}
+	var s strings.Builder
+	for client, ms := range f.inbox.record(append([]string{owner}, clients...)) {
+		for _, m := range ms {
+			fmt.Fprintf(&s, "%s %s %s %s %s\n", m.at.Format(clockTime), client, m.id, m.note.Status, m.note.URL)
+		}
+	}
+	return os.WriteFile(filepath.Join(f.dir, "arrived"), []byte(s.String()), 0o600)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// member is one of the processes that share the pages, through several lives.
+type member struct {
+	process process
+	log     *os.File
+	life    *life     // nil while it is not there
+	frozen  bool      // by SIGSTOP
+	until   time.Time // when it comes back, or goes on
+}
+
+// newMember returns one that keeps all it has in dir.
+func newMember(f *fleet, dir string) (*member, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	m := &member{log: log, process: f.process}
+	m.process.data, m.process.log = filepath.Join(dir, "data"), log
+	return m, nil
+}
+
+// up reports whether m can do anything.
+func (m *member) up() bool { return m.life != nil && !m.frozen }
+
+func (m *member) start() error {
+	l, err := m.process.start()
+	if err == nil {
+		m.life = l
+	}
+	return err
+}
+
+// kill ends m at once, also while it is frozen. With wipe its data directory is lost, too.
+func (m *member) kill(wipe bool) error {
+	err := m.life.kill()
+	m.life, m.frozen = nil, false
+	if err == nil && wipe {
+		err = os.RemoveAll(m.process.data)
+	}
+	return err
+}
+
+// end ends m in order.
+func (m *member) end() error {
+	err := m.life.end()
+	m.life = nil
+	return err
+}
+
+// freeze stops m without a word, or lets it go on as if nothing had happened.
+func (m *member) freeze(is bool) error {
+	signal := syscall.SIGCONT
+	if is {
+		signal = syscall.SIGSTOP
+	}
+	m.frozen = is
+	if err := m.life.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("%w: %w", m.life.own(), err)
+	}
+	return nil
+}
+
+// ready returns nil where m says that it works, and otherwise what it says.
+func (m *member) ready(ctx context.Context) error {
+	s, err := os.Stat(filepath.Join(m.process.data, "listen"))
+	if err != nil || s.ModTime().Before(m.life.from) {
+		return errors.New("it does not listen yet")
+	}
+	addr, err := os.ReadFile(filepath.Join(m.process.data, "listen"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+strings.TrimSpace(string(addr))+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/IBM/sarama"
+)
+
+// stream is what the topics say in public: what changed, and who is subscribed.
+type stream struct {
+	mu     sync.Mutex
+	ends   int // partitions of changes that were read to the end
+	lives  map[string]*lifeOf
+	told   map[int]map[int]bool
+	stands map[pair]bool
+	wrong  []string
+}
+
+type pair struct {
+	client string
+	page   int
+}
+
+// lifeOf is one incarnation of a document: the version that it is at, and which text that is.
+type lifeOf struct{ version, text int }
+
+func newStream() *stream {
+	return &stream{lives: map[string]*lifeOf{}, told: map[int]map[int]bool{}, stands: map[pair]bool{}}
+}
+
+// change is the documented body of a change, as far as it matters here.
+type change struct {
+	URL         string `json:"url"`
+	Document    string `json:"document"`
+	Incarnation string `json:"incarnation"`
+	Version     int    `json:"version"`
+	Previous    int    `json:"previous"`
+	Groups      []struct {
+		Differences []struct {
+			Event string `json:"event"`
+			Text  string `json:"text"`
+		} `json:"differences"`
+	} `json:"groups"`
+}
+
+// changed takes a record of the topic changes. The versions of each incarnation of a
+// document are 2, 3, 4 …, and each one's text is the one that the next one takes away.
+func (s *stream) changed(m *sarama.ConsumerMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if header(m, lastly) != "" {
+		s.ends++
+	}
+	if header(m, "ce_type") != "vokter.change.v1" {
+		return
+	}
+	var c change
+	bad := func(format string, args ...any) {
+		s.wrong = append(s.wrong, fmt.Sprintf("changes %d/%d, %s: %s", m.Partition, m.Offset, c.URL, fmt.Sprintf(format, args...)))
+	}
+	if err := json.Unmarshal(m.Value, &c); err != nil {
+		bad("%v", err)
+		return
+	}
+	key := c.Document + " " + c.Incarnation
+	l := s.lives[key]
+	if l == nil {
+		l = &lifeOf{version: 1}
+		s.lives[key] = l
+	}
+	from, to := c.texts()
+	page := pageNumber.FindStringSubmatch(c.URL)
+	switch {
+	case c.Version != l.version+1 || c.Previous != l.version:
+		bad("version %d after %d comes behind version %d of %s", c.Version, c.Previous, l.version, key)
+	case page == nil, from == 0, to <= from:
+		bad("it goes from text %d to %d: %s", from, to, m.Value)
+	case l.text != 0 && from != l.text:
+		bad("version %d takes text %d away, and version %d of %s was text %d", c.Version, from, l.version, key, l.text)
+	}
+	*l = lifeOf{c.Version, to}
+	if page != nil {
+		n, _ := strconv.Atoi(page[1])
+		if s.told[n] == nil {
+			s.told[n] = map[int]bool{}
+		}
+		s.told[n][to] = true
+	}
+}
+
+// texts are the versions of the text that c names; 0 where it names none.
+func (c change) texts() (from, to int) {
+	for _, g := range c.Groups {
+		for _, d := range g.Differences {
+			if v := markVersion.FindStringSubmatch(d.Text); v != nil {
+				n, _ := strconv.Atoi(v[1])
+				if d.Event == "added" {
+					to = n
+				} else {
+					from = n
+				}
+			}
+		}
+	}
+	return from, to
+}
+
+// subscribed takes a record of the topic subscriptions.
+func (s *stream) subscribed(m *sarama.ConsumerMessage) {
+	var r struct {
+		Page         string `json:"page"`
+		End          string `json:"end"`
+		Until        uint64 `json:"until"`
+		Subscription struct {
+			Client string `json:"client"`
+		} `json:"subscription"`
+	}
+	page := pageNumber.FindStringSubmatch(string(m.Key))
+	if !strings.HasPrefix(header(m, "ce_type"), "vokter.subscription.") || page == nil || json.Unmarshal(m.Value, &r) != nil {
+		return
+	}
+	const forever = 1<<53 - 1
+	n, _ := strconv.Atoi(page[1])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stands[pair{r.Subscription.Client, n}] = r.Until == forever
+}
+
+// standing reports whether a subscription stands, as far as it was read.
+func (s *stream) standing(client string, page int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stands[pair{client, page}]
+}
+
+// ended returns how many partitions of changes were read to their end.
+func (s *stream) ended() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends
+}
+
+// judge adds to v what was wrong. Of pages that are watched all the time every text that was
+// known to be held must be in a change.
+func (s *stream) judge(v *verdict, pages []history) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.wrong {
+		v.isWrong("%s", w)
+	}
+	for n, h := range pages {
+		for _, text := range slices.Sorted(maps.Keys(h.accepted)) {
+			if !lonely(n) && !mortal(n) && text > 1 && !s.told[n][text] {
+				v.isLost("page %d: text %d was taken, and no change tells it", n, text)
+			}
+		}
+	}
+}
