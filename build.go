@@ -53,7 +53,7 @@ func (r *Router) open(ctx context.Context) error {
 		return r.startTransport(ctx)
 	}
 	c := local.Config{
-		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: migrations(),
+		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: Migrations(),
 		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
 	}
 	if r.cfg.Store != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// migrations bring a store of an older format to today's, by format.
-func migrations() map[int][]store.Migration {
+// Migrations bring a store of an older format to today's, by format: for a program that opens
+// one by itself, or imports state.
+func Migrations() map[int][]store.Migration {
 	return map[int][]store.Migration{
 		1: {{Group: pipeline.GroupDelivery, Convert: sinks.MigrateState}},
 	}
@@ -32,7 +33,7 @@ func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o
 // OpenStore opens the data directory dir, which is made if it does not exist; empty: one
 // in memory, which is gone at Close. Its errors say what to do.
 func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
-	o := store.Options{Dir: dir, Migrations: migrations()}
+	o := store.Options{Dir: dir, Migrations: Migrations()}
 	for _, opt := range opts {
 		opt(&o)
 	}

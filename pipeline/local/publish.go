@@ -15,8 +15,11 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// laneOf returns the lane of a key. It is part of the store's format.
-func (t *Transport) laneOf(key string) int { return int(xxhash.Sum64String(key) % uint64(t.lanes)) }
+// laneOf returns the lane of a key.
+func (t *Transport) laneOf(key string) int { return laneOf(key, t.lanes) }
+
+// laneOf returns the lane of a key among lanes of them. It is part of the store's format.
+func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % uint64(lanes)) }
 
 // output directs m to its lane: that of its key, or of its ID if it has none.
 func (t *Transport) output(m pipeline.Message) output {

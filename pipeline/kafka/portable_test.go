@@ -1,0 +1,315 @@
+package kafka
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/portable"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+var movedTopics = map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
+
+// movable is an export as any transport may have written it.
+func movable(t *testing.T) (*portable.Export, []portable.Record) {
+	t.Helper()
+	at := time.Unix(1<<32, 7).UTC()
+	var all []portable.Record
+	for _, key := range []string{"", "a", "b", "c\xff", "d"} {
+		all = append(all, portable.Record{Group: "g", Key: key, Name: "n", Value: []byte("of " + key)},
+			portable.Record{Group: "g", Topic: "in", Key: key, At: at, AtStart: key < "c"})
+	}
+	dir := filepath.Join(t.TempDir(), "e")
+	w, err := portable.Create(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Describe(portable.Manifest{StateFormat: store.Format, Clock: time.Unix(9, 0).UTC()})
+	for _, r := range all {
+		if err := w.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := portable.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, all
+}
+
+// exportOf exports what c keeps.
+func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "e")
+	w, err := portable.Create(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := Export(t.Context(), c, w, leave)
+	if err != nil {
+		if err := w.Abort(); err != nil {
+			t.Fatal(err)
+		}
+		return nil, left, err
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := portable.Open(dir, nil)
+	return e, left, err
+}
+
+// all is what e holds, in an order that does not change.
+func all(t *testing.T, e *portable.Export) []portable.Record {
+	t.Helper()
+	var out []portable.Record
+	for r, err := range e.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	sortRecords(out)
+	return out
+}
+
+func sortRecords(all []portable.Record) {
+	slices.SortFunc(all, func(a, b portable.Record) int { return strings.Compare(a.Key+a.Topic, b.Key+b.Topic) })
+}
+
+// TestMove: what was imported is there for a process, and is exported again as it was, with
+// what was done since.
+func TestMove(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		c.Topics = movedTopics
+		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "there is no topic "+c.Prefix+"state") {
+			t.Errorf("of nothing: got %v", err)
+		}
+		e, want := movable(t)
+		if err := Import(t.Context(), c, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "holds state: "+errVacant.Error()) {
+			t.Errorf("the second time: got %v", err)
+		}
+		tr, err := Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := subscribed(t, tr)
+		if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
+			t.Fatal(err)
+		}
+		woken := map[string]bool{}
+		for handled := false; !handled || len(woken) < 3; {
+			m := <-in
+			tx, _ := pipeline.TxFrom(m.Context())
+			key := m.Metadata[pipeline.HeaderKey]
+			if handled = handled || m.UUID == "1"; m.UUID == "1" {
+				if err := tx.State(key).Set("n", []byte("altered")); err != nil {
+					t.Fatal(err)
+				}
+				m.Ack()
+				continue
+			}
+			woken[key] = true
+			if v, _, err := tx.State(key).Get("n"); err != nil || string(v) != "of "+key && string(v) != "altered" {
+				t.Errorf("%q: got %q, %v", key, v, err)
+			}
+			tx.WakeAt(key, time.Unix(1<<32, 7).UTC(), pipeline.AtStart)
+			m.Ack()
+		}
+		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "processes work in the consumer group "+c.Group) {
+			t.Errorf("while a process works: got %v", err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, left, err := exportOf(t, c, false)
+		if err != nil || len(left) > 0 {
+			t.Fatal(left, err)
+		}
+		for i := range want {
+			if want[i].Key == "a" && !want[i].IsWake() {
+				want[i].Value = []byte("altered")
+			}
+		}
+		sortRecords(want)
+		if got := all(t, again); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v\nwant %v", got, want)
+		}
+		if again.Lineage == "" || again.Lineage != tr.lineage || again.Clock.IsZero() {
+			t.Errorf("got %+v", again.Manifest)
+		}
+	})
+}
+
+func subscribed(t *testing.T, tr *Transport) <-chan *message.Message {
+	t.Helper()
+	in, err := tr.Subscriber("g").Subscribe(t.Context(), "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// TestExportWaits: a message that waits is a refusal, one of a transaction that was given up
+// is none.
+func TestExportWaits(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		c.Topics = movedTopics
+		e, _ := movable(t)
+		if err := Import(t.Context(), c, e); err != nil {
+			t.Fatal(err)
+		}
+		conf, err := c.txnConfig(c.Group + "-test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := sarama.NewSyncProducer(c.Brokers, conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for _, end := range []func() error{p.AbortTxn, p.CommitTxn} {
+			if _, left, err := exportOf(t, c, false); err != nil || len(left) > 0 {
+				t.Fatalf("while nothing waits: %v, %v", left, err)
+			}
+			if err := p.BeginTxn(); err != nil {
+				t.Fatal(err)
+			}
+			ms := []*sarama.ProducerMessage{
+				{Topic: c.Prefix + "in", Partition: 1, Value: sarama.StringEncoder("x")},
+				{Topic: c.Prefix + "asked", Partition: 1, Value: sarama.StringEncoder("x")},
+				marker(c.Prefix+"in", 2, "somebody"),
+			}
+			if err := p.SendMessages(ms); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "in 1 of 3 partitions of " + c.Prefix + "in for g"
+		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "messages wait to be handled ("+want+")") {
+			t.Errorf("got %v", err)
+		}
+		if _, left, err := exportOf(t, c, true); err != nil || !slices.Equal(left, []string{want}) {
+			t.Errorf("left behind: got %q, %v", left, err)
+		}
+	})
+}
+
+// TestFailedImport: what an import leaves that fails is no obstacle to the next one, and topics
+// that were used are.
+func TestFailedImport(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		c.Topics = movedTopics
+		e, want := movable(t)
+		e.Groups[0].States++ // which its file does not hold
+		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "nothing was imported: the export in") {
+			t.Errorf("of a damaged export: got %v", err)
+		}
+		e.Groups[0].States--
+		if err := Import(t.Context(), c, e); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := exportOf(t, c, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sortRecords(want)
+		if got := all(t, got); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v\nwant %v", got, want)
+		}
+	})
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := movable(t)
+	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "processes work") {
+		t.Errorf("while a process works: got %v", err)
+	}
+	if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "topic "+c.Prefix+"in was used: "+errVacant.Error()) {
+		t.Errorf("into topics that were used: got %v", err)
+	}
+}
+
+// TestUntouched: a process that begins to work after the lanes were taken is noticed, though it
+// has ended since.
+func TestUntouched(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	s, err := newStill(c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.takeAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.untouched(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-other.Gained()
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.untouched(); err == nil || !strings.Contains(err.Error(), "began to work meanwhile") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestKeysInTwoLanes: what is kept for one key in two lanes cannot be one state elsewhere.
+func TestKeysInTwoLanes(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	e, _ := movable(t)
+	if err := Import(t.Context(), c, e); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := c.txnConfig(c.Group + "-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := sarama.NewSyncProducer(c.Brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	other := (partitionOf("a", 3) + 1) % 3
+	another := produced(c.Prefix, other, nil, map[string][]byte{stateKey(kindState, "g", "a", "n"): []byte("another")})
+	if err := transactOnce(p, another); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), `group g keeps something for the key "a" in lane `) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/portable"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// fillBatch is about how many bytes Import writes at once.
+const fillBatch = 4 << 20
+
+// Export writes to w what the groups of the store in c.Dir keep, which no process may use. It
+// refuses while a message of c.Topics waits for one of its groups, since messages stay behind;
+// with leave it goes on then, and returns what is left behind, a line for each group and topic.
+// Where the store is of an older format, c.Migrations bring it to today's. The caller closes w.
+func Export(c Config, w *portable.Writer, leave bool) (left []string, err error) {
+	if c.Dir == "" {
+		return nil, errors.New("local: only a store in a directory can be exported")
+	}
+	db, err := store.Open(store.Options{Dir: c.Dir, Logger: c.Logger, Migrations: c.Migrations})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	names, err := db.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("%s holds the state of several Routers (%q), which share a store under names: only that of one Router can be exported", c.Dir, names)
+	}
+	if left, err = waiting(db, c.Topics); err != nil {
+		return nil, err
+	}
+	if len(left) > 0 && !leave {
+		return nil, portable.Unhandled(left)
+	}
+	return left, export(db, c, w)
+}
+
+func export(db *store.DB, c Config, w *portable.Writer) error {
+	clock, _, err := db.LastSeen()
+	if err != nil {
+		return err
+	}
+	w.Describe(portable.Manifest{
+		StateFormat: store.Format, Transport: "local", Lineage: db.ID(), Time: c.withDefaults().Now().UTC(), Clock: clock,
+	})
+	err = db.EachState(func(s store.Kept) error {
+		return w.Add(portable.Record{Group: s.Group, Key: s.Key, Name: s.Name, Value: s.Value})
+	})
+	if err != nil {
+		return err
+	}
+	return db.EachWake(func(s store.Scheduled) error {
+		return w.Add(portable.Record{Group: s.Group, Topic: s.Topic, Key: s.Key, At: s.At, AtStart: s.AtStart})
+	})
+}
+
+// waiting says how many messages of topics are in db that their groups have not handled.
+func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
+	type share struct {
+		group, topic string
+		lane         int
+	}
+	at := make(map[share]uint64)
+	positions, err := db.Positions()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range positions {
+		at[share{p.Group, p.Topic, p.Lane}] = p.Offset
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		if topics[name].Ephemeral {
+			continue // they are asked for again
+		}
+		for _, group := range topics[name].Groups {
+			var n uint64
+			for lane := range db.Lanes() {
+				begin, end, err := db.Bounds(name, lane)
+				if err != nil {
+					return nil, err
+				}
+				if from := max(begin, at[share{group, name, lane}]); from < end {
+					n += end - from
+				}
+			}
+			if n > 0 {
+				lines = append(lines, fmt.Sprintf("%d of %s for %s", n, name, group))
+			}
+		}
+	}
+	return lines, nil
+}
+
+// Import makes c.Dir, which must be empty or missing, a store with what is in e; after an
+// error, or a kill at any moment, it still is. The store has an ID of its own, so that what
+// the groups do from there on has other positions than what they did before. Its errors say
+// what to do.
+func Import(c Config, e *portable.Export) error {
+	if c.Dir == "" {
+		return errors.New("local: state can only be imported into a directory")
+	}
+	err := store.Fill(store.Options{Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger}, func(db *store.DB) error { return fill(db, e) })
+	if err != nil {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return nil
+}
+
+func fill(db *store.DB, e *portable.Export) error {
+	b, err := db.NewBatch(false)
+	if err != nil {
+		return err
+	}
+	defer func() { b.Close() }()
+	if !e.Clock.IsZero() {
+		b.SetLastSeen(e.Clock)
+	}
+	size := 0
+	for r, err := range e.Records() {
+		if err != nil {
+			return err
+		}
+		lane := laneOf(r.Key, db.Lanes())
+		if r.IsWake() {
+			b.SetWake(r.Group, r.Topic, lane, r.Key, r.At, r.AtStart)
+		} else {
+			b.SetState(r.Group, lane, r.Key, r.Name, r.Value)
+		}
+		if size += len(r.Key) + len(r.Name) + len(r.Value); size < fillBatch {
+			continue
+		}
+		size = 0
+		if err := b.Commit(false); err != nil {
+			return err
+		}
+		if b, err = db.NewBatch(false); err != nil {
+			return err
+		}
+	}
+	return b.Commit(false)
+}

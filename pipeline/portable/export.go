@@ -1,0 +1,117 @@
+package portable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// Export is one that was written before.
+type Export struct {
+	// Manifest is what it says of itself.
+	Manifest
+	dir        string
+	migrations map[int][]store.Migration
+}
+
+// Open opens the export in dir. Values of an older format become today's by migrations, which
+// are those of store.Options. Its errors say what to do.
+func Open(dir string, migrations map[int][]store.Migration) (*Export, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	for f := m.StateFormat; f < store.Format; f++ {
+		if _, ok := migrations[f]; !ok {
+			return nil, fmt.Errorf("the state in %s is of format %d, which this program cannot bring to format %d; use the version of Vokter that wrote it",
+				dir, f, f+1)
+		}
+	}
+	return &Export{m, dir, migrations}, nil
+}
+
+// Records yields all that is in the export, with values of today's format. A file that is not
+// whole, or cannot be read, ends it with an error: nothing counts before it ended without one.
+func (e *Export) Records() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for _, g := range e.Groups {
+			if more, err := e.group(g, yield); err != nil {
+				yield(Record{}, damaged(e.dir, g.File, err))
+				return
+			} else if !more {
+				return
+			}
+		}
+	}
+}
+
+// group yields the records of g.
+func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err error) {
+	f, err := os.Open(filepath.Join(e.dir, g.File))
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return false, err
+	}
+	defer z.Close()
+	in := json.NewDecoder(z)
+	in.DisallowUnknownFields()
+	read := Group{Group: g.Group, File: g.File}
+	for {
+		var l line
+		switch err := in.Decode(&l); {
+		case errors.Is(err, io.EOF) && read != g:
+			return false, fmt.Errorf("it holds %d states and %d wakes, not %d and %d", read.States, read.Wakes, g.States, g.Wakes)
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		r, err := l.record(g.Group)
+		if err != nil {
+			return false, err
+		}
+		if r.IsWake() {
+			read.Wakes++
+		} else {
+			read.States++
+			if r.Value, err = e.migrate(r); err != nil {
+				return false, err
+			}
+			if r.Value == nil {
+				continue
+			}
+		}
+		if !yield(r, nil) {
+			return false, nil
+		}
+	}
+}
+
+// migrate returns the value of r in today's format; nil: it is none any more.
+func (e *Export) migrate(r Record) ([]byte, error) {
+	value := r.Value
+	for f := e.StateFormat; f < store.Format; f++ {
+		for _, m := range e.migrations[f] {
+			if m.Group != r.Group || value == nil {
+				continue
+			}
+			var err error
+			if value, err = m.Convert(r.Key, r.Name, value); err != nil {
+				return nil, fmt.Errorf("bringing it from format %d to %d: state %q of key %q: %w", f, f+1, r.Name, r.Key, err)
+			}
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,97 @@
+package portable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// Format is the version of the files that this package writes.
+const Format = 1
+
+const manifestName = "manifest.json"
+
+// Manifest says what an export is.
+type Manifest struct {
+	// Format is the version of the files, StateFormat that of the values; see store.Format.
+	Format      int `json:"format"`
+	StateFormat int `json:"state_format"`
+	// Version is the program that wrote it.
+	Version string `json:"version,omitempty"`
+	// Transport is what the state was exported from, Lineage what the positions of messages
+	// began with there.
+	Transport string `json:"transport"`
+	Lineage   string `json:"lineage"`
+	// Time is when it was exported; Clock is the latest time that the pipeline saw, zero if
+	// that is not known: what is scheduled lies beyond it.
+	Time  time.Time `json:"time"`
+	Clock time.Time `json:"clock,omitzero"`
+	// Groups are the files, by group.
+	Groups []Group `json:"groups"`
+}
+
+// Group is what one group keeps.
+type Group struct {
+	Group string `json:"group"`
+	File  string `json:"file"`
+	// States and Wakes are how many lines of each kind are in the file.
+	States int `json:"states"`
+	Wakes  int `json:"wakes"`
+}
+
+// Totals are how many states and wakes all groups have.
+func (m Manifest) Totals() (states, wakes int) {
+	for _, g := range m.Groups {
+		states += g.States
+		wakes += g.Wakes
+	}
+	return states, wakes
+}
+
+// Unhandled says that nothing is exported while messages wait: a line for those of each topic
+// and group.
+func Unhandled(waiting []string) error {
+	return fmt.Errorf("nothing was exported, since messages wait to be handled (%s): start the pipeline, let it end in order once nothing waits, and export again; "+
+		"or leave them behind (--leave-unhandled)", strings.Join(waiting, ", "))
+}
+
+// readManifest returns the manifest of the export in dir, if this program can read it.
+func readManifest(dir string) (m Manifest, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, fmt.Errorf("%s is no export of state: it has no %s", dir, manifestName)
+	}
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, damaged(dir, manifestName, err)
+	}
+	switch {
+	case m.Format > Format:
+		return m, fmt.Errorf("%s was written by a newer version of Vokter (format %d, this one knows %d): use that version", dir, m.Format, Format)
+	case m.StateFormat > store.Format:
+		return m, fmt.Errorf("the state in %s was written by a newer version of Vokter (format %d, this one knows %d): use that version",
+			dir, m.StateFormat, store.Format)
+	case m.Format < 1 || m.StateFormat < 1:
+		return m, damaged(dir, manifestName, fmt.Errorf("format %d, state_format %d", m.Format, m.StateFormat))
+	}
+	for _, g := range m.Groups {
+		if g.File != filepath.Base(g.File) || !filepath.IsLocal(g.File) {
+			return m, damaged(dir, manifestName, fmt.Errorf("it names the file %q", g.File))
+		}
+	}
+	return m, nil
+}
+
+// damaged says that a file of an export is not as it was written.
+func damaged(dir, name string, err error) error {
+	return fmt.Errorf("the export in %s is damaged (%s: %w): export again", dir, name, err)
+}

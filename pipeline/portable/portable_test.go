@@ -1,0 +1,188 @@
+package portable
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+var records = []Record{
+	{Group: "index", Key: "https://example.com/", Name: "page", Value: []byte{1, 0, 255}},
+	{Group: "a group", Key: "", Name: "empty", Value: []byte{}},
+	{Group: "index", Key: "no\xffUTF-8", Name: "a\x00\xfe", Value: []byte("<&>\u2028")},
+	{Group: "index", Topic: "documents", Key: "k\xff", At: time.Date(2026, 1, 31, 15, 4, 5, 6, time.UTC), AtStart: true},
+	{Group: "a group", Topic: "t", Key: "k", At: time.Unix(0, 1<<63-2).UTC()},
+}
+
+// exported writes all to a new directory and returns it.
+func exported(t *testing.T, stateFormat int, all []Record) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "e")
+	w, err := Create(dir, "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Describe(Manifest{StateFormat: stateFormat, Transport: "local", Lineage: "L", Time: time.Unix(1, 0).UTC()})
+	for _, r := range all {
+		if err := w.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// read returns all that is in the export in dir.
+func read(dir string, migrations map[int][]store.Migration) (all []Record, err error) {
+	e, err := Open(dir, migrations)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range e.Records() {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// TestRoundTrip: what was added comes back, by group, any bytes in keys, names and values.
+func TestRoundTrip(t *testing.T) {
+	dir := exported(t, store.Format, records)
+	got, err := read(dir, nil)
+	want := []Record{records[0], records[2], records[3], records[1], records[4]}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	e, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, wakes := e.Totals()
+	if e.Version != "1.2.3" || e.Format != Format || e.Lineage != "L" || states != 3 || wakes != 2 {
+		t.Errorf("got %+v", e.Manifest)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("beside the export: %v, %v", left, err)
+	}
+}
+
+// TestNoExport: what was broken off, or is still written, is no export.
+func TestNoExport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	for range 2 { // the first is as if it had been killed
+		w, err := Create(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(records[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), "is no export of state") {
+			t.Errorf("while it is written: got %v", err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*")); len(left) != 1 {
+			t.Errorf("what was interrupted stays: %v", left)
+		}
+		defer func() {
+			if err := w.Abort(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	if _, err := Create(filepath.Dir(dir), ""); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("in a directory with files: got %v", err)
+	}
+}
+
+// TestDamagedExport: a file that is cut off, altered or exchanged is never taken for a whole one.
+func TestDamagedExport(t *testing.T) {
+	for name, damage := range map[string]func(b []byte) []byte{
+		"cut off":   func(b []byte) []byte { return b[:len(b)-3] },
+		"half":      func(b []byte) []byte { return b[:len(b)/2] },
+		"gone":      func([]byte) []byte { return nil },
+		"altered":   func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"exchanged": nil,
+	} {
+		dir := exported(t, store.Format, records)
+		file := filepath.Join(dir, "001.jsonl.zst")
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if damage == nil {
+			b, err = os.ReadFile(filepath.Join(dir, "002.jsonl.zst"))
+		} else {
+			b = damage(bytes.Clone(b))
+		}
+		if err = errors.Join(err, os.WriteFile(file, b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "is damaged (001.jsonl.zst: ") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestManifestIsChecked(t *testing.T) {
+	dir := exported(t, store.Format, records)
+	file := filepath.Join(dir, "manifest.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, changed := range map[string][2]string{
+		`"format": 1`:       {`"format": 2`, "newer version"},
+		`"state_format": 2`: {`"state_format": 3`, "newer version"},
+		`"format": 1,`:      {`"format": 0,`, "is damaged"},
+		`"001.jsonl.zst"`:   {`"../001.jsonl.zst"`, "is damaged"},
+		`{`:                 {``, "is damaged"},
+	} {
+		if err := os.WriteFile(file, bytes.Replace(b, []byte(old), []byte(changed[0]), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), changed[1]) {
+			t.Errorf("%s: got %v, want %q", changed[0], err, changed[1])
+		}
+	}
+}
+
+// TestMigration: values of an older format become today's, or the export is refused.
+func TestMigration(t *testing.T) {
+	dir := exported(t, 1, []Record{
+		{Group: "g", Key: "k", Name: "changed", Value: []byte("old")},
+		{Group: "g", Key: "k", Name: "dropped", Value: []byte("old")},
+		{Group: "other", Key: "k", Name: "changed", Value: []byte("old")},
+	})
+	if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot bring to format 2") {
+		t.Errorf("without a migration: got %v", err)
+	}
+	got, err := read(dir, map[int][]store.Migration{1: {{Group: "g", Convert: func(key, name string, value []byte) ([]byte, error) {
+		if name == "dropped" {
+			return nil, nil
+		}
+		return append(value, " "+key+" new"...), nil
+	}}}})
+	want := []Record{
+		{Group: "g", Key: "k", Name: "changed", Value: []byte("old k new")},
+		{Group: "other", Key: "k", Name: "changed", Value: []byte("old")},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	fails := map[int][]store.Migration{1: {{Group: "g", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("no") }}}}
+	if _, err := read(dir, fails); err == nil || !strings.Contains(err.Error(), `state "changed" of key "k": no`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,180 @@
+package portable
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// partial ends the name of an export that is not whole yet, before what makes it unique.
+const partial = ".partial-"
+
+// Writer writes an export. It is for one goroutine at a time.
+type Writer struct {
+	dir, temp string
+	version   string
+	manifest  Manifest
+	groups    map[string]*groupFile
+	order     []*groupFile
+}
+
+// groupFile is the file of one group.
+type groupFile struct {
+	Group
+	file *os.File
+	buf  *bufio.Writer
+	zip  *zstd.Encoder
+	json *json.Encoder
+}
+
+// Create begins an export to dir, which must be empty or missing, and stays so until Close, by
+// that version of a program. Its errors say what to do.
+func Create(dir, version string) (*Writer, error) {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return nil, fmt.Errorf("nothing was exported: %s is not empty: name a directory that is empty or does not exist yet", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("nothing was exported: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := sweep(dir + partial); err != nil {
+		return nil, fmt.Errorf("nothing was exported: %w", err)
+	}
+	temp := dir + partial + rand.Text()
+	if err := os.MkdirAll(temp, 0o750); err != nil {
+		return nil, fmt.Errorf("nothing was exported: %w", err)
+	}
+	return &Writer{dir: dir, temp: temp, version: version, groups: make(map[string]*groupFile)}, nil
+}
+
+// sweep removes what interrupted exports left: all whose names begin with prefix.
+func sweep(prefix string) error {
+	left, err := filepath.Glob(escapeGlob(prefix) + "*")
+	for _, name := range left {
+		err = errors.Join(err, os.RemoveAll(name))
+	}
+	return err
+}
+
+// escapeGlob makes a pattern that only name matches.
+func escapeGlob(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// Scratch is a directory that does not exist yet, beside the export, for what is needed
+// until Close or Abort, which remove it.
+func (w *Writer) Scratch() string { return filepath.Join(w.temp, "scratch") }
+
+// Describe makes m what the manifest says, but for Format, Version and Groups.
+func (w *Writer) Describe(m Manifest) { w.manifest = m }
+
+// Add writes r.
+func (w *Writer) Add(r Record) error {
+	g, err := w.group(r.Group)
+	if err != nil {
+		return err
+	}
+	if r.IsWake() {
+		g.Wakes++
+	} else {
+		g.States++
+	}
+	return g.json.Encode(lineOf(r))
+}
+
+// group returns the file of the group of that name, which is made if it is new.
+func (w *Writer) group(name string) (*groupFile, error) {
+	if g := w.groups[name]; g != nil {
+		return g, nil
+	}
+	g := &groupFile{Group: Group{Group: name, File: fmt.Sprintf("%03d.jsonl.zst", len(w.order)+1)}}
+	var err error
+	if g.file, err = os.OpenFile(filepath.Join(w.temp, g.File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640); err != nil {
+		return nil, err
+	}
+	g.buf = bufio.NewWriterSize(g.file, 1<<16)
+	if g.zip, err = zstd.NewWriter(g.buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true)); err != nil {
+		return nil, errors.Join(err, g.file.Close())
+	}
+	g.json = json.NewEncoder(g.zip)
+	g.json.SetEscapeHTML(false)
+	w.groups[name] = g
+	w.order = append(w.order, g)
+	return g, nil
+}
+
+func (g *groupFile) close() error {
+	return errors.Join(g.zip.Close(), g.buf.Flush(), g.file.Sync(), g.file.Close())
+}
+
+// Close makes the export whole and durable, and returns its manifest. After an error there is
+// none.
+func (w *Writer) Close() (Manifest, error) {
+	m := w.manifest
+	m.Format, m.Version, m.Groups = Format, w.version, []Group{}
+	var err error
+	for _, g := range w.order {
+		err = errors.Join(err, g.close())
+		m.Groups = append(m.Groups, g.Group)
+	}
+	w.order = nil
+	if err == nil {
+		err = w.finish(m)
+	}
+	return m, errors.Join(err, w.Abort())
+}
+
+// finish puts the manifest beside the files and the directory where it belongs.
+func (w *Writer) finish(m Manifest) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(w.Scratch()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(w.temp, manifestName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(w.temp)); err != nil {
+		return err
+	}
+	if err := os.Remove(w.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(w.temp, w.dir); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(w.dir))
+}
+
+// Abort removes what was written, unless Close made it whole. It is safe to call twice.
+func (w *Writer) Abort() error {
+	var err error
+	for _, g := range w.order {
+		err = errors.Join(err, g.zip.Close(), g.file.Close())
+	}
+	w.order = nil
+	return errors.Join(err, os.RemoveAll(w.temp))
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Format is the version of what is stored that this code writes: of keys, and of the values
+// that the stages keep as state. Options.Migrations bring older values up to date.
+const Format = storeFormat
+
+// Kept is a value of a group's state.
+type Kept struct {
+	Group     string
+	Lane      int
+	Key, Name string
+	Value     []byte
+}
+
+// Scheduled is a wake.
+type Scheduled struct {
+	Group, Topic string
+	Lane         int
+	Key          string
+	At           time.Time
+	// AtStart says that it also comes when its group starts.
+	AtStart bool
+}
+
+// EachState calls f with the states of all groups, by group, lane, key and name, until f
+// returns an error, which it then returns.
+func (d *DB) EachState(f func(Kept) error) error {
+	return d.scan(d.pebble, d.stringsOf(kindState), nil, func(k, v []byte) (bool, error) {
+		group, k, err := cutString(k)
+		if err != nil {
+			return false, err
+		}
+		if len(k) < 2 {
+			return false, errKey
+		}
+		lane := int(binary.BigEndian.Uint16(k))
+		key, name, err := cutString(k[2:])
+		if err != nil {
+			return false, err
+		}
+		err = f(Kept{group, lane, key, string(name), append(make([]byte, 0, len(v)), v...)})
+		return err == nil, err
+	})
+}
+
+// EachWake calls f with the wakes of all groups, by group, topic, lane and key, until f
+// returns an error, which it then returns.
+func (d *DB) EachWake(f func(Scheduled) error) error {
+	return d.scan(d.pebble, d.stringsOf(kindWakeTime), nil, func(k, v []byte) (bool, error) {
+		group, k, err := cutString(k)
+		if err != nil {
+			return false, err
+		}
+		topic, k, err := cutString(k)
+		if err != nil {
+			return false, err
+		}
+		at, err := timeOf(v)
+		if err != nil {
+			return false, err
+		}
+		if len(k) < 2 {
+			return false, errKey
+		}
+		w := Scheduled{group, topic, int(binary.BigEndian.Uint16(k)), string(k[2:]), at, len(v) > 8 && v[8] == 1}
+		err = f(w)
+		return err == nil, err
+	})
+}
+
+// Fill makes o.Dir, which must be empty or missing, a new store with what fill writes into
+// it; after an error, or a kill at any moment, it still is. Its errors say what to do.
+func Fill(o Options, fill func(*DB) error) error {
+	dir := absolute(o.Dir)
+	return whole(vfs.Default, dir, func(to string) error {
+		o.Dir, o.FS = to, nil
+		db, err := Open(o)
+		if err != nil {
+			return err
+		}
+		err = fill(db)
+		if err == nil {
+			err = db.flush()
+		}
+		return errors.Join(err, db.Close())
+	})
+}
+
+// flush makes durable what was committed.
+func (d *DB) flush() error {
+	if err := d.use(); err != nil {
+		return err
+	}
+	defer d.done()
+	return d.pebble.Flush()
+}

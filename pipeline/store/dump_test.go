@@ -1,0 +1,87 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEach: the states and wakes of all groups are listed as they were written.
+func TestEach(t *testing.T) {
+	db, err := Open(Options{Lanes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	states := []Kept{{"", 0, "", "n", []byte{}}, {"g", 3, "k\x00", "a\x00b", []byte("1")}, {"g", 3, "k\x00", "b", []byte("2")}, {"g\x00", 1, "k", "n", []byte("3")}}
+	at := time.Unix(7, 8).UTC()
+	wakes := []Scheduled{{"g", "t", 0, "", at, true}, {"g", "t", 2, "k", at.Add(1), false}, {"h", "t\x00", 2, "k\x00", at, false}}
+	b, err := db.NewBatch(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range states {
+		b.SetState(s.Group, s.Lane, s.Key, s.Name, s.Value)
+	}
+	for _, w := range wakes {
+		b.SetWake(w.Group, w.Topic, w.Lane, w.Key, w.At, w.AtStart)
+	}
+	if err := b.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	var gotStates []Kept
+	if err := db.EachState(func(s Kept) error { gotStates = append(gotStates, s); return nil }); err != nil || !reflect.DeepEqual(gotStates, states) {
+		t.Errorf("got %v, %v, want %v", gotStates, err, states)
+	}
+	var gotWakes []Scheduled
+	if err := db.EachWake(func(w Scheduled) error { gotWakes = append(gotWakes, w); return nil }); err != nil || !reflect.DeepEqual(gotWakes, wakes) {
+		t.Errorf("got %v, %v, want %v", gotWakes, err, wakes)
+	}
+	stop := errors.New("stop")
+	if err := db.EachState(func(Kept) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v, want %v", err, stop)
+	}
+	if err := db.EachWake(func(Scheduled) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v, want %v", err, stop)
+	}
+}
+
+// TestFill: a directory gets all that is written, or nothing.
+func TestFill(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	write := func(db *DB) error {
+		b, err := db.NewBatch(false)
+		if err != nil {
+			return err
+		}
+		b.SetState("g", 0, "k", "n", []byte("v"))
+		return b.Commit(false)
+	}
+	stop := errors.New("stop")
+	if err := Fill(Options{Dir: dir}, func(db *DB) error { return errors.Join(write(db), stop) }); !errors.Is(err, stop) {
+		t.Errorf("got %v, want %v", err, stop)
+	}
+	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 0 {
+		t.Errorf("after an error: %v, %v", left, err)
+	}
+	if err := Fill(Options{Dir: dir, Lanes: 3}, write); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok, err := db.GetState(nil, "g", 0, "k", "n"); string(v) != "v" || !ok || err != nil || db.Lanes() != 3 {
+		t.Errorf("got %q, %v, %v", v, ok, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Fill(Options{Dir: dir}, write); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("in a directory with a store: got %v", err)
+	}
+}
