@@ -41,7 +41,8 @@ type Tx interface {
 	// the messages that waited then, since what came of that work may be among them.
 	WakeAt(key string, t time.Time, opts ...WakeOption)
 	// OnCommit runs f after the commit, in the order of the calls, and not at all if
-	// there is none. f must not block.
+	// there is none. It has run before this group's next message of the same key is handled.
+	// f must not block.
 	OnCommit(f func())
 }
 

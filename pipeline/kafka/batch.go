@@ -42,10 +42,12 @@ type batch struct {
 	messages int
 	bytes    int
 	began    time.Time
+	// landed is closed when b is committed and all of onCommit has run.
+	landed chan struct{}
 }
 
 func newBatch() *batch {
-	return &batch{wakes: make(map[wakeOf]wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
 }
 
 // empty reports whether b changes nothing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -54,9 +55,9 @@ func (n *tenure) merge(x *tx) error {
 	now := false
 	switch {
 	case b.urgent:
-		b.onCommit = append(b.onCommit, after...)
+		n.postpone(b, x, after)
 	case n.flight != nil: // in the order of the messages
-		n.flight.onCommit = append(n.flight.onCommit, after...)
+		n.postpone(n.flight, x, after)
 	default:
 		now = true
 	}
@@ -74,6 +75,16 @@ func (n *tenure) merge(x *tx) error {
 	}
 	n.t.activity.Add(1)
 	return nil
+}
+
+// postpone makes after run when b is committed. The next message of the same key waits for
+// that: handlers may rely on it that what they did is known. n.mu is held.
+func (n *tenure) postpone(b *batch, x *tx, after []func()) {
+	if len(after) == 0 {
+		return
+	}
+	b.onCommit = append(b.onCommit, after...)
+	n.unlanded[place{x.who.group, x.w.key()}] = b.landed
 }
 
 // moveWakes puts into b what x did to wakes, and returns it by key. One that was delivered
@@ -151,7 +162,8 @@ func (n *tenure) commit(last bool) error {
 	}
 	state := b.records()
 	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
-	if err := n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms); err != nil {
+	err := n.txns.do(func(p sarama.SyncProducer) error { return n.t.transact(p, n.t.cfg.Prefix+topicState, ms) })
+	if err != nil {
 		return err
 	}
 	n.t.wrote(ms)
@@ -179,7 +191,9 @@ func (n *tenure) landed(b *batch) {
 		b.onCommit = nil
 		if len(after) == 0 {
 			n.flight = nil
+			maps.DeleteFunc(n.unlanded, func(_ place, landed <-chan struct{}) bool { return landed == b.landed })
 			n.mu.Unlock()
+			close(b.landed)
 			return
 		}
 		n.mu.Unlock()
@@ -187,6 +201,36 @@ func (n *tenure) landed(b *batch) {
 			f()
 		}
 	}
+}
+
+// txns is the producer of transactions. It is closed only when nothing is under way: sarama
+// panics otherwise.
+type txns struct {
+	mu     sync.Mutex
+	p      sarama.SyncProducer
+	closed bool
+}
+
+// do calls f with the producer.
+func (x *txns) do(f func(p sarama.SyncProducer) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return errMoved
+	}
+	return f(x.p)
+}
+
+// Close closes the producer once nothing is under way, which may take as long as brokers are
+// away.
+func (x *txns) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return nil
+	}
+	x.closed = true
+	return x.p.Close()
 }
 
 // transactOnce publishes ms in one transaction.

@@ -45,10 +45,8 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	if t.ctx.Err() != nil || !t.ready.Load() {
 		return ErrClosed
 	}
-	for _, o := range out {
-		if err := t.ensure(o.topic); err != nil {
-			return err
-		}
+	if err := t.ensureAll(out); err != nil {
+		return err
 	}
 	ms := produced(t.cfg.Prefix, 0, out, nil)
 	done := make(chan error, 1)

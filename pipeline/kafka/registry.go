@@ -96,25 +96,47 @@ func (t *Transport) topicOf(name string) pipeline.Topic {
 
 // ensure makes topic if it was not declared at Start.
 func (t *Transport) ensure(topic string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.topics[topic]; ok {
+	if t.knows(topic) {
 		return nil
 	}
-	added := map[string]pipeline.Topic{topic: {}}
+	t.making.Lock()
+	defer t.making.Unlock()
+	if t.knows(topic) {
+		return nil
+	}
 	c := t.cfg
 	c.Lanes = t.lanes
-	info, err := ensureTopics(t.life, t.admin, c, c.specs(added))
+	info, err := ensureTopics(t.life, t.admin, c, c.specs(map[string]pipeline.Topic{topic: {}}))
 	if err != nil {
 		return err
 	}
 	if info.Lanes != t.lanes {
 		return fmt.Errorf("kafka: topic %s has %d partitions and the others have %d", t.cfg.Prefix+topic, info.Lanes, t.lanes)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for name, id := range info.IDs {
 		t.info.IDs[name] = id
 	}
 	t.topics[topic] = pipeline.Topic{}
+	return nil
+}
+
+// knows reports whether topic is there.
+func (t *Transport) knows(topic string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.topics[topic]
+	return ok
+}
+
+// ensureAll makes the topics of out.
+func (t *Transport) ensureAll(out []output) error {
+	for _, o := range out {
+		if err := t.ensure(o.topic); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -51,12 +51,14 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 		return err
 	}
 	open := func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer(t.cfg.Brokers, c) }
-	if n.txns, err = abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
+	p, err := abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() })
+	if err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
+	n.txns = &txns{p: p}
 	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
 	end, err := abandonable(ctx, func() (int64, error) {
-		err := transactOnce(n.txns, fence)
+		err := n.txns.do(func(p sarama.SyncProducer) error { return transactOnce(p, fence) })
 		return fence[0].Offset, err
 	}, nil)
 	if err != nil {

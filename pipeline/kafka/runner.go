@@ -136,6 +136,9 @@ func (r *runner) wakeMessage(w wake) *pipeline.Message {
 // deliver hands w out until it is merged. It returns false when the runner is to stop before
 // that; then w comes again.
 func (r *runner) deliver(w work) bool {
+	if !r.settled(w.key()) {
+		return false
+	}
 	for pause := firstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
 		x := &tx{ten: r.n, who: r.who, w: w}
 		done, over := r.try(x)
@@ -153,6 +156,25 @@ func (r *runner) deliver(w work) bool {
 			timer.Stop()
 			return false
 		}
+	}
+}
+
+// settled waits until all OnCommit functions of earlier messages of key ran. It returns false
+// when the runner is to stop before that.
+func (r *runner) settled(key string) bool {
+	r.n.mu.RLock()
+	landed := r.n.unlanded[place{r.who.group, key}]
+	r.n.mu.RUnlock()
+	if landed == nil {
+		return true
+	}
+	select {
+	case <-landed:
+		return true
+	case <-r.stopping:
+		return false
+	case <-r.n.ctx.Done():
+		return false
 	}
 }
 
@@ -175,6 +197,10 @@ func (r *runner) try(x *tx) (done, over bool) {
 		return false, false
 	case <-r.abandoned:
 		return false, true
+	}
+	if err := r.n.t.ensureAll(x.outputs()); err != nil {
+		r.n.t.outage("a topic that a handler publishes to cannot be made", err)
+		return false, false
 	}
 	if err := r.n.merge(x); err != nil {
 		return false, true // the tenure is over

@@ -27,7 +27,7 @@ type tenure struct {
 	t     *Transport
 	lane  int
 	nonce string
-	txns  sarama.SyncProducer
+	txns  *txns
 
 	// ctx is done when nothing new is begun; its cause says why.
 	ctx    context.Context
@@ -43,6 +43,8 @@ type tenure struct {
 	// open gathers, flight is being committed; flight is nil in between.
 	open, flight *batch
 	positions    map[consumer]int64
+	// unlanded is closed, for each key that has OnCommit functions to come, when they ran.
+	unlanded map[place]<-chan struct{}
 	// clock is the latest time in the state topic.
 	clock time.Time
 
@@ -62,7 +64,7 @@ type tenure struct {
 func newTenure(t *Transport, lane int) *tenure {
 	n := &tenure{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
-		open: newBatch(), positions: make(map[consumer]int64),
+		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
 		queues: make(map[consumer]*wakes), marked: make(map[string]bool), passed: make(map[consumer]bool),
 		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}),
 	}

@@ -48,6 +48,7 @@ type Transport struct {
 	ended       sync.Once
 	failed      error // of Close
 
+	making    sync.Mutex // held while a topic is made
 	mu        sync.Mutex
 	assigned  map[int]bool
 	joined    bool

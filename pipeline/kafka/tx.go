@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -33,6 +34,14 @@ type work struct {
 	record  *sarama.ConsumerMessage // fromLog
 	message *pipeline.Message       // fromPost, fromWake
 	wake    wake                    // fromWake
+}
+
+// key is that of the message.
+func (w work) key() string {
+	if w.record != nil {
+		return string(w.record.Key)
+	}
+	return w.message.Key
 }
 
 // tx is the transaction of one attempt to handle one message. What it collects becomes
@@ -169,6 +178,13 @@ func (x *tx) Fits() error {
 		}
 	}
 	return nil
+}
+
+// outputs returns what was collected to be published.
+func (x *tx) outputs() []output {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.out)
 }
 
 // Reset drops all that the attempt did so far.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -245,4 +246,38 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 	for range tr.States("g") {
 		break
 	}
+}
+
+// testOnCommitBeforeNext looks that the OnCommit functions of a message ran before the next
+// message of its key is handled, whether the message emitted something or not.
+func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
+	tr := s.Open(t, Config{})
+	var mu sync.Mutex
+	committed := 0
+	const n = 12
+	done := make(chan struct{})
+	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		at := committed
+		if want := fmt.Sprint("k.", at); m.ID != want {
+			t.Errorf("%s is handled when what %s did is not known yet", m.ID, want)
+		}
+		if at%3 != 2 {
+			tx.Emit(text("out", "k", m.ID))
+		}
+		if at%4 == 0 {
+			pipeline.SyncTx(tx)
+		}
+		tx.OnCommit(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if committed++; committed == n {
+				close(done)
+			}
+		})
+		return nil
+	})
+	publish(t, tr, numbered("in", "k", n)...)
+	await(t, done, "all commits")
 }

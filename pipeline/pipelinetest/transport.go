@@ -102,6 +102,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"CommitIsAtomic", testCommitIsAtomic},
 		{"RejectionDropsAll", testRejectionDropsAll},
 		{"ResetDropsAll", testResetDropsAll},
+		{"OnCommitBeforeNext", testOnCommitBeforeNext},
 		{"PublisherJoinsTransaction", testPublisherJoinsTransaction},
 		{"TransactionsEnd", testTransactionsEnd},
 		{"StateViews", testStateViews},
