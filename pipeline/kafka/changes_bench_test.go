@@ -58,7 +58,7 @@ func benchBare(b *testing.B, bs []string) float64 {
 	out.reach(benchPages)
 	b.ResetTimer()
 	push(benchPages, b.N)
-	out.reach(benchPages + b.N)
+	out.reach(int64(benchPages + b.N))
 	b.StopTimer()
 	return rate(b, b.N, "changes", 0)
 }
@@ -89,7 +89,7 @@ func benchChanges(b *testing.B, bs []string, processes int, transactions bool, b
 	before := commits(transports)
 	b.ResetTimer()
 	push(2*benchPages, b.N)
-	out.reach(benchPages + b.N)
+	out.reach(int64(benchPages + b.N))
 	b.StopTimer()
 	rate(b, b.N, "changes", base)
 	b.ReportMetric(float64(b.N)/float64(max(commits(transports)-before, 1)), "changes/transaction")

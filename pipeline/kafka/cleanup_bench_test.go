@@ -49,13 +49,30 @@ func rate(b *testing.B, n int, unit string, base float64) float64 {
 	return r
 }
 
-// counter counts the records that programs of others see in a topic: read committed.
+// counter counts what is waited for.
 type counter struct {
 	n     atomic.Int64
 	moved chan struct{} // holds a token when n grew
 }
 
-// counting counts what is written to topic from now on.
+func newCounter() *counter { return &counter{moved: make(chan struct{}, 1)} }
+
+func (c *counter) add() {
+	c.n.Add(1)
+	select {
+	case c.moved <- struct{}{}:
+	default:
+	}
+}
+
+// reach returns once n was counted.
+func (c *counter) reach(n int64) {
+	for c.n.Load() < n {
+		<-c.moved
+	}
+}
+
+// counting counts the records that programs of others see in topic: read committed.
 func counting(b *testing.B, bs []string, topic string) *counter {
 	b.Helper()
 	c := sarama.NewConfig()
@@ -72,7 +89,7 @@ func counting(b *testing.B, bs []string, topic string) *counter {
 			b.Error(err)
 		}
 	})
-	counted := &counter{moved: make(chan struct{}, 1)}
+	counted := newCounter()
 	for lane := range int32(testLanes) {
 		pc, err := consumer.ConsumePartition(topic, lane, sarama.OffsetOldest)
 		if err != nil {
@@ -83,11 +100,7 @@ func counting(b *testing.B, bs []string, topic string) *counter {
 			for {
 				select {
 				case <-pc.Messages():
-					counted.n.Add(1)
-					select {
-					case counted.moved <- struct{}{}:
-					default:
-					}
+					counted.add()
 				case <-ctx.Done():
 					return
 				}
@@ -95,11 +108,4 @@ func counting(b *testing.B, bs []string, topic string) *counter {
 		}()
 	}
 	return counted
-}
-
-// reach returns once n records were counted.
-func (c *counter) reach(n int) {
-	for c.n.Load() < int64(n) {
-		<-c.moved
-	}
 }
