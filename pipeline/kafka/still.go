@@ -39,14 +39,18 @@ func newStill(c Config, dir string) (*still, error) {
 
 // unused refuses while a process is a member of the consumer group.
 func (s *still) unused() error {
+	denied := fmt.Errorf("kafka: we may not see the consumer group %s: allow Describe on it", s.cfg.Group)
 	groups, err := s.admin.DescribeConsumerGroups([]string{s.cfg.Group})
+	if errors.Is(err, sarama.ErrGroupAuthorizationFailed) {
+		return denied
+	}
 	if err != nil {
 		return fmt.Errorf("kafka: who is in the consumer group %s: %w", s.cfg.Group, err)
 	}
 	for _, g := range groups {
 		switch {
 		case errors.Is(g.Err, sarama.ErrGroupAuthorizationFailed):
-			return fmt.Errorf("kafka: we may not see the consumer group %s: allow Describe on it", s.cfg.Group)
+			return denied
 		case len(g.Members) > 0:
 			var hosts []string
 			for _, m := range g.Members {
