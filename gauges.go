@@ -31,7 +31,7 @@ func (r *Router) Gauges() []Gauge {
 		transport = r.transport
 		due, parked := r.stages.delivery.Backlog(0)
 		all = append(all,
-			Gauge{Name: "vokter_overdue_pages", Help: "Pages that are not checked in time.", Value: float64(len(r.stages.index.Overdue()))},
+			Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
 			Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
 	default: // Run may be opening the transport
 	}

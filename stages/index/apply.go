@@ -212,8 +212,9 @@ func (a *application) ask() {
 	}
 	r.KeepBody = p.wantsBody(a.Now)
 	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
+	since := p.Asked
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
-	a.emit(Ask{r, a.interval(), p.Open.Rebase})
+	a.emit(Ask{r, a.interval(), since, p.Open.Rebase})
 	a.emit(WakeAt{p.Open.Deadline, true})
 }
 

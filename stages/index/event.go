@@ -136,6 +136,8 @@ type Ask struct {
 	Request pipeline.Request
 	// Interval is how often the page is to be checked.
 	Interval time.Duration
+	// Since is when the page was asked for before; zero where it was not.
+	Since time.Time
 	// Rebase says that the request is to carry the body that is kept.
 	Rebase bool
 }

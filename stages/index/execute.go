@@ -19,6 +19,9 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		tenure := s.cfg.Tenure(o.Request.Page)
 		s.run.makes(o.Request.Page, o.Request.Nonce, tenure)
 		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), tenure) })
+		if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
+			tx.OnCommit(func() { s.run.delayed(o.Request.Page, s.cfg.Steady()) })
+		}
 		if o.Rebase {
 			body, err := loadBody(st)
 			if err != nil {

@@ -30,3 +30,38 @@ func (s *Stage) Overdue() []string {
 	slices.Sort(pages)
 	return pages
 }
+
+const (
+	// lateAfter is by how much at least a check must come too late to be late.
+	lateAfter = 5 * time.Second
+	// lateShown is for how long a page that was checked late counts as late.
+	lateShown = time.Minute
+)
+
+// tooLate is after what time since the check before a check of a page is late.
+func tooLate(interval time.Duration) time.Duration {
+	return max(2*interval, interval+lateAfter)
+}
+
+// Late counts the pages that are checked too late, or were in the last minute: whose last
+// check was asked for, or is not answered, more than an interval behind its time, and at
+// least five seconds. They are what a process that was killed leaves to the others.
+func (s *Stage) Late() int {
+	r, now := s.run, s.cfg.Steady()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for page, at := range r.late {
+		if now.Sub(at) > lateShown {
+			delete(r.late, page)
+			continue
+		}
+		n++
+	}
+	for page, o := range r.requests {
+		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(o.since) > tooLate(o.interval) {
+			n++
+		}
+	}
+	return n
+}

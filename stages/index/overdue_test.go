@@ -132,3 +132,30 @@ func TestPagesOfOthersAreNotOverdue(t *testing.T) {
 		t.Errorf("got %v overdue, which was not asked for since it came back", got)
 	}
 }
+
+// TestLate looks at a page that is checked in time, then too late, as after its process was
+// killed, and at one that is not answered.
+func TestLate(t *testing.T) {
+	d := newDesk(t, Config{})
+	late := func(want int) {
+		t.Helper()
+		if got := d.stage.Late(); got != want {
+			t.Errorf("%d pages are late, want %d", got, want)
+		}
+	}
+	d.subscribe("c") // every 10 minutes
+	late(0)
+	d.now = d.now.Add(20*time.Minute + time.Second)
+	late(1) // not answered
+	d.answer("one")
+	late(0)
+	d.now = d.now.Add(30 * time.Minute)
+	d.wake()
+	d.answer("one")
+	late(1)
+	d.now = d.now.Add(lateShown + time.Second)
+	late(0)
+	d.now = d.now.Add(10 * time.Minute)
+	d.wake()
+	late(0)
+}

@@ -17,8 +17,9 @@ type run struct {
 	made     map[string]made        // the last request for each page, which may yet be undone
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
-	waiting  map[string]bool // expected pages that Finished waits for
-	told     map[string]bool // pages that a command came for, where there is a limit
+	waiting  map[string]bool      // expected pages that Finished waits for
+	told     map[string]bool      // pages that a command came for, where there is a limit
+	late     map[string]time.Time // when a page was asked for too late, by Config.Steady
 }
 
 // request names a request.
@@ -46,7 +47,7 @@ func newRun(limit int, only func(string) bool) *run {
 	return &run{
 		limit: limit, only: only, requests: make(map[string]outstanding), made: make(map[string]made), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
-		told: make(map[string]bool),
+		told: make(map[string]bool), late: make(map[string]time.Time),
 	}
 }
 
@@ -98,6 +99,13 @@ func (r *run) ask(a Ask, now time.Time, tenure uint64) {
 		now = o.since
 	}
 	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, tenure}, now, a.Interval}
+}
+
+// delayed notes that page was asked for too late, at now by Config.Steady.
+func (r *run) delayed(page string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late[page] = now
 }
 
 // makes notes, before its commit, that a request with nonce is made for page.
