@@ -27,7 +27,7 @@ func TestMessagesOfOneCommit(t *testing.T) {
 		if err := d.stage.Process(pipeline.WithTx(t.Context(), tx), tx, m); err != nil {
 			t.Fatal(err)
 		}
-		tx.Tx.Commit()
+		tx.Commit()
 	}
 	list := []byte(`{"url":"` + page + `","origin":"yaml","client":"c","subscriptions":[{"url":"` + page + `","client":"c","keywords":["stock"],"sinks":["s"]}]}`)
 	for _, position := range []string{"S/documents/0/0", "S/documents/0/1"} {
