@@ -1,6 +1,10 @@
 package kafka
 
-import "github.com/IBM/sarama"
+import (
+	"time"
+
+	"github.com/IBM/sarama"
+)
 
 // WithoutTransactions makes t publish what it commits with a plain producer, for benchmarks
 // that show what transactions cost.
@@ -15,3 +19,18 @@ func (t *Transport) Restored() uint64 { return t.counts.restored.Load() }
 
 // Commits is how many transactions were committed.
 func (t *Transport) Commits() uint64 { return t.counts.commits.Load() }
+
+// StateRecord is a record that makes value what group keeps for key under name, as the owner
+// of the key's lane writes it.
+func StateRecord(prefix string, lanes int, group, key, name string, value []byte) *sarama.ProducerMessage {
+	return record(prefix, lanes, key, stateKey(kindState, group, key, name), value)
+}
+
+// WakeRecord is a record that sets the wake that group has for key in topic.
+func WakeRecord(prefix string, lanes int, group, topic, key string, at time.Time) *sarama.ProducerMessage {
+	return record(prefix, lanes, key, stateKey(kindWake, group, topic, key), wake{at: at}.encode())
+}
+
+func record(prefix string, lanes int, key, as string, value []byte) *sarama.ProducerMessage {
+	return produced(prefix, partitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
+}

@@ -1,0 +1,117 @@
+package kafka_test
+
+import (
+	"crypto/rand"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+var restoreDocuments = flag.Int("restore.documents", 500, "documents in the state of BenchmarkRestore")
+
+// restoreNames are what is kept for a document, and its size in bytes: what does not pack any
+// more, as stored bodies and versions are.
+var restoreNames = map[string]int{"page": 1000, "body": 3000, "version": 3500, "occurrences": 1500}
+
+// BenchmarkRestore measures how long it takes from the start of a process until it works on
+// all lanes: with an empty disk, where it reads the state of all documents, and with the copy
+// that it kept, where it reads what is new. One op is one start. Beside it a bare consumer of
+// sarama reads the same records.
+func BenchmarkRestore(b *testing.B) {
+	bs := benchBrokers(b)
+	prefix, kept := benchPrefix(b, bs), b.TempDir()
+	if err := openBench(b, bs, prefix, "").Close(); err != nil {
+		b.Fatal(err)
+	}
+	records := keep(b, bs, prefix)
+	var bare float64
+	b.Run("sarama", func(b *testing.B) {
+		for range b.N {
+			counting(b, bs, prefix+"state").reach(int64(records))
+		}
+		b.StopTimer()
+		bare = rate(b, records*b.N, "records", 0)
+	})
+	b.Run("empty", func(b *testing.B) {
+		read := 0
+		for range b.N {
+			b.StopTimer()
+			dir := b.TempDir()
+			b.StartTimer()
+			read += restore(b, bs, prefix, dir)
+		}
+		b.StopTimer()
+		if read < records*b.N {
+			b.Errorf("read %d records, want %d", read, records*b.N)
+		}
+		rate(b, read, "records", bare)
+		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s-to-ready")
+	})
+	b.Run("kept", func(b *testing.B) {
+		restore(b, bs, prefix, kept)
+		b.ResetTimer()
+		read := 0
+		for range b.N {
+			read += restore(b, bs, prefix, kept)
+		}
+		b.StopTimer()
+		b.ReportMetric(float64(read)/float64(b.N), "records-read")
+		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s-to-ready")
+	})
+}
+
+// restore starts a Transport over dir, and returns how many records it had read when it
+// worked on all lanes. Its end does not count.
+func restore(b *testing.B, bs []string, prefix, dir string) int {
+	b.Helper()
+	tr := openBench(b, bs, prefix, dir)
+	b.StopTimer()
+	defer b.StartTimer()
+	read := tr.Restored()
+	if err := tr.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return int(read)
+}
+
+// keep writes the state of so many documents, and returns how many records it has.
+func keep(b *testing.B, bs []string, prefix string) (records int) {
+	b.Helper()
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_8_0_0
+	c.Producer.RequiredAcks = sarama.WaitForAll
+	c.Producer.Return.Successes = true
+	c.Producer.Partitioner = sarama.NewManualPartitioner
+	p, err := sarama.NewSyncProducer(bs, c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	var ms []*sarama.ProducerMessage
+	send := func() {
+		if err := p.SendMessages(ms); err != nil {
+			b.Fatal(err)
+		}
+		records += len(ms)
+		ms = ms[:0]
+	}
+	at := time.Now().Add(24 * time.Hour)
+	for i := range *restoreDocuments {
+		url := benchURL(i)
+		for name, size := range restoreNames {
+			value := make([]byte, size)
+			_, _ = rand.Read(value)
+			ms = append(ms, kafka.StateRecord(prefix, testLanes, "g", url, name, value))
+		}
+		ms = append(ms, kafka.WakeRecord(prefix, testLanes, "g", "in", url, at))
+		if len(ms) >= 500 {
+			send()
+		}
+	}
+	send()
+	return records
+}
