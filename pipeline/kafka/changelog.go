@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -38,7 +39,8 @@ const (
 	ownAt = "\x00at"
 )
 
-var errRecord = errors.New("kafka: a record of the state topic is malformed")
+// errRecord and what else is said of records does not pass by itself.
+var errRecord = pipeline.Broken(errors.New("kafka: a record of the state topic is malformed"))
 
 // stateKey is the key of a record of kind.
 func stateKey(kind byte, parts ...string) string {
@@ -57,7 +59,7 @@ func splitKey(key string) (kind byte, parts []string, err error) {
 		return 0, nil, errRecord
 	}
 	if k[0] != stateFormat {
-		return 0, nil, fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat)
+		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
 	}
 	kind, k = k[1], k[2:]
 	for len(k) > 0 {
@@ -70,7 +72,7 @@ func splitKey(key string) (kind byte, parts []string, err error) {
 	}
 	want, known := map[byte]int{kindFence: 0, kindTopics: 0, kindClock: 0, kindPosition: 2, kindState: 3, kindWake: 3}[kind]
 	if !known {
-		return 0, nil, fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind)
+		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind))
 	}
 	if len(parts) != want {
 		return 0, nil, errRecord

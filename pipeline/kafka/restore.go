@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -169,7 +170,25 @@ func (t *Transport) copiedTo(lane int) (int64, error) {
 	if err != nil || t.cfg.Now().Sub(at) > trustFor {
 		return sarama.OffsetOldest, nil
 	}
+	if ours, err := t.copiedHere(lane); err != nil || !ours {
+		return sarama.OffsetOldest, err
+	}
 	return int64(binary.BigEndian.Uint64(v)), nil
+}
+
+// copiedHere reports whether the copy of lane is of topics with these names. That they are
+// the same ones load finds out.
+func (t *Transport) copiedHere(lane int) (bool, error) {
+	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, stateKey(kindTopics))
+	if err != nil || !ok {
+		return false, err
+	}
+	var of topicInfo
+	if err := json.Unmarshal(v, &of); err != nil {
+		return false, nil
+	}
+	_, ours := of.IDs[t.cfg.Prefix+topicState]
+	return ours, nil
 }
 
 // copied writes committed records to the copy of n's lane, which is complete up to offset to

@@ -1,0 +1,153 @@
+package kafka
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// handleOne publishes a message for k, handles it, and returns what was kept for k before.
+func handleOne(t *testing.T, c Config) (before string) {
+	t.Helper()
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := subscribed(t, tr)
+	if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
+		t.Fatal(err)
+	}
+	m := <-in
+	tx, _ := pipeline.TxFrom(m.Context())
+	v, _, err := tx.State("k").Get("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.State("k").Set("n", []byte("of "+c.Prefix)); err != nil {
+		t.Fatal(err)
+	}
+	m.Ack()
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return string(v)
+}
+
+// TestCopyOfOtherTopics: what a directory holds of topics with another prefix is not taken for
+// that of the present ones: neither state nor positions.
+func TestCopyOfOtherTopics(t *testing.T) {
+	a := testConfig(startFake(t))
+	a.Topics, a.Dir = movedTopics, t.TempDir()
+	b := a
+	b.Prefix, b.Group = "b.", "b"
+	for _, step := range []struct {
+		c    Config
+		want string
+	}{{a, ""}, {a, "of " + a.Prefix}, {b, ""}, {b, "of b."}, {a, "of " + a.Prefix}} {
+		if got := handleOne(t, step.c); got != step.want {
+			t.Errorf("with %s: got %q, want %q", step.c.Prefix, got, step.want)
+		}
+	}
+}
+
+// TestCopyRefused: a copy with another number of lanes, or one that is damaged.
+func TestCopyRefused(t *testing.T) {
+	a := testConfig(startFake(t))
+	a.Topics, a.Dir = movedTopics, t.TempDir()
+	handleOne(t, a)
+	dir := filepath.Join(a.Dir, "kafka")
+	b := a
+	b.Prefix, b.Group, b.Lanes = "b.", "b", 4
+	if _, err := Open(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory") {
+		t.Errorf("got %v", err)
+	}
+	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatal(manifests, err)
+	}
+	if err := os.Truncate(manifests[len(manifests)-1], 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), a); err == nil || !strings.Contains(err.Error(), "the store in "+dir+" is damaged") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := handleOne(t, a); got != "of "+a.Prefix {
+		t.Errorf("without its copy: got %q", got)
+	}
+}
+
+// TestTopicMadeAgain: a topic that was deleted and made again between two runs is refused.
+func TestTopicMadeAgain(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	handleOne(t, c)
+	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
+		t.Fatal(err)
+	}
+	if text := brokenText(t, c); !strings.Contains(text, "topic "+c.Prefix+"in was deleted and made again since the last run") || !strings.Contains(text, "state export DIR") {
+		t.Errorf("got %s", text)
+	}
+	// Its state can be saved all the same.
+	if e, left, err := exportOf(t, c, false); err != nil || len(left) > 0 || len(all(t, e)) != 1 {
+		t.Errorf("got %v, %v", left, err)
+	}
+}
+
+// TestStateOfANewerVersion is refused.
+func TestStateOfANewerVersion(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	handleOne(t, c)
+	conf, err := c.producerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := sarama.NewSyncProducer(c.Brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	newer := &sarama.ProducerMessage{Topic: c.Prefix + topicState, Key: sarama.StringEncoder("\x02s"), Value: sarama.StringEncoder("x")}
+	if _, _, err := p.SendMessage(newer); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the state topic was written by a newer version of Vokter (format 2, this one knows 1): use that version"
+	if text := brokenText(t, c); !strings.Contains(text, want) {
+		t.Errorf("got %s", text)
+	}
+	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("export: got %v", err)
+	}
+}
+
+// brokenText is why a Transport of c cannot go on.
+func brokenText(t *testing.T, c Config) string {
+	t.Helper()
+	broken := make(chan error, 16)
+	c.OnBroken = func(err error) {
+		select {
+		case broken <- err:
+		default:
+		}
+	}
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = tr.Close() }()
+	select {
+	case err := <-broken:
+		return err.Error()
+	case <-time.After(20 * time.Second):
+		return "nothing was told"
+	}
+}
