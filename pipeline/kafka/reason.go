@@ -80,7 +80,8 @@ func away(err error) bool {
 	for _, target := range []error{
 		sarama.ErrOutOfBrokers, sarama.ErrControllerNotAvailable, sarama.ErrNotConnected, sarama.ErrBrokerNotFound,
 		sarama.ErrRequestTimedOut, sarama.ErrBrokerNotAvailable, sarama.ErrLeaderNotAvailable, sarama.ErrNotController,
-		sarama.ErrNetworkException, io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET,
+		sarama.ErrNotLeaderForPartition, sarama.ErrConsumerCoordinatorNotAvailable, sarama.ErrNotCoordinatorForConsumer,
+		sarama.ErrOffsetsLoadInProgress, sarama.ErrNetworkException, io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET,
 	} {
 		if errors.Is(err, target) {
 			return true

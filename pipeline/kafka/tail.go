@@ -21,7 +21,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Mes
 	if err := t.ensure(topic); err != nil {
 		return nil, err
 	}
-	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
+	client, err := patiently(ctx, t, func() (sarama.Client, error) { return sarama.NewClient(t.cfg.Brokers, t.base) })
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -32,7 +32,9 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Mes
 	out := make(chan pipeline.Message)
 	var parts []sarama.PartitionConsumer
 	for lane := range t.lanes {
-		pc, err := c.ConsumePartition(t.cfg.Prefix+topic, int32(lane), sarama.OffsetNewest)
+		pc, err := patiently(ctx, t, func() (sarama.PartitionConsumer, error) {
+			return c.ConsumePartition(t.cfg.Prefix+topic, int32(lane), sarama.OffsetNewest)
+		})
 		if err != nil {
 			for _, pc := range parts {
 				_ = pc.Close()

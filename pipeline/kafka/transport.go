@@ -13,6 +13,7 @@ import (
 
 	"github.com/IBM/sarama"
 	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
+	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
@@ -119,18 +120,18 @@ func (t *Transport) Start(ctx context.Context, w pipeline.Wiring) error {
 	if err != nil {
 		return err
 	}
-	if t.plain, err = sarama.NewSyncProducer(t.cfg.Brokers, c); err != nil {
+	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	t.together = &together{t: t}
-	if t.restorer, err = sarama.NewConsumer(t.cfg.Brokers, t.base); err != nil {
+	if t.restorer, err = patiently(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.base) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	t.owned = make([]slot, t.lanes)
 	go t.hintLoop()
 	go t.watch()
 	t.ready.Store(true)
-	return t.join()
+	return t.join(ctx)
 }
 
 // Open is New and Start for those who have no Router: with Config.Topics, and ctx as long as
@@ -220,7 +221,7 @@ func (t *Transport) openCache() error {
 }
 
 // join enters the consumer group in which processes share the lanes.
-func (t *Transport) join() error {
+func (t *Transport) join(ctx context.Context) error {
 	c, err := t.cfg.groupConfig()
 	if err != nil {
 		return err
@@ -232,7 +233,7 @@ func (t *Transport) join() error {
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	_, err = t.group.Subscribe(t.life, t.cfg.Prefix+topicLanes)
+	_, err = patiently(ctx, t, func() (<-chan *message.Message, error) { return t.group.Subscribe(t.life, t.cfg.Prefix+topicLanes) })
 	if err != nil {
 		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
 	}

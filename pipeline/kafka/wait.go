@@ -153,6 +153,24 @@ func abandonable[T any](ctx context.Context, f func() (T, error), drop func(T)) 
 	}
 }
 
+// patiently returns what f returns once the brokers are there for it: one that has just come
+// back leads no partition for a moment. It tries until ctx is done, whose cause it then
+// returns.
+func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T, error) {
+	for {
+		v, err := f()
+		if err == nil || !away(err) {
+			return v, err
+		}
+		t.outage("the brokers do not serve yet; it is tried again", err)
+		select {
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
 // unanswered says in plain words that no broker of c answers, and why.
 func unanswered(c Config, err error) error {
 	if a, ok := errors.AsType[*advertised](err); ok {

@@ -1,0 +1,58 @@
+package kafka
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestTailWaits: a broker that has just come back leads no partition for a moment, and that
+// is no reason to give up.
+func TestTailWaits(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	c := testConfig(cluster.ListenAddrs())
+	c.Topics = map[string]pipeline.Topic{pipeline.TopicDecisions: {Ephemeral: true}}
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var refusals atomic.Int32
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if refusals.Add(1) > 4 { // sarama asks twice each time
+			return nil, nil, false
+		}
+		cluster.KeepControl()
+		asked, resp := req.(*kmsg.ListOffsetsRequest), req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range asked.Topics {
+			answer := kmsg.NewListOffsetsResponseTopic()
+			answer.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				part := kmsg.NewListOffsetsResponseTopicPartition()
+				part.Partition, part.ErrorCode = p.Partition, kerr.NotLeaderForPartition.Code
+				answer.Partitions = append(answer.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, answer)
+		}
+		return resp, nil, true
+	})
+	if _, err := tr.Tail(t.Context(), pipeline.TopicDecisions); err != nil {
+		t.Errorf("got %v after %d refusals", err, refusals.Load())
+	}
+	if refusals.Load() < 5 {
+		t.Errorf("the broker refused %d times only", refusals.Load())
+	}
+}
