@@ -117,6 +117,9 @@ func (f *fleet) back(m *member) error {
 // that ends by itself is an error.
 func (f *fleet) await(ctx context.Context, done func() bool) error {
 	deadline := time.Now().Add(patience)
+	if len(f.late) > 0 { // it is lost already
+		deadline = time.Now().Add(patience / 10)
+	}
 	for !done() {
 		if time.Now().After(deadline) {
 			f.late = append(f.late, f.awaited)
