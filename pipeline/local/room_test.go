@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // disk is what a test says of the room on a disk.
@@ -50,7 +51,7 @@ func TestShortage(t *testing.T) {
 			t.Fatalf("with enough room: %v, %v", err, room)
 		}
 		d.free.Store(999)
-		time.Sleep(lookEvery)
+		time.Sleep(store.LookEvery)
 		synctest.Wait()
 		var s *Shortage
 		if err := tr.Ready(); !errors.As(err, &s) || s.Free != 999 || s.Need != 1000 || tr.Room() == nil {
@@ -130,7 +131,7 @@ func TestDiskFull(t *testing.T) {
 			returned := make(chan struct{})
 			go func() {
 				defer close(returned)
-				tr.room.diskFull()
+				tr.room.DiskFull()
 			}()
 			synctest.Wait()
 			return returned
@@ -141,7 +142,7 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("got %v, want a word about quotas", err)
 		}
 		<-returned
-		if d := time.Since(began); d < fullFor || d > fullFor+2*lookEvery || tr.Ready() != nil {
+		if d := time.Since(began); d < store.FullFor || d > store.FullFor+2*store.LookEvery || tr.Ready() != nil {
 			t.Errorf("it went on after %v: %v", d, tr.Ready())
 		}
 		returned = full(1000)
@@ -151,12 +152,12 @@ func TestDiskFull(t *testing.T) {
 			t.Error("it went on with 1,000 bytes")
 		default:
 		}
-		d.free.Store(fullNeeds)
+		d.free.Store(store.FullNeeds)
 		<-returned
 
 		began = time.Now()
 		<-full(-1)
-		if d := time.Since(began); d < lookEvery {
+		if d := time.Since(began); d < store.LookEvery {
 			t.Errorf("a disk that tells nothing is tried again after %v", d)
 		}
 	})
@@ -175,12 +176,12 @@ func TestDiskFullWhileTheClockIsSet(t *testing.T) {
 		returned := make(chan struct{})
 		go func() {
 			defer close(returned)
-			tr.room.diskFull()
+			tr.room.DiskFull()
 		}()
 		synctest.Wait()
 		back.Store(int64(time.Hour))
 		<-returned
-		if d := time.Since(began); d < fullFor || d > fullFor+2*lookEvery {
+		if d := time.Since(began); d < store.FullFor || d > store.FullFor+2*store.LookEvery {
 			t.Errorf("it went on after %v", d)
 		}
 	})

@@ -30,7 +30,7 @@ type Transport struct {
 	alarm    alarm
 	clock    clock
 	// room is nil where the disk is not watched.
-	room *room
+	room *store.Room
 
 	// ctx is done when Close begins.
 	ctx    context.Context
@@ -68,7 +68,7 @@ func Open(c Config) (*Transport, error) {
 		return nil, errors.Join(err, t.closeStore())
 	}
 	t.checkClock()
-	t.room.start()
+	t.room.Start()
 	return t, nil
 }
 
@@ -76,7 +76,7 @@ func Open(c Config) (*Transport, error) {
 func (t *Transport) openStore() error {
 	db, user := t.cfg.Store, store.User{Broken: t.cfg.OnBroken}
 	if db == nil {
-		if err := t.room.opens(); err != nil {
+		if err := t.room.Opens(); err != nil {
 			return err
 		}
 		var err error
@@ -90,7 +90,7 @@ func (t *Transport) openStore() error {
 		user.Fatal = t.cfg.OnFatal
 	}
 	if t.room != nil {
-		user.DiskFull = t.room.diskFull
+		user.DiskFull = t.room.DiskFull
 	}
 	t.db = db.Namespace(t.cfg.Namespace)
 	leave, err := t.db.Enter(user)
@@ -120,7 +120,7 @@ func (t *Transport) StoreID() string { return t.db.ID() }
 // commit under way is waited for, on a full disk until it has room.
 func (t *Transport) Close() error {
 	t.cancel()
-	defer t.room.stop() // only now, since commits may wait for it
+	defer t.room.Stop() // only now, since commits may wait for it
 	t.subsMu.Lock()
 	subs := slices.Collect(maps.Keys(t.subs))
 	t.subsMu.Unlock()
