@@ -30,8 +30,9 @@ type reloader struct {
 	// used is the content that was taken over or refused last, seen the one that was looked
 	// at last.
 	used, seen content
-	// failure is why a valid configuration was not taken over, as it was logged.
-	failure string
+	// failed is a valid configuration that was not taken over yet, as it was logged. Why may
+	// differ from one look to the next.
+	failed content
 }
 
 // content stands for what a file holds, or says why it cannot be read.
@@ -100,13 +101,13 @@ func (r *reloader) reload(ctx context.Context) {
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
 		r.used = before // the next look tries again
-		if r.failure != err.Error() {
-			r.log.Error("the configuration was changed and cannot be taken over yet", "file", r.path, "err", err)
+		if r.failed != r.seen {
+			r.log.Error("the configuration was changed and cannot be taken over yet; it is tried again", "file", r.path, "err", err)
 		}
-		r.failure = err.Error()
+		r.failed = r.seen
 		return
 	}
-	r.failure = ""
+	r.failed = content{}
 	logWarnings(r.log, c)
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")

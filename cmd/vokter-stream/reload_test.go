@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -146,9 +145,11 @@ func TestReloadTriesAgain(t *testing.T) { synctest.Test(t, testReloadTriesAgain)
 
 func testReloadTriesAgain(t *testing.T) {
 	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
-	r.refuse = errors.New("the disk is full")
 	r.write(t, "data: b\n")
-	r.looks(5)
+	for i := range 5 {
+		r.refuse = fmt.Errorf("the disk is full (for %ds)", i)
+		r.look()
+	}
 	if n := strings.Count(r.log.String(), "the disk is full"); n != 1 || len(r.applied) < 2 {
 		t.Errorf("logged %d times, tried %d times: %s", n, len(r.applied), &r.log)
 	}
