@@ -102,7 +102,7 @@ type poster struct {
 var _ pipeline.Poster = (*poster)(nil)
 
 func (p *poster) Post(ctx context.Context, m pipeline.Message) error {
-	if p.t.ctx.Err() != nil {
+	if p.t.ctx.Err() != nil || !p.t.ready.Load() {
 		return ErrClosed
 	}
 	m.Topic, m.Time = p.who.topic, m.Time.Round(0).UTC()

@@ -166,11 +166,14 @@ func (t *Transport) begin(n *tenure) {
 func (t *Transport) disown(n *tenure) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
-	if s.tenure == n {
+	present := s.tenure == n
+	if present {
 		s.tenure, s.ready = nil, false
 	}
 	s.mu.Unlock()
-	t.clearInboxes(n.lane)
+	if present {
+		t.clearInboxes(n.lane)
+	}
 }
 
 // tenure returns the one of lane that works; nil where there is none.

@@ -19,6 +19,9 @@ import (
 // is closed; they may be published nevertheless then. Where ctx carries a transaction of this
 // Transport, ms are published with its commit.
 func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
+	if !t.ready.Load() {
+		return ErrClosed
+	}
 	out := make([]output, len(ms))
 	for i, m := range ms {
 		out[i] = outputOf(m, t.lanes)
@@ -42,35 +45,41 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 			return nil
 		}
 	}
-	if t.ctx.Err() != nil || !t.ready.Load() {
+	if t.ctx.Err() != nil {
 		return ErrClosed
 	}
 	if err := t.ensureAll(out); err != nil {
 		return err
 	}
 	ms := produced(t.cfg.Prefix, 0, out, nil)
-	done := make(chan error, 1)
-	go func() { done <- t.send(ms) }() // it cannot be cancelled
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("publishing: %w", context.Cause(ctx))
-	case <-t.ctx.Done():
-		return ErrClosed
-	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.ctx, func() { cancel(ErrClosed) })()
+	return t.send(ctx, ms)
 }
 
 // send publishes ms outside of any lane's transaction: one message as it is, several in a
-// transaction of their own.
-func (t *Transport) send(ms []*sarama.ProducerMessage) error {
+// transaction of their own. It returns the cause of ctx when that is done; they may be
+// published nevertheless then, as sarama cannot be interrupted.
+func (t *Transport) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
+	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, t.sendAll(ctx, ms) }, nil)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("publishing: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) error {
 	t.sending.Add(1)
 	defer t.sending.Add(-1)
 	var err error
 	if len(ms) == 1 {
 		_, _, err = t.plain.SendMessage(ms[0])
 	} else {
-		err = t.together.send(ms)
+		err = t.together.send(ctx, ms)
+	}
+	if err != nil && ctx.Err() != nil {
+		return err // it was given up, or the Transport is closed
 	}
 	if err != nil {
 		err = sendError(err)
@@ -88,16 +97,19 @@ type together struct {
 	p  sarama.SyncProducer
 }
 
-func (g *together) send(ms []*sarama.ProducerMessage) error {
+func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if ctx.Err() != nil { // nobody waits for it any more
+		return context.Cause(ctx)
+	}
 	if g.p == nil {
 		// The name is of this process alone: nobody is to be fenced.
 		c, err := g.t.cfg.txnConfig(g.t.cfg.Group + "-" + rand.Text())
 		if err != nil {
 			return err
 		}
-		p, err := sarama.NewSyncProducer(g.t.cfg.Brokers, c)
+		p, err := newProducer(g.t.cfg.Brokers, c)
 		if err != nil {
 			return err
 		}
@@ -168,7 +180,11 @@ func (t *Transport) hintLoop() {
 		if len(ms) == 0 {
 			continue
 		}
-		if err := t.plain.SendMessages(ms); err != nil && t.life.Err() == nil {
+		_, err := abandonable(t.life, func() (struct{}, error) { return struct{}{}, t.plain.SendMessages(ms) }, nil)
+		if t.life.Err() != nil {
+			return
+		}
+		if err != nil {
 			t.outage("asking for checks failed; it is done again", sendError(err))
 		} else {
 			t.wrote(ms)

@@ -57,15 +57,15 @@ type groupReader struct {
 
 func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
 
-// reader returns what reads topics for group.
+// reader returns what reads topics for group. It may wait for brokers.
 func (t *Transport) reader(group string) (sarama.Consumer, error) {
+	t.openMu.Lock()
+	defer t.openMu.Unlock()
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.readers[group]; r != nil {
+	r := t.readers[group]
+	t.mu.Unlock()
+	if r != nil {
 		return r.consumer, nil
-	}
-	if t.life.Err() != nil {
-		return nil, ErrClosed
 	}
 	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
 	if err != nil {
@@ -75,7 +75,16 @@ func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	t.readers[group] = &groupReader{client, c}
+	r = &groupReader{client, c}
+	t.mu.Lock()
+	closed := t.life.Err() != nil
+	if !closed {
+		t.readers[group] = r
+	}
+	t.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, r.close())
+	}
 	return c, nil
 }
 
@@ -98,6 +107,9 @@ func (t *Transport) topicOf(name string) pipeline.Topic {
 func (t *Transport) ensure(topic string) error {
 	if t.knows(topic) {
 		return nil
+	}
+	if !t.ready.Load() {
+		return ErrClosed
 	}
 	t.making.Lock()
 	defer t.making.Unlock()

@@ -51,7 +51,7 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 	if err != nil {
 		return err
 	}
-	open := func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer(t.cfg.Brokers, c) }
+	open := func() (sarama.SyncProducer, error) { return newProducer(t.cfg.Brokers, c) }
 	p, err := abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() })
 	if err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
@@ -78,15 +78,15 @@ func (t *Transport) restore(ctx context.Context, n *tenure, end int64) error {
 	if err != nil {
 		return err
 	}
-	pc, err := t.restorer.ConsumePartition(t.cfg.Prefix+topicState, int32(n.lane), from)
+	pc, err := openPartition(ctx, t.restorer, t.cfg.Prefix+topicState, n.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		from = sarama.OffsetOldest
-		pc, err = t.restorer.ConsumePartition(t.cfg.Prefix+topicState, int32(n.lane), from)
+		pc, err = openPartition(ctx, t.restorer, t.cfg.Prefix+topicState, n.lane, from)
 	}
 	if err != nil {
 		return err
 	}
-	defer pc.AsyncClose()
+	defer closePartition(pc)
 	if from == sarama.OffsetOldest {
 		if err := t.forget(n); err != nil {
 			return err

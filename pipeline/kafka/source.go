@@ -68,18 +68,18 @@ func (s *source) loop(ctx context.Context) {
 
 // read reads until ctx is done or the partition cannot be read.
 func (s *source) read(ctx context.Context) error {
-	c, err := s.t.reader(s.who.group)
+	c, err := abandonable(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.group) }, nil)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	from := s.from
 	s.mu.Unlock()
-	pc, err := c.ConsumePartition(s.t.cfg.Prefix+s.who.topic, int32(s.lane), from)
+	pc, err := openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		s.t.log.Warn("records were deleted before they were handled; going on with the oldest there is: raise the topic's retention",
 			"topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
-		pc, err = c.ConsumePartition(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetOldest)
+		pc, err = openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, sarama.OffsetOldest)
 	}
 	if err != nil {
 		return err
@@ -91,11 +91,7 @@ func (s *source) read(ctx context.Context) error {
 		s.mu.Lock()
 		s.reader = nil
 		s.mu.Unlock()
-		pc.AsyncClose()
-		for range pc.Messages() {
-		}
-		for range pc.Errors() {
-		}
+		closePartition(pc)
 	}()
 	for {
 		select {
@@ -171,6 +167,35 @@ func (s *source) end() int64 {
 		return 0
 	}
 	return s.reader.HighWaterMarkOffset()
+}
+
+// openPartition begins to read a partition at offset from, unless ctx is done before that.
+func openPartition(ctx context.Context, c sarama.Consumer, topic string, lane int, from int64) (sarama.PartitionConsumer, error) {
+	return abandonable(ctx, func() (sarama.PartitionConsumer, error) {
+		return c.ConsumePartition(topic, int32(lane), from)
+	}, closePartition)
+}
+
+// closePartition ends pc, and waits for that, since a partition is read once at a time. It
+// does not wait long: sarama looks for brokers first.
+func closePartition(pc sarama.PartitionConsumer) {
+	pc.AsyncClose()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range pc.Errors() { // closed behind Messages, which sarama empties itself
+		}
+	}()
+	go func() {
+		for range pc.Messages() {
+		}
+	}()
+	timer := time.NewTimer(finishFor)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
 }
 
 func notify(signal chan struct{}) {

@@ -107,9 +107,12 @@ func (s *subscription) close() {
 // reassign spreads the lanes over the subscriptions of who. It returns the runners that it
 // stopped.
 func (t *Transport) reassign(who consumer) (stopped []*runner) {
+	if !t.ready.Load() {
+		return nil
+	}
 	for lane := range t.owned {
 		if n := t.tenure(lane); n != nil {
-			if r := n.run(who, t.subscription(who, lane)); r != nil {
+			if r := n.run(who); r != nil {
 				stopped = append(stopped, r)
 			}
 		}

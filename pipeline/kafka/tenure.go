@@ -18,6 +18,8 @@ const (
 	finishFor = time.Second
 	// commitFor is how long the last transaction may take.
 	commitFor = 5 * time.Second
+	// leaveFor is how long leaving the consumer group may take: it outlasts giving up lanes.
+	leaveFor = 10 * time.Second
 )
 
 // tenure is one time in which this process owns a lane: from the moment at which its earlier
@@ -118,15 +120,16 @@ func (n *tenure) fail(err error) {
 // runAll starts the runners of all that is subscribed to.
 func (n *tenure) runAll() {
 	for _, who := range n.t.consumers() {
-		n.run(who, n.t.subscription(who, n.lane))
+		n.run(who)
 	}
 }
 
-// run makes sub, or nobody if it is nil, get what who consumes in this lane. It returns the
-// runner that it stopped, if any.
-func (n *tenure) run(who consumer, sub *subscription) (stopped *runner) {
+// run makes the subscription that serves who in this lane, if there is one, get what it
+// consumes. It returns the runner that it stopped, if any.
+func (n *tenure) run(who consumer) (stopped *runner) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
+	sub := n.t.subscription(who, n.lane) // asked here: one that was closed since must not come back
 	old := n.runners[who]
 	if !n.running || old != nil && old.sub == sub || old == nil && sub == nil {
 		return nil
@@ -213,7 +216,7 @@ func (n *tenure) mark() {
 	if len(ms) == 0 {
 		return
 	}
-	if err := n.t.send(ms); err != nil {
+	if err := n.t.send(n.ctx, ms); err != nil {
 		n.fail(fmt.Errorf("marking where the topics end: %w", err))
 	}
 }

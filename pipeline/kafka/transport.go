@@ -62,6 +62,8 @@ type Transport struct {
 	away      outage
 	clockHigh atomic.Int64
 
+	openMu sync.Mutex // held while a reader is made, for which brokers are waited for
+
 	subsMu sync.Mutex
 	subs   map[consumer][]*subscription
 
@@ -120,7 +122,7 @@ func (t *Transport) Start(ctx context.Context, w pipeline.Wiring) error {
 	if err != nil {
 		return err
 	}
-	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer(t.cfg.Brokers, c) }); err != nil {
+	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return newProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	t.together = &together{t: t}
@@ -258,7 +260,7 @@ func (t *Transport) close() error {
 	closeAll(subs)
 	var errs []error
 	if t.group != nil {
-		errs = append(errs, t.group.Close())
+		errs = append(errs, within(leaveFor, t.group.Close))
 	}
 	t.die()
 	if t.ready.Load() {
@@ -272,10 +274,10 @@ func (t *Transport) close() error {
 		errs = append(errs, t.restorer.Close())
 	}
 	if t.together != nil {
-		errs = append(errs, t.together.close())
+		errs = append(errs, within(commitFor, t.together.close))
 	}
 	if t.plain != nil {
-		errs = append(errs, t.plain.Close())
+		errs = append(errs, within(commitFor, t.plain.Close))
 	}
 	if t.admin != nil {
 		errs = append(errs, t.admin.Close()) // and its client

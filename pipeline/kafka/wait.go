@@ -171,6 +171,21 @@ func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T
 	}
 }
 
+// within returns what f returns, or nil if that takes longer than limit: then f goes on by
+// itself, as what closes connections may while brokers are away.
+func within(limit time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return nil
+	}
+}
+
 // unanswered says in plain words that no broker of c answers, and why.
 func unanswered(c Config, err error) error {
 	if a, ok := errors.AsType[*advertised](err); ok {
