@@ -39,6 +39,9 @@ type Config struct {
 	// Dir is where a copy of the state is kept, so that a start need not read all of it from
 	// the brokers. Empty: in memory.
 	Dir string
+	// MinFree is how many bytes the disk of Dir must have free; below that publishers outside
+	// transactions wait. 0: nothing is watched. Start replaces it.
+	MinFree int64
 	// MaxPause is the longest pause before a rejected message comes again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // Publish puts ms into their topics, all of them or none, and returns once all brokers that
@@ -47,6 +48,11 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	}
 	if t.ctx.Err() != nil {
 		return ErrClosed
+	}
+	if err := t.room.Wait(ctx, t.ctx.Done()); errors.Is(err, store.ErrClosed) {
+		return ErrClosed
+	} else if err != nil {
+		return err
 	}
 	if err := t.ensureAll(out); err != nil {
 		return err

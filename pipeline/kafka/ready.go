@@ -79,6 +79,9 @@ func (t *Transport) Ready() error {
 	if !t.ready.Load() {
 		return errors.New("kafka: connecting")
 	}
+	if err := t.room.Err(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.joined {
@@ -99,6 +102,15 @@ func (t *Transport) Ready() error {
 		return fmt.Errorf("kafka: restoring the state of %d of %d lanes (%s)", len(left), len(t.assigned), strings.Join(left[:min(len(left), 4)], ", "))
 	}
 	return nil
+}
+
+// Room returns nil while the disk of the copies has room, otherwise a channel that is closed
+// when it has again.
+func (t *Transport) Room() <-chan struct{} {
+	if !t.ready.Load() {
+		return nil
+	}
+	return t.room.Again()
 }
 
 // watch asks the brokers from time to time whether they are there, and whether the topics

@@ -32,6 +32,8 @@ type Transport struct {
 	lanes    int
 	lineage  string
 	cache    *store.DB
+	room     *store.Room // nil where the disk is not watched
+	leave    func()      // gives the cache back
 	client   sarama.Client
 	admin    sarama.ClusterAdmin
 	plain    sarama.SyncProducer
@@ -143,7 +145,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.Start(ctx, pipeline.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken})
+	err = t.Start(ctx, pipeline.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken, MinFree: c.MinFree})
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -172,7 +174,7 @@ func (t *Transport) wire(w pipeline.Wiring) {
 	if w.Grace > 0 {
 		t.grace = w.Grace
 	}
-	t.onFatal = w.OnFatal
+	t.cfg.MinFree, t.onFatal = w.MinFree, w.OnFatal
 	for name, topic := range w.Topics {
 		t.topics[name] = topic
 	}
@@ -210,6 +212,10 @@ func (t *Transport) connect(ctx context.Context) error {
 // openCache opens the copy of the state. One of other topics, or of another number of lanes,
 // is refused by checkKnown once its lanes are read.
 func (t *Transport) openCache() error {
+	t.room = store.NewRoom(t.cfg.Dir, t.cfg.MinFree, nil, t.log)
+	if err := t.room.Opens(); err != nil {
+		return err
+	}
 	db, err := store.Open(store.Options{Dir: t.cfg.Dir, Lanes: t.lanes, Logger: t.log, OnFatal: t.onFatal})
 	if err != nil {
 		return err
@@ -219,6 +225,14 @@ func (t *Transport) openCache() error {
 		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is made again from the topics",
 			t.cfg.Dir, db.Lanes(), t.lanes)
 	}
+	user := store.User{Broken: t.broken}
+	if t.room != nil {
+		user.DiskFull = t.room.DiskFull
+	}
+	if t.leave, err = db.Enter(user); err != nil {
+		return err
+	}
+	t.room.Start()
 	return nil
 }
 
@@ -284,8 +298,12 @@ func (t *Transport) close() error {
 	} else if t.client != nil {
 		errs = append(errs, t.client.Close())
 	}
+	if t.leave != nil {
+		t.leave()
+	}
 	if t.cache != nil {
 		errs = append(errs, t.cache.Close())
 	}
+	t.room.Stop() // only now, since commits may wait for it
 	return errors.Join(errs...)
 }
