@@ -98,7 +98,7 @@ func (c *chain) end(nth int, it item) int {
 		return 0
 	}
 	d := c.history.dooms[nth-1]
-	if d.looked.After(it.at) {
+	if d.looked.Sub(it.at) > c.looks {
 		c.wrong("it was told that the page was given up, which was looked at again %v later", d.looked.Sub(it.at))
 	}
 	if c.late[it.id] {

@@ -35,6 +35,9 @@ type fleet struct {
 	members []*member
 	// moves bounds how many times lanes went from one process to another.
 	moves int
+	// ending says that all live for the last time, hopeless that something came not in time
+	// since: what follows is not waited for as long.
+	ending, hopeless bool
 	// slowest is the longest time that it took to catch up after the broker came back.
 	slowest time.Duration
 }
@@ -45,6 +48,8 @@ func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*f
 		return nil, err
 	}
 	f := &fleet{directory: d, stream: newStream()}
+	// Until when a host is to be left alone is remembered by processes, which live long here.
+	d.pages.urbane = false
 	if f.broker, err = newBroker(ctx, o.brokers, filepath.Join(dir, "broker")); err != nil {
 		return f, err
 	}
@@ -117,12 +122,13 @@ func (f *fleet) back(m *member) error {
 // that ends by itself is an error.
 func (f *fleet) await(ctx context.Context, done func() bool) error {
 	deadline := time.Now().Add(patience)
-	if len(f.late) > 0 { // it is lost already
+	if f.hopeless {
 		deadline = time.Now().Add(patience / 10)
 	}
 	for !done() {
 		if time.Now().After(deadline) {
 			f.late = append(f.late, f.awaited)
+			f.hopeless = f.ending
 			return nil
 		}
 		if err := f.pause(ctx, 100*time.Millisecond); err != nil {
@@ -150,7 +156,7 @@ func (f *fleet) pause(ctx context.Context, d time.Duration) error {
 // evidence returns all that is known of the fleet.
 func (f *fleet) evidence() evidence {
 	e := f.directory.evidence()
-	e.kills, e.alive, e.afterwards = f.moves, f.broker.there, lastingly
+	e.kills, e.alive, e.afterwards, e.looks = f.moves, f.broker.there, lastingly, lastingly
 	return e
 }
 

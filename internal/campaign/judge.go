@@ -111,6 +111,9 @@ type evidence struct {
 	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
 	// afterwards is how long it may live after a cancel and still tell what was pending.
 	afterwards time.Duration
+	// looks is how long after a page was given up a process may look at it that does not know
+	// yet: one of several.
+	looks time.Duration
 }
 
 // judge compares what was handed over with what arrived.

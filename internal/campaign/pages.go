@@ -19,6 +19,7 @@ type pages struct {
 	mu     sync.Mutex
 	dice   *rand.Rand
 	frozen bool // no page changes or fails any more
+	urbane bool // some failures ask for a pause
 	pages  []*page
 }
 
@@ -66,7 +67,7 @@ const (
 const mostFailures = 6
 
 func newPages(n int, seed uint64, did *tally) (*pages, error) {
-	p := &pages{dice: rand.New(rand.NewPCG(seed, 1)), did: did}
+	p := &pages{dice: rand.New(rand.NewPCG(seed, 1)), did: did, urbane: true}
 	for range n {
 		p.pages = append(p.pages, &page{
 			version: 1, delivered: map[int]bool{}, accepted: map[int]bool{}, born: map[int]time.Time{1: time.Now()},
@@ -142,7 +143,11 @@ func (p *pages) look(n int, validator string) (version, known int, fails trouble
 	case p.frozen || known != pg.version:
 	case pg.version > pg.spared && p.dice.IntN(8) == 0:
 		p.did.add("outages")
-		pg.trouble, pg.left, pg.spared = 1+trouble(p.dice.IntN(int(troubles)-1)), 1+p.dice.IntN(mostFailures), pg.version
+		all := troubles
+		if !p.urbane {
+			all = busy
+		}
+		pg.trouble, pg.left, pg.spared = 1+trouble(p.dice.IntN(int(all)-1)), 1+p.dice.IntN(mostFailures), pg.version
 	case p.dice.IntN(3) == 0:
 		// A page moves on only once its version is known to have been taken: then each
 		// version must be told, whatever happens.

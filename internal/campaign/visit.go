@@ -63,6 +63,7 @@ func (f *fleet) lookedAt(since time.Time) bool {
 // made sure of, every page changes once more, and all that was seen must arrive, and stand in
 // the topic changes.
 func (f *fleet) finish(ctx context.Context) error {
+	f.ending = true
 	f.pages.heal()
 	f.inbox.heal()
 	if err := f.startAll(ctx); err != nil {
