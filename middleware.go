@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 				d.Body = nil
 				d.Reason += fmt.Sprintf(" (its body of %d bytes is not kept)", n)
 			}
-			tx.Emit(d.Message(m.ID, m.Key, m.Subject))
+			tx.Emit(d.Message(m.ID, cmp.Or(m.Key, m.ID), m.Subject))
 			return nil
 		})
 	}

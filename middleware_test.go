@@ -148,3 +148,19 @@ func TestTraceIsPassedOn(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadLetterWithoutAKey: what has no key is given up under its ID, since a key has one lane.
+func TestDeadLetterWithoutAKey(t *testing.T) {
+	now := func() time.Time { return time.Time{} }
+	fails := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return pipeline.Permanent(errors.New("oops")) })
+	for key, want := range map[string]string{"": "m", "k": "k"} {
+		s := txtest.New()
+		p := deadLettering("g", slog.New(slog.DiscardHandler), now)(fails)
+		if err := s.Handle(t.Context(), p, pipeline.Message{ID: "m", Topic: "in", Key: key, Type: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if out := s.Take(); len(out) != 1 || out[0].Key != want {
+			t.Errorf("of a message with the key %q: got %v, want the key %q", key, out, want)
+		}
+	}
+}

@@ -10,7 +10,7 @@ const (
 	TopicChanges       = "changes"       // key: page. What differs between two versions.
 	TopicSubscriptions = "subscriptions" // key: page. Who watches what, from which version on.
 	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
-	TopicDead          = "dead"          // key: receiver, or the key of the message. What was given up, with the reason.
+	TopicDead          = "dead"          // key: receiver, or the key of the message, or its ID. What was given up, with the reason.
 	TopicHealth        = "health"        // key: page, receiver or HealthKey. How pages, receivers and the process do.
 	TopicDecisions     = "decisions"     // key: page. How commands ended, for who waits for that in another process.
 	TopicSweeps        = "sweeps"        // no key: in every lane. What follows from a health event for all pages.

@@ -19,7 +19,7 @@ const (
 	// unless they are configured otherwise.
 	fillFor = 15 * time.Minute
 	// fillBatch is about how many bytes are sent at once.
-	fillBatch = 4 << 20
+	fillBatch = 16 << 20
 )
 
 var errVacant = errors.New("state is read into topics that were never used: take another topic_prefix, or delete the topics of this one if nothing in them is needed")
