@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -190,18 +191,41 @@ func (t *Transport) hintLoop() {
 		if t.life.Err() != nil {
 			return
 		}
+		var again []output
 		if err != nil {
 			t.outage("asking for checks failed; it is done again", sendError(err))
+			again = unsent(out, ms, err)
+			select {
+			case <-time.After(reopenAfter):
+			case <-t.life.Done():
+				return
+			}
 		} else {
 			t.wrote(ms)
 		}
 		t.hintMu.Lock()
-		t.hints = t.hints[len(out):]
+		t.hints = append(again, t.hints[len(out):]...)
 		if len(t.hints) > 0 {
 			notify(t.hintSignal)
 		}
 		t.hintMu.Unlock()
 	}
+}
+
+// unsent returns those of out that failed, as ms, for a reason that may pass: who waits for
+// what is asked would wait for minutes until it asks again.
+func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []output) {
+	all, _ := errors.AsType[sarama.ProducerErrors](err)
+	failed := make(map[*sarama.ProducerMessage]bool, len(all))
+	for _, e := range all {
+		failed[e.Msg] = !errors.Is(e.Err, sarama.ErrMessageSizeTooLarge) && !is[sarama.ConfigurationError](e.Err)
+	}
+	for i, m := range ms {
+		if failed[m] {
+			again = append(again, out[i])
+		}
+	}
+	return again
 }
 
 // Publisher returns a Watermill publisher. Messages whose context carries a transaction

@@ -1,0 +1,59 @@
+package kafka
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
+func TestHintsAreSentAgain(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	c := testConfig(cluster.ListenAddrs())
+	c.Topics = map[string]pipeline.Topic{pipeline.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	got, err := tr.Subscriber("g").Subscribe(t.Context(), pipeline.TopicRequests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refusals atomic.Int32
+	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		asked, resp := req.(*kmsg.ProduceRequest), req.ResponseKind().(*kmsg.ProduceResponse)
+		if asked.Topics[0].Topic != c.Prefix+pipeline.TopicRequests || refusals.Add(1) > 1 {
+			return nil, nil, false
+		}
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic = asked.Topics[0].Topic
+		for _, p := range asked.Topics[0].Partitions {
+			part := kmsg.NewProduceResponseTopicPartition()
+			part.Partition, part.ErrorCode = p.Partition, kerr.TopicAuthorizationFailed.Code // which is not retried
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	tr.hint([]output{outputOf(pipeline.Message{ID: "1", Topic: pipeline.TopicRequests, Key: "k", Type: pipeline.TypeRequest}, tr.lanes)})
+	m := <-got
+	m.Ack()
+	if n := refusals.Load(); m.Metadata.Get("ce_id") != "1" || n < 2 {
+		t.Errorf("got %v after %d attempts", m.Metadata, n)
+	}
+}
