@@ -48,7 +48,8 @@ func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*f
 		return nil, err
 	}
 	f := &fleet{directory: d, stream: newStream()}
-	// Until when a host is to be left alone is remembered by processes, which live long here.
+	// A process remembers until when a host is to be left alone. It lives long here, and the
+	// clock of the campaign jumps for that, too, which a machine's does not.
 	d.pages.urbane = false
 	if f.broker, err = newBroker(ctx, o.brokers, filepath.Join(dir, "broker")); err != nil {
 		return f, err
