@@ -36,6 +36,10 @@ type Options struct {
 	// Lanes is the number of lanes of a store that is made now, 1 to MaxLanes; 0 is
 	// DefaultLanes. A store that exists keeps its own.
 	Lanes int
+	// MemTable is how many bytes of what was written last are gathered in memory before they
+	// are sorted into files; up to twice as many are held. 0 is 4 MiB. More of it makes it
+	// quicker to write very much at once.
+	MemTable uint64
 	// Logger gets Pebble's reports at debug, its errors at error; nil discards them.
 	Logger *slog.Logger
 	// OnFatal is called with what happened just before the process ends because Pebble
@@ -103,6 +107,7 @@ func Open(o Options) (*DB, error) {
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
+		MemTableSize:       o.MemTable,
 		Logger:             c.log,
 		// Pebble's own would end the process. What is read here is an error of the read.
 		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
