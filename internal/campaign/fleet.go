@@ -21,6 +21,9 @@ const (
 	// lastingly is how long after a cancel an attempt may begin: lanes may be on their way
 	// from one process to another meanwhile, or a broker be short of breath.
 	lastingly = 30 * time.Second
+	// endurance is how long anything may take when all processes live. It is less than the time
+	// after which a page whose request was lost is asked for again.
+	endurance = 2 * time.Minute
 )
 
 // fleet is several processes that share pages and receivers over Kafka. What is done to
@@ -119,12 +122,12 @@ func (f *fleet) back(m *member) error {
 	return nil
 }
 
-// await waits until done, for as long as patience lasts; what lasts longer is noted. A process
+// await waits until done, for as long as endurance lasts; what lasts longer is noted. A process
 // that ends by itself is an error.
 func (f *fleet) await(ctx context.Context, done func() bool) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(endurance)
 	if f.hopeless {
-		deadline = time.Now().Add(patience / 10)
+		deadline = time.Now().Add(endurance / 10)
 	}
 	for !done() {
 		if time.Now().After(deadline) {

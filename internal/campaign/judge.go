@@ -151,7 +151,7 @@ func judge(e evidence) verdict {
 		}
 	}
 	for _, what := range e.awaited {
-		v.isLost("the last life did not do in %v: %s", patience, what)
+		v.isLost("not done in time: %s", what)
 	}
 	v.repeated(e)
 	v.health(e)
