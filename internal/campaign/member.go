@@ -58,8 +58,14 @@ func (m *member) kill(wipe bool) error {
 
 // end ends m in order.
 func (m *member) end() error {
-	err := m.life.end()
+	l := m.life
+	err := l.end()
 	m.life = nil
+	if l.over() {
+		if s, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGTERM {
+			return nil // it had hardly begun, and did not listen to signals yet
+		}
+	}
 	return err
 }
 
