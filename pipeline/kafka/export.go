@@ -55,7 +55,7 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	if err := s.cache.EachState(x.state); err != nil {
 		return nil, err
 	}
-	return left, s.untouched()
+	return left, s.untouched(ctx)
 }
 
 // find connects, and returns the topics that stand.

@@ -45,7 +45,7 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(s.unused(), s.vacant()); err != nil {
+	if err := errors.Join(s.unused(), s.vacant(ctx)); err != nil {
 		return err
 	}
 	p, err := s.filler() // ends what an import that was killed had begun
@@ -70,7 +70,7 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	}
 	f := &filling{s: s, p: p, batches: make(map[int]map[string][]byte)}
 	if err = f.all(ctx, e); err == nil {
-		err = s.untouched()
+		err = s.untouched(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, p.AbortTxn())
@@ -82,20 +82,16 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 }
 
 // vacant refuses topics that were used before.
-func (s *still) vacant() error {
+func (s *still) vacant(ctx context.Context) error {
 	var errs []error
 	for _, spec := range s.cfg.specs(s.topics) {
 		if spec.Ephemeral || spec.Empty {
 			continue
 		}
 		for lane := range int32(s.lanes) {
-			oldest, err := s.client.GetOffset(spec.Name, lane, sarama.OffsetOldest)
+			oldest, newest, err := s.bounds(ctx, spec.Name, lane)
 			if err != nil {
-				return fmt.Errorf("kafka: where topic %s begins: %w", spec.Name, err)
-			}
-			newest, err := s.client.GetOffset(spec.Name, lane, sarama.OffsetNewest)
-			if err != nil {
-				return fmt.Errorf("kafka: where topic %s ends: %w", spec.Name, err)
+				return err
 			}
 			// Fences of imports that failed may stand in the state topic.
 			if oldest > 0 || newest > 0 && !spec.Compacted {

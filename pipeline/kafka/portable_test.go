@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -271,7 +272,7 @@ func TestUntouched(t *testing.T) {
 	if err := s.takeAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.untouched(); err != nil {
+	if err := s.untouched(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	other, err := Open(t.Context(), c)
@@ -282,7 +283,7 @@ func TestUntouched(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.untouched(); err == nil || !strings.Contains(err.Error(), "began to work meanwhile") {
+	if err := s.untouched(t.Context()); err == nil || !strings.Contains(err.Error(), "began to work meanwhile") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -311,5 +312,29 @@ func TestKeysInTwoLanes(t *testing.T) {
 	}
 	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), `group g keeps something for the key "a" in lane `) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSettled: while the brokers do not agree on leaders it is asked again; what else fails
+// fails at once.
+func TestSettled(t *testing.T) {
+	c := testConfig(startFake(t))
+	c.Topics = movedTopics
+	s, err := newStill(c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answers := []error{sarama.ErrNotLeaderForPartition, sarama.ErrUnknownTopicOrPartition, sarama.ErrTopicAuthorizationFailed, nil}
+	err = s.settled(t.Context(), c.Prefix+"in", func() error {
+		answer := answers[0]
+		answers = answers[1:]
+		return answer
+	})
+	if !errors.Is(err, sarama.ErrTopicAuthorizationFailed) || len(answers) != 1 {
+		t.Errorf("got %v with %d answers left", err, len(answers))
 	}
 }

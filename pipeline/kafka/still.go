@@ -75,35 +75,74 @@ func (s *still) takeAll(ctx context.Context) error {
 	}
 	s.owned = make([]slot, s.lanes)
 	for lane := range s.lanes {
-		n := newTenure(s.Transport, lane)
-		s.own(n)
-		err := s.fill(ctx, n)
-		if n.txns != nil {
-			s.tenures = append(s.tenures, n)
-		}
+		err := s.settled(ctx, s.cfg.Prefix+topicState, func() error {
+			n := newTenure(s.Transport, lane)
+			s.own(n)
+			err := s.fill(ctx, n)
+			if n.txns != nil {
+				s.tenures = append(s.tenures, n)
+			}
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("kafka: taking lane %d: %w", lane, err)
 		}
 	}
-	s.ends, err = s.newest()
+	s.ends, err = s.newest(ctx)
 	return err
 }
 
 // newest are the ends of the partitions of the state topic.
-func (s *still) newest() ([]int64, error) {
+func (s *still) newest(ctx context.Context) ([]int64, error) {
 	ends := make([]int64, s.lanes)
 	for lane := range ends {
 		var err error
-		if ends[lane], err = s.client.GetOffset(s.cfg.Prefix+topicState, int32(lane), sarama.OffsetNewest); err != nil {
-			return nil, fmt.Errorf("kafka: where topic %s ends: %w", s.cfg.Prefix+topicState, err)
+		if _, ends[lane], err = s.bounds(ctx, s.cfg.Prefix+topicState, int32(lane)); err != nil {
+			return nil, err
 		}
 	}
 	return ends, nil
 }
 
+// bounds are the offsets at which a partition begins and ends.
+func (s *still) bounds(ctx context.Context, topic string, partition int32) (oldest, newest int64, err error) {
+	err = s.settled(ctx, topic, func() error {
+		if oldest, err = s.client.GetOffset(topic, partition, sarama.OffsetOldest); err != nil {
+			return err
+		}
+		newest, err = s.client.GetOffset(topic, partition, sarama.OffsetNewest)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("kafka: where topic %s begins and ends: %w", topic, err)
+	}
+	return oldest, newest, err
+}
+
+// settled calls f until it does not fail any more because the brokers do not agree yet, or
+// again, on who leads the partitions of topic.
+func (s *still) settled(ctx context.Context, topic string, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderWait)
+	defer cancel()
+	for {
+		err := f()
+		if !errors.Is(err, sarama.ErrNotLeaderForPartition) && !errors.Is(err, sarama.ErrUnknownTopicOrPartition) && !away(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(leaderPoll):
+		}
+		if err := s.client.RefreshMetadata(topic); err != nil && !away(err) {
+			return err
+		}
+	}
+}
+
 // untouched refuses where a process has begun to work since the lanes were taken.
-func (s *still) untouched() error {
-	now, err := s.newest()
+func (s *still) untouched(ctx context.Context) error {
+	now, err := s.newest(ctx)
 	if err != nil {
 		return err
 	}

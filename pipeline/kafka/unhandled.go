@@ -57,18 +57,18 @@ func (s *still) unhandled(ctx context.Context, k kept, topics map[string]standin
 // waits reports whether a message stands in a partition at offset from or behind it. Only a
 // look at the records can tell: transactions take offsets, too, and so do our markers.
 func (s *still) waits(ctx context.Context, topic string, partition int32, from int64) (bool, error) {
-	oldest, err := s.client.GetOffset(topic, partition, sarama.OffsetOldest)
-	if err != nil {
-		return false, err
-	}
-	end, err := s.client.GetOffset(topic, partition, sarama.OffsetNewest)
+	oldest, end, err := s.bounds(ctx, topic, partition)
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, settleFor, fmt.Errorf("a transaction stays open in it for more than %v", settleFor))
 	defer cancel()
 	for from = max(from, oldest); from < end; {
-		block, err := s.fetch(topic, partition, from)
+		var block *sarama.FetchResponseBlock
+		err := s.settled(ctx, topic, func() (err error) {
+			block, err = s.fetch(topic, partition, from)
+			return err
+		})
 		if err != nil {
 			return false, err
 		}
