@@ -40,6 +40,9 @@ func (n *tenure) merge(x *tx) error {
 	if b.began.IsZero() {
 		b.began = time.Now()
 	}
+	if x.moves && !n.first(b, x) {
+		logged, after = nil, nil
+	}
 	b.layer.merge(&x.layer)
 	b.out = append(b.out, logged...)
 	for _, o := range logged {

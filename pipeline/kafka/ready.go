@@ -176,7 +176,7 @@ func (l watermillLogger) Error(msg string, err error, _ watermill.LogFields) {
 	if errors.As(err, &group) {
 		err = group.Err
 	}
-	if l.t.life.Err() == nil {
+	if l.t.ctx.Err() == nil { // closing ends what it does with errors
 		l.t.outage("the consumer group: "+msg, err)
 	}
 }

@@ -180,8 +180,8 @@ func (r *runner) settled(key string) bool {
 
 // try hands x's message out once, waits for its acknowledgement and merges what came of it.
 func (r *runner) try(x *tx) (done, over bool) {
-	if done, ours := r.pass(x); ours {
-		return done, !done
+	if done, over, ours := r.pass(x); ours {
+		return done, over
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -210,30 +210,33 @@ func (r *runner) try(x *tx) (done, over bool) {
 
 // pass deals with records that no handler gets: markers, and those that stand in a lane that
 // is not their key's.
-func (r *runner) pass(x *tx) (done, ours bool) {
+func (r *runner) pass(x *tx) (done, over, ours bool) {
 	if x.w.kind != fromLog {
-		return false, false
+		return false, false, false
 	}
 	m := x.w.record
 	if by := markerOf(m); by != "" {
 		if by == r.n.nonce {
 			r.n.pass(r.who)
 		}
-		return r.n.merge(x) == nil, true
+		done = r.n.merge(x) == nil
+		return done, !done, true
 	}
 	topic := r.n.t.topicOf(r.who.topic)
 	if len(m.Key) == 0 || topic.AnyLane {
-		return false, false
+		return false, false, false
 	}
 	lane := partitionOf(string(m.Key), r.n.t.lanes)
 	if lane == r.n.lane {
-		return false, false
+		return false, false, false
 	}
-	// One group is enough to move it to where all of them find it.
-	if len(topic.Groups) == 0 || topic.Groups[0] == r.who.group {
-		x.collect(forwarded(m, r.who.topic, lane))
+	x.moveTo(lane)
+	if err := r.n.t.ensureAll(x.outputs()); err != nil {
+		r.n.t.outage("a misplaced message cannot be moved", err)
+		return false, false, true
 	}
-	return r.n.merge(x) == nil, true
+	done = r.n.merge(x) == nil
+	return done, !done, true
 }
 
 // message makes what Watermill sees.

@@ -58,6 +58,7 @@ type tx struct {
 	wakes    map[string]wake // by key; the zero wake takes one back
 	onCommit []func()
 	sync     bool
+	moves    bool // all that it publishes is its own record, unless that was moved before
 }
 
 var (
