@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,12 @@ import (
 
 	"github.com/IBM/sarama"
 )
+
+// transactFor is how long a transaction may take: longer than the producer tries each of its
+// parts.
+const transactFor = 3 * time.Minute
+
+var errStuck = errors.New("kafka: a transaction did not end in time")
 
 // merge makes what x did part of the lane: what follows reads it, and it is committed
 // together with the position of its message. What nobody waits for is committed with the
@@ -165,8 +172,7 @@ func (n *tenure) commit(last bool) error {
 	}
 	state := b.records()
 	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
-	err := n.txns.do(func(p sarama.SyncProducer) error { return n.t.transact(p, n.t.cfg.Prefix+topicState, ms) })
-	if err != nil {
+	if err := n.transact(ms); err != nil {
 		return err
 	}
 	n.t.wrote(ms)
@@ -183,6 +189,17 @@ func (n *tenure) commit(last bool) error {
 	n.t.activity.Add(1)
 	n.landed(b)
 	return nil
+}
+
+// transact publishes ms in one transaction. One that takes too long is given up like one that
+// failed: the next tenure finds out what became of it.
+func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), n.t.transactFor, errStuck)
+	defer cancel()
+	_, err := abandonable(ctx, func() (struct{}, error) {
+		return struct{}{}, n.txns.do(func(p sarama.SyncProducer) error { return n.t.transact(p, n.t.cfg.Prefix+topicState, ms) })
+	}, nil)
+	return err
 }
 
 // landed runs the functions that wait for the commit of b, in order, also those that come

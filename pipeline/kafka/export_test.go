@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -33,4 +34,17 @@ func WakeRecord(prefix string, lanes int, group, topic, key string, at time.Time
 
 func record(prefix string, lanes int, key, as string, value []byte) *sarama.ProducerMessage {
 	return produced(prefix, partitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
+}
+
+// HangOnce makes the next transaction hang until release is closed. It is to be called before
+// there is any.
+func (t *Transport) HangOnce(release <-chan struct{}) {
+	t.transactFor = 2 * time.Second
+	var hung atomic.Bool
+	t.transact = func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error {
+		if hung.CompareAndSwap(false, true) {
+			<-release
+		}
+		return transact(p, stateTopic, ms)
+	}
 }
