@@ -76,8 +76,8 @@ func (f *fleet) finish(ctx context.Context) error {
 		}
 	}
 	if !slices.Contains(f.o.without, "jumps") {
-		for range jumps { // forth and back while they live
-			if err := errors.Join(f.jump(nil), f.pause(ctx, 300*time.Millisecond)); err != nil {
+		for range jumps { // forth and back while they live, so that all notice each
+			if err := errors.Join(f.jump(nil), f.pause(ctx, 1500*time.Millisecond)); err != nil {
 				return err
 			}
 		}
