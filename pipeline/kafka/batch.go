@@ -16,6 +16,8 @@ const (
 	// fullMessages and fullBytes end the wait.
 	fullMessages = 20
 	fullBytes    = 4 << 20
+	// crowdedBytes is how much waits behind a transaction at most.
+	crowdedBytes = 4 * fullBytes
 	// lazyFor is how long what need not be durable at once waits for a transaction.
 	lazyFor = 5 * time.Second
 )
@@ -42,6 +44,7 @@ type batch struct {
 	messages int
 	bytes    int
 	began    time.Time
+	sent     time.Time // when its transaction began
 	// landed is closed when b is committed and all of onCommit has run.
 	landed chan struct{}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -164,6 +163,7 @@ func (n *tenure) commit(last bool) error {
 	if !waking {
 		n.saveClock(b, last)
 	}
+	b.sent = time.Now()
 	n.flight, n.open = b, newBatch()
 	n.mu.Unlock()
 	if b.empty() {
@@ -197,7 +197,7 @@ func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), n.t.transactFor, errStuck)
 	defer cancel()
 	_, err := abandonable(ctx, func() (struct{}, error) {
-		return struct{}{}, n.txns.do(func(p sarama.SyncProducer) error { return n.t.transact(p, n.t.cfg.Prefix+topicState, ms) })
+		return struct{}{}, n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms)
 	}, nil)
 	return err
 }
@@ -221,36 +221,6 @@ func (n *tenure) landed(b *batch) {
 			f()
 		}
 	}
-}
-
-// txns is the producer of transactions. It is closed only when nothing is under way: sarama
-// panics otherwise.
-type txns struct {
-	mu     sync.Mutex
-	p      sarama.SyncProducer
-	closed bool
-}
-
-// do calls f with the producer.
-func (x *txns) do(f func(p sarama.SyncProducer) error) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return errMoved
-	}
-	return f(x.p)
-}
-
-// Close closes the producer once nothing is under way, which may take as long as brokers are
-// away.
-func (x *txns) Close() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return nil
-	}
-	x.closed = true
-	return x.p.Close()
 }
 
 // transactOnce publishes ms in one transaction.

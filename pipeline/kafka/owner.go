@@ -78,9 +78,14 @@ func (c claims) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consume
 func (t *Transport) hold(ctx context.Context, lane int) error {
 	for pause := takeAgain; ; pause = min(2*pause, takeAgainMax) {
 		n, err := t.take(ctx, lane)
+		what := "a lane cannot be taken; it is tried again"
 		if err == nil {
-			pause = takeAgain
+			began := time.Now()
 			err = n.serve(ctx)
+			what = "a transaction failed; what was in it is handled again"
+			if time.Since(began) > tellAgain {
+				pause = takeAgain
+			}
 		}
 		if ctx.Err() != nil || t.ctx.Err() != nil {
 			return nil
@@ -94,7 +99,7 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", err)
 			wait = fencedPause
 		default:
-			t.outage("a transaction failed; what was in it is handled again", err)
+			t.outage(what, err)
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 const (
 	lookEvery   = 2 * time.Second
 	topicsEvery = time.Minute
+	// slowCommit is after how long a transaction that has not ended is told.
+	slowCommit = 10 * time.Second
 )
 
 // counts are figures for those who watch over the process.
@@ -23,57 +24,10 @@ type counts struct {
 	commits, failed, restored atomic.Uint64
 }
 
-// outage is what keeps the Transport from going on. It is told when it begins and ends, not
-// each time that it shows.
-type outage struct {
-	mu     sync.Mutex
-	reason error // nil while there is none
-	since  time.Time
-}
-
-// outage notes that something failed that will be tried again.
-func (t *Transport) outage(what string, err error) {
-	o := &t.away
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reason != nil {
-		t.log.Debug("kafka: "+what, "error", err)
-		return
-	}
-	o.reason, o.since = fmt.Errorf("%s: %s", what, plain(t.cfg, err)), time.Now()
-	t.log.Warn("kafka: "+what, "error", plain(t.cfg, err))
-}
-
-// waiting notes what is waited for at start; nil ends it.
-func (t *Transport) waiting(reason error) {
-	o := &t.away
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reason == nil {
-		o.since = time.Now()
-	}
-	o.reason = reason
-}
-
-// answered notes that the brokers answer.
-func (t *Transport) answered() {
-	o := &t.away
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reason != nil {
-		t.log.Info("kafka: going on", "after", time.Since(o.since).Round(100*time.Millisecond))
-		o.reason = nil
-	}
-}
-
 // Ready returns nil while messages of all lanes that this process was given are handled, and
 // otherwise what it waits for. It returns at once.
 func (t *Transport) Ready() error {
-	o := &t.away
-	o.mu.Lock()
-	reason, since := o.reason, o.since
-	o.mu.Unlock()
-	if reason != nil {
+	if reason, since := t.away.present(time.Now()); reason != nil {
 		return fmt.Errorf("kafka: %w (for %v)", reason, time.Since(since).Round(time.Second))
 	}
 	if !t.ready.Load() {
@@ -89,7 +43,10 @@ func (t *Transport) Ready() error {
 	}
 	var left []string
 	for lane := range t.assigned {
-		if t.works(lane) {
+		if n := t.tenure(lane); n != nil {
+			if d := n.hanging(); d > slowCommit {
+				return fmt.Errorf("kafka: a transaction of lane %d has not ended for %v", lane, d.Round(time.Second))
+			}
 			continue
 		}
 		if r := t.restores[lane]; r != nil {

@@ -135,6 +135,9 @@ func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
 
 // markerOf returns who wrote the marker r; empty for all other records.
 func markerOf(r *sarama.ConsumerMessage) string {
+	if r.Key != nil || r.Value != nil {
+		return ""
+	}
 	for _, h := range r.Headers {
 		if bytes.Equal(h.Key, []byte(headerMarker)) {
 			return string(h.Value)

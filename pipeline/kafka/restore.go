@@ -52,14 +52,12 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 		return err
 	}
 	open := func() (sarama.SyncProducer, error) { return newProducer(t.cfg.Brokers, c) }
-	p, err := abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() })
-	if err != nil {
+	if n.txns, err = abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
-	n.txns = &txns{p: p}
 	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
 	end, err := abandonable(ctx, func() (int64, error) {
-		err := n.txns.do(func(p sarama.SyncProducer) error { return transactOnce(p, fence) })
+		err := transactOnce(n.txns, fence)
 		return fence[0].Offset, err
 	}, nil)
 	if err != nil {

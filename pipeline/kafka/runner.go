@@ -109,20 +109,27 @@ func (r *runner) loop() {
 func (r *runner) next() (w work, ok bool, until time.Time) {
 	r.n.t.checkClock()
 	r.turn++
-	m := r.src.Load().peek()
-	if m != nil && r.turn%2 == 0 {
-		return work{kind: fromLog, record: m}, true, until
-	}
-	if p := r.inbox.peek(); p != nil {
-		return work{kind: fromPost, message: p}, true, until
-	}
-	if !r.n.late(r.who) {
-		var wk wake
-		if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
-			return work{kind: fromWake, wake: wk, message: r.wakeMessage(wk)}, true, until
+	for i := range 3 {
+		switch (r.turn + i) % 3 {
+		case 0:
+			if m := r.src.Load().peek(); m != nil {
+				return work{kind: fromLog, record: m}, true, until
+			}
+		case 1:
+			if p := r.inbox.peek(); p != nil {
+				return work{kind: fromPost, message: p}, true, until
+			}
+		case 2:
+			if r.n.late(r.who) {
+				continue
+			}
+			var wk wake
+			if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
+				return work{kind: fromWake, wake: wk, message: r.wakeMessage(wk)}, true, until
+			}
 		}
 	}
-	return work{kind: fromLog, record: m}, m != nil, until
+	return work{}, false, until
 }
 
 // wakeMessage is what the handler gets.
@@ -136,7 +143,7 @@ func (r *runner) wakeMessage(w wake) *pipeline.Message {
 // deliver hands w out until it is merged. It returns false when the runner is to stop before
 // that; then w comes again.
 func (r *runner) deliver(w work) bool {
-	if !r.settled(w.key()) {
+	if !r.settled(w.key()) || !r.await(r.n.crowded()) {
 		return false
 	}
 	for pause := firstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
@@ -165,6 +172,12 @@ func (r *runner) settled(key string) bool {
 	r.n.mu.RLock()
 	landed := r.n.unlanded[place{r.who.group, key}]
 	r.n.mu.RUnlock()
+	return r.await(landed)
+}
+
+// await waits until landed, which may be nil, is closed. It returns false when the runner is
+// to stop before that.
+func (r *runner) await(landed <-chan struct{}) bool {
 	if landed == nil {
 		return true
 	}
@@ -198,6 +211,10 @@ func (r *runner) try(x *tx) (done, over bool) {
 	case <-r.abandoned:
 		return false, true
 	}
+	if err := x.Fits(); err != nil {
+		r.n.t.outage("what a handler did can never be committed, so that its message comes again for ever", err)
+		return false, false
+	}
 	if err := r.n.t.ensureAll(x.outputs()); err != nil {
 		r.n.t.outage("a topic that a handler publishes to cannot be made", err)
 		return false, false
@@ -215,10 +232,7 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 		return false, false, false
 	}
 	m := x.w.record
-	if by := markerOf(m); by != "" {
-		if by == r.n.nonce {
-			r.n.pass(r.who)
-		}
+	if markerOf(m) != "" {
 		done = r.n.merge(x) == nil
 		return done, !done, true
 	}

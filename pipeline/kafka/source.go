@@ -77,9 +77,10 @@ func (s *source) read(ctx context.Context) error {
 	s.mu.Unlock()
 	pc, err := openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		s.t.log.Warn("records were deleted before they were handled; going on with the oldest there is: raise the topic's retention",
-			"topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
-		pc, err = openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, sarama.OffsetOldest)
+		if from, err = s.again(ctx, from); err != nil {
+			return err
+		}
+		pc, err = openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
 	}
 	if err != nil {
 		return err
@@ -111,6 +112,23 @@ func (s *source) read(ctx context.Context) error {
 	}
 }
 
+// again returns where to go on in a partition that has nothing at offset from.
+func (s *source) again(ctx context.Context, from int64) (int64, error) {
+	end, err := abandonable(ctx, func() (int64, error) {
+		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetNewest)
+	}, nil)
+	if err != nil {
+		return 0, err
+	}
+	log := s.t.log.With("topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
+	if from > end {
+		log.Error("the brokers lost records that were handled already; going on with what comes now: see that no leader was elected that lacked them", "end", end)
+		return end, nil
+	}
+	log.Warn("records were deleted before they were handled; going on with the oldest there is: raise the topic's retention")
+	return sarama.OffsetOldest, nil
+}
+
 func (s *source) add(m *sarama.ConsumerMessage) {
 	s.mu.Lock()
 	s.buf = append(s.buf, m)
@@ -121,7 +139,6 @@ func (s *source) add(m *sarama.ConsumerMessage) {
 		s.paused = true
 	}
 	s.mu.Unlock()
-	s.t.answered()
 	notify(s.signal)
 }
 

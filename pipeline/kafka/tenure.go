@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type tenure struct {
 	t     *Transport
 	lane  int
 	nonce string
-	txns  *txns
+	txns  sarama.SyncProducer
 
 	// ctx is done when nothing new is begun; its cause says why.
 	ctx    context.Context
@@ -50,12 +51,10 @@ type tenure struct {
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// queues are the wakes; marked are the topics that got a marker, passed those who came to
-	// it.
+	// queues are the wakes; marked is where in a topic our marker stands.
 	queueMu sync.Mutex
 	queues  map[consumer]*wakes
-	marked  map[string]bool
-	passed  map[consumer]bool
+	marked  map[string]int64
 
 	runMu   sync.Mutex
 	running bool
@@ -67,7 +66,7 @@ func newTenure(t *Transport, lane int) *tenure {
 	n := &tenure{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
-		queues: make(map[consumer]*wakes), marked: make(map[string]bool), passed: make(map[consumer]bool),
+		queues: make(map[consumer]*wakes), marked: make(map[string]int64),
 		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -206,9 +205,11 @@ func (n *tenure) waking() bool {
 func (n *tenure) mark() {
 	n.queueMu.Lock()
 	var ms []*sarama.ProducerMessage
+	var topics []string
 	for who, q := range n.queues {
-		if q.waking() && !n.marked[who.topic] {
-			n.marked[who.topic] = true
+		if _, marked := n.marked[who.topic]; q.waking() && !marked {
+			n.marked[who.topic] = math.MaxInt64
+			topics = append(topics, who.topic)
 			ms = append(ms, marker(n.t.cfg.Prefix+who.topic, n.lane, n.nonce))
 		}
 	}
@@ -218,20 +219,42 @@ func (n *tenure) mark() {
 	}
 	if err := n.t.send(n.ctx, ms); err != nil {
 		n.fail(fmt.Errorf("marking where the topics end: %w", err))
+		return
+	}
+	n.queueMu.Lock()
+	defer n.queueMu.Unlock()
+	for i, topic := range topics {
+		n.marked[topic] = ms[i].Offset
 	}
 }
 
 // late reports whether the wakes of who wait for what stood in its topic when the lane was
-// taken.
+// taken: before the marker, which may have been deleted since.
 func (n *tenure) late(who consumer) bool {
+	at := n.position(who)
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
-	return n.marked[who.topic] && n.queues[who] != nil && !n.passed[who]
+	end, marked := n.marked[who.topic]
+	return marked && n.queues[who] != nil && at <= end
 }
 
-// pass notes that who came to the marker of its topic.
-func (n *tenure) pass(who consumer) {
-	n.queueMu.Lock()
-	defer n.queueMu.Unlock()
-	n.passed[who] = true
+// hanging is for how long the transaction that is under way has been; 0 where none is.
+func (n *tenure) hanging() time.Duration {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if n.flight == nil {
+		return 0
+	}
+	return time.Since(n.flight.sent)
+}
+
+// crowded returns what is closed when more can be merged; nil where it can now. What waits for
+// a transaction is in memory.
+func (n *tenure) crowded() <-chan struct{} {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if n.flight == nil || n.open.bytes+n.open.layer.bytes < crowdedBytes {
+		return nil
+	}
+	return n.flight.landed
 }

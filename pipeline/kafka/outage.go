@@ -1,0 +1,113 @@
+package kafka
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// recent is for how long something that failed keeps the Transport from being ready, if it
+	// does not fail again: longer than it takes to be tried again.
+	recent = 15 * time.Second
+	// tellAgain is after how long what goes on failing is told again.
+	tellAgain = time.Minute
+)
+
+// outage is what keeps the Transport from going on. It is told when it begins and ends, not
+// each time that it shows.
+type outage struct {
+	mu sync.Mutex
+	// waits is what is waited for, since then: brokers that do not answer, mostly.
+	waits error
+	since time.Time
+	// troubles are what failed and will be tried again, by what it is.
+	troubles map[string]*trouble
+	// begun is when something was told that is not over; zero: nothing was.
+	begun time.Time
+}
+
+type trouble struct {
+	reason            error
+	first, last, told time.Time
+}
+
+// outage notes that something failed that will be tried again.
+func (t *Transport) outage(what string, err error) {
+	o, now := &t.away, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.troubles == nil {
+		o.troubles = make(map[string]*trouble)
+	}
+	tr := o.troubles[what]
+	if tr == nil || now.Sub(tr.last) > recent {
+		tr = &trouble{first: now}
+		o.troubles[what] = tr
+	}
+	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, plain(t.cfg, err))
+	if o.waits != nil || now.Sub(tr.told) < tellAgain || o.told(now) {
+		t.log.Debug("kafka: "+what, "error", err)
+		return
+	}
+	tr.told = now
+	if o.begun.IsZero() {
+		o.begun = now
+	}
+	t.log.Warn("kafka: "+what, "error", plain(t.cfg, err))
+}
+
+// told reports whether another trouble was told just now: one that goes wrong makes others.
+// o.mu is held.
+func (o *outage) told(now time.Time) bool {
+	for _, tr := range o.troubles {
+		if now.Sub(tr.told) < recent {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting notes what is waited for; nil ends it.
+func (t *Transport) waiting(reason error) {
+	o := &t.away
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waits == nil {
+		o.since = time.Now()
+	}
+	o.waits = reason
+}
+
+// answered notes that the brokers answer. If they did not, everything that failed did so for
+// that; otherwise what did not fail again is over.
+func (t *Transport) answered() {
+	o, now := &t.away, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for what, tr := range o.troubles {
+		if o.waits != nil || now.Sub(tr.last) > recent {
+			delete(o.troubles, what)
+		}
+	}
+	o.waits = nil
+	if !o.begun.IsZero() && len(o.troubles) == 0 {
+		t.log.Info("kafka: going on", "after", now.Sub(o.begun).Round(100*time.Millisecond))
+		o.begun = time.Time{}
+	}
+}
+
+// present returns why the Transport does not go on, and since when; nil where it does.
+func (o *outage) present(now time.Time) (reason error, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waits != nil {
+		return o.waits, o.since
+	}
+	for _, tr := range o.troubles {
+		if now.Sub(tr.last) <= recent && (reason == nil || tr.first.Before(since)) {
+			reason, since = tr.reason, tr.first
+		}
+	}
+	return reason, since
+}
