@@ -97,17 +97,17 @@ func (t *Transport) answered() {
 	}
 }
 
-// present returns why the Transport does not go on, and since when; nil where it does.
-func (o *outage) present(now time.Time) (reason error, since time.Time) {
+// present returns since when the Transport does not go on, and why; nil where it does.
+func (o *outage) present(now time.Time) (since time.Time, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waits != nil {
-		return o.waits, o.since
+		return o.since, o.waits
 	}
 	for _, tr := range o.troubles {
 		if now.Sub(tr.last) <= recent && (reason == nil || tr.first.Before(since)) {
 			reason, since = tr.reason, tr.first
 		}
 	}
-	return reason, since
+	return since, reason
 }

@@ -27,7 +27,7 @@ type counts struct {
 // Ready returns nil while messages of all lanes that this process was given are handled, and
 // otherwise what it waits for. It returns at once.
 func (t *Transport) Ready() error {
-	if reason, since := t.away.present(time.Now()); reason != nil {
+	if since, reason := t.away.present(time.Now()); reason != nil {
 		return fmt.Errorf("kafka: %w (for %v)", reason, time.Since(since).Round(time.Second))
 	}
 	if !t.ready.Load() {
