@@ -30,12 +30,17 @@ type job struct {
 	host *host
 }
 
+// jobKey names a request. Numbers of checks come again where what was asked for was undone,
+// so that the nonce is needed too: index waits for the answer to its last request only.
 type jobKey struct {
 	page, incarnation string
 	check             uint64
+	nonce             string
 }
 
-func (j *job) key() jobKey { return jobKey{j.req.Page, j.req.Incarnation, j.req.Check} }
+func (j *job) key() jobKey {
+	return jobKey{j.req.Page, j.req.Incarnation, j.req.Check, j.req.Nonce}
+}
 
 // queue holds the requests that wait, by host. A host stands in at most one of three
 // places: in line for its first request at a time, in line for a further one, or among
@@ -47,7 +52,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	hosts   map[string]*host
-	queued  map[string]*job // by page; a newer request replaces an older one
+	queued  map[string]*job // by page; a later request replaces an earlier one
 	active  map[jobKey]bool
 	first   list.List // of *host
 	further list.List
@@ -74,8 +79,9 @@ func newQueue(l limits) *queue {
 	}
 }
 
-// add queues j. A request of a check that is known or overtaken is left out. It returns
-// false where there is no room.
+// add queues j, in the place of an earlier request for its page that still waits: they come in
+// the order in which they were made. One that is under way is left out. It returns false where
+// there is no room.
 func (q *queue) add(j *job, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,9 +89,7 @@ func (q *queue) add(j *job, now time.Time) bool {
 		return true
 	}
 	if old := q.queued[j.req.Page]; old != nil {
-		if old.req.Incarnation != j.req.Incarnation || old.req.Check < j.req.Check {
-			old.req, old.trace = j.req, j.trace
-		}
+		old.req, old.trace = j.req, j.trace
 		return true
 	}
 	if len(q.queued) >= q.waiting {
