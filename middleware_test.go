@@ -152,7 +152,9 @@ func TestTraceIsPassedOn(t *testing.T) {
 // TestDeadLetterWithoutAKey: what has no key is given up under its ID, since a key has one lane.
 func TestDeadLetterWithoutAKey(t *testing.T) {
 	now := func() time.Time { return time.Time{} }
-	fails := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return pipeline.Permanent(errors.New("oops")) })
+	fails := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error {
+		return pipeline.Permanent(errors.New("oops"))
+	})
 	for key, want := range map[string]string{"": "m", "k": "k"} {
 		s := txtest.New()
 		p := deadLettering("g", slog.New(slog.DiscardHandler), now)(fails)

@@ -37,6 +37,9 @@ func (r *Router) closeTransport() error {
 	case err := <-closed:
 		return err
 	case <-timer.C:
+		if r.cfg.Transport != nil {
+			return fmt.Errorf("%s could not be closed within %v: see that it answers; what was not finished begins anew at the next start", r.where(), limit)
+		}
 		return fmt.Errorf("the store (%s) could not be closed within %v: see that its disk has room and works, then start again; what was not finished begins anew", r.where(), limit)
 	}
 }

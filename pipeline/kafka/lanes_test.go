@@ -195,6 +195,7 @@ func TestTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	huge := make([]byte, 7<<20)
+	_, _ = rand.Read(huge) // does not pack
 	go func() {
 		for m := range ms {
 			tx, _ := pipeline.TxFrom(m.Context())

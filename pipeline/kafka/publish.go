@@ -80,7 +80,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 	t.sending.Add(1)
 	defer t.sending.Add(-1)
 	var err error
-	if len(ms) == 1 {
+	if len(ms) == 1 && ms[0].ByteSize(2) < maxMessage {
 		_, _, err = t.plain.SendMessage(ms[0])
 	} else {
 		err = t.together.send(ctx, ms)

@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -70,6 +73,24 @@ func (o output) size() int {
 	}
 	return n
 }
+
+// packed is about how many bytes o takes once it is packed.
+func (o output) packed() int {
+	body := o.payload
+	if o.message != nil {
+		body = o.message.Body
+	}
+	return o.size() - len(body) + len(packer().EncodeAll(body, nil))
+}
+
+// packer packs as the producers do.
+var packer = sync.OnceValue(func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(fmt.Sprintf("kafka: zstd: %v", err)) // the options are constant
+	}
+	return e
+})
 
 // record is what the brokers get of o.
 func (o output) record(prefix string) *sarama.ProducerMessage {

@@ -10,9 +10,14 @@ import (
 // clientID names us in the brokers' logs, metrics and quotas.
 const clientID = "vokter"
 
-// maxMessage is how many bytes a record may have, before and after compression: the texts
-// of two versions, packed together, with what goes with them.
-const maxMessage = 6 << 20
+const (
+	// maxMessage is how many bytes the brokers take at once: the texts of two versions, packed
+	// together, with what goes with them.
+	maxMessage = 6 << 20
+	// maxRecord is how many bytes a record may have before it is packed. What differs between
+	// two versions is written as JSON, which packs well.
+	maxRecord = 32 << 20
+)
 
 // sarama returns what all connections have in common. It suits clients, admins and
 // PartitionConsumers as it is; whoever makes one of these drains its Errors().
@@ -86,6 +91,7 @@ func (c Config) txnConfig(id string) (*sarama.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	conf.Producer.MaxMessageBytes = maxRecord // see parts
 	t := &conf.Producer.Transaction
 	t.ID = id
 	t.Timeout = 10 * time.Second // how long readers wait for what a frozen process left open

@@ -193,6 +193,13 @@ func (t *Transport) connect(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	for {
+		if err = t.stateLost(); err != nil {
+			if away(err) {
+				t.waiting(err)
+			} else {
+				return err
+			}
+		}
 		t.info, err = ensureTopics(ctx, t.admin, t.cfg, t.cfg.specs(t.topics))
 		if err == nil || ctx.Err() != nil || !away(err) {
 			break

@@ -167,8 +167,8 @@ func (x *tx) Fits() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, o := range x.out {
-		if n := o.size(); n > maxMessage {
-			return fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d", o.topic, n, maxMessage)
+		if n := o.size(); n > maxRecord || n > maxMessage && o.packed() > maxMessage-maxMessage/8 {
+			return fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, maxRecord, maxMessage)
 		}
 	}
 	for p, names := range x.layer.states {
