@@ -86,7 +86,7 @@ func (s stuckTransport) Close() error {
 	return s.Transport.Close()
 }
 
-// TestAStuckStoreEnds: Run ends within its limits though the store does not, and says
+// TestAStuckStoreEnds: Run ends within its limits though what is below it does not, and says
 // what to do.
 func TestAStuckStoreEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestAStuckStoreEnds(t *testing.T) {
 			cancel()
 		}()
 		began := time.Now()
-		if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "see that its disk has room") {
+		if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "see that it answers") {
 			t.Errorf("got %v, want what to do", err)
 		}
 		if d := time.Since(began); d > 25*time.Second {
