@@ -58,11 +58,36 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	if err := t.ensureAll(out); err != nil {
 		return err
 	}
-	ms := produced(t.cfg.Prefix, 0, out, nil)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.ctx, func() { cancel(ErrClosed) })()
-	return t.send(ctx, ms)
+	for {
+		err := t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
+		if err == nil || ctx.Err() != nil || hopeless(err) {
+			return err
+		}
+		// sarama gives up after a minute. What was seen may not be there at the next look.
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("publishing: %w", context.Cause(ctx))
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// hopeless reports whether publishing failed for what does not pass.
+func hopeless(err error) bool {
+	for _, never := range []error{
+		sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge, sarama.ErrInvalidRecord, sarama.ErrPolicyViolation,
+		sarama.ErrTopicAuthorizationFailed, sarama.ErrTransactionalIDAuthorizationFailed, sarama.ErrClusterAuthorizationFailed,
+		sarama.ErrInvalidTopic, sarama.ErrUnknownTopicOrPartition, ErrClosed,
+	} {
+		if errors.Is(err, never) {
+			return true
+		}
+	}
+	config, ok := errors.AsType[sarama.ConfigurationError](err) // also of messages that are too large
+	return ok && config != ""
 }
 
 // send publishes ms outside of any lane's transaction: one message as it is, several in a
