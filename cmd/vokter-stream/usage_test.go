@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no verb is given; one of backup, cancel, demo, explain, lint, list, replay, resume, run, version, watch"},
+		{"", "no verb is given; one of backup, cancel, demo, explain, lint, list, replay, resume, run, state, version, watch"},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"import x", `unknown verb "import"; known are backup, cancel, demo,`},
 		{"completion bash", `unknown verb "completion"`},
