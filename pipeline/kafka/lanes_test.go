@@ -70,6 +70,10 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 	got := make(chan *sarama.ConsumerMessage)
 	for lane := range int32(testLanes) {
 		pc, err := consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+		for tries := 0; err != nil && tries < 200; tries++ { // a topic that was just made has no leaders for a moment
+			time.Sleep(50 * time.Millisecond)
+			pc, err = consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
