@@ -23,8 +23,8 @@ var direction = []struct {
 	{pkg: "pipeline/registry", may: []string{"pipeline"}},
 	{pkg: "pipeline/store", may: []string{"pipeline"}},
 	{pkg: "pipeline/portable", may: []string{"pipeline", "pipeline/store"}},
-	{pkg: "pipeline/local", may: []string{"pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
-	{pkg: "pipeline/kafka", may: []string{"pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/local", may: []string{"internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/kafka", may: []string{"internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline", "pipeline/store"}, mills: true},
 	{pkg: "stages", may: []string{"pipeline", "pipeline/text", "pipeline/schedule"}},
 	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
@@ -37,6 +37,7 @@ var direction = []struct {
 	{pkg: "cmd", may: []string{"", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/nearest"}},
 	{pkg: "internal/guard", may: nil},
 	{pkg: "internal/manage", may: []string{"", "pipeline"}},
+	{pkg: "internal/mill", may: []string{"pipeline"}, mills: true},
 	{pkg: "internal/nearest", may: nil},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/upgrade", may: nil}, // its tests use the root

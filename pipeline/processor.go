@@ -70,6 +70,18 @@ type State interface {
 	Scan(prefix string) iter.Seq2[string, Value]
 }
 
+// FailedState returns a state that can be neither read nor written, because of err.
+func FailedState(err error) State { return failedState{err} }
+
+type failedState struct{ err error }
+
+func (f failedState) Get(string) ([]byte, bool, error) { return nil, false, f.err }
+func (f failedState) Set(string, []byte) error         { return f.err }
+func (f failedState) Delete(string) error              { return f.err }
+func (f failedState) Scan(string) iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) { yield("", Value{Err: f.err}) }
+}
+
 // Value is what State.Scan yields.
 type Value struct {
 	Bytes []byte

@@ -1,5 +1,10 @@
 package pipeline
 
+import (
+	"strconv"
+	"time"
+)
+
 // Topics between the stages. The key of each is the owner of the state that its
 // consumer needs.
 const (
@@ -78,3 +83,12 @@ const (
 	// TypeWake is the message that Tx.WakeAt delivers.
 	TypeWake = "vokter.wake.v1"
 )
+
+// WakeMessage is what Tx.WakeAt delivers to a group that consumes topic: the wake of key that
+// was set for the time at. Its ID is derived from these.
+func WakeMessage(group, topic, key string, at time.Time) *Message {
+	return &Message{
+		ID:    DeriveID("wake", group, topic, key, strconv.FormatInt(at.UnixNano(), 10)),
+		Topic: topic, Key: key, Type: TypeWake, Time: at,
+	}
+}

@@ -76,16 +76,6 @@ func Neighbours(tx Tx, group string) iter.Seq2[string, State] {
 		return b.Neighbours(group)
 	}
 	return func(yield func(string, State) bool) {
-		yield("", failedState{Broken(errors.New("the transaction does not know its lane"))})
+		yield("", FailedState(Broken(errors.New("the transaction does not know its lane"))))
 	}
-}
-
-// failedState is a state that cannot be read.
-type failedState struct{ err error }
-
-func (f failedState) Get(string) ([]byte, bool, error) { return nil, false, f.err }
-func (f failedState) Set(string, []byte) error         { return f.err }
-func (f failedState) Delete(string) error              { return f.err }
-func (f failedState) Scan(string) iter.Seq2[string, Value] {
-	return func(yield func(string, Value) bool) { yield("", Value{Err: f.err}) }
 }

@@ -27,12 +27,8 @@ func (t *Transport) dropIfStale(lane int) error {
 	if s.tenure != nil {
 		return nil
 	}
-	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, ownAt)
-	if err != nil || !ok || len(v) < 16 {
-		return err
-	}
-	at, err := decodeTime(v[8:])
-	if err != nil || t.cfg.Now().Sub(at) < keepFor {
+	_, at, err := t.copyEnd(lane)
+	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) < keepFor {
 		return err
 	}
 	return t.write(func(b *store.Batch) error { return b.DropLane(lane) })

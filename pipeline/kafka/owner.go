@@ -142,12 +142,7 @@ func (t *Transport) gain() {
 }
 
 // works reports whether this process handles the messages of lane.
-func (t *Transport) works(lane int) bool {
-	s := &t.owned[lane]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tenure != nil && s.ready
-}
+func (t *Transport) works(lane int) bool { return t.tenure(lane) != nil }
 
 // own makes n the tenure of its lane; nothing that an earlier one does counts any more.
 func (t *Transport) own(n *tenure) {

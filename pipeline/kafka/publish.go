@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -256,45 +256,20 @@ func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []outp
 // Publisher returns a Watermill publisher. Messages whose context carries a transaction
 // of this Transport are published with its commit; others at once, those of one call
 // together. Its Close is private to it.
-func (t *Transport) Publisher() message.Publisher { return &publisher{t: t} }
-
-type publisher struct {
-	t      *Transport
-	closed atomic.Bool
-}
-
-var (
-	_ message.Publisher  = (*publisher)(nil)
-	_ pipeline.Publisher = (*Transport)(nil)
-)
-
-func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
-	if p.closed.Load() {
-		return ErrClosed
-	}
-	for len(msgs) > 0 {
-		// Messages of one transaction stand together in all but odd cases.
-		tx, _ := pipeline.TxFrom(msgs[0].Context())
+func (t *Transport) Publisher() message.Publisher {
+	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
+		if !t.ready.Load() {
+			return ErrClosed
+		}
 		var out []output
-		ctx := msgs[0].Context()
-		for len(msgs) > 0 {
-			if next, _ := pipeline.TxFrom(msgs[0].Context()); next != tx {
-				break
-			}
-			out = append(out, outputOfWatermill(topic, msgs[0], p.t.lanes))
-			msgs = msgs[1:]
+		for _, m := range msgs {
+			out = append(out, outputOfWatermill(topic, m, t.lanes))
 		}
-		if err := p.t.publish(ctx, out); err != nil {
-			return err
-		}
-	}
-	return nil
+		return t.publish(msgs[0].Context(), out)
+	}, ErrClosed)
 }
 
-func (p *publisher) Close() error {
-	p.closed.Store(true)
-	return nil
-}
+var _ pipeline.Publisher = (*Transport)(nil)
 
 // ErrClosed is what a Transport that is closed, or was not started, returns.
 var ErrClosed = errors.New("kafka: the transport is closed")

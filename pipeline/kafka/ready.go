@@ -83,7 +83,7 @@ func (t *Transport) watch() {
 		case <-t.life.Done():
 			return
 		}
-		client, err := probe(t.life, t.cfg, t.base)
+		_, err := abandonable(t.life, func() (struct{}, error) { return struct{}{}, ask(t.cfg, t.base) }, nil)
 		if err != nil {
 			if t.life.Err() == nil {
 				t.outage("no broker answers", err)
@@ -91,7 +91,6 @@ func (t *Transport) watch() {
 			}
 			continue
 		}
-		_ = client.Close()
 		t.answered()
 		if time.Since(looked) > topicsEvery {
 			looked = time.Now()

@@ -157,21 +157,25 @@ func (r *restoration) percent() int64 {
 // copiedTo returns the offset of the state topic at which the copy of lane ends;
 // sarama.OffsetOldest where there is none that can be trusted.
 func (t *Transport) copiedTo(lane int) (int64, error) {
-	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, ownAt)
-	if err != nil {
-		return 0, err
-	}
-	if !ok || len(v) < 16 {
-		return sarama.OffsetOldest, nil
-	}
-	at, err := decodeTime(v[8:])
-	if err != nil || t.cfg.Now().Sub(at) > trustFor {
-		return sarama.OffsetOldest, nil
+	end, at, err := t.copyEnd(lane)
+	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) > trustFor {
+		return sarama.OffsetOldest, err
 	}
 	if ours, err := t.copiedHere(lane); err != nil || !ours {
 		return sarama.OffsetOldest, err
 	}
-	return int64(binary.BigEndian.Uint64(v)), nil
+	return end, nil
+}
+
+// copyEnd returns where the copy of lane ends, and when that was written; the zero time where
+// there is none.
+func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
+	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, ownAt)
+	if err != nil || !ok || len(v) < 16 {
+		return 0, time.Time{}, err
+	}
+	at, err = decodeTime(v[8:])
+	return int64(binary.BigEndian.Uint64(v)), at, err
 }
 
 // copiedHere reports whether the copy of lane is of topics with these names. That they are

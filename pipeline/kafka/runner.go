@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,19 +124,11 @@ func (r *runner) next() (w work, ok bool, until time.Time) {
 			}
 			var wk wake
 			if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
-				return work{kind: fromWake, wake: wk, message: r.wakeMessage(wk)}, true, until
+				return work{kind: fromWake, wake: wk, message: pipeline.WakeMessage(r.who.group, r.who.topic, wk.key, wk.at)}, true, until
 			}
 		}
 	}
 	return work{}, false, until
-}
-
-// wakeMessage is what the handler gets.
-func (r *runner) wakeMessage(w wake) *pipeline.Message {
-	return &pipeline.Message{
-		ID:    pipeline.DeriveID("wake", r.who.group, r.who.topic, w.key, strconv.FormatInt(w.at.UnixNano(), 10)),
-		Topic: r.who.topic, Key: w.key, Type: pipeline.TypeWake, Time: w.at,
-	}
 }
 
 // deliver hands w out until it is merged. It returns false when the runner is to stop before

@@ -80,15 +80,3 @@ func (s *state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 		}
 	}
 }
-
-// noState is the state of a key whose lane this process does not own.
-type noState struct{ err error }
-
-var _ pipeline.State = noState{}
-
-func (n noState) Get(string) ([]byte, bool, error) { return nil, false, n.err }
-func (n noState) Set(string, []byte) error         { return errReadOnly }
-func (n noState) Delete(string) error              { return errReadOnly }
-func (n noState) Scan(string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) { yield("", pipeline.Value{Err: n.err}) }
-}

@@ -14,7 +14,7 @@ func (t *Transport) State(group, key string) pipeline.State {
 			return &state{ten: n, place: place{group, key}}
 		}
 	}
-	return noState{errNotOwned}
+	return pipeline.FailedState(errNotOwned)
 }
 
 // States yields the keys for which group keeps state in the lanes that this process owns, in
@@ -42,7 +42,7 @@ func (n *tenure) states(group string) iter.Seq2[string, pipeline.State] {
 		fresh := n.merged(group)
 		for key, err := range n.t.cache.LaneStateKeys(group, n.lane) {
 			if err != nil {
-				yield("", noState{err})
+				yield("", pipeline.FailedState(err))
 				return
 			}
 			st := &state{ten: n, place: place{group, key}}

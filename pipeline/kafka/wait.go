@@ -56,29 +56,34 @@ func connect(ctx context.Context, c Config, log *slog.Logger, waiting func(reaso
 	}
 }
 
-// probeTimeout is how long probe waits for an answer.
+// probeTimeout is how long ask waits for an answer.
 const probeTimeout = 10 * time.Second
 
 // probe asks each broker once, and returns a client with all the patience of base once one
 // has answered.
 func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, error) {
 	return abandonable(ctx, func() (sarama.Client, error) {
-		once := *base
-		once.Metadata.Retry.Max = 0
-		once.Net.ReadTimeout = probeTimeout
-		first, err := sarama.NewClient(c.Brokers, &once)
-		if err != nil {
-			if cause := diagnose(c.Brokers, &once); cause != nil {
-				err = cause
-			}
-			return nil, err
-		}
-		defer first.Close()
-		if err := reach(first); err != nil {
+		if err := ask(c, base); err != nil {
 			return nil, err
 		}
 		return sarama.NewClient(c.Brokers, base)
 	}, func(client sarama.Client) { _ = client.Close() })
+}
+
+// ask asks each broker once, until one has answered.
+func ask(c Config, base *sarama.Config) error {
+	once := *base
+	once.Metadata.Retry.Max = 0
+	once.Net.ReadTimeout = probeTimeout
+	first, err := sarama.NewClient(c.Brokers, &once)
+	if err != nil {
+		if cause := diagnose(c.Brokers, &once); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	defer first.Close()
+	return reach(first)
 }
 
 // diagnose connects to each broker and returns why that fails, which a client does not

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -151,45 +151,18 @@ func (u unsynced) Publish(ctx context.Context, ms ...pipeline.Message) error {
 // Publisher returns a Watermill publisher. Messages whose context carries a transaction
 // of this Transport are published with its commit; others at once, durably, those of
 // one call together. Its Close is private to it.
-func (t *Transport) Publisher() message.Publisher { return &publisher{t: t} }
-
-type publisher struct {
-	t      *Transport
-	closed atomic.Bool
+func (t *Transport) Publisher() message.Publisher {
+	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
+		var out []output
+		for _, m := range msgs {
+			out = append(out, t.outputOf(topic, m.Metadata[pipeline.HeaderKey],
+				store.Record{ID: m.UUID, Meta: m.Metadata, Payload: m.Payload}))
+		}
+		return t.send(msgs[0].Context(), true, out)
+	}, ErrClosed)
 }
 
 var (
-	_ message.Publisher  = (*publisher)(nil)
 	_ pipeline.Publisher = (*Transport)(nil)
 	_ pipeline.Publisher = unsynced{}
 )
-
-func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
-	if p.closed.Load() {
-		return ErrClosed
-	}
-	for len(msgs) > 0 {
-		// Messages of one transaction stand together in all but odd cases.
-		tx, _ := pipeline.TxFrom(msgs[0].Context())
-		var out []output
-		ctx := msgs[0].Context()
-		for len(msgs) > 0 {
-			if next, _ := pipeline.TxFrom(msgs[0].Context()); next != tx {
-				break
-			}
-			m := msgs[0]
-			out = append(out, p.t.outputOf(topic, m.Metadata[pipeline.HeaderKey],
-				store.Record{ID: m.UUID, Meta: m.Metadata, Payload: m.Payload}))
-			msgs = msgs[1:]
-		}
-		if err := p.t.send(ctx, true, out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *publisher) Close() error {
-	p.closed.Store(true)
-	return nil
-}

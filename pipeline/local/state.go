@@ -131,7 +131,7 @@ func (t *Transport) views(group string, keys iter.Seq2[string, error]) iter.Seq2
 	return func(yield func(string, pipeline.State) bool) {
 		for key, err := range keys {
 			if err != nil {
-				yield("", failed{err})
+				yield("", pipeline.FailedState(err))
 				return
 			}
 			if !yield(key, t.State(group, key)) {
@@ -139,16 +139,4 @@ func (t *Transport) views(group string, keys iter.Seq2[string, error]) iter.Seq2
 			}
 		}
 	}
-}
-
-// failed is the state of a store that cannot be read.
-type failed struct{ err error }
-
-var _ pipeline.State = failed{}
-
-func (f failed) Get(string) ([]byte, bool, error) { return nil, false, f.err }
-func (f failed) Set(string, []byte) error         { return errReadOnly }
-func (f failed) Delete(string) error              { return errReadOnly }
-func (f failed) Scan(string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) { yield("", pipeline.Value{Err: f.err}) }
 }

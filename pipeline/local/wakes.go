@@ -1,7 +1,6 @@
 package local
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,7 +133,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	}
 	for len(c.start) > 0 {
 		if w := c.start[0]; c.starting[w.Key] {
-			return work{kind: fromWake, wake: w, message: c.c.wakeMessage(w)}, true, nil
+			return work{kind: fromWake, wake: w, message: pipeline.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
 		}
 		c.start = c.start[1:]
 	}
@@ -161,7 +160,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 		c.c.t.arm(w.At.UnixNano())
 		return work{}, false, nil
 	}
-	return work{kind: fromWake, wake: w, message: c.c.wakeMessage(w)}, true, nil
+	return work{kind: fromWake, wake: w, message: pipeline.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
 }
 
 // rescheduled notes that key's wake was set to at, or taken back if at is zero, by a
@@ -196,12 +195,4 @@ func (c *cursor) restore() error {
 		c.rescheduled("", w.At)
 	}
 	return err
-}
-
-// wakeMessage is what the handler gets.
-func (c *consumer) wakeMessage(w store.Wake) *pipeline.Message {
-	return &pipeline.Message{
-		ID:    pipeline.DeriveID("wake", c.group, c.topic.name, w.Key, strconv.FormatInt(w.At.UnixNano(), 10)),
-		Topic: c.topic.name, Key: w.Key, Type: pipeline.TypeWake, Time: w.At,
-	}
 }
