@@ -29,8 +29,9 @@ const decideTimeout = 5 * time.Second
 // Subscribe adds a subscription while the Router runs. It returns once the owner of
 // the page has stamped it: it hears what comes after the version then standing. It
 // fails with a *Refusal where the pair of document and client has a subscription, with
-// all that is wrong where s is invalid, with ErrBusy, and with what Ready returns while
-// the disk has too little room.
+// all that is wrong where s is invalid, with what Ready returns while the disk has too
+// little room, and with ErrBusy and what Ready returns while a Transport moves lanes or
+// waits for its brokers.
 func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 	s = s.WithDefaults()
 	if err := r.live.Load().validate(s); err != nil {
@@ -62,14 +63,16 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	if err := r.readable(ctx); err != nil {
 		return err
 	}
-	if err := shortage(r.transport); err != nil {
-		return err
+	if roomOf(r.transport) != nil {
+		if err := shortage(r.transport); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, decideTimeout, ErrBusy)
 	defer cancel()
 	decided := r.decisions.expect(m.ID)
 	defer r.decisions.forget(m.ID)
-	if err := r.transport.Publish(ctx, m); err != nil {
+	if err := r.transport.Publish(ctx, m); err != nil && ctx.Err() == nil {
 		return err
 	}
 	select {
@@ -78,7 +81,11 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	case <-r.ended:
 		return r.Ready()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err := context.Cause(ctx)
+		if why := shortage(r.transport); why != nil && errors.Is(err, ErrBusy) {
+			return fmt.Errorf("%w (%w)", err, why)
+		}
+		return err
 	}
 }
 

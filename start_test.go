@@ -90,6 +90,11 @@ func TestStart(t *testing.T) {
 	if err := r.Ready(); err == nil || err.Error() != why {
 		t.Errorf("at work without brokers: %v", err)
 	}
+	// Of several lanes one may be missing here: whoever has the page's decides.
+	var refused *Refusal
+	if err := r.Cancel(ctx, "https://unknown.example/", "legal"); !errors.As(err, &refused) || refused.Code != CodeNotFound {
+		t.Errorf("a command while a lane is missing: %v", err)
+	}
 	stop()
 	if err := <-ended; err != nil || !s.closed.Load() {
 		t.Errorf("Run: %v, closed %v", err, s.closed.Load())
