@@ -1,11 +1,7 @@
 package webhook
 
 import (
-	"net/http"
-	"net/netip"
-	"slices"
-
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -34,18 +30,13 @@ func (c Config) Build(opts ...Option) (*Webhook, error) {
 // Register makes the configuration know the kind of sink "webhook". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	var client *http.Client
-	var allow []netip.Prefix
+	var clients post.Clients
 	r.Sink("webhook", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
 		var c Config
 		if err := decode(&c); err != nil {
 			return nil, err
 		}
-		if client == nil || !slices.Equal(allow, env.AllowSinks) {
-			allow = slices.Clone(env.AllowSinks)
-			client = guard.NewClient(guard.Config{Allow: allow})
-		}
-		w, err := c.Build(withClient(client))
+		w, err := c.Build(withClient(clients.For(env.AllowSinks)))
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func catch(t *testing.T, now time.Time, n pipeline.Notification, opts ...Option)
 	}))
 	defer server.Close()
 	w := New(server.URL, append(opts, Allow(netip.MustParsePrefix("127.0.0.0/8")))...)
-	w.now = func() time.Time { return now }
+	w.post.Now = func() time.Time { return now }
 	if err := w.Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

@@ -3,34 +3,20 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
-)
-
-// userAgent is what a Webhook calls itself.
-const userAgent = "vokter (+https://github.com/vokter/vokter)"
-
-// Bounds of the reading of an answer's body, which serves only to use the connection
-// again.
-const (
-	drainBytes = 64 << 10
-	drainFor   = time.Second
 )
 
 // Webhook posts notifications to one URL. It is safe for concurrent use.
@@ -39,9 +25,7 @@ type Webhook struct {
 	keys    []key
 	allow   []netip.Prefix
 	roots   *x509.CertPool
-	client  *http.Client
-	scrub   scrubber
-	now     func() time.Time
+	post    post.Sender
 	invalid []error
 }
 
@@ -67,7 +51,7 @@ func secretOf(field, secret string) Option {
 			return
 		}
 		w.keys = append(w.keys, k)
-		w.scrub.add(secret)
+		w.post.Secrets.Add(secret)
 	}
 }
 
@@ -84,44 +68,27 @@ func RootCAs(pool *x509.CertPool) Option {
 // withClient makes webhooks share their connections. The client has to be one of
 // package guard.
 func withClient(c *http.Client) Option {
-	return func(w *Webhook) { w.client = c }
+	return func(w *Webhook) { w.post.Client = c }
 }
 
 // New returns a Webhook that posts to rawURL, an http or https URL. A URL or secret that
 // is not valid is reported by Validate, and by Deliver as a permanent error.
 func New(rawURL string, opts ...Option) *Webhook {
-	w := &Webhook{now: time.Now}
-	u, err := parseURL(rawURL)
+	w := &Webhook{post: post.Sender{Now: time.Now}}
+	u, err := post.ParseURL(rawURL, "https://example.com/hook")
 	if err != nil {
 		w.invalid = append(w.invalid, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 	} else {
 		w.url = u
-		w.scrub.addURL(u)
+		w.post.Secrets.AddURL(u)
 	}
 	for _, opt := range opts {
 		opt(w)
 	}
-	if w.client == nil {
-		w.client = guard.NewClient(guard.Config{Allow: w.allow, RootCAs: w.roots})
+	if w.post.Client == nil {
+		w.post.Client = post.NewClient(w.allow, w.roots)
 	}
 	return w
-}
-
-// parseURL never quotes raw in its errors, since it may hold a secret.
-func parseURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	switch {
-	case raw == "":
-		return nil, errors.New("a URL is needed")
-	case err != nil:
-		return nil, errors.New("this is not a URL; write one such as https://example.com/hook")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("the URL must begin with https:// or http://")
-	case u.Hostname() == "":
-		return nil, errors.New("the URL has no host; write one such as https://example.com/hook")
-	}
-	u.Fragment, u.RawFragment = "", ""
-	return u, nil
 }
 
 // Validate returns all that is wrong with the URL and the secrets, as joined
@@ -143,35 +110,22 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err != nil {
 		return pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// The transport may report this after Do returned, from another goroutine.
-	var wrote atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) },
-	})
-	req, err := http.NewRequestWithContext(traced, http.MethodPost, w.url.String(), bytes.NewReader(body))
+	answer, err := w.post.Do(ctx, http.MethodPost, w.url, w.header(n.ID, body), body)
 	if err != nil {
-		return pipeline.Permanent(w.scrub.wrap("making the request", err))
+		return err
 	}
-	w.setHeader(req.Header, n.ID, body)
-	resp, err := w.client.Do(req)
-	if err != nil {
-		return w.failure(ctx, err, wrote.Load())
-	}
-	defer resp.Body.Close()
-	defer time.AfterFunc(drainFor, cancel).Stop()
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)
-	return statusError(resp, w.now())
+	return answer.Err()
 }
 
-func (w *Webhook) setHeader(h http.Header, id string, body []byte) {
-	at := w.now()
+// header returns the headers of one attempt.
+func (w *Webhook) header(id string, body []byte) http.Header {
+	at := w.post.Now()
+	h := make(http.Header)
 	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", userAgent)
 	h.Set("webhook-id", id)
 	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
 	if len(w.keys) > 0 {
 		h.Set("webhook-signature", signatures(w.keys, id, at, body))
 	}
+	return h
 }

@@ -1,7 +1,6 @@
-package webhook
+package post
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -11,30 +10,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/internal/guard"
-	"github.com/vokter/vokter/pipeline"
 )
-
-// failure says why there was no answer. sent says that the whole request was written.
-func (w *Webhook) failure(ctx context.Context, err error, sent bool) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err // the text of a url.Error holds the URL
-	}
-	if _, ok := errors.AsType[*guard.AddressError](err); ok {
-		return pipeline.Permanent(w.scrub.wrap("refused to connect", err))
-	}
-	what := "no answer"
-	if ctx.Err() != nil {
-		err = ctx.Err()
-		if errors.Is(err, context.DeadlineExceeded) {
-			what = "no answer in time"
-		}
-	}
-	err = w.scrub.wrap(what, err)
-	if sent {
-		return pipeline.Ambiguous(err)
-	}
-	return err
-}
 
 // reason is the text of a network error without what differs from attempt to attempt,
 // such as local ports and the time, so that a repeated failure reads the same.
@@ -64,13 +40,15 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// scrubber takes secrets out of texts.
-type scrubber struct{ secrets []string }
+// Scrubber takes secrets out of texts. The zero value knows none. It must not be altered
+// while it is used.
+type Scrubber struct{ secrets []string }
 
 // minSecret is the length from which a part of a URL may be a secret.
 const minSecret = 6
 
-func (s *scrubber) add(parts ...string) {
+// Add makes s know parts as secrets, but for short ones, which may be anything.
+func (s *Scrubber) Add(parts ...string) {
 	for _, p := range parts {
 		if len(p) >= minSecret {
 			s.secrets = append(s.secrets, p)
@@ -78,16 +56,17 @@ func (s *scrubber) add(parts ...string) {
 	}
 }
 
-// addURL adds the parts of u that nobody but the receiver should see.
-func (s *scrubber) addURL(u *url.URL) {
-	s.add(u.String(), u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery)
+// AddURL adds the parts of u that nobody but the receiver should see.
+func (s *Scrubber) AddURL(u *url.URL) {
+	s.Add(u.String(), u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery)
 	if u.User != nil {
 		password, _ := u.User.Password()
-		s.add(u.User.String(), password, u.User.Username())
+		s.Add(u.User.String(), password, u.User.Username())
 	}
 }
 
-func (s *scrubber) clean(text string) string {
+// Clean returns text with each secret as "***".
+func (s *Scrubber) Clean(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "***")
 	}
@@ -103,7 +82,7 @@ type scrubbed struct {
 func (e *scrubbed) Error() string { return e.text }
 func (e *scrubbed) Unwrap() error { return e.err }
 
-// wrap returns err with a text that holds none of the secrets.
-func (s *scrubber) wrap(what string, err error) error {
-	return &scrubbed{s.clean(what + ": " + reason(err)), err}
+// Wrap returns err with a text that holds none of the secrets.
+func (s *Scrubber) Wrap(what string, err error) error {
+	return &scrubbed{s.Clean(what + ": " + reason(err)), err}
 }

@@ -1,0 +1,68 @@
+package post
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Err says what the status of a means where the protocol says nothing else: nil for 2xx;
+// pipeline.Gone for 410; pipeline.Refused for what is wrong with this body alone; and
+// otherwise an error to try again after, no sooner than Retry-After says.
+func (a *Answer) Err() error {
+	code := a.Status
+	err := fmt.Errorf("answered %s", statusText(code))
+	switch {
+	case code >= 200 && code <= 299:
+		return nil
+	case code >= 300 && code <= 399:
+		return fmt.Errorf("%w%s; redirects are not followed", err, target(a))
+	}
+	switch code {
+	case http.StatusGone:
+		return pipeline.Gone(err)
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return pipeline.Refused(err)
+	}
+	if d, ok := a.RetryAfter(); ok {
+		return pipeline.RetryAfter(err, d)
+	}
+	return err
+}
+
+// RetryAfter returns how long the receiver wishes to be left alone, at most a day; ok is
+// false where it does not say.
+func (a *Answer) RetryAfter() (wait time.Duration, ok bool) {
+	return guard.RetryAfter(a.Header.Get("Retry-After"), a.now)
+}
+
+// Wait marks err as one after which to wait for as long as the receiver asks, and for def
+// where it does not.
+func (a *Answer) Wait(err error, def time.Duration) error {
+	if d, ok := a.RetryAfter(); ok {
+		def = d
+	}
+	return pipeline.RetryAfter(err, def)
+}
+
+// statusText is code with its name.
+func statusText(code int) string {
+	if t := http.StatusText(code); t != "" {
+		return fmt.Sprintf("%d %s", code, t)
+	}
+	return strconv.Itoa(code)
+}
+
+// target names where a redirect leads, without its path and query, which may be secret.
+func target(a *Answer) string {
+	u, err := a.url.Parse(a.Header.Get("Location"))
+	if a.Header.Get("Location") == "" || err != nil || u.Host == "" {
+		return ""
+	}
+	return fmt.Sprintf(", to %s://%s", u.Scheme, u.Host)
+}

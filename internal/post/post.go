@@ -1,0 +1,149 @@
+// Package post makes the HTTP requests of sinks: over a guarded client, without
+// redirects, with every read bounded, and with errors that say what to do next and hold
+// no secret.
+package post
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// UserAgent is what sinks call themselves.
+const UserAgent = "vokter (+https://github.com/vokter/vokter)"
+
+// MaxAnswer is how much of an answer's body is read at most, in bytes.
+const MaxAnswer = 64 << 10
+
+// drainFor is how long the body of an answer is read at most.
+const drainFor = time.Second
+
+// Sender makes requests. Client has to be one of package guard, and Secrets has to know
+// all that must not be told. It is safe for concurrent use.
+type Sender struct {
+	Client  *http.Client
+	Secrets Scrubber
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// NewClient returns a client for sinks, which reaches the networks allow besides public
+// addresses. roots are the authorities to trust; nil means the system's.
+func NewClient(allow []netip.Prefix, roots *x509.CertPool) *http.Client {
+	return guard.NewClient(guard.Config{Allow: allow, RootCAs: roots})
+}
+
+// Answer is what a receiver answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	// Body is what came within a second, at most MaxAnswer bytes.
+	Body []byte
+
+	url *url.URL
+	now time.Time
+}
+
+// Do makes one request and returns the answer, whatever its status. An error is one of
+// the network: it is permanent where the address is refused, and marked ambiguous where
+// the whole request was written.
+func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The transport may report this after Do returned, from another goroutine.
+	var wrote atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) },
+	})
+	req, err := http.NewRequestWithContext(traced, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, pipeline.Permanent(s.Secrets.Wrap("making the request", err))
+	}
+	if h != nil {
+		req.Header = h
+	}
+	req.Header.Set("User-Agent", UserAgent)
+	resp, err := s.Client.Do(req)
+	if err != nil {
+		return nil, s.failure(ctx, err, wrote.Load())
+	}
+	defer resp.Body.Close()
+	defer time.AfterFunc(drainFor, cancel).Stop()
+	now := time.Now
+	if s.Now != nil {
+		now = s.Now
+	}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
+	// The status says what became of the request, also where the body breaks off.
+	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	return a, nil
+}
+
+// failure says why there was no answer. sent says that the whole request was written.
+func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err // the text of a url.Error holds the URL
+	}
+	if _, ok := errors.AsType[*guard.AddressError](err); ok {
+		return pipeline.Permanent(s.Secrets.Wrap("refused to connect", err))
+	}
+	what := "no answer"
+	if ctx.Err() != nil {
+		err = ctx.Err()
+		if errors.Is(err, context.DeadlineExceeded) {
+			what = "no answer in time"
+		}
+	}
+	err = s.Secrets.Wrap(what, err)
+	if sent {
+		return pipeline.Ambiguous(err)
+	}
+	return err
+}
+
+// ParseURL reads the http or https URL of a receiver, whose example is such a URL. Its
+// errors never quote raw, since it may hold a secret.
+func ParseURL(raw, example string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return nil, errors.New("a URL is needed")
+	case err != nil:
+		return nil, fmt.Errorf("this is not a URL; write one such as %s", example)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the URL must begin with https:// or http://")
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("the URL has no host; write one such as %s", example)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// Clients shares clients, and with them connections, between sinks that may reach the
+// same networks. The zero value is ready; it is not safe for concurrent use.
+type Clients struct {
+	client *http.Client
+	allow  []netip.Prefix
+}
+
+// For returns the client of sinks that reach allow besides public addresses.
+func (c *Clients) For(allow []netip.Prefix) *http.Client {
+	if c.client == nil || !slices.Equal(c.allow, allow) {
+		c.allow = slices.Clone(allow)
+		c.client = NewClient(allow, nil)
+	}
+	return c.client
+}
