@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// eventType begins the types of notifications as CloudEvents; what follows is
+// Notification.Type.
+const eventType = "io.vokter."
+
+// Event returns n as a CloudEvent for receivers outside of the pipeline: its body is the
+// documented JSON, and its Attributes, but for HeaderKey, are what CloudEvents' bindings for
+// Kafka and alike put into headers. Its Topic and Key are empty. An n that cannot be an event
+// gives a permanent error.
+func (n Notification) Event() (Message, error) {
+	if n.ID == "" {
+		return Message{}, Permanent(errors.New("the notification has no ID"))
+	}
+	if n.Diffs == nil {
+		n.Diffs = []Diff{}
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return Message{}, Permanent(fmt.Errorf("encoding the notification: %w", err))
+	}
+	return Message{
+		ID: n.ID, Type: eventType + cmp.Or(n.Type, NotificationType), Subject: attributeText(n.URL), Time: n.Time,
+		Header: map[string]string{headerContent: "application/json"}, Body: body,
+	}, nil
+}
+
+// attributeText returns s without what the attributes of a CloudEvent must not have:
+// controls, noncharacters, and what is no UTF-8.
+func attributeText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r&0xFFFE == 0xFFFE || 0xFDD0 <= r && r <= 0xFDEF || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+}
