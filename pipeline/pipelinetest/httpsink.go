@@ -40,8 +40,12 @@ type HTTPSinkFeatures struct {
 	Imposters []http.HandlerFunc
 	// Class is the class of an answer that is not 2xx; nil means HTTPStatusClass.
 	Class func(status int) pipeline.Class
-	// Decode reads what the sink sent: the notification's ID, and the texts of its diffs.
+	// Decode reads what the sink sent: the notification's ID, empty where the protocol has
+	// no place for it, and the texts of its diffs.
 	Decode func(h http.Header, body []byte) (id string, texts []string, err error)
+	// ForPeople says that texts arrive as people should read them: without what steers a
+	// screen, with "…" or "..." where they are cut.
+	ForPeople bool
 }
 
 // HTTPStatusClass is what an answer means where the protocol says nothing else.
@@ -345,7 +349,7 @@ func (s *httpSuite) twice(t *testing.T) {
 	r := newReceiver(t, s)
 	sink := s.sink(t, r.url)
 	for range 2 {
-		if err := deliver(t.Context(), t, sink, notification("SAME")); err != nil {
+		if err := deliver(t.Context(), t, sink, notification("SAME", "SAME")); err != nil {
 			t.Fatal(err)
 		}
 	}

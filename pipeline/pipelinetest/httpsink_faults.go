@@ -236,7 +236,7 @@ func (s *httpSuite) manyFaults(t *testing.T) {
 func (s *httpSuite) insist(t *testing.T, sink pipeline.Sink, id string) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := deliver(ctx, t, sink, notification(id))
+		err := deliver(ctx, t, sink, notification(id, id))
 		cancel()
 		if err == nil {
 			return
