@@ -1,6 +1,6 @@
-// Package guard makes the HTTP clients by which Vokter talks to others: whatever a URL,
-// a redirect or a name server says, they connect to public addresses only, unless a
-// network is allowed.
+// Package guard makes the HTTP clients and dialers by which Vokter talks to others:
+// whatever a URL, a redirect or a name server says, they connect to public addresses only,
+// unless a network is allowed.
 package guard
 
 import (
@@ -51,12 +51,11 @@ type Config struct {
 	MaxIdleConnsPerHost int
 }
 
-// NewClient returns a client whose every connection, also those of redirects, is decided
-// by its address, after the name was looked up. A refusal is an *AddressError within the
-// client's error. It uses no proxy, since the proxy's address would be all that could be
-// decided on, verifies TLS and has no overall time limit: that is the request's context.
-func NewClient(c Config) *http.Client {
-	d := &net.Dialer{
+// NewDialer returns a dialer that connects to the addresses that c permits, decided after
+// the name was looked up; of c it uses Allow, DialTimeout and Resolver. A refusal is an
+// *AddressError within the dialer's error.
+func NewDialer(c Config) *net.Dialer {
+	return &net.Dialer{
 		Timeout:  orDefault(c.DialTimeout, DefaultDialTimeout),
 		Resolver: c.Resolver,
 		Control: func(_, address string, _ syscall.RawConn) error {
@@ -67,8 +66,15 @@ func NewClient(c Config) *http.Client {
 			return Check(ap.Addr(), c.Allow)
 		},
 	}
+}
+
+// NewClient returns a client whose every connection, also those of redirects, is made by
+// the dialer of c. A refusal is an *AddressError within the client's error. It uses no proxy,
+// since the proxy's address would be all that could be decided on, verifies TLS and has no
+// overall time limit: that is the request's context.
+func NewClient(c Config) *http.Client {
 	t := &http.Transport{
-		DialContext:            d.DialContext,
+		DialContext:            NewDialer(c).DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableCompression:     c.KeepCompressed,
