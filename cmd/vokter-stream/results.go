@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -43,7 +44,7 @@ func (r *results) text(format string, args ...any) {
 	}
 	for i, a := range args {
 		if s, ok := a.(string); ok {
-			args[i] = stdout.Clean(s)
+			args[i] = layout.Clean(s)
 		}
 	}
 	r.write(fmt.Sprintf(format+"\n", args...))
@@ -60,7 +61,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = stdout.Clean(row[i])
+			row[i] = layout.Clean(row[i])
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -30,7 +31,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	out := make([]byte, 0, len(line))
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
-		if r < 0x10000 && r != '\n' && steers(r) {
+		if r < 0x10000 && r != '\n' && layout.Steers(r) {
 			out = fmt.Appendf(out, `\u%04x`, r)
 		} else {
 			out = append(out, line[:size]...)

@@ -2,21 +2,18 @@ package stdout
 
 import (
 	"bytes"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Bounds of what is printed, in runes.
 const (
 	maxSnippet = 240
-	maxTitle   = 100
 	maxURL     = 200
-	maxKeyword = 60
 	maxPad     = 24
 	minColumn  = 30 // columns
 )
@@ -43,114 +40,50 @@ type printer struct {
 // print returns n as a heading, a line for each difference and an empty line.
 func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	var b bytes.Buffer
+	m := layout.Of(n, layout.Budget{Line: maxSnippet, Location: p.location})
 	at := "--:--:--"
 	if !n.Time.IsZero() {
 		at = n.Time.In(p.location).Format("2 Jan 15:04:05")
 	}
 	b.WriteString(p.style(at, dim))
 	if n.Health != nil {
-		b.WriteString(p.health(*n.Health) + "\n")
+		b.WriteString(p.health(m) + "\n")
 		return b.Bytes(), nil
 	}
-	if title := short(Clean(n.Title), maxTitle); title != "" {
-		b.WriteString("  " + p.style(title, bold))
+	page := layout.Short(layout.Page(n.URL), maxURL)
+	if m.Title != "" && n.Title != "" {
+		b.WriteString("  " + p.style(m.Title, bold))
 	}
-	b.WriteString("  " + p.style(short(pageName(n.URL), maxURL), dim) + "\n")
-	if n.Status == pipeline.StatusTimeout {
-		why := n.Reason
-		if why == "" {
-			why = "its checks failed too often"
-		}
-		b.WriteString(p.note("!", yellow, "this page is not watched any more", why))
+	b.WriteString("  " + p.style(page, dim) + "\n")
+	if m.Reason != "" {
+		b.WriteString(p.note("!", yellow, m.Reason))
 	}
-	found, width := lines(n.Diffs), 0
-	for _, l := range found {
-		if w := utf8.RuneCountInString(l.keywords()); w <= maxPad {
+	width := 0
+	for _, l := range m.Lines {
+		if w := utf8.RuneCountInString(keywords(l)); w <= maxPad {
 			width = max(width, w)
 		}
 	}
-	for _, l := range found {
+	for _, l := range m.Lines {
 		b.WriteString(p.line(l, width))
 	}
-	if n.Truncated {
-		b.WriteString("  " + p.style("... and more", dim) + "\n")
+	if left := m.Left(); left != "" {
+		b.WriteString("  " + p.style("... "+left, dim) + "\n")
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }
 
-// pageName is the URL without its scheme.
-func pageName(raw string) string {
-	s := Clean(raw)
-	if u, err := url.Parse(s); err == nil && u.Host != "" {
-		u.User = nil
-		s = strings.TrimPrefix(u.String(), u.Scheme+"://")
-	}
-	return s
-}
-
-// line is one difference with keywords found in it, near one another.
-type line struct {
-	pipeline.Diff
-	found []string
-	// from and to are where the first keyword stands in the clean snippet; equal where it
-	// is not seen.
-	from, to int
-}
-
-func (l line) keywords() string { return strings.Join(l.found, ", ") }
-
-// lines joins the diffs of one difference, as far as one excerpt shows their keywords.
-func lines(diffs []pipeline.Diff) []line {
-	var out []line
-	for _, d := range diffs {
-		snippet := shownText(d)
-		from, to := find(snippet, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
-		i := slices.IndexFunc(out, func(l line) bool {
-			same := l.Event == d.Event && l.Offset == d.Offset && l.Text == d.Text && l.Snippet == d.Snippet
-			if !same || from == to {
-				return same
-			}
-			start, end := window(snippet, l.from, maxSnippet)
-			return from >= start && to <= end
-		})
-		if i < 0 {
-			out = append(out, line{Diff: d, from: from, to: to})
-			i = len(out) - 1
-		}
-		out[i].found = append(out[i].found, short(Clean(d.Keyword), maxKeyword))
-	}
-	return out
-}
-
-// shownText is what an excerpt is cut from.
-func shownText(d pipeline.Diff) string {
-	if s := Clean(d.Snippet); s != "" {
-		return s
-	}
-	return Clean(d.Text)
-}
+func keywords(l layout.Line) string { return strings.Join(l.Keywords, ", ") }
 
 // line prints l, with what follows the keywords in the column after pad.
-func (p printer) line(l line, pad int) string {
-	sign, color := "+", green
-	changed := green
+func (p printer) line(l layout.Line, pad int) string {
+	color, changed := green, green
 	if l.Event == pipeline.Removed {
-		sign, color, changed = "-", red, red+strike
+		color, changed = red, red+strike
 	}
-	text, snippet := Clean(l.Text), shownText(l.Diff)
-	at := strings.Index(snippet, text)
-	changedTo := at + len(text)
-	if at < 0 {
-		at, changedTo = 0, 0
-	}
-	focus := at
-	if l.from < l.to {
-		focus = l.from
-	}
-	start, end := window(snippet, focus, maxSnippet)
-	keywords := l.keywords()
-	head := "  " + p.style(sign, color+bold) + " " + p.style(keywords, color+bold)
+	keywords := keywords(l)
+	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
 	used := utf8.RuneCountInString(keywords)
 	indent := 4 + max(pad, used) + 2
 	head += strings.Repeat(" ", indent-4-used)
@@ -158,21 +91,27 @@ func (p printer) line(l line, pad int) string {
 		head, indent = head+"\n      ", 6
 	}
 	styleAt := func(i int) string {
-		style := ""
-		if i >= at && i < changedTo {
-			style = changed
+		for _, s := range l.Spans {
+			if i < len(s.Text) {
+				style := ""
+				if s.Changed {
+					style = changed
+				}
+				if s.Keyword {
+					style += bold
+				}
+				return style
+			}
+			i -= len(s.Text)
 		}
-		if i >= l.from && i < l.to {
-			style += bold
-		}
-		return style
+		return ""
 	}
-	return head + p.paragraph(snippet, start, end, indent, styleAt) + "\n"
+	return head + p.paragraph(l.Text(), indent, styleAt) + "\n"
 }
 
-// paragraph prints s[start:end], with "..." where that is cut, in lines that begin after
-// indent columns where the width is known. styleAt gives the style of each byte.
-func (p printer) paragraph(s string, start, end, indent int, styleAt func(int) string) string {
+// paragraph prints s in lines that begin after indent columns where the width is known.
+// styleAt gives the style of each byte.
+func (p printer) paragraph(s string, indent int, styleAt func(int) string) string {
 	room := 0
 	if p.width > 0 {
 		room = max(p.width-indent, minColumn)
@@ -203,10 +142,6 @@ func (p printer) paragraph(s string, start, end, indent int, styleAt func(int) s
 		}
 		column += n
 	}
-	dots := func() {
-		place(3, "")
-		write("...", "")
-	}
 	word := func(from, to int) {
 		place(columns(s[from:to]), blankStyle(styleAt, from))
 		for from < to {
@@ -218,21 +153,15 @@ func (p printer) paragraph(s string, start, end, indent int, styleAt func(int) s
 			from = next
 		}
 	}
-	if start > 0 {
-		dots()
-	}
-	for i := start; i < end; {
-		n := strings.IndexByte(s[i:end], ' ')
+	for i := 0; i < len(s); {
+		n := strings.IndexByte(s[i:], ' ')
 		if n < 0 {
-			n = end - i
+			n = len(s) - i
 		}
 		if n > 0 {
 			word(i, i+n)
 		}
 		i += n + 1
-	}
-	if end < len(s) {
-		dots()
 	}
 	write("", "")
 	return b.String()
@@ -251,11 +180,4 @@ func (p printer) style(s, style string) string {
 		return s
 	}
 	return style + s + reset
-}
-
-func short(s string, limit int) string {
-	if _, end := window(s, 0, limit); end < len(s) {
-		return strings.TrimRight(s[:end], " ") + " ..."
-	}
-	return s
 }

@@ -1,13 +1,13 @@
-package stdout
+package layout
 
 import (
 	"strings"
 	"unicode"
 )
 
-// steers reports whether r could do more to a terminal than appear there: control
+// Steers reports whether r could do more to a screen than appear there: control
 // characters, those that turn the direction of the text, and invisible ones.
-func steers(r rune) bool {
+func Steers(r rune) bool {
 	switch {
 	case unicode.IsControl(r):
 		return true
@@ -19,8 +19,8 @@ func steers(r rune) bool {
 	return false
 }
 
-// Clean makes text from a page fit for one line of a terminal: white space becomes one
-// blank, what steers is dropped.
+// Clean makes text from a page fit for one line of a screen: white space becomes one
+// blank, what Steers reports is dropped.
 func Clean(s string) string {
 	var b strings.Builder
 	blank := false
@@ -29,7 +29,7 @@ func Clean(s string) string {
 		case unicode.IsSpace(r), r == '\u2028', r == '\u2029':
 			blank = b.Len() > 0
 			continue
-		case steers(r):
+		case Steers(r):
 			continue
 		}
 		if blank {

@@ -1,16 +1,15 @@
-package stdout
+package layout
 
 import (
+	"sort"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/text/width"
 
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// slack is how many runes a cut may move to be at a blank.
-const slack = 20
+// leeway is how many runes a cut may move to be at a blank.
+const leeway = 20
 
 // window returns the bytes [start, end) of s to show: about limit runes, so that what begins
 // at byte at stays visible with a third of the limit before it. It cuts at blanks where
@@ -24,11 +23,11 @@ func window(s string, at, limit int) (start, end int) {
 	first := max(min(before-limit/3, total-limit), 0)
 	start = skip(s, first)
 	end = start + skip(s[start:], limit)
-	if near := s[start:min(start+skip(s[start:], slack), at)]; start > 0 && s[start-1] != ' ' {
+	if near := s[start:min(start+skip(s[start:], leeway), at)]; start > 0 && s[start-1] != ' ' {
 		start += strings.IndexByte(near, ' ') + 1
 	}
 	if end < len(s) && s[end] != ' ' {
-		if i := strings.LastIndexByte(s[start:end], ' '); i >= 0 && utf8.RuneCountInString(s[start+i:end]) <= slack {
+		if i := strings.LastIndexByte(s[start:end], ' '); i >= 0 && utf8.RuneCountInString(s[start+i:end]) <= leeway {
 			end = start + i
 		}
 	}
@@ -44,20 +43,6 @@ func skip(s string, n int) int {
 		n--
 	}
 	return len(s)
-}
-
-// columns is how wide s is on a terminal.
-func columns(s string) int {
-	n := 0
-	for _, r := range s {
-		switch width.LookupRune(r).Kind() {
-		case width.EastAsianWide, width.EastAsianFullwidth:
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
 }
 
 var english = text.NewLanguages().Normalizer("en")
@@ -96,4 +81,30 @@ func equal(s string, words []text.Token, keyword string, wanted []text.Token, f 
 		}
 	}
 	return true
+}
+
+// Short returns s, cut at a blank where there is one near, with " ..." behind it where it
+// has more than limit runes.
+func Short(s string, limit int) string {
+	if _, end := window(s, 0, limit); end < len(s) {
+		return strings.TrimRight(s[:end], " ") + " ..."
+	}
+	return s
+}
+
+// Cut returns s, or as much of its beginning as length counts to at most limit together
+// with the "…" that then ends it. It never cuts within a rune.
+func Cut(s string, limit int, length func(string) int) string {
+	if length(s) <= limit {
+		return s
+	}
+	ends := []int{0}
+	for i := range s {
+		ends = append(ends, i)
+	}
+	n := sort.Search(len(ends), func(i int) bool { return length(s[:ends[i]]+"…") > limit })
+	if n == 0 {
+		return ""
+	}
+	return s[:ends[n-1]] + "…"
 }

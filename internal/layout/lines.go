@@ -1,0 +1,99 @@
+package layout
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// difference is a difference with keywords found in it, near one another.
+type difference struct {
+	pipeline.Diff
+	found []string
+	// snippet is what an excerpt is cut from. In it the first keyword stands from from to
+	// to; they are equal where it is not seen.
+	snippet  string
+	from, to int
+}
+
+// differences joins the diffs of one difference, as far as one excerpt shows their
+// keywords.
+func differences(diffs []pipeline.Diff, b Budget) []Line {
+	var found []difference
+	for _, d := range diffs {
+		snippet := Clean(d.Snippet)
+		if snippet == "" {
+			snippet = Clean(d.Text)
+		}
+		from, to := find(snippet, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
+		i := slices.IndexFunc(found, func(l difference) bool {
+			same := l.Event == d.Event && l.Offset == d.Offset && l.Text == d.Text && l.Snippet == d.Snippet
+			if !same || from == to {
+				return same
+			}
+			start, end := window(snippet, l.from, b.Line)
+			return from >= start && to <= end
+		})
+		if i < 0 {
+			found = append(found, difference{Diff: d, snippet: snippet, from: from, to: to})
+			i = len(found) - 1
+		}
+		if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(found[i].found, k) {
+			found[i].found = append(found[i].found, k)
+		}
+	}
+	lines := make([]Line, len(found))
+	for i, d := range found {
+		lines[i] = Line{Event: d.Event, Keywords: d.found, Spans: d.spans(b)}
+	}
+	return lines
+}
+
+// spans cuts an excerpt of at most b.Line, dots included, around the keyword, or around the
+// text where that is not seen.
+func (d difference) spans(b Budget) []Span {
+	at, changed := strings.Index(d.snippet, Clean(d.Text)), len(Clean(d.Text))
+	if at < 0 {
+		at, changed = 0, 0
+	}
+	focus := at
+	if d.from < d.to {
+		focus = d.from
+	}
+	for limit := b.Line; ; limit -= max(limit/8, 1) {
+		start, end := window(d.snippet, focus, limit)
+		spans := d.cut(start, end, at, at+changed)
+		n := 0
+		for _, s := range spans {
+			n += b.Length(s.Text)
+		}
+		if n <= b.Line || limit <= 1 {
+			return spans
+		}
+	}
+}
+
+// cut returns the excerpt from start to end, of which from at to until was changed.
+func (d difference) cut(start, end, at, until int) []Span {
+	var spans []Span
+	if start > 0 {
+		spans = append(spans, Span{Text: "... "})
+	}
+	style := func(i int) Span {
+		return Span{Keyword: i >= d.from && i < d.to, Changed: i >= at && i < until}
+	}
+	for i := start; i < end; {
+		s, j := style(i), i+1
+		for j < end && style(j) == s {
+			j++
+		}
+		s.Text = d.snippet[i:j]
+		spans = append(spans, s)
+		i = j
+	}
+	if end < len(d.snippet) {
+		spans = append(spans, Span{Text: " ..."})
+	}
+	return spans
+}
