@@ -1,0 +1,65 @@
+package template
+
+import (
+	"strings"
+	"testing"
+)
+
+// What could run for ever, grow without end or reach out is refused when it is read.
+func TestAttacksAreRefused(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{range 1000000000000}}{{end}}`:                                             "range goes over a field",
+		`{{$n := len .url}}{{range $n}}{{end}}`:                                      "range goes over a field",
+		`{{with 1000000000000}}{{range .}}{{end}}{{end}}`:                            "range goes over a field",
+		`{{range len .url}}{{end}}`:                                                  "range goes over a field",
+		`{{range (index .diffs 0)}}{{end}}`:                                          "range goes over a field",
+		`{{printf "%1000000d" 1}}`:                                                   "printf needs a format",
+		`{{printf "%.1000000f" 1.0}}`:                                                "printf needs a format",
+		`{{printf "%*d" 1000000 1}}`:                                                 "printf needs a format",
+		`{{printf .title}}`:                                                          "printf needs a format",
+		`{{.title | printf}}`:                                                        "printf needs a format",
+		`{{print (print (printf "%1000000d" 1))}}`:                                   "printf needs a format",
+		`{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}`:                  `"a" calls itself`,
+		`{{define "a"}}{{template "b"}}{{end}}{{define "b"}}{{template "a"}}{{end}}`: "calls itself",
+		`{{template "template" .}}`:                                                  "calls itself",
+		`{{template "b"}}`:                                                           `no template is defined as "b"`,
+		`{{block "a" .}}{{template "a" .}}{{end}}`:                                   "calls itself",
+		`{{range .diffs}}{{range $.diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}`:    "more than 2 loops",
+		`{{define "a"}}{{range .diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`: "more than 2 loops",
+		`{{range .diffs}}{{else}}{{range .diffs}}{{range .diffs}}{{range .diffs}}{{end}}{{end}}{{end}}{{end}}`:          "more than 2 loops",
+		doubling(20):                                  "does more than",
+		`{{env "HOME"}}`:                              `"env" not defined`,
+		`{{repeat 200000000 "x"}}`:                    `"repeat" not defined`,
+		`{{until 20000000}}`:                          `"until" not defined`,
+		`{{genPrivateKey "rsa"}}`:                     `"genPrivateKey" not defined`,
+		`{{call .title}}`:                             `no function "call"`,
+		`{{js .title}}`:                               `no function "js"`,
+		`{{println .title}}`:                          `no function "println"`,
+		`{{slice .title 1}}`:                          `no function "slice"`,
+		`{{_escape .title}}`:                          `"_escape" not defined`,
+		`{{if eq (js .title) ""}}{{end}}`:             `no function "js"`,
+		`{{(js .title).x}}`:                           `no function "js"`,
+		`{{with $x := js .title}}{{end}}`:             `no function "js"`,
+		`{{range .diffs}}{{else}}{{js .x}}{{end}}`:    `no function "js"`,
+		`{{template "a" js .x}}{{define "a"}}{{end}}`: `no function "js"`,
+		`{{define "unused"}}{{js .x}}{{end}}`:         `no function "js"`,
+		"a\nb {{.x":                                   "line 2: unclosed action",
+		strings.Repeat("x", MaxSource+1):              "at most 16384",
+	} {
+		err := New(source).Validate()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: got %v, want an error with %q", source, err, want)
+		}
+	}
+}
+
+// doubling calls templates that call two each, n deep.
+func doubling(n int) string {
+	var b strings.Builder
+	for i := range n {
+		c, d := string(rune('a'+i)), string(rune('b'+i))
+		b.WriteString(`{{define "` + c + `"}}{{template "` + d + `"}}{{template "` + d + `"}}{{end}}`)
+	}
+	b.WriteString(`{{define "` + string(rune('a'+n)) + `"}}x{{end}}{{template "a"}}`)
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of one execution.
+const (
+	maxOutput = 64 << 10 // bytes
+	maxWrites = 100_000  // iterations and printed values
+	maxTime   = 2 * time.Second
+)
+
+// Render returns n as the template says it, without white space around it. ok is false
+// where there is no template, or it failed or said nothing: then the sink says n in its
+// own way, and the attempt of ctx has been told that, and why.
+func (t Text) Render(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
+	return t.RenderFor(ctx, n, nil)
+}
+
+// RenderFor is Render for a sink whose receiver reads markup: every value that the
+// template prints goes through escape, unless the last thing done to it was one of the
+// escape functions that a template can call.
+func (t Text) RenderFor(ctx context.Context, n pipeline.Notification, escape Escape) (text string, ok bool) {
+	if t.IsZero() {
+		return "", false
+	}
+	text, err := t.execute(ctx, n, escape)
+	if err == nil {
+		return text, true
+	}
+	if !errors.Is(err, context.Canceled) { // the attempt is as if it had not begun
+		pipeline.AttemptFrom(ctx).Degraded("the template failed: " + err.Error())
+	}
+	return "", false
+}
+
+func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escape) (text string, err error) {
+	if t.parsed.err != nil {
+		return "", t.parsed.err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panicked: %v", r)
+		}
+	}()
+	tmpl, err := t.parsed.tmpl.Clone()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	w := &writer{ctx: ctx}
+	if err := tmpl.Funcs(template.FuncMap{bySink: printer(escape)}).Execute(w, data(n)); err != nil {
+		if w.err != nil {
+			return "", w.err
+		}
+		return "", explain(err)
+	}
+	text = strings.TrimSpace(w.out.String())
+	if text == "" {
+		return "", errors.New("it says nothing")
+	}
+	return text, nil
+}
+
+// printer returns the function that a printed value goes through.
+func printer(escape Escape) func(any) (any, error) {
+	return func(v any) (any, error) {
+		switch s := v.(type) {
+		case string:
+			if escape != nil {
+				return bounded(escape(s))
+			}
+			return s, nil
+		case int, float64, bool:
+			return v, nil
+		}
+		return nil, errors.New("only texts, numbers, true and false can be printed")
+	}
+}
+
+// writer keeps what is written, and fails when an execution has gone on for too long.
+type writer struct {
+	ctx    context.Context
+	out    strings.Builder
+	writes int
+	err    error
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.writes++
+	switch {
+	case w.ctx.Err() != nil:
+		w.err = fmt.Errorf("it took too long: %w", w.ctx.Err())
+	case w.writes > maxWrites:
+		w.err = fmt.Errorf("it went on after %d steps", maxWrites)
+	case w.out.Len()+len(p) > maxOutput:
+		w.err = fmt.Errorf("it says more than %d KB", maxOutput>>10)
+	default:
+		return w.out.Write(p)
+	}
+	return 0, w.err
+}

@@ -1,0 +1,90 @@
+// Package template renders notifications with the templates of an operator. They are
+// text/template, kept within bounds: what could run for ever, grow without end or reach
+// anything but the notification is refused when the template is read, and one that fails
+// at run time gives way to the sink's own layout, so that it never costs an alert.
+package template
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+// MaxSource bounds the source of a template, in bytes.
+const MaxSource = 16 << 10
+
+// Text is the template of a sink: a field of its Config. The zero value is none. It is
+// safe for concurrent use.
+type Text struct{ parsed *parsed }
+
+type parsed struct {
+	source string
+	tmpl   *template.Template
+	err    error
+}
+
+// New returns the template that source says. What is wrong with it is told by Validate;
+// an empty source is the zero Text.
+func New(source string) Text {
+	if source == "" {
+		return Text{}
+	}
+	tmpl, err := compile(source)
+	return Text{&parsed{source, tmpl, err}}
+}
+
+// UnmarshalText makes t the template source, and returns what is wrong with it.
+func (t *Text) UnmarshalText(source []byte) error {
+	*t = New(string(source))
+	return t.Validate()
+}
+
+// IsZero reports whether there is no template.
+func (t Text) IsZero() bool { return t.parsed == nil }
+
+// Source returns what New was given.
+func (t Text) Source() string {
+	if t.parsed == nil {
+		return ""
+	}
+	return t.parsed.source
+}
+
+// Validate returns why the template cannot be used, as the reason of a
+// *pipeline.FieldError; nil for the zero Text.
+func (t Text) Validate() error {
+	if t.parsed == nil {
+		return nil
+	}
+	return t.parsed.err
+}
+
+// name stands for the template in the errors of text/template.
+const name = "template"
+
+// compile reads and checks source, and makes its loops stoppable.
+func compile(source string) (*template.Template, error) {
+	if len(source) > MaxSource {
+		return nil, fmt.Errorf("the template has %d bytes; at most %d are allowed", len(source), MaxSource)
+	}
+	t, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(source)
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := check(t); err != nil {
+		return nil, err
+	}
+	for _, part := range t.Templates() {
+		rewrite(part.Root)
+	}
+	return t, nil
+}
+
+var place = regexp.MustCompile(`^template: ` + name + `:(\d+)(?::\d+)?: (?:executing "[^"]*" (at ))?`)
+
+// explain returns an error of text/template in our words: where, then what.
+func explain(err error) error {
+	return errors.New(strings.ReplaceAll(place.ReplaceAllString(err.Error(), "line $1: $2"), "\n", " "))
+}
