@@ -71,8 +71,7 @@ func kafkaConfig(k *config.Kafka) kafka.Config {
 	return kafka.Config{
 		Brokers: slices.Clone(k.Brokers), Prefix: k.TopicPrefix, Lanes: k.Partitions, Replication: k.Replication,
 		NoCreate: !k.CreateTopics, Group: k.Group, InstanceID: k.InstanceID, SessionTimeout: k.SessionTimeout,
-		TLS:  kafka.TLS(k.TLS),
-		SASL: kafka.SASL{Mechanism: k.SASL.Mechanism, User: k.SASL.User, Password: k.SASL.Password.Reveal()},
+		TLS: kafka.TLS(k.TLS), SASL: kafka.SASL(k.SASL),
 	}
 }
 

@@ -88,7 +88,7 @@ func (s SASL) validate(bad func(field, format string, args ...any)) {
 	if s.User == "" {
 		bad("sasl.user", "is missing")
 	}
-	if s.Password == "" {
+	if s.Password.IsZero() {
 		bad("sasl.password", "is missing")
 	}
 }
@@ -100,7 +100,7 @@ func (s SASL) apply(conf *sarama.Config) {
 	}
 	conf.Net.SASL.Enable = true
 	conf.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
-	conf.Net.SASL.User, conf.Net.SASL.Password = s.User, s.Password
+	conf.Net.SASL.User, conf.Net.SASL.Password = s.User, s.Password.Reveal()
 	switch s.Mechanism {
 	case sarama.SASLTypeSCRAMSHA256:
 		conf.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: scram.SHA256} }

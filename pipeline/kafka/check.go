@@ -35,15 +35,9 @@ func Check(ctx context.Context, c Config, topics map[string]pipeline.Topic) ([]s
 	conf.Metadata.Retry.Max, conf.Admin.Retry.Max = 0, 1
 	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, errSlow)
 	defer cancel()
-	client, err := probe(ctx, c, conf)
+	client, err := c.Connect(ctx, conf)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if fatal := refusal(c, err); fatal != nil {
-			return nil, fatal
-		}
-		return nil, fmt.Errorf("kafka: %w", unanswered(c, err))
+		return nil, err
 	}
 	defer client.Close()
 	type report struct {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // Config says where the brokers are and what is asked of them. Brokers is needed; the zero
@@ -58,24 +59,28 @@ type Config struct {
 
 // TLS says how the connection to brokers is encrypted.
 type TLS struct {
-	// Enable turns it on.
-	Enable bool
+	// Enable turns it on. Default: false.
+	Enable bool `yaml:"enable"`
 	// CA is the PEM file of the authorities that sign the brokers' certificates. Empty: those
 	// of the operating system.
-	CA string
-	// Cert and Key are the PEM files with which this process proves who it is, if the brokers
-	// ask for that.
-	Cert, Key string
+	CA string `yaml:"ca"`
+	// Cert is the PEM file with which this process proves who it is, if the brokers ask for
+	// that, and Key that of its private key. Both or none.
+	Cert string `yaml:"cert"`
+	// Key is the PEM file of the private key of Cert.
+	Key string `yaml:"key"`
 	// ServerName is the name in the brokers' certificates where it is not that in Brokers.
-	ServerName string
-	// Insecure takes any certificate: for tests.
-	Insecure bool
+	ServerName string `yaml:"server_name"`
+	// Insecure takes any certificate: for tests. Default: false.
+	Insecure bool `yaml:"insecure"`
 }
 
 // SASL says as whom this process logs in.
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: nobody logs in.
-	Mechanism string
-	// User and Password are the name and the secret.
-	User, Password string
+	Mechanism string `yaml:"mechanism"`
+	// User is the name to log in with. Required with a Mechanism.
+	User string `yaml:"user"`
+	// Password is the secret to log in with. Required with a Mechanism.
+	Password registry.Secret `yaml:"password"`
 }

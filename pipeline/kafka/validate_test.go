@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 func TestValidate(t *testing.T) {
@@ -36,7 +37,7 @@ func TestValidate(t *testing.T) {
 			Brokers: []string{"a.example:9092", "[::1]:9092"}, Prefix: "shop_1-a.", Lanes: 8, Replication: 3, NoCreate: true, Group: "g",
 			InstanceID: "vokter-0", SessionTimeout: 30 * time.Second,
 			TLS:  TLS{Enable: true, CA: caFile, Cert: cert, Key: key, ServerName: "x", Insecure: true},
-			SASL: SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: "p"},
+			SASL: SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: registry.NewSecret("p")},
 		}},
 		{name: "no brokers", want: "brokers", says: "at least one"},
 		{name: "no port", config: Config{Brokers: []string{"kafka-1"}}, want: "brokers[0]", says: `"kafka-1" is not HOST:PORT`},
@@ -54,10 +55,10 @@ func TestValidate(t *testing.T) {
 		{name: "no key", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Cert: cert} }), want: "tls.key"},
 		{name: "no cert", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Key: key} }), want: "tls.cert"},
 		{name: "bad pair", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Cert: garbage, Key: key} }), want: "tls.cert", says: "PEM"},
-		{name: "mechanism", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "GSSAPI", User: "u", Password: "p"} }),
+		{name: "mechanism", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "GSSAPI", User: "u", Password: registry.NewSecret("p")} }),
 			want: "sasl.mechanism", says: `"GSSAPI" is not known; it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
-		{name: "no mechanism", config: with(func(c *Config) { c.SASL = SASL{User: "u", Password: "p"} }), want: "sasl.mechanism", says: "one of PLAIN"},
-		{name: "no user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", Password: "p"} }), want: "sasl.user"},
+		{name: "no mechanism", config: with(func(c *Config) { c.SASL = SASL{User: "u", Password: registry.NewSecret("p")} }), want: "sasl.mechanism", says: "one of PLAIN"},
+		{name: "no user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", Password: registry.NewSecret("p")} }), want: "sasl.user"},
 		{name: "no password", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", User: "u"} }), want: "sasl.password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

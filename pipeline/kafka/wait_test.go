@@ -12,6 +12,8 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // tryConnect connects, and fails t if it has to wait.
@@ -194,12 +196,12 @@ func TestConnectWithSASL(t *testing.T) {
 	for _, mechanism := range mechanisms {
 		t.Run(mechanism, func(t *testing.T) {
 			c := testConfig(startFake(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "vokter", "secret")))
-			c.SASL = SASL{Mechanism: mechanism, User: "vokter", Password: "secret"}
+			c.SASL = SASL{Mechanism: mechanism, User: "vokter", Password: registry.NewSecret("secret")}
 			if err := tryConnect(t, c); err != nil {
 				t.Errorf("got %v, want no error", err)
 			}
 			// The fake hangs up on a wrong password; a real broker says what is wrong.
-			c.SASL.Password = "wrong"
+			c.SASL.Password = registry.NewSecret("wrong")
 			if err := tryConnect(t, c); err == nil {
 				t.Error("wrong password: got no error")
 			}
@@ -233,7 +235,7 @@ func TestConnectFailsAtOnceWhereTheLoginIsRefused(t *testing.T) {
 			return nil, nil, false
 		})
 		c := testConfig(cluster.ListenAddrs())
-		c.SASL = SASL{Mechanism: "PLAIN", User: "vokter", Password: "wrong-secret"}
+		c.SASL = SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("wrong-secret")}
 		err = tryConnect(t, c)
 		if err == nil {
 			t.Fatal("got no error")

@@ -16,18 +16,18 @@ import (
 // Config says where pages come from.
 type Config struct {
 	// Brokers are some of the cluster's, HOST:PORT each. Required.
-	Brokers []string
+	Brokers []string `yaml:"brokers"`
 	// Topic is the topic to read, from its oldest record on. Required.
-	Topic string
+	Topic string `yaml:"topic"`
 	// Group is the consumer group: sources with the same one share the topic's partitions, and
 	// go on where they stood. Empty: "vokter-" and Topic.
-	Group string
+	Group string `yaml:"group"`
 	// TLS and SASL say how brokers and process prove who they are.
-	TLS  transport.TLS
-	SASL transport.SASL
+	TLS  transport.TLS  `yaml:"tls"`
+	SASL transport.SASL `yaml:"sasl"`
 	// Page makes a page of a record. What is missing in it is told by a dead letter. Nil is
 	// Page, the function of this package.
-	Page func(*sarama.ConsumerMessage) pipeline.Pushed
+	Page func(*sarama.ConsumerMessage) pipeline.Pushed `yaml:"-"`
 }
 
 // Source takes pages from a Kafka topic. The records of one partition are handed over one
