@@ -56,9 +56,12 @@ func Gone(err error) error { return classify(err, ClassGone, 0) }
 // NotYet marks err as a wait for another message that is on its way.
 func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
 
-// Refused marks err as a receiver's refusal of one notification, not of all. Refused(nil)
-// is nil.
-func Refused(err error) error { return classify(err, ClassRefused, 0) }
+// Refused marks err as a receiver's refusal of one notification, not of all. The delay of
+// a RetryAfter in err stays. Refused(nil) is nil.
+func Refused(err error) error {
+	_, after := ClassOf(err)
+	return classify(err, ClassRefused, after)
+}
 
 // Broken marks err as one that stops the Router, since going on would lose something.
 // Broken(nil) is nil.
@@ -99,5 +102,25 @@ func Ambiguous(err error) error {
 // IsAmbiguous reports whether err is marked as Ambiguous.
 func IsAmbiguous(err error) bool {
 	_, ok := errors.AsType[*ambiguous](err)
+	return ok
+}
+
+type tellAtOnce struct{ error }
+
+func (e *tellAtOnce) Unwrap() error { return e.error }
+
+// TellAtOnce marks err as a failure of a receiver that is told after the first attempt
+// already, since it does not mend itself, such as a certificate that does not hold. The
+// class of err stays. TellAtOnce(nil) is nil.
+func TellAtOnce(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &tellAtOnce{err}
+}
+
+// TellsAtOnce reports whether err is marked with TellAtOnce.
+func TellsAtOnce(err error) bool {
+	_, ok := errors.AsType[*tellAtOnce](err)
 	return ok
 }

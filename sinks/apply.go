@@ -36,7 +36,7 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 		q.notice(at)
 		q.InFlight, q.Began = false, time.Time{}
 		if ev.Outcome.Delivered {
-			acts = q.delivered()
+			acts = q.delivered(at)
 		} else {
 			acts = p.failed(&q, ev, withdrawn)
 		}
@@ -84,8 +84,22 @@ func (q *Queue) pruned(ev Pruned) {
 	case ev.Left:
 		q.PruneAt = ev.At.Add(pruneEvery)
 	default:
-		q.PruneAt = time.Time{}
+		q.PruneAt = q.forgetPast(ev.At)
 	}
+}
+
+// forgetPast returns when the last success and failure are to be forgotten; where that is
+// not after at, they are.
+func (q *Queue) forgetPast(at time.Time) time.Time {
+	last := q.LastSuccess
+	if q.LastFailure.After(last) {
+		last = q.LastFailure
+	}
+	if forget := last.Add(keepPast); !last.IsZero() && forget.After(at) {
+		return forget
+	}
+	q.LastSuccess, q.LastFailure, q.PastReason = time.Time{}, time.Time{}, ""
+	return time.Time{}
 }
 
 // clear takes what is not to be tried from the head of the queue: what was withdrawn, and
@@ -111,7 +125,7 @@ func (q *Queue) clear(withdrawn func(uint64) bool) (acts []Action, more bool) {
 
 // delivered ends the attempt in flight with success, which opens a receiver that was
 // expired.
-func (q *Queue) delivered() []Action {
+func (q *Queue) delivered(at time.Time) []Action {
 	var acts []Action
 	since := q.FailingSince
 	if q.Expired() {
@@ -124,6 +138,10 @@ func (q *Queue) delivered() []Action {
 	}
 	acts = append(acts, Done{Seq: q.Head, Attempts: q.Tries + 1})
 	q.advance()
+	q.LastSuccess = at
+	if q.Failures > 0 {
+		q.PastReason = q.Reason
+	}
 	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
 	q.ToldFailing, q.ToldDead = false, false
 	q.ExpiredSince, q.ExpiredReason = time.Time{}, ""
@@ -140,7 +158,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 	}
 	q.Tries++
 	q.Failures++
-	q.Reason = o.Reason
+	q.Reason, q.LastFailure = o.Reason, ev.At
 	if q.FailingSince.IsZero() {
 		q.FailingSince = ev.At
 	}
@@ -155,7 +173,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
 	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
-	case q.Failures >= failingAfter && !q.ToldFailing:
+	case (q.Failures >= failingAfter || o.Tell) && !q.ToldFailing:
 		q.ToldFailing = true
 		acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
 	}

@@ -33,6 +33,8 @@ const (
 	// rest of a large prune follows.
 	pruneEvery = 24 * time.Hour
 	pruneAgain = time.Minute
+	// keepPast is for how long it is known when a receiver took something last, or failed.
+	keepPast = 365 * 24 * time.Hour
 )
 
 // DefaultRetry is the schedule of retries: the delay after the first failed attempt,
@@ -114,6 +116,8 @@ type Outcome struct {
 	Class  pipeline.Class `json:"class,omitempty"`
 	After  time.Duration  `json:"after,omitempty"`
 	Reason string         `json:"reason,omitempty"`
+	// Tell says that the failure is told at once.
+	Tell bool `json:"tell,omitempty"`
 }
 
 // OutcomeOf says what err, the result of Sink.Deliver, means.
@@ -126,5 +130,5 @@ func OutcomeOf(err error) Outcome {
 	if pipeline.IsAmbiguous(err) {
 		reason += " (it may have arrived)"
 	}
-	return Outcome{Class: class, After: after, Reason: oneLine(reason)}
+	return Outcome{Class: class, After: after, Reason: oneLine(reason), Tell: pipeline.TellsAtOnce(err)}
 }

@@ -41,6 +41,12 @@ type Queue struct {
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Reason       string    `json:"reason,omitempty"`
+	// LastSuccess is when something was delivered last, LastFailure when an attempt failed
+	// last, PastReason why, where something was delivered since. They are kept for keepPast
+	// beyond all else.
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	LastFailure time.Time `json:"last_failure,omitzero"`
+	PastReason  string    `json:"past_reason,omitempty"`
 	// ToldFailing and ToldDead say which events were told since the last success: that
 	// the receiver fails, that something was given up.
 	ToldFailing bool `json:"told_failing,omitempty"`
@@ -142,6 +148,7 @@ func (q *Queue) clamp(at time.Time, p Policy) {
 	q.Began = earlier(q.Began, at)
 	q.First = earlier(q.First, at)
 	q.FailingSince = earlier(q.FailingSince, at)
+	q.LastSuccess, q.LastFailure = earlier(q.LastSuccess, at), earlier(q.LastFailure, at)
 	q.ExpiredSince = earlier(q.ExpiredSince, at)
 	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
 }
