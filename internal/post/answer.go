@@ -12,15 +12,19 @@ import (
 
 // Err says what the status of a means where the protocol says nothing else: nil for 2xx;
 // pipeline.Gone for 410; pipeline.Refused for what is wrong with this body alone; and
-// otherwise an error to try again after, no sooner than Retry-After says.
+// otherwise an error to try again after. Whatever is tried again waits for as long as
+// Retry-After says.
 func (a *Answer) Err() error {
 	code := a.Status
-	err := fmt.Errorf("answered %s", statusText(code))
-	switch {
-	case code >= 200 && code <= 299:
+	if code >= 200 && code <= 299 {
 		return nil
-	case code >= 300 && code <= 399:
-		return fmt.Errorf("%w%s; redirects are not followed", err, target(a))
+	}
+	err := fmt.Errorf("answered %s", statusText(code))
+	if code >= 300 && code <= 399 {
+		err = fmt.Errorf("%w%s; redirects are not followed", err, target(a))
+	}
+	if d, ok := a.RetryAfter(); ok {
+		err = pipeline.RetryAfter(err, d)
 	}
 	switch code {
 	case http.StatusGone:
@@ -28,9 +32,6 @@ func (a *Answer) Err() error {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
 		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return pipeline.Refused(err)
-	}
-	if d, ok := a.RetryAfter(); ok {
-		return pipeline.RetryAfter(err, d)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ package post
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -58,8 +59,8 @@ type Answer struct {
 }
 
 // Do makes one request and returns the answer, whatever its status. An error is one of
-// the network: it is permanent where the address is refused, and marked ambiguous where
-// the whole request was written.
+// the network: it is permanent where the address is refused, marked ambiguous where the
+// whole request was written, and told at once where the certificate does not hold.
 func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +90,18 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
 	// The status says what became of the request, also where the body breaks off.
 	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	if see, ok := ctx.Value(observerKey{}).(func(status string)); ok {
+		see(statusText(a.Status))
+	}
 	return a, nil
+}
+
+type observerKey struct{}
+
+// WithObserver returns a context for Do that tells see the status of each answer, such as
+// "204 No Content".
+func WithObserver(ctx context.Context, see func(status string)) context.Context {
+	return context.WithValue(ctx, observerKey{}, see)
 }
 
 // failure says why there was no answer. sent says that the whole request was written.
@@ -107,7 +119,11 @@ func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 			what = "no answer in time"
 		}
 	}
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	err = s.Secrets.Wrap(what, err)
+	if distrusted {
+		err = pipeline.TellAtOnce(err)
+	}
 	if sent {
 		return pipeline.Ambiguous(err)
 	}

@@ -71,6 +71,9 @@ func (s *httpSuite) certificates(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), "certificate") {
 				t.Errorf("%q does not name the certificate", err)
 			}
+			if !pipeline.TellsAtOnce(err) {
+				t.Errorf("%q is not told at once, though no later attempt mends it", err)
+			}
 		})
 	}
 }

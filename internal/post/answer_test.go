@@ -1,0 +1,48 @@
+package post
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestRetryAfterOnAnyFailure checks that the wait that a receiver asks for does not depend on
+// what it refuses.
+func TestRetryAfterOnAnyFailure(t *testing.T) {
+	u := &url.URL{Scheme: "https", Host: "example.com"}
+	for status, want := range map[int]pipeline.Class{
+		302: pipeline.ClassRetry, 400: pipeline.ClassRefused, 401: pipeline.ClassRetry, 404: pipeline.ClassRetry,
+		413: pipeline.ClassRefused, 429: pipeline.ClassRetry, 500: pipeline.ClassRetry, 503: pipeline.ClassRetry,
+	} {
+		a := &Answer{Status: status, Header: http.Header{"Retry-After": {"90"}}, url: u, now: time.Now()}
+		if class, after := pipeline.ClassOf(a.Err()); class != want || after != 90*time.Second {
+			t.Errorf("%d: class %d after %s, want %d after 1m30s", status, class, after, want)
+		}
+	}
+	a := &Answer{Status: http.StatusNoContent, Header: http.Header{"Retry-After": {"90"}}}
+	if err := a.Err(); err != nil {
+		t.Errorf("204: got %v", err)
+	}
+}
+
+func TestObserver(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer server.Close()
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sender{Client: NewClient([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)}
+	var seen string
+	if _, err := s.Do(WithObserver(t.Context(), func(status string) { seen = status }), http.MethodGet, u, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := "418 I'm a teapot"; seen != want {
+		t.Errorf("saw %q, want %q", seen, want)
+	}
+}
