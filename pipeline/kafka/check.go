@@ -94,6 +94,10 @@ func (c Config) check(client sarama.Client, topics map[string]pipeline.Topic) ([
 		lines = append(lines, fmt.Sprintf("the topics keep their %d partitions; partitions: %d counts where none of them stands", found.lanes, c.Lanes))
 	}
 	warnings := append(found.warnings, brokerWarning(admin, alone)...)
+	// Asking for the group would make the brokers' own topics where they are new.
+	if missing, err := c.missingOnTopics(client, topics); err == nil && len(missing) > 0 {
+		warnings = append(warnings, "rights are missing: allow "+strings.Join(missing, "; "))
+	}
 	if w := c.openPassword(); w != "" {
 		warnings = append(warnings, w)
 	}

@@ -21,6 +21,9 @@ type outage struct {
 	// waits is what is waited for, since then: brokers that do not answer, mostly.
 	waits error
 	since time.Time
+	// missing are the rights that the brokers do not give, since deniedAt.
+	missing  string
+	deniedAt time.Time
 	// troubles are what failed and will be tried again, by what it is.
 	troubles map[string]*trouble
 	// begun is when something was told that is not over; zero: nothing was.
@@ -46,7 +49,7 @@ func (t *Transport) outage(what string, err error) {
 		o.troubles[what] = tr
 	}
 	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, plain(t.cfg, err))
-	if o.waits != nil || now.Sub(tr.told) < tellAgain || o.told(now) {
+	if o.waits != nil || o.missing != "" || now.Sub(tr.told) < tellAgain || o.told(now) {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
 	}
@@ -103,6 +106,9 @@ func (o *outage) present(now time.Time) (since time.Time, reason error) {
 	defer o.mu.Unlock()
 	if o.waits != nil {
 		return o.since, o.waits
+	}
+	if err := o.denied(); err != nil {
+		return o.deniedAt, err
 	}
 	for _, tr := range o.troubles {
 		if now.Sub(tr.last) <= recent && (reason == nil || tr.first.Before(since)) {

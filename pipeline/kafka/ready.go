@@ -92,6 +92,9 @@ func (t *Transport) watch() {
 			continue
 		}
 		t.answered()
+		if t.Ready() != nil || time.Since(looked) > topicsEvery {
+			t.checkRights()
+		}
 		if time.Since(looked) > topicsEvery {
 			looked = time.Now()
 			t.checkTopics()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/IBM/sarama"
 
@@ -94,6 +95,13 @@ func (t *Transport) takeReaders() map[string]*groupReader {
 	all := t.readers
 	t.readers = nil
 	return all
+}
+
+// declaredTopics returns all topics that were declared, by name.
+func (t *Transport) declaredTopics() map[string]pipeline.Topic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.topics)
 }
 
 // topicOf returns how a topic was declared.

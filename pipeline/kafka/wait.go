@@ -72,18 +72,24 @@ func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, e
 
 // ask asks each broker once, until one has answered.
 func ask(c Config, base *sarama.Config) error {
-	once := *base
-	once.Metadata.Retry.Max = 0
-	once.Net.ReadTimeout = probeTimeout
-	first, err := sarama.NewClient(c.Brokers, &once)
+	once := impatient(base)
+	first, err := sarama.NewClient(c.Brokers, once)
 	if err != nil {
-		if cause := diagnose(c.Brokers, &once); cause != nil {
+		if cause := diagnose(c.Brokers, once); cause != nil {
 			err = cause
 		}
 		return err
 	}
 	defer first.Close()
 	return reach(first)
+}
+
+// impatient returns base for a client that asks once.
+func impatient(base *sarama.Config) *sarama.Config {
+	once := *base
+	once.Metadata.Retry.Max = 0
+	once.Net.ReadTimeout = probeTimeout
+	return &once
 }
 
 // diagnose connects to each broker and returns why that fails, which a client does not

@@ -1,0 +1,160 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// missingRights says which rights the brokers do not give this process that a Transport with
+// topics needs, and is empty where there are none. Topics that do not stand are left out; of
+// transactional IDs brokers only tell whether they may be seen. client must not try again by
+// itself: of what it may not see, it would do so for minutes.
+func (c Config) missingRights(client sarama.Client, topics map[string]pipeline.Topic) (string, error) {
+	missing, err := c.missingOnTopics(client, topics)
+	if err != nil {
+		return "", err
+	}
+	readable, err := c.groupReadable(client)
+	if err != nil {
+		return "", err
+	}
+	if !readable {
+		missing = append(missing, "Read on the group "+c.Group)
+	}
+	_, err = client.TransactionCoordinator(fmt.Sprintf("%s-%d", c.Group, 0))
+	if errors.Is(err, sarama.ErrTransactionalIDAuthorizationFailed) {
+		missing = append(missing, fmt.Sprintf("Write on the transactional IDs that begin with %s-", c.Group))
+	} else if err != nil {
+		return "", err
+	}
+	return strings.Join(missing, "; "), nil
+}
+
+func (c Config) missingOnTopics(client sarama.Client, topics map[string]pipeline.Topic) ([]string, error) {
+	read := []string{c.Prefix + topicState, c.Prefix + topicLanes}
+	write := []string{c.Prefix + topicState}
+	for name, topic := range topics {
+		write = append(write, c.Prefix+name)
+		if len(topic.Groups) > 0 {
+			read = append(read, c.Prefix+name)
+		}
+	}
+	broker, err := client.Controller()
+	if err != nil {
+		return nil, err
+	}
+	req := sarama.NewMetadataRequest(client.Config().Version, append(slices.Clone(write), c.Prefix+topicLanes))
+	req.IncludeTopicAuthorizedOperations = true
+	answer, err := broker.GetMetadata(req)
+	if err != nil {
+		return nil, err
+	}
+	may := make(map[string]int32)
+	for _, t := range answer.Topics {
+		switch {
+		case errors.Is(t.Err, sarama.ErrTopicAuthorizationFailed):
+			may[t.Name] = 0
+		case errors.Is(t.Err, sarama.ErrNoError):
+			may[t.Name] = t.TopicAuthorizedOperations
+		}
+	}
+	var missing []string
+	for _, need := range []struct {
+		op     sarama.AclOperation
+		topics []string
+	}{{sarama.AclOperationRead, read}, {sarama.AclOperationWrite, write}} {
+		lack := slices.DeleteFunc(need.topics, func(topic string) bool {
+			ops, stands := may[topic]
+			return !stands || allows(ops, need.op)
+		})
+		if slices.Sort(lack); len(lack) == 1 {
+			missing = append(missing, fmt.Sprintf("%s on the topic %s", need.op.String(), lack[0]))
+		} else if len(lack) > 1 {
+			missing = append(missing, fmt.Sprintf("%s on the topics %s", need.op.String(), strings.Join(lack, ", ")))
+		}
+	}
+	return missing, nil
+}
+
+// groupReadable reports whether this process may be a member of the consumer group.
+func (c Config) groupReadable(client sarama.Client) (bool, error) {
+	broker, err := client.Coordinator(c.Group)
+	if errors.Is(err, sarama.ErrGroupAuthorizationFailed) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	answer, err := broker.DescribeGroups(&sarama.DescribeGroupsRequest{Version: 4, Groups: []string{c.Group}, IncludeAuthorizedOperations: true})
+	if err != nil {
+		return false, err
+	}
+	for _, g := range answer.Groups {
+		switch {
+		case errors.Is(g.Err, sarama.ErrGroupAuthorizationFailed):
+			return false, nil
+		case !errors.Is(g.Err, sarama.ErrNoError):
+			return false, g.Err
+		case !allows(g.AuthorizedOperations, sarama.AclOperationRead):
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// allows reports whether op is among ops, as brokers tell them; some tell nothing.
+func allows(ops int32, op sarama.AclOperation) bool {
+	return ops == math.MinInt32 || ops&(1<<op) != 0
+}
+
+// checkRights asks the brokers whether a right is missing: what is denied fails in many ways,
+// of which some tell nothing.
+func (t *Transport) checkRights() {
+	missing, err := abandonable(t.life, func() (string, error) {
+		client, err := sarama.NewClient(t.cfg.Brokers, impatient(t.base))
+		if err != nil {
+			return "", err
+		}
+		defer client.Close()
+		return t.cfg.missingRights(client, t.declaredTopics())
+	}, nil)
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	t.deny(missing)
+}
+
+// deny notes which rights are missing, and tells when that changes.
+func (t *Transport) deny(missing string) {
+	o, now := &t.away, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case missing == o.missing:
+		return
+	case missing == "":
+		t.log.Info("kafka: the rights are there that were missing", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
+	default:
+		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)
+	}
+	if o.missing == "" {
+		o.deniedAt = now
+	}
+	o.missing = missing
+}
+
+// denied says which rights are missing; nil where there are none. o.mu is held.
+func (o *outage) denied() error {
+	if o.missing == "" {
+		return nil
+	}
+	return fmt.Errorf("rights are missing: allow %s", o.missing)
+}
