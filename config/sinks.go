@@ -22,10 +22,28 @@ type sinkEntry struct {
 	kind    string
 	kindKey ast.Node
 	config  ast.Node
+	// rate is the rate of a sink, 0 for that of its kind.
+	rate rate
 }
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
-	s.decode(d, n, path, "sink with its options, such as {stdout: {}}")
+	if _, ok := n.(*ast.MappingNode); !ok {
+		s.decode(d, n, path, "sink with its options, such as {stdout: {}}")
+		return
+	}
+	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+		switch {
+		case key == "rate":
+			d.value(value, reflect.ValueOf(&s.rate).Elem(), join(path, key))
+		case s.kind != "":
+			d.failNode(keyNode, "%s is a %s already; beside that it can have rate only, not %q", path, s.kind, key)
+		default:
+			s.kind, s.kindKey, s.config = key, keyNode, value
+		}
+	})
+	if s.kind == "" {
+		d.failNode(n, "%s must be one kind of sink with its options, such as {stdout: {}}", path)
+	}
 }
 
 // decode reads one kind of what, with an example.
@@ -36,7 +54,7 @@ func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what string) {
 		return
 	}
 	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
-		*s = sinkEntry{key, keyNode, value}
+		s.kind, s.kindKey, s.config = key, keyNode, value
 	})
 }
 
@@ -70,6 +88,9 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		if err != nil {
 			d.failEach(path, err)
 			continue
+		}
+		if entry.rate > 0 {
+			sink = pipeline.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
 		}
 		sinks[name] = sink
 	}

@@ -23,9 +23,10 @@ const (
 	HealthReceiverFailing   HealthEvent = "receiver_failing"
 	HealthReceiverRecovered HealthEvent = "receiver_recovered"
 	HealthReceiverExpired   HealthEvent = "receiver_expired"
-	HealthDeadLetter        HealthEvent = "dead_letter" // something was given up
-	HealthRebaselined       HealthEvent = "rebaselined" // a document got a new baseline, since its text is made by other rules
-	HealthRefused           HealthEvent = "refused"     // a command was not carried out: an answer to whoever sent it
+	HealthReceiverDegraded  HealthEvent = "receiver_degraded" // notifications arrive, but not as the configuration says
+	HealthDeadLetter        HealthEvent = "dead_letter"       // something was given up
+	HealthRebaselined       HealthEvent = "rebaselined"       // a document got a new baseline, since its text is made by other rules
+	HealthRefused           HealthEvent = "refused"           // a command was not carried out: an answer to whoever sent it
 )
 
 // Health is the body of TypeHealth. Fields that do not apply are zero.

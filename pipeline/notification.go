@@ -16,6 +16,7 @@ const (
 const (
 	NotificationType       = "notification"
 	NotificationTypeHealth = "health" // only to the sinks for health events
+	NotificationTypeDigest = "digest" // what several changes say, told as one
 )
 
 // Notification is all that one change says to one subscription at one receiver. Its
@@ -27,7 +28,7 @@ type Notification struct {
 	Diffs []Diff `json:"diffs"` // never null
 	// ID is the same on every attempt; receivers drop what they have seen.
 	ID       string    `json:"id"`
-	Type     string    `json:"type"`      // NotificationType or NotificationTypeHealth
+	Type     string    `json:"type"`      // one of the NotificationType constants
 	Time     time.Time `json:"timestamp"` // of the check
 	Client   string    `json:"client"`
 	Version  uint64    `json:"version,omitempty"`
@@ -40,6 +41,23 @@ type Notification struct {
 	Reason string `json:"reason,omitempty"`
 	// Health is what Type NotificationTypeHealth tells.
 	Health *Health `json:"health,omitempty"`
+	// Items are what Type NotificationTypeDigest tells as one, in their order. Diffs are those of
+	// all of them; Time, Version, Title and Language are those of the last one.
+	Items []Item `json:"items,omitempty"`
+}
+
+// Item is a notification that is told as a part of a digest.
+type Item struct {
+	// ID is the one that the item would have as a notification of its own.
+	ID      string    `json:"id"`
+	Time    time.Time `json:"timestamp"` // of the check
+	Version uint64    `json:"version"`
+	Title   string    `json:"title,omitempty"`
+	Change  string    `json:"change"`
+	// Diffs is how many of the digest's Diffs are the item's, behind those of the items before it.
+	Diffs int `json:"diffs"`
+	// Truncated says that the item had more diffs than fit.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Diff is one keyword found in one difference.
@@ -60,6 +78,9 @@ type Addressed struct {
 	Document     string       `json:"document"`
 	Subscription string       `json:"subscription"` // its incarnation
 	Notification Notification `json:"notification"`
+	// Digest says that the notification waits for others of its subscription, to be told with
+	// them; nil means that it is told at once.
+	Digest *Digest `json:"digest,omitempty"`
 }
 
 // HeaderReplay marks a notification that is delivered again on demand, whatever is

@@ -94,6 +94,12 @@ type Sink interface {
 	Deliver(ctx context.Context, n Notification) error
 }
 
+// A Sink may have more methods:
+//
+//   - Rate() (perSecond float64, burst int) says how many attempts a second its protocol
+//     bears, and how many at once after a pause; perSecond is above 0 and burst at least 1.
+//     An attempt waits until its sink may be used again. LimitRate gives a sink a rate.
+
 // SinkFunc is a function that is a Sink.
 type SinkFunc func(ctx context.Context, n Notification) error
 

@@ -67,6 +67,9 @@ type Subscription struct {
 	SnippetOffset *int `json:"snippet_offset,omitempty"`
 	// Sinks names the sinks to deliver to, at least one.
 	Sinks []string `json:"sinks"`
+	// Digest collects what is to be told, to tell it as one; nil means that each change is
+	// told at once. That its page was given up is always told at once.
+	Digest *Digest `json:"digest,omitempty"`
 	// View is the document within the page.
 	View
 }
@@ -140,6 +143,11 @@ func (s Subscription) Validate() error {
 	for _, re := range s.Ignore {
 		if _, err := regexp.Compile(re); err != nil {
 			bad("ignore", "%v", err)
+		}
+	}
+	if s.Digest != nil {
+		if err := s.Digest.Validate(); err != nil {
+			bad("digest", "%v", err)
 		}
 	}
 	if s.Confirm < 0 {

@@ -35,10 +35,11 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 	case Resulted:
 		q.notice(at)
 		q.InFlight, q.Began = false, time.Time{}
+		acts = q.degraded(at, ev.Degraded)
 		if ev.Outcome.Delivered {
-			acts = q.delivered(at)
+			acts = append(acts, q.delivered(at)...)
 		} else {
-			acts = p.failed(&q, ev, withdrawn)
+			acts = append(acts, p.failed(&q, ev, withdrawn)...)
 		}
 	}
 	taken, more := q.clear(withdrawn)
@@ -64,6 +65,18 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 
 // wake says when q is to be looked at next; more says that there is more to clear.
 func (q *Queue) wake(at time.Time, more bool) Wake {
+	w := q.wakePending(at, more)
+	if q.Windows.Open > 0 {
+		if due := q.Windows.Due; w.At.IsZero() || due.Before(w.At) {
+			w.At = due
+		}
+		w.AtStart = true
+	}
+	return w
+}
+
+// wakePending says when to look at what is pending, or remembered.
+func (q *Queue) wakePending(at time.Time, more bool) Wake {
 	switch {
 	case q.Pending() == 0:
 		return Wake{At: q.PruneAt}
@@ -191,6 +204,15 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 	q.Delay = p.delay(q, o, ev)
 	q.Due = ev.At.Add(q.Delay)
 	return acts
+}
+
+// degraded tells, once in a while, that notifications are not delivered as was wanted.
+func (q *Queue) degraded(at time.Time, reason string) []Action {
+	if reason == "" || !q.ToldDegraded.IsZero() && at.Sub(q.ToldDegraded) < degradedAgain {
+		return nil
+	}
+	q.ToldDegraded = at
+	return []Action{Tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
 }
 
 // expire gives up the receiver, and with it all that is pending.

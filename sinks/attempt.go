@@ -14,6 +14,10 @@ type Attempt struct {
 	// Number tells the attempts of one receiver apart.
 	Number uint64
 
+	document string
+	// note is what an earlier attempt noted; said what this one said.
+	note  string
+	said  said
 	slow  bool
 	trace string
 }
@@ -22,12 +26,13 @@ type Attempt struct {
 type result struct {
 	Attempt uint64 `json:"attempt"`
 	Outcome
+	said
 }
 
 // Result returns the message that tells Delivery.Process how a ended; err is what
 // Sink.Deliver returned. It goes to the lane of its key through a pipeline.Poster.
 func (a Attempt) Result(err error) pipeline.Message {
-	body, merr := json.Marshal(result{Attempt: a.Number, Outcome: OutcomeOf(err)})
+	body, merr := json.Marshal(result{Attempt: a.Number, Outcome: OutcomeOf(err), said: a.said})
 	if merr != nil {
 		panic("sinks: result: " + merr.Error()) // every field is encodable
 	}

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// book is what this process knows of receivers with something pending, in memory. But for
-// made it is written after commits only, of which one may stand for several messages.
+// book is what this process knows of receivers with something pending or collected, in
+// memory. But for made it is written after commits only, of which one may stand for several
+// messages.
 type book struct {
 	mu      sync.Mutex
 	entries map[string]entry
@@ -26,6 +27,9 @@ func (b *book) makes(receiver string, attempt, tenure uint64) {
 type entry struct {
 	pending int
 	due     time.Time
+	// collected is how many notifications wait in digests, the first of which ends at ends.
+	collected int
+	ends      time.Time
 	// attempt is the number of the attempt in flight, 0 if there is none; posted is when
 	// its result was handed to its lane, and tenure when that was the process's.
 	attempt uint64
@@ -43,11 +47,11 @@ func (b *book) set(receiver string, q Queue) {
 	if b.made[receiver].attempt == q.Attempt {
 		delete(b.made, receiver) // what it was made for is committed
 	}
-	if q.Pending() == 0 {
+	if q.Pending() == 0 && q.Windows.Open == 0 {
 		delete(b.entries, receiver)
 		return
 	}
-	e := entry{pending: q.Pending(), due: q.Due}
+	e := entry{pending: q.Pending(), due: q.Due, collected: q.Windows.Items, ends: q.Windows.Due}
 	if q.InFlight {
 		e.attempt = q.Attempt
 		if old := b.entries[receiver]; old.attempt == e.attempt {
@@ -107,6 +111,11 @@ func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, 
 			due += e.pending
 		} else {
 			parked += e.pending
+		}
+		if !e.ends.After(until) {
+			due += e.collected
+		} else {
+			parked += e.collected
 		}
 	}
 	return due, parked

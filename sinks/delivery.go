@@ -131,10 +131,10 @@ func (d *Delivery) Posted(a Attempt) {
 // result having been posted.
 func (d *Delivery) Idle() bool { return d.pool.idle() }
 
-// Backlog counts the pending notifications: due are those of receivers with an attempt
-// under way or due within horizon, parked all others. Receivers that another process has now
-// do not count. It knows what was handled since
-// the start; that is everything once the wakes of the start have been handled.
+// Backlog counts the pending notifications, and those that wait in digests: due are those of
+// receivers with an attempt under way or due within horizon, and of digests that end by then,
+// parked all others. Receivers that another process has now do not count. It knows what was
+// handled since the start; that is everything once the wakes of the start have been handled.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
 }
@@ -157,8 +157,9 @@ func (d *Delivery) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message
 	return pipeline.Broken(fmt.Errorf("delivery: message %s has the unknown type %q", m.ID, m.Type))
 }
 
-// enqueue puts a notification behind the others of its receiver, unless it is there, or
-// is known and not asked for again, or its subscription was cancelled.
+// enqueue puts a notification behind the others of its receiver, or into the digest of its
+// subscription, unless it is there, or is known and not asked for again, or its subscription
+// was cancelled.
 func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	var a pipeline.Addressed
 	if err := json.Unmarshal(m.Body, &a); err != nil {
@@ -171,7 +172,8 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	if fresh, err := w.fresh(a.Notification.ID, m.Header[pipeline.HeaderReplay] == "1"); err != nil || !fresh {
+	again := m.Header[pipeline.HeaderReplay] == "1"
+	if fresh, err := w.fresh(a.Notification.ID, again); err != nil || !fresh {
 		return err
 	}
 	if w.marked {
@@ -183,6 +185,17 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 		}
 	}
 	p := pendingRecord{Addressed: a, Trace: m.Header[pipeline.HeaderTrace]}
+	if a.Digest != nil {
+		if err := w.collect(p); err != nil {
+			return err
+		}
+		return w.step(Woken{At: w.now})
+	}
+	if !again {
+		if err := w.flushBefore(a); err != nil {
+			return err
+		}
+	}
 	if err := w.st.add(w.q.Next, p); err != nil {
 		return err
 	}
@@ -190,14 +203,23 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 }
 
 // fresh reports whether the notification id is to be delivered: it is not known, or it is
-// to be delivered again and is not pending already.
+// to be delivered again and is not pending already, nor in a digest that is.
 func (w *work) fresh(id string, again bool) (bool, error) {
 	r, known, err := w.st.record(id)
 	if err != nil || !known || !again {
 		return !known, err
 	}
-	if r, err = w.st.resolve(id, r); err != nil || r.State == RecordPending {
+	if r, err = w.st.resolve(id, r); err != nil {
 		return false, err
+	}
+	in := r
+	if r.State == RecordDigested {
+		if in, _, err = w.st.record(r.In); err != nil {
+			return false, err
+		}
+	}
+	if in.State == RecordPending || in.State == RecordCollected {
+		return false, nil
 	}
 	return true, w.st.forget(id, r)
 }
@@ -229,6 +251,9 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 		return err
 	}
 	w.marked = true
+	if err := w.discard(wd.Subscription); err != nil {
+		return err
+	}
 	return w.step(Remembered{At: w.now, Markers: 1})
 }
 
@@ -247,17 +272,25 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 		return nil
 	}
 	pipeline.SyncTx(tx)
-	return w.step(Resulted{At: w.now, Attempt: r.Attempt, Outcome: r.Outcome, Jitter: d.cfg.Jitter()})
+	if err := w.keepNote(r.Note); err != nil {
+		return err
+	}
+	return w.step(Resulted{At: w.now, Attempt: r.Attempt, Outcome: r.Outcome, Degraded: r.Degraded, Jitter: d.cfg.Jitter()})
 }
 
-// wake looks at a receiver again. An attempt in flight that this process does not
-// know of died with an earlier process, or its result was lost.
+// wake looks at a receiver again, and ends the digests whose time has come. An attempt in
+// flight that this process does not know of died with an earlier process, or its result was
+// lost.
 func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 	w, err := d.open(tx, m.Key)
 	if err != nil {
 		return err
 	}
-	if w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key)) {
+	lost := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key))
+	if err := w.flushDue(); err != nil {
+		return err
+	}
+	if lost {
 		return w.step(Lost{At: w.now})
 	}
 	return w.step(Woken{At: w.now})

@@ -14,11 +14,13 @@ type (
 	// Enqueued says that notification number Queue.Next was put behind the others.
 	Enqueued struct{ At time.Time }
 	// Resulted says how an attempt ended. Jitter spreads the next one; 0 <= Jitter < 1.
+	// Degraded says why the notification was delivered other than was wanted.
 	Resulted struct {
-		At      time.Time
-		Attempt uint64
-		Outcome Outcome
-		Jitter  float64
+		At       time.Time
+		Attempt  uint64
+		Outcome  Outcome
+		Degraded string
+		Jitter   float64
 	}
 	// Woken says that the time of a Wake has come, or that the process has just started.
 	Woken struct{ At time.Time }

@@ -20,6 +20,9 @@ const (
 	standstill = time.Hour
 	// failingAfter is after how many failed attempts in a row a receiver is said to fail.
 	failingAfter = 3
+	// degradedAgain is when it is told again that notifications are not delivered as was
+	// wanted.
+	degradedAgain = 24 * time.Hour
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
 	// jitterShare is how far a delay is moved at most, as a share of it.

@@ -46,13 +46,17 @@ type pool struct {
 	stopped bool
 	used    [slowSlot + 1]int
 	waiting [slowSlot + 1][]Attempt
+	// held are the attempts that wait until their sink may be used, by their receivers.
+	held map[string]*time.Timer
 	// open counts the attempts that were handed over and whose result was not posted.
 	open int
 	wg   sync.WaitGroup
+
+	limiters limiters
 }
 
 func newPool(cfg *Config, live *atomic.Pointer[settings], b *book) *pool {
-	return &pool{cfg: cfg, live: live, book: b}
+	return &pool{cfg: cfg, live: live, book: b, held: make(map[string]*time.Timer)}
 }
 
 func (p *pool) limit(s slot) int {
@@ -70,11 +74,29 @@ func (p *pool) hand(a Attempt) {
 	if p.stopped {
 		return
 	}
+	p.open++
+	d := p.limiters.reserve(a.Receiver.Sink, p.live.Load().sinks[a.Receiver.Sink], time.Now())
+	if d <= 0 {
+		p.wait(a)
+		return
+	}
+	id := a.Receiver.ID()
+	p.held[id] = time.AfterFunc(d, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if _, ok := p.held[id]; ok {
+			delete(p.held, id)
+			p.wait(a)
+		}
+	})
+}
+
+// wait makes a wait for a slot. p.mu is held.
+func (p *pool) wait(a Attempt) {
 	s := fastSlot
 	if a.slow {
 		s = slowSlot
 	}
-	p.open++
 	p.waiting[s] = append(p.waiting[s], a)
 	p.dispatch()
 }
@@ -125,7 +147,11 @@ func (p *pool) run(ctx context.Context) error {
 	<-ctx.Done()
 	p.mu.Lock()
 	p.stopped = true
-	p.open -= len(p.waiting[fastSlot]) + len(p.waiting[slowSlot])
+	p.open -= len(p.waiting[fastSlot]) + len(p.waiting[slowSlot]) + len(p.held)
+	for id, t := range p.held {
+		t.Stop()
+		delete(p.held, id)
+	}
 	p.waiting = [slowSlot + 1][]Attempt{}
 	p.mu.Unlock()
 	p.wg.Wait()
@@ -150,7 +176,9 @@ func (p *pool) attempt(a Attempt, s slot) {
 		t := time.AfterFunc(fastFor, func() { h.move(cut) })
 		defer t.Stop()
 	}
-	err := p.deliver(ctx, a)
+	at := &handle{document: a.document, note: a.note}
+	err := p.deliver(pipeline.WithAttempt(ctx, at), a)
+	a.said = at.end()
 	h.release()
 
 	switch class, _ := pipeline.ClassOf(err); {

@@ -51,6 +51,9 @@ type Queue struct {
 	// the receiver fails, that something was given up.
 	ToldFailing bool `json:"told_failing,omitempty"`
 	ToldDead    bool `json:"told_dead,omitempty"`
+	// ToldDegraded is when it was last told that notifications are delivered other than was
+	// wanted.
+	ToldDegraded time.Time `json:"told_degraded,omitzero"`
 
 	// ExpiredSince is since when the receiver is expired, zero while it is open;
 	// ExpiredReason says why. What comes for an expired receiver is tried once.
@@ -67,6 +70,9 @@ type Queue struct {
 	// PruneAt is when what is remembered is next looked through for what to forget; zero
 	// means that nothing is remembered.
 	PruneAt time.Time `json:"prune_at,omitzero"`
+
+	// Windows are the digests that are being collected.
+	Windows Windows `json:"windows,omitzero"`
 }
 
 // Pending returns how many notifications are pending.
@@ -76,7 +82,9 @@ func (q Queue) Pending() int { return int(q.Next - q.Head) }
 func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
 
 // blank reports whether q says no more than the zero Queue would.
-func (q Queue) blank() bool { return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() }
+func (q Queue) blank() bool {
+	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0
+}
 
 // advance takes the oldest notification out of the queue.
 func (q *Queue) advance() {
@@ -150,6 +158,7 @@ func (q *Queue) clamp(at time.Time, p Policy) {
 	q.FailingSince = earlier(q.FailingSince, at)
 	q.LastSuccess, q.LastFailure = earlier(q.LastSuccess, at), earlier(q.LastFailure, at)
 	q.ExpiredSince = earlier(q.ExpiredSince, at)
+	q.ToldDegraded = earlier(q.ToldDegraded, at)
 	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
 }
 

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -13,8 +14,10 @@ import (
 const (
 	RecordPending   = "pending"
 	RecordDelivered = "delivered"
-	RecordDead      = "dead"    // given up
-	RecordDropped   = "dropped" // its subscription was cancelled first
+	RecordDead      = "dead"      // given up
+	RecordDropped   = "dropped"   // its subscription was cancelled first
+	RecordCollected = "collected" // waits in a digest
+	RecordDigested  = "digested"  // became a part of a digest; Known never says that
 )
 
 // Record is what delivery remembers of a notification.
@@ -26,8 +29,10 @@ type Record struct {
 	Attempts int
 	Reason   string
 	// Time is when it was delivered, given up or dropped. Of a pending one it is when the
-	// next attempt may begin; zero means at once.
+	// next attempt may begin; zero means at once. Of a collected one it is when its digest ends.
 	Time time.Time
+	// In is the ID of the digest that tells it; while it is collected, the subscription.
+	In string
 }
 
 // recordFormat is the first byte of a Record. In format 1 that byte was all, and said that
@@ -36,7 +41,7 @@ const recordFormat = 2
 
 // recordStates are the states by their byte in a Record. Byte 0 is of one that was
 // migrated from format 1.
-var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped}
+var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, RecordDigested}
 
 func (r Record) encode() []byte {
 	state := byte(0)
@@ -52,8 +57,11 @@ func (r Record) encode() []byte {
 		at = r.Time.UnixNano()
 	}
 	b = binary.AppendVarint(b, at)
-	return append(b, r.Reason...)
+	return append(b, r.tail()...)
 }
+
+// tail is what a record ends with: nothing has both a digest and a reason.
+func (r Record) tail() string { return r.Reason + r.In }
 
 func decodeRecord(b []byte) (Record, error) {
 	if len(b) < 2 || b[0] != recordFormat || int(b[1]) >= len(recordStates) {
@@ -69,7 +77,12 @@ func decodeRecord(b []byte) (Record, error) {
 	if m <= 0 {
 		return Record{}, fmt.Errorf("it is damaged")
 	}
-	r.Attempts, r.Reason = int(attempts), string(b[n+m:])
+	r.Attempts = int(attempts)
+	if r.State == RecordCollected || r.State == RecordDigested {
+		r.In = string(b[n+m:])
+	} else {
+		r.Reason = string(b[n+m:])
+	}
 	if at != 0 {
 		r.Time = time.Unix(0, at).UTC()
 	}
@@ -80,8 +93,8 @@ func decodeRecord(b []byte) (Record, error) {
 const knownRounds = 20
 
 // Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
-// notification id; ok is false where it is not known, or not any more. The state may
-// change meanwhile. It fails with a pipeline.Broken error where it cannot be read.
+// notification id; ok is false where it is not known, or not any more. Of one that was told in
+// a digest it is what became of that. The state may change meanwhile. It fails with a pipeline.Broken error where it cannot be read.
 func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
 	for range knownRounds {
@@ -92,6 +105,22 @@ func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
 		if r, ok, err = s.record(id); err != nil || !ok {
 			return Record{}, false, err
 		}
+		if r.State == RecordCollected {
+			win, err := s.window(r.In)
+			if r.Time = win.Due; err != nil || win.Items > 0 {
+				return r, true, err
+			}
+			continue // it was told, or dropped, meanwhile
+		}
+		digest := ""
+		if r.State == RecordDigested {
+			digest = r.In
+			if r, ok, err = s.record(digest); err != nil || !ok {
+				return Record{}, false, err
+			}
+			r.In = digest
+		}
+		id := cmp.Or(digest, id) // what is queued
 		if r, err = s.resolve(id, r); err != nil || r.State != RecordPending {
 			return r, true, err
 		}

@@ -130,7 +130,7 @@ func (r *rig) notify(receiver, id string) { r.send(notification(r.t, receiver, "
 func notification(t *testing.T, receiver, subscription, id string) pipeline.Message {
 	t.Helper()
 	m, err := pipeline.Addressed{
-		Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription,
+		Receiver: pipeline.Receiver{Sink: receiver}, Document: "doc", Subscription: subscription,
 		Notification: pipeline.Notification{ID: id, URL: "https://Example.com"},
 	}.Message()
 	if err != nil {

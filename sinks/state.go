@@ -19,6 +19,9 @@ const (
 	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it stopped to be pending
 	nameMarker  = "x/"    // + incarnation of a cancelled subscription
 	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker, as JSON
+	nameWindow  = "gw/"   // + incarnation of a subscription: its window, as JSON
+	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord, as JSON
+	nameEnd     = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 
 const stateFormat = 1
@@ -181,11 +184,19 @@ func (s state) read(name string, v any) (bool, error) {
 }
 
 func (s state) write(name string, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return s.Set(name, b)
+}
+
+func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("delivery: state %q: %w", name, err))
+		return nil, pipeline.Permanent(fmt.Errorf("delivery: %w", err))
 	}
-	return s.Set(name, append([]byte{stateFormat}, b...))
+	return append([]byte{stateFormat}, b...), nil
 }
 
 func decode(name string, b []byte, v any) error {

@@ -17,6 +17,8 @@ type work struct {
 	now    time.Time
 	st     state
 	q      Queue
+	// opened is the Queue as the handling of the message found it.
+	opened Queue
 	// marked says that there are markers, which spares looking for them where there are none.
 	marked bool
 	// expired are the pages that are told that the receiver is expired.
@@ -31,17 +33,21 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 	if w.q.InFlight && !d.book.knows(key, w.q.Attempt, d.cfg.Tenure(key)) {
 		w.q.lose() // it went down with an earlier process
 	}
+	w.opened = w.q
+	if err == nil {
+		err = w.redate()
+	}
 	return w, err
 }
 
-// step applies ev, does what follows from it and stores the queue.
+// step applies ev, the last event of the message, does what follows from it and stores the
+// queue.
 func (w *work) step(ev Event) error {
-	before := w.q
 	if err := w.apply(ev); err != nil {
 		return err
 	}
 	switch {
-	case w.q == before:
+	case w.q == w.opened:
 		return nil
 	case w.q.blank():
 		return w.st.Delete(nameQueue)
@@ -81,7 +87,11 @@ func (w *work) apply(ev Event) error {
 	if err != nil {
 		return err
 	}
-	pruned.At = w.now
+	notes, err := w.st.pruneNotes(prune.Before)
+	if err != nil {
+		return err
+	}
+	pruned.At, pruned.Left = w.now, pruned.Left || notes
 	return w.apply(pruned)
 }
 
@@ -130,7 +140,10 @@ func (w *work) send(s Send) error {
 	}
 	a := Attempt{
 		Receiver: p.Addressed.Receiver, Notification: p.Addressed.Notification,
-		Number: s.Number, slow: s.Slow, trace: p.Trace,
+		Number: s.Number, document: p.Addressed.Document, slow: s.Slow, trace: p.Trace,
+	}
+	if a.note, err = w.st.noteOf(a.document, w.now.Add(-w.policy.withDefaults().Remember)); err != nil {
+		return err
 	}
 	w.d.book.makes(w.key, s.Number, w.d.cfg.Tenure(w.key))
 	w.tx.OnCommit(func() { w.d.hand(a) })
@@ -163,20 +176,27 @@ func (w *work) dead(a Dead) error {
 	return w.end(a.Seq, pipeline.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
-// observe tells of a notification; health events are none that a summary counts.
+// observe tells of a notification, of a digest that of each of its items; health events are
+// none that a summary counts.
 func (w *work) observe(kind string, a pipeline.Addressed, text string) {
-	if a.Notification.Type == pipeline.NotificationTypeHealth {
+	n := a.Notification
+	if n.Type == pipeline.NotificationTypeHealth {
 		return
 	}
-	page, err := pipeline.CanonicalURL(a.Notification.URL)
+	page, err := pipeline.CanonicalURL(n.URL)
 	if err != nil {
-		page = a.Notification.URL
+		page = n.URL
+	}
+	items := n.Items
+	if len(items) == 0 {
+		items = []pipeline.Item{{ID: n.ID, Diffs: len(n.Diffs)}}
 	}
 	w.tx.OnCommit(func() {
-		w.d.cfg.Observe.Note(pipeline.Observation{
-			Kind: kind, Page: page, Document: a.Document, URL: a.Notification.URL,
-			ID: a.Notification.ID, N: len(a.Notification.Diffs), Time: w.now, Text: text,
-		})
+		for _, i := range items {
+			w.d.cfg.Observe.Note(pipeline.Observation{
+				Kind: kind, Page: page, Document: a.Document, URL: n.URL, ID: i.ID, N: i.Diffs, Time: w.now, Text: text,
+			})
+		}
 	})
 }
 

@@ -23,6 +23,7 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthReceiverFailing:   "the receiver takes nothing at the moment; what is for it waits",
 	pipeline.HealthReceiverRecovered: "the receiver takes notifications again",
 	pipeline.HealthReceiverExpired:   "the receiver is given up; subscriptions without another one end",
+	pipeline.HealthReceiverDegraded:  "notifications arrive, but not as the configuration says",
 	pipeline.HealthDeadLetter:        "something was given up; replay brings it back",
 	pipeline.HealthRebaselined:       "it has a new baseline, since its text is made by other rules",
 }

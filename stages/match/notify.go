@@ -25,7 +25,7 @@ func (p *Processor) tell(tx pipeline.Tx, c *pipeline.Change, t *table, r *Change
 		}
 		for _, to := range receivers(s) {
 			n.ID = pipeline.NotificationID(c.ID, s.Incarnation, to.ID())
-			if err := p.send(tx, s, to, n, r); err != nil {
+			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
 				return told, err
 			}
 		}
@@ -60,7 +60,7 @@ func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended
 			}
 			told[ear{client, to}] = true
 			n.ID = pipeline.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.ID())
-			if err := p.send(tx, s, to, n, &r); err != nil {
+			if err := p.send(tx, s, to, n, nil, &r); err != nil {
 				return err
 			}
 		}
@@ -99,9 +99,10 @@ func receivers(s *pipeline.Stamped) []pipeline.Receiver {
 	return all
 }
 
-// send emits n, which s hears, to one receiver and notes it in r.
-func (p *Processor) send(tx pipeline.Tx, s *pipeline.Stamped, to pipeline.Receiver, n pipeline.Notification, r *ChangeRecord) error {
-	out, err := pipeline.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n}.Message()
+// send emits n, which s hears, to one receiver and notes it in r. It is collected there where
+// digest says so.
+func (p *Processor) send(tx pipeline.Tx, s *pipeline.Stamped, to pipeline.Receiver, n pipeline.Notification, digest *pipeline.Digest, r *ChangeRecord) error {
+	out, err := pipeline.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n, Digest: digest}.Message()
 	if err != nil {
 		return err
 	}

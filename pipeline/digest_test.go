@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDigestsThatCanBeUsed(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want string // a part of the error, or none
+	}{
+		{"1h", ""},
+		{"1s", ""},
+		{"744h", ""},
+		{"0 9 * * 1-5 Europe/Berlin", ""},
+		{"*/15 * * * *", ""},
+		{"0 0 29 2 *", ""},
+		{"", "neither a duration"},
+		{"daily", "neither a duration"},
+		{"-1h", "neither a duration"},
+		{"0s", "neither a duration"},
+		{"999ms", "is not between 1s and 744h0m0s"},
+		{"745h", "is not between 1s and 744h0m0s"},
+		{"0 9 * *", "it has 4 fields"},
+		{"0 0 9 * * 1-5 Europe/Berlin", "it has 7 fields"},
+		{"61 9 * * *", "above maximum"},
+		{"0 9 * * 1-5 Europe/Nowhere", `"Europe/Nowhere" is no time zone`},
+		{"0 9 * * 1-5 Local", `"Local" is no time zone`},
+		{"CRON_TZ=Europe/Berlin 0 9 * * 1-5", "the time zone stands last"},
+		{"0 0 30 2 *", "there is no such day"},
+	} {
+		d, err := ParseDigest(c.text)
+		if err == nil {
+			err = d.Validate()
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q: %v", c.text, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%q: %v, want something with %q", c.text, err, c.want)
+		}
+	}
+	for _, d := range []Digest{{}, {Every: time.Hour, Cron: "0 9 * * *"}, {Every: time.Hour, Max: -1}, {Every: time.Hour, Max: MaxDigestItems + 1}} {
+		if d.Validate() == nil {
+			t.Errorf("%+v can be used", d)
+		}
+	}
+}
+
+func TestWhenADigestEnds(t *testing.T) {
+	at := func(s string) time.Time {
+		t.Helper()
+		v, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, c := range []struct {
+		digest      Digest
+		start, want string
+	}{
+		{Digest{Every: 90 * time.Minute}, "2026-11-21T20:00:00Z", "2026-11-21T21:30:00Z"},
+		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-11-21T20:00:00Z", "2026-11-23T08:00:00Z"}, // a Saturday
+		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-06-01T06:59:59Z", "2026-06-01T07:00:00Z"}, // in summer
+		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-06-01T07:00:00Z", "2026-06-02T07:00:00Z"},
+		{Digest{Cron: "30 2 * * * Europe/Berlin"}, "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"}, // no such time that day
+		{Digest{Cron: "0 9 * * *"}, "2026-11-21T20:00:00Z", "2026-11-22T09:00:00Z"},
+		{Digest{Cron: "0 0 29 2 *"}, "2026-11-21T20:00:00Z", "2026-12-22T20:00:00Z"},          // not before 31 days are over
+		{Digest{Cron: "0 9 * * * Mars/Here"}, "2026-11-21T20:00:00Z", "2026-11-21T20:00:00Z"}, // at once
+		{Digest{Every: -time.Hour}, "2026-11-21T20:00:00Z", "2026-11-21T20:00:00Z"},
+	} {
+		if got := c.digest.End(at(c.start)); !got.Equal(at(c.want)) {
+			t.Errorf("%s from %s ends at %s, want %s", c.digest, c.start, got.UTC().Format(time.RFC3339), c.want)
+		}
+	}
+}
+
+func FuzzDigest(f *testing.F) {
+	f.Add("0 9 * * 1-5 Europe/Berlin")
+	f.Add("TZ=0")
+	f.Add("*/0 9-1 L * 7#5 ../../etc")
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := ParseDigest(s)
+		if err != nil || d.Validate() != nil {
+			return
+		}
+		start := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
+		if end := d.End(start); !end.After(start) || end.Sub(start) > MaxDigest {
+			t.Errorf("%q ends after %v", s, end.Sub(start))
+		}
+	})
+}

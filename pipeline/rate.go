@@ -1,0 +1,29 @@
+package pipeline
+
+import "context"
+
+// LimitRate returns s with another rate: perSecond attempts a second, above 0, and at most
+// burst, at least 1, at once.
+func LimitRate(s Sink, perSecond float64, burst int) Sink { return limited{s, perSecond, burst} }
+
+// RateOf returns the rate of s; ok is false where it has none.
+func RateOf(s Sink) (perSecond float64, burst int, ok bool) {
+	if r, ok := s.(interface{ Rate() (float64, int) }); ok {
+		perSecond, burst = r.Rate()
+		return perSecond, burst, true
+	}
+	return 0, 0, false
+}
+
+// limited is a Sink with a rate. It closes what it wraps.
+type limited struct {
+	sink      Sink
+	perSecond float64
+	burst     int
+}
+
+func (l limited) Deliver(ctx context.Context, n Notification) error { return l.sink.Deliver(ctx, n) }
+func (l limited) Rate() (perSecond float64, burst int)              { return l.perSecond, l.burst }
+
+// Unwrap returns the sink that l limits.
+func (l limited) Unwrap() Sink { return l.sink }

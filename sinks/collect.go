@@ -1,0 +1,209 @@
+package sinks
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// flushBatch bounds the digests that one transaction makes because their time has come.
+const flushBatch = 10
+
+// collect puts a notification into the digest of its subscription.
+func (w *work) collect(p pendingRecord) error {
+	a := p.Addressed
+	win, err := w.st.window(a.Subscription)
+	if err != nil {
+		return err
+	}
+	item, err := encode(p)
+	if err != nil {
+		return err
+	}
+	if !win.fits(len(item)) {
+		if err := w.flush(a.Subscription, win); err != nil {
+			return err
+		}
+		win = window{}
+	}
+	before := win
+	win = win.add(*a.Digest, w.now, len(item))
+	win.Client = a.Notification.Client
+	if win.Page, err = pipeline.CanonicalURL(a.Notification.URL); err != nil {
+		win.Page = a.Notification.URL
+	}
+	if err := errors.Join(
+		w.st.Set(itemName(a.Subscription, before.Items), item),
+		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: a.Subscription}.encode()),
+		w.st.setWindow(a.Subscription, before, win),
+	); err != nil {
+		return err
+	}
+	ws := &w.q.Windows
+	if before.Items == 0 {
+		ws.Open++
+	}
+	ws.Items++
+	if win.Start.After(ws.Last) {
+		ws.Last = win.Start
+	}
+	if win.full() {
+		return w.flush(a.Subscription, win)
+	}
+	return w.measure()
+}
+
+// flush ends the window of a subscription: what it holds becomes one notification, which is
+// pending from now on.
+func (w *work) flush(subscription string, win window) error {
+	items, err := w.take(subscription, win)
+	if err != nil {
+		return err
+	}
+	digest := freeze(win.Start, items)
+	for _, p := range items {
+		if err := w.st.end(p.Addressed.Notification.ID, Record{
+			State: RecordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
+		}); err != nil {
+			return err
+		}
+	}
+	w.q.remember(w.now, w.policy)
+	if err := w.st.add(w.q.Next, digest); err != nil {
+		return err
+	}
+	return w.apply(Enqueued{At: w.now})
+}
+
+// discard ends the window of a subscription that was cancelled.
+func (w *work) discard(subscription string) error {
+	win, err := w.st.window(subscription)
+	if err != nil || win.Items == 0 {
+		return err
+	}
+	items, err := w.take(subscription, win)
+	if err != nil {
+		return err
+	}
+	for _, p := range items {
+		w.observe(pipeline.KindDropped, p.Addressed, "")
+		if err := w.st.end(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
+			return err
+		}
+	}
+	log := w.d.cfg.Logger.With("sink", ReceiverOf(w.key).Sink)
+	w.tx.OnCommit(func() { log.Info("notifications of cancelled subscriptions were dropped", "dropped", len(items)) })
+	return nil
+}
+
+// take takes a window and its items out of the state.
+func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
+	items := make([]pendingRecord, win.Items)
+	for i := range items {
+		name := itemName(subscription, i)
+		ok, err := w.st.read(name, &items[i])
+		if err == nil && !ok {
+			err = damaged(name, errors.New("it is missing"))
+		}
+		if err = errors.Join(err, w.st.Delete(name)); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.st.setWindow(subscription, win, window{}); err != nil {
+		return nil, err
+	}
+	w.q.Windows.Open--
+	w.q.Windows.Items -= win.Items
+	return items, w.measure()
+}
+
+// measure finds out when the first window ends.
+func (w *work) measure() error {
+	if w.q.Windows.Open == 0 {
+		w.q.Windows = Windows{}
+		return nil
+	}
+	due, _, err := w.st.firstWindow()
+	w.q.Windows.Due = due
+	return err
+}
+
+// flushDue ends the windows whose time has come, as many as fit into one transaction.
+func (w *work) flushDue() error {
+	for range flushBatch {
+		if w.q.Windows.Open == 0 || w.now.Before(w.q.Windows.Due) {
+			return nil
+		}
+		_, subscription, err := w.st.firstWindow()
+		if err != nil {
+			return err
+		}
+		win, err := w.st.window(subscription)
+		if err == nil {
+			err = w.flush(subscription, win)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushBefore ends the windows whose items have to come before a, which is told at once:
+// that of its subscription, and where its page was given up all those of its client there.
+func (w *work) flushBefore(a pipeline.Addressed) error {
+	if w.q.Windows.Open == 0 {
+		return nil
+	}
+	open := make(map[string]window)
+	if a.Notification.Status == pipeline.StatusTimeout {
+		var err error
+		if open, err = w.st.windows(); err != nil {
+			return err
+		}
+	} else {
+		win, err := w.st.window(a.Subscription)
+		if err != nil {
+			return err
+		}
+		open[a.Subscription] = win
+	}
+	page, err := pipeline.CanonicalURL(a.Notification.URL)
+	if err != nil {
+		page = a.Notification.URL
+	}
+	for subscription, win := range sorted(open) {
+		same := subscription == a.Subscription || win.Page == page && win.Client == a.Notification.Client
+		if win.Items == 0 || !same {
+			continue
+		}
+		if err := w.flush(subscription, win); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redate corrects the windows after the clock was set back.
+func (w *work) redate() error {
+	ws := &w.q.Windows
+	if ws.Open == 0 || !ws.Last.After(w.now) {
+		return nil
+	}
+	open, err := w.st.windows()
+	if err != nil {
+		return err
+	}
+	for subscription, win := range sorted(open) {
+		if err := w.st.setWindow(subscription, win, win.clamp(w.now)); err != nil {
+			return err
+		}
+	}
+	ws.Last = w.now
+	return w.measure()
+}
+
+func itemName(subscription string, i int) string {
+	return fmt.Sprintf("%s%s/%08d", nameItem, subscription, i)
+}
