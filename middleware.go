@@ -116,7 +116,7 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 
 // deadLettering moves a message that cannot be handled to the dead letters, in the
 // transaction that also moves the position past it. Work that was broken off is not
-// a failure: it is left to come again.
+// a failure: it is left to come again. log says which group it is of.
 func deadLettering(group string, log *slog.Logger, now func() time.Time) pipeline.Middleware {
 	return func(next pipeline.Processor) pipeline.Processor {
 		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
@@ -126,7 +126,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 				return err
 			}
 			pipeline.ResetTx(tx)
-			log.Error("a message could not be handled and goes to the dead letters", "group", group, "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
+			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
 			d := pipeline.DeadLetter{
 				Reason: err.Error(), Time: now(), Attempts: 1,
 				Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,

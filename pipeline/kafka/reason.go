@@ -52,6 +52,12 @@ func remoteAlert(err error) bool {
 
 // plain returns the reason within err in words.
 func plain(c Config, err error) string {
+	switch {
+	case errors.Is(err, sarama.ErrFencedInstancedId):
+		return fmt.Sprintf("another process has the same instance_id (%s): give each one of its own", c.InstanceID)
+	case errors.Is(err, sarama.ErrTransactionalIDAuthorizationFailed):
+		return fmt.Sprintf("a right is missing: allow Write on the transactional IDs that begin with %s-", c.Group)
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"
 	}
