@@ -1,0 +1,10 @@
+// Package kafka is the sink that writes notifications to a topic of the operator's own: one
+// record for each, whose value is the documented JSON and whose headers are those of a
+// CloudEvent (https://cloudevents.io) in the binary mode of its Kafka protocol binding. The
+// cluster has nothing to do with the pipeline's transport, which may be the local one.
+//
+// A notification is delivered once all in-sync replicas have it. The producer is idempotent
+// and batches what is delivered at the same time; a notification that is tried again is a
+// record with the same ce_id, which consumers drop. It connects with the first notification,
+// and anew after a failure.
+package kafka

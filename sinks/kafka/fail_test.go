@@ -1,0 +1,309 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/vokter/vokter/pipeline"
+	transport "github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+const produceKey = int16(kmsg.Produce)
+
+// TestMissingTopic: the reason names the command, and the next attempt finds what was made.
+func TestMissingTopic(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		s := build(t, c)
+		err := s.Deliver(t.Context(), sample("N"))
+		wantErr(t, err, pipeline.ClassRetry, "there is no topic "+c.Topic, "kafka-topics --bootstrap-server "+strings.Join(c.Brokers, ",")+" --create --topic "+c.Topic)
+		if pipeline.IsAmbiguous(err) {
+			t.Error("it is marked as ambiguous")
+		}
+		makeTopic(t, c, 1, nil)
+		if err := s.Deliver(t.Context(), sample("N")); err != nil {
+			t.Fatal(err)
+		}
+		records(t, c, 1)
+	})
+}
+
+// TestTooLarge: one notification is refused, the next one is not held up.
+func TestTooLarge(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		makeTopic(t, c, 1, map[string]string{"max.message.bytes": "4096"})
+		s := build(t, c)
+		n := sample("LARGE")
+		n.Diffs[0].Text = strings.Repeat("x", 5000)
+		wantErr(t, s.Deliver(t.Context(), n), pipeline.ClassRefused, "topic "+c.Topic, "max.message.bytes", "--alter")
+		n.Diffs[0].Text = strings.Repeat("x", 2<<20)
+		wantErr(t, s.Deliver(t.Context(), n), pipeline.ClassRefused, "max_message_bytes of the sink, which is 1048576", "topic "+c.Topic)
+		if err := s.Deliver(t.Context(), sample("N")); err != nil {
+			t.Fatal(err)
+		}
+		if got := headersOf(records(t, c, 1)[0])["ce_id"]; got != "N" {
+			t.Errorf("got %s, want N", got)
+		}
+	})
+}
+
+func TestNotANotification(t *testing.T) {
+	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
+	wantErr(t, s.Deliver(t.Context(), pipeline.Notification{}), pipeline.ClassPermanent, "no ID")
+}
+
+func TestNoBroker(t *testing.T) {
+	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
+	err := s.Deliver(t.Context(), sample("N"))
+	wantErr(t, err, pipeline.ClassRetry, "no broker answers at 127.0.0.1:1: connection refused")
+	if pipeline.IsAmbiguous(err) {
+		t.Error("it is marked as ambiguous")
+	}
+}
+
+// TestLogin: a login that is refused is told, without the password.
+func TestLogin(t *testing.T) {
+	cluster := startFake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "right-secret"))
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t", SASL: transport.SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("right-secret")}}
+	makeTopic(t, c, 1, nil)
+	if err := build(t, c).Deliver(t.Context(), sample("N")); err != nil {
+		t.Fatal(err)
+	}
+	// The fake hangs up on a wrong password; a real broker says what is wrong.
+	cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		resp.ErrorCode = kerr.SaslAuthenticationFailed.Code
+		return resp, nil, true
+	})
+	c.SASL.Password = registry.NewSecret("wrong-secret")
+	err := build(t, c).Deliver(t.Context(), sample("N"))
+	wantErr(t, err, pipeline.ClassRetry, `refuse the login of "vokter" with PLAIN`, "sasl.password")
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if strings.Contains(e.Error(), "wrong-secret") {
+			t.Errorf("the password is in %v", e)
+		}
+	}
+}
+
+// produced makes the brokers answer each attempt to write with what f returns; nil: as they do.
+func produced(c *kfake.Cluster, f func() *kerr.Error) {
+	c.ControlKey(produceKey, func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		failure := f()
+		if failure == nil {
+			return nil, nil, false
+		}
+		in, out := req.(*kmsg.ProduceRequest), req.ResponseKind().(*kmsg.ProduceResponse)
+		for _, topic := range in.Topics {
+			answer := kmsg.NewProduceResponseTopic()
+			answer.Topic, answer.TopicID = topic.Topic, topic.TopicID
+			for _, p := range topic.Partitions {
+				pr := kmsg.NewProduceResponseTopicPartition()
+				pr.Partition, pr.ErrorCode = p.Partition, failure.Code
+				answer.Partitions = append(answer.Partitions, pr)
+			}
+			out.Topics = append(out.Topics, answer)
+		}
+		return out, nil, true
+	})
+}
+
+// TestRightsAndReplicas: what the brokers refuse is told in words, and mended by itself.
+func TestRightsAndReplicas(t *testing.T) {
+	for failure, want := range map[*kerr.Error]string{
+		kerr.TopicAuthorizationFailed:   "allow Write and Describe on it",
+		kerr.ClusterAuthorizationFailed: "allow IdempotentWrite on the cluster",
+	} {
+		cluster := startFake(t)
+		c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+		makeTopic(t, c, 1, nil)
+		var mended atomic.Bool
+		produced(cluster, func() *kerr.Error {
+			if mended.Load() {
+				return nil
+			}
+			return failure
+		})
+		s := build(t, c)
+		err := s.Deliver(t.Context(), sample("N"))
+		wantErr(t, err, pipeline.ClassRetry, want)
+		if pipeline.IsAmbiguous(err) {
+			t.Errorf("%v is marked as ambiguous", err)
+		}
+		mended.Store(true)
+		if err := s.Deliver(t.Context(), sample("N")); err != nil {
+			t.Errorf("after %v: %v", failure, err)
+		}
+	}
+}
+
+// TestEndOfTheContext: a wait ends with it, also while brokers say nothing.
+func TestEndOfTheContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	silent := Config{Brokers: []string{l.Addr().String()}, Topic: "t"}
+	for _, tt := range []struct {
+		name      string
+		begin     func(t *testing.T) (c Config, asked <-chan struct{})
+		ambiguous bool
+	}{
+		{"before", func(*testing.T) (Config, <-chan struct{}) { return silent, nil }, false},
+		{"while connecting", func(t *testing.T) (Config, <-chan struct{}) {
+			asked := make(chan struct{})
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { conn.Close() })
+				close(asked)
+			}()
+			return silent, asked
+		}, false},
+		{"while writing", func(t *testing.T) (Config, <-chan struct{}) {
+			cluster := startFake(t)
+			c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+			makeTopic(t, c, 1, nil)
+			asked, end := make(chan struct{}), make(chan struct{})
+			t.Cleanup(func() { close(end) })
+			cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
+				close(asked)
+				cluster.SleepControl(func() { <-end })
+				return nil, nil, false
+			})
+			return c, asked
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s *Sink
+			t.Cleanup(func() { _ = s.Close() }) // after what holds up the brokers has ended
+			c, asked := tt.begin(t)
+			if s, err = c.Build(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if asked == nil {
+				cancel()
+			} else {
+				go func() { <-asked; cancel() }()
+			}
+			err = s.Deliver(ctx, sample("N"))
+			wantErr(t, err, pipeline.ClassCanceled)
+			if !errors.Is(err, context.Canceled) || pipeline.IsAmbiguous(err) != tt.ambiguous {
+				t.Errorf("got %v, ambiguous %v, want context.Canceled and %v", err, pipeline.IsAmbiguous(err), tt.ambiguous)
+			}
+		})
+	}
+}
+
+// TestDeadline: brokers that do not answer a write in time get it anew on other connections.
+func TestDeadline(t *testing.T) {
+	cluster := startFake(t)
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+	makeTopic(t, c, 1, nil)
+	end := make(chan struct{})
+	cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.SleepControl(func() { <-end })
+		return nil, nil, false
+	})
+	s := build(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := s.Deliver(ctx, sample("N"))
+	wantErr(t, err, pipeline.ClassRetry)
+	if !errors.Is(err, context.DeadlineExceeded) || !pipeline.IsAmbiguous(err) {
+		t.Errorf("got %v, want context.DeadlineExceeded, ambiguous", err)
+	}
+	close(end)
+	if err := s.Deliver(t.Context(), sample("N")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyFaults: of many deliveries through brokers that fail now and then each arrives, and
+// nothing is left over.
+func TestManyFaults(t *testing.T) {
+	const deliveries, workers = 1000, 20
+	cluster := startFake(t)
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+	makeTopic(t, c, 4, nil)
+	var calls atomic.Int64
+	cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if calls.Add(1)%20 == 10 {
+			return nil, errors.New("the connection breaks"), true
+		}
+		return nil, nil, false
+	})
+	s := build(t, c)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
+				for try := 0; s.Deliver(t.Context(), sample(fmt.Sprint("N", i))) != nil; try++ {
+					if try == 10 {
+						t.Errorf("N%d was never delivered", i)
+						break
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(s.open) != 0 {
+		t.Errorf("%d producers are left over", len(s.open))
+	}
+	if calls.Load() >= deliveries {
+		t.Errorf("%d requests for %d deliveries: nothing was batched", calls.Load(), deliveries)
+	}
+	seen := make(map[string]bool)
+	for _, m := range records(t, c, deliveries) {
+		seen[headersOf(m)["ce_id"]] = true
+	}
+	if len(seen) != deliveries {
+		t.Errorf("%d of %d arrived", len(seen), deliveries)
+	}
+}
+
+func TestClose(t *testing.T) {
+	cluster := startFake(t)
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+	makeTopic(t, c, 1, nil)
+	unused := build(t, c)
+	if err := errors.Join(unused.Close(), unused.Close()); err != nil {
+		t.Errorf("a sink that never connected: %v", err)
+	}
+	s := build(t, c)
+	if err := s.Deliver(t.Context(), sample("N")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	for _, closed := range []*Sink{unused, s} {
+		if err := closed.Deliver(t.Context(), sample("N")); !errors.Is(err, errClosed) {
+			t.Errorf("got %v, want what says that it is closed", err)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Sink writes notifications to one topic. It is safe for concurrent use.
+type Sink struct {
+	c    Config
+	conf *sarama.Config
+	// life ends with Close.
+	life context.Context
+	end  context.CancelFunc
+
+	mu sync.Mutex
+	// current is the producer in use, and opening the one that is being made; nil: none.
+	current *producer
+	opening *opening
+	// open are all producers that have not ended.
+	open map[*producer]struct{}
+}
+
+var (
+	_ pipeline.Sink = (*Sink)(nil)
+	_ io.Closer     = (*Sink)(nil)
+)
+
+var errClosed = errors.New("kafka: the sink is closed")
+
+func newSink(c Config, conf *sarama.Config) *Sink {
+	s := &Sink{c: c, conf: conf, open: make(map[*producer]struct{})}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Deliver writes n to the topic and returns nil once all in-sync replicas have it.
+func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m, err := s.record(ctx, n)
+	if err != nil {
+		return err
+	}
+	// Version 2 is the format of records with headers.
+	if size := m.ByteSize(2); size > s.c.MaxMessageBytes {
+		return pipeline.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
+			size, s.c.MaxMessageBytes, s.c.Topic))
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	p, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	broken, err := s.send(ctx, p, m)
+	s.release(p, broken)
+	return err
+}
+
+// send hands m to p and waits for what became of it. broken says that p is of no use.
+func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
+	done := make(chan error, 1)
+	m.Metadata = done
+	select {
+	case p.async.Input() <- m:
+	case <-ctx.Done():
+		return ctx.Err() == context.DeadlineExceeded, fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
+	}
+	select {
+	case err := <-done:
+		return s.judge(err, m)
+	case <-ctx.Done():
+		return ctx.Err() == context.DeadlineExceeded, pipeline.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
+	}
+}
+
+// judge says what err, with which the producer ended m, means.
+func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error) {
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
+		size := m.ByteSize(2)
+		return false, pipeline.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
+			s.c.Topic, size, s.c.cluster().AlterCommand(s.c.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
+	}
+	if known := s.known(err); known != nil {
+		return true, known
+	}
+	return true, pipeline.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.cluster().Reason(err)))
+}
+
+// known explains an err with which nothing was written, and is nil for all others.
+func (s *Sink) known(err error) error {
+	switch {
+	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
+		return fmt.Errorf("kafka: there is no topic %s; make it: %s", s.c.Topic, s.c.cluster().CreateCommand(s.c.Topic))
+	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
+		return fmt.Errorf("kafka: we may not write to topic %s: allow Write and Describe on it", s.c.Topic)
+	case errors.Is(err, sarama.ErrClusterAuthorizationFailed):
+		return errors.New("kafka: we may not write with an idempotent producer: allow IdempotentWrite on the cluster")
+	case errors.Is(err, sarama.ErrNotEnoughReplicas):
+		return fmt.Errorf("kafka: topic %s has fewer replicas in sync than its min.insync.replicas", s.c.Topic)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// record returns what the topic gets of n.
+func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
+	e, err := n.Event()
+	if err != nil {
+		return nil, err
+	}
+	m := &sarama.ProducerMessage{Topic: s.c.Topic, Key: sarama.StringEncoder(s.key(ctx, n)), Value: sarama.ByteEncoder(e.Body)}
+	for name, value := range e.Attributes() {
+		if name != pipeline.HeaderKey {
+			m.Headers = append(m.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
+		}
+	}
+	return m, nil
+}
+
+// key returns the key of the record for n; it is never empty.
+func (s *Sink) key(ctx context.Context, n pipeline.Notification) string {
+	switch s.c.Key {
+	case KeyNotification:
+		return n.ID
+	case KeyClient:
+		return cmp.Or(n.Client, page(n))
+	case KeyDocument:
+		return cmp.Or(pipeline.AttemptFrom(ctx).Document(), page(n))
+	}
+	return page(n)
+}
+
+// page names what n is about: the page as its topics in the pipeline have it, and for other
+// events of health the receiver or the process.
+func page(n pipeline.Notification) string {
+	if n.Health != nil && n.URL == "" {
+		return n.Health.Message().Key
+	}
+	if canonical, err := pipeline.CanonicalURL(n.URL); err == nil {
+		return canonical
+	}
+	return cmp.Or(n.URL, n.ID)
+}
