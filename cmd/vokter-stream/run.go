@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
 	"github.com/vokter/vokter/sources/kafka"
@@ -102,6 +103,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
 	stdout.Register(&r, a.stdout, stdout.Options{Format: a.flags.format})
+	slack.Register(&r)
 	webhook.Register(&r)
 	kafka.Register(&r)
 	return &r

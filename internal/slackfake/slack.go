@@ -1,0 +1,224 @@
+// Package slackfake is a Slack for tests: chat.postMessage and incoming webhooks, with the
+// limits, threads and errors of the real ones. Where the real limits are not documented it
+// is as strict as anything that was seen.
+package slackfake
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// Token is the bot token that the fake knows.
+	Token = "xoxb-1234567890-fakeFAKEfakeFAKE"
+	// secret is the part of a webhook's URL that nobody may know.
+	secret = "hookHOOKhookHOOKhookHOOK"
+	// Burst is how many messages a channel takes at once; then it takes one a second.
+	Burst = 3
+)
+
+// Slack is a workspace. Any channel exists that is named as such: C1, or #general. It is
+// safe for concurrent use.
+type Slack struct {
+	// URL is where the fake listens, without a slash at its end.
+	URL string
+
+	now func() time.Time
+
+	mu       sync.Mutex
+	messages []Message
+	requests []Request
+	scripts  map[string][]Answer
+	buckets  map[string]bucket
+	locked   map[string]bool // threads, by their ts
+	lastTS   time.Time
+	unbound  bool
+}
+
+// Message is one that was posted.
+type Message struct {
+	// Channel is an ID, and TS unique in it.
+	Channel, TS string
+	// Thread is the TS of the message that it answers; empty at the top level.
+	Thread    string
+	Broadcast bool
+	Text      string
+	// Blocks and Metadata are as they came; nil if there were none.
+	Blocks, Metadata json.RawMessage
+	// Unfurls says that links or media in it may be looked up by Slack, Markup that Text is
+	// read as mrkdwn.
+	Unfurls, Markup bool
+	// Webhook says that it came through an incoming webhook.
+	Webhook bool
+	At      time.Time
+}
+
+// Request is one that was made, whatever became of it.
+type Request struct {
+	Channel string
+	At      time.Time
+	// Error is Slack's word for what is wrong; empty where the message was posted.
+	Error string
+}
+
+// Start returns a fake that listens until the test ends. now is its clock; nil means
+// time.Now.
+func Start(t testing.TB, now func() time.Time) *Slack {
+	t.Helper()
+	s := New(now)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// New returns a fake to be served.
+func New(now func() time.Time) *Slack {
+	if now == nil {
+		now = time.Now
+	}
+	return &Slack{now: now, scripts: make(map[string][]Answer), buckets: make(map[string]bucket), locked: make(map[string]bool)}
+}
+
+// API is the base of the API, with the slash at its end.
+func (s *Slack) API() string { return s.URL + "/api/" }
+
+// Webhook is the URL of an incoming webhook for a channel.
+func (s *Slack) Webhook(channel string) string {
+	return s.URL + "/services/T1/" + channelID(channel) + "/" + secret
+}
+
+// Unbound lifts the limit of messages per second, for benchmarks.
+func (s *Slack) Unbound() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unbound = true
+}
+
+// Messages returns what was posted so far, in its order.
+func (s *Slack) Messages() []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Message(nil), s.messages...)
+}
+
+// Requests returns the requests so far, in their order.
+func (s *Slack) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Delete removes a message: answers to it are posted at the top level, without a word.
+func (s *Slack) Delete(ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.messages {
+		if s.messages[i].TS == ts {
+			s.messages = append(s.messages[:i:i], s.messages[i+1:]...)
+			return
+		}
+	}
+}
+
+// Lock makes a message refuse answers.
+func (s *Slack) Lock(ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locked[ts] = true
+}
+
+// ServeHTTP serves the API and the webhooks.
+func (s *Slack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != http.MethodPost:
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+	case r.URL.Path == "/api/chat.postMessage":
+		s.postMessage(w, r)
+	case strings.HasPrefix(r.URL.Path, "/services/"):
+		s.webhook(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// post posts m, unless something is wrong with it; then it returns Slack's word for that.
+func (s *Slack) post(m *Message) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.At = s.now()
+	word := s.refusal(m)
+	if word == "" {
+		m.TS = s.nextTS(m.At)
+		s.messages = append(s.messages, *m)
+	}
+	s.requests = append(s.requests, Request{m.Channel, m.At, word})
+	return word
+}
+
+// refusal says what is wrong with m. s.mu is held.
+func (s *Slack) refusal(m *Message) string {
+	if word := check(m); word != "" {
+		return word
+	}
+	if m.Thread != "" {
+		if s.locked[m.Thread] {
+			return "cannot_reply_to_message"
+		}
+		if !s.has(m.Channel, m.Thread) {
+			m.Thread, m.Broadcast = "", false
+		}
+	}
+	if !s.unbound && !s.take(m.Channel, m.At) {
+		return "ratelimited"
+	}
+	return ""
+}
+
+func (s *Slack) has(channel, ts string) bool {
+	for _, m := range s.messages {
+		if m.Channel == channel && m.TS == ts {
+			return true
+		}
+	}
+	return false
+}
+
+// nextTS returns a new ts: seconds and microseconds. s.mu is held.
+func (s *Slack) nextTS(at time.Time) string {
+	at = at.Truncate(time.Microsecond)
+	if !at.After(s.lastTS) {
+		at = s.lastTS.Add(time.Microsecond)
+	}
+	s.lastTS = at
+	return fmt.Sprintf("%d.%06d", at.Unix(), at.Nanosecond()/1000)
+}
+
+// bucket is what a channel may take before it has to wait.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+// take takes one message out of the channel's bucket. s.mu is held.
+func (s *Slack) take(channel string, now time.Time) bool {
+	b, ok := s.buckets[channel]
+	if !ok {
+		b.tokens = Burst
+	} else {
+		b.tokens = min(Burst, b.tokens+now.Sub(b.at).Seconds())
+	}
+	b.at = now
+	ok = b.tokens >= 1
+	if ok {
+		b.tokens--
+	}
+	s.buckets[channel] = b
+	return ok
+}

@@ -1,0 +1,149 @@
+package slack
+
+import (
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of a message, in UTF-16 code units. Slack has refused 11,341 characters in all
+// blocks together, which it does not document, and takes 50 blocks.
+const (
+	maxChars  = 9_000
+	maxBlocks = 40
+	// A difference has at most 1,000: its snippet, its keywords and what is ours.
+	maxSnippet  = 780
+	maxKeywords = 200
+	oursPerLine = 20
+	// ours is more than what is ours in the head and the foot of a message. The foot has the
+	// URL once more, if it is not longer than maxLink.
+	ours    = 100
+	maxLink = 500
+	// maxText bounds the fallback text, escaped.
+	maxText = 299
+	// maxTemplated bounds the text that a template makes; Slack splits 4,000 anywhere.
+	maxTemplated = 3_800
+)
+
+// budget is that of a layout.
+var budget = layout.Budget{
+	Total: maxChars - ours - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: oursPerLine, Length: layout.UTF16,
+}
+
+// message is what is posted.
+type message struct {
+	// id is the notification's; empty where it is not to be sent.
+	id string
+	// text is what notifications and screen readers show, escaped.
+	text string
+	// markup says that text is mrkdwn.
+	markup bool
+	// blocks are what is shown in place of text where there is room for it.
+	blocks []slackgo.Block
+}
+
+// blocksOf lays m out.
+func blocksOf(m layout.Message) []slackgo.Block {
+	blocks := []slackgo.Block{richText(head(m))}
+	for _, l := range m.Lines {
+		blocks = append(blocks, richText(difference(l)...))
+	}
+	if left := m.Left(); left != "" {
+		foot := []slackgo.RichTextSectionElement{plainText(left)}
+		if m.URL != "" && layout.UTF16(m.URL) <= maxLink {
+			foot = append(foot, plainText(": "), slackgo.NewRichTextSectionLinkElement(m.URL, "see the page", nil))
+		}
+		blocks = append(blocks, richText(slackgo.NewRichTextSection(foot...)))
+	}
+	return blocks
+}
+
+func richText(parts ...slackgo.RichTextElement) slackgo.Block {
+	return slackgo.NewRichTextBlock("", parts...)
+}
+
+// head is the headline, the page, and what else is to be said of all.
+func head(m layout.Message) slackgo.RichTextElement {
+	headline := m.Headline
+	switch {
+	case m.Good:
+		headline = "✅ " + headline
+	case m.Reason != "":
+		headline = "⚠️ " + headline
+	}
+	elements := []slackgo.RichTextSectionElement{bold(headline)}
+	switch {
+	case m.URL != "":
+		elements = append(elements, plainText("\n"), slackgo.NewRichTextSectionLinkElement(m.URL, m.Title, nil))
+	case m.Title != "":
+		elements = append(elements, plainText("\n"+m.Title))
+	}
+	if m.Reason != "" {
+		elements = append(elements, plainText("\n"+m.Reason))
+	}
+	for _, page := range m.Pages {
+		elements = append(elements, plainText("\n"+page))
+	}
+	return slackgo.NewRichTextSection(elements...)
+}
+
+// difference is one line and its snippet as a quotation.
+func difference(l layout.Line) []slackgo.RichTextElement {
+	removed := l.Event == pipeline.Removed
+	sign := "➕ added "
+	if removed {
+		sign = "➖ removed "
+	}
+	line := []slackgo.RichTextSectionElement{plainText(sign)}
+	if keywords := layout.Cut(strings.Join(l.Keywords, ", "), maxKeywords, layout.UTF16); keywords != "" {
+		line = append(line, bold(keywords))
+	}
+	parts := []slackgo.RichTextElement{slackgo.NewRichTextSection(line...)}
+	var quoted []slackgo.RichTextSectionElement
+	for _, s := range l.Spans {
+		if s.Text == "" {
+			continue // Slack refuses empty elements
+		}
+		element := slackgo.NewRichTextSectionTextElement(s.Text, nil)
+		if strike := s.Changed && removed; s.Keyword || strike {
+			element.Style = &slackgo.RichTextSectionTextStyle{Bold: s.Keyword, Strike: strike}
+		}
+		quoted = append(quoted, element)
+	}
+	if len(quoted) > 0 {
+		parts = append(parts, &slackgo.RichTextQuote{Type: slackgo.RTEQuote, Elements: quoted})
+	}
+	return parts
+}
+
+func bold(s string) slackgo.RichTextSectionElement {
+	return slackgo.NewRichTextSectionTextElement(s, &slackgo.RichTextSectionTextStyle{Bold: true})
+}
+
+func plainText(s string) slackgo.RichTextSectionElement {
+	return slackgo.NewRichTextSectionTextElement(s, nil)
+}
+
+// fallback is m in one line, escaped: the headline, the title and the URL as far as there
+// is room for it.
+func fallback(m layout.Message) string {
+	link := escape.Replace(m.URL)
+	if link != "" {
+		link = " " + link
+	}
+	if layout.UTF16(link) > maxText/2 {
+		link = ""
+	}
+	text := m.Headline
+	if m.Title != "" {
+		text += ": " + m.Title
+	}
+	escaped := func(s string) int { return layout.UTF16(escape.Replace(s)) }
+	return escape.Replace(layout.Cut(text, maxText-layout.UTF16(link), escaped)) + link
+}
+
+// escape is all that Slack decodes in a text.
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")

@@ -1,0 +1,108 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	slackgo "github.com/slack-go/slack"
+
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// eventType is the type of the metadata of messages.
+const eventType = "vokter.notification"
+
+// place is where a message goes, or is: a channel, and the ts of a thread in it.
+type place struct{ channel, thread string }
+
+// posted is a message that Slack has.
+type posted struct {
+	place
+	ts string
+}
+
+// call posts m to p with chat.postMessage; broadcast shows an answer in the channel too.
+func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (posted, error) {
+	options := []slackgo.MsgOption{
+		slackgo.MsgOptionText(m.text, false),
+		slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl(),
+	}
+	if !m.markup {
+		options = append(options, slackgo.MsgOptionDisableMarkdown())
+	}
+	if len(m.blocks) > 0 {
+		options = append(options, slackgo.MsgOptionBlocks(m.blocks...))
+	}
+	if m.id != "" {
+		options = append(options, slackgo.MsgOptionMetadata(slackgo.SlackMetadata{
+			EventType: eventType, EventPayload: map[string]any{"id": m.id},
+		}))
+	}
+	if p.thread != "" {
+		options = append(options, slackgo.MsgOptionTS(p.thread))
+	}
+	if broadcast {
+		options = append(options, slackgo.MsgOptionBroadcast())
+	}
+	d := &doer{sender: &s.post}
+	client := slackgo.New(s.token, slackgo.OptionHTTPClient(d), slackgo.OptionAPIURL(s.api))
+	channel, ts, said, err := client.PostMessageWithResponseContext(ctx, p.channel, options...)
+	switch {
+	case d.err != nil:
+		return posted{}, d.err
+	case d.answer == nil:
+		return posted{}, pipeline.Permanent(s.post.Secrets.Wrap("making the request", err))
+	case d.answer.Status != http.StatusOK:
+		return posted{}, statusError(d.answer, "")
+	case err != nil:
+		return posted{}, s.apiError(ctx, d.answer, err)
+	case ts == "":
+		return posted{}, errors.New("answered 200 OK, but not that the message is posted")
+	}
+	return posted{place{channel, said.ThreadTimestamp}, ts}, nil
+}
+
+// apiError says what an answer 200 means that is no success; err is slack-go's error.
+func (s *Slack) apiError(ctx context.Context, a *post.Answer, err error) error {
+	word := wordOf(a.Body)
+	if said, ok := errors.AsType[slackgo.SlackErrorResponse](err); ok {
+		word = said.Err
+	}
+	if word != "" {
+		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
+	}
+	// It may have come from Slack and not have arrived whole.
+	if ctx.Err() != nil {
+		return pipeline.Ambiguous(s.post.Secrets.Wrap("the answer broke off", ctx.Err()))
+	}
+	return pipeline.Ambiguous(errors.New("answered 200 OK, but with something that Slack does not say"))
+}
+
+// doer makes the requests of slack-go through a Sender, which bounds what is read, and
+// keeps the answer, of which slack-go loses the status or the wait.
+type doer struct {
+	sender *post.Sender
+	answer *post.Answer
+	err    error
+}
+
+// Do makes one request.
+func (d *doer) Do(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	d.answer, d.err = d.sender.Do(req.Context(), req.Method, req.URL, req.Header, body)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return &http.Response{
+		StatusCode: d.answer.Status, Status: http.StatusText(d.answer.Status), Header: d.answer.Header,
+		Body: io.NopCloser(bytes.NewReader(d.answer.Body)), Request: req,
+	}, nil
+}

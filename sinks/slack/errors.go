@@ -1,0 +1,150 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// defaultWait is for how long a channel is left alone that Slack limits without saying for
+// how long.
+const defaultWait = 30 * time.Second
+
+// kind is what one of Slack's words for an error means.
+type kind int
+
+const (
+	kindUnknown kind = iota
+	kindReceiver
+	kindMessage
+	kindThread
+	kindWait
+	kindBroken
+)
+
+// kinds are the words whose meaning is known. Others come without notice, and are errors
+// to try again after.
+var kinds = make(map[string]kind)
+
+func init() {
+	for k, words := range map[kind]string{
+		// There is no such channel, or no right to post to it.
+		kindReceiver: `invalid_auth not_authed account_inactive token_revoked token_expired missing_scope no_permission
+			access_denied ekm_access_denied channel_not_found not_in_channel is_archived team_not_found
+			invalid_token action_prohibited no_service no_team team_disabled channel_is_archived no_active_hooks
+			posting_to_general_channel_denied`,
+		// This message cannot be posted as it is.
+		kindMessage: `no_text msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format too_many_attachments
+			attachment_payload_limit_exceeded metadata_too_large invalid_payload`,
+		// The thread takes no answers.
+		kindThread: `cannot_reply_to_message restricted_action_thread_locked`,
+		kindWait:   `ratelimited rate_limited`,
+		// Slack has trouble, and may have posted the message all the same.
+		kindBroken: `internal_error fatal_error service_unavailable request_timeout`,
+	} {
+		for word := range strings.FieldsSeq(words) {
+			kinds[word] = k
+		}
+	}
+}
+
+func kindOf(word string) kind {
+	k := kinds[word]
+	switch {
+	case k != kindUnknown:
+		return k
+	case strings.HasPrefix(word, "restricted_action"):
+		return kindReceiver
+	case strings.HasPrefix(word, "invalid_metadata_"):
+		return kindMessage
+	}
+	return kindUnknown
+}
+
+// hints say what to do about some words.
+var hints = map[string]string{
+	"channel_not_found": "check the channel, and invite the bot if it is a private one",
+	"not_in_channel":    "invite the bot to the channel",
+	"missing_scope":     "give the app the scope chat:write",
+	"no_service":        "make a new webhook",
+	"not_authed":        "check the token",
+	"invalid_auth":      "check the token",
+}
+
+// wordError classes err, which tells of word in a.
+func wordError(a *post.Answer, err error, word string) error {
+	if hint := hints[word]; hint != "" {
+		err = fmt.Errorf("%w: %s", err, hint)
+	}
+	switch kindOf(word) {
+	case kindReceiver:
+		return pipeline.Gone(err)
+	case kindMessage:
+		return pipeline.Refused(err)
+	case kindThread:
+		return &threadError{err}
+	case kindWait:
+		return a.Wait(err, defaultWait)
+	case kindBroken:
+		return pipeline.Ambiguous(err)
+	}
+	return err
+}
+
+// statusError says what a means, whose status is not 200; word is what it says, if
+// anything.
+func statusError(a *post.Answer, word string) error {
+	err := a.Err()
+	if err == nil { // another 2xx
+		return fmt.Errorf("answered %d %s, which Slack does not", a.Status, http.StatusText(a.Status))
+	}
+	if simple.MatchString(word) {
+		err = fmt.Errorf("%w: %s", err, word)
+	}
+	switch {
+	case a.Status == http.StatusTooManyRequests:
+		return a.Wait(err, defaultWait)
+	case a.Status >= http.StatusInternalServerError:
+		return pipeline.Ambiguous(err)
+	case kindOf(word) != kindUnknown:
+		return wordError(a, err, word)
+	}
+	return err
+}
+
+// threadError says that a thread takes no answers. Where no thread was meant it is an
+// error to try again after.
+type threadError struct{ error }
+
+// Unwrap returns the error itself.
+func (e *threadError) Unwrap() error { return e.error }
+
+// wordOf is the word for what is wrong in the answer of an API, of which slack-go loses it
+// where it cannot read the rest.
+func wordOf(body []byte) string {
+	var said struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &said) != nil || said.OK {
+		return ""
+	}
+	return said.Error
+}
+
+// simple are words that can be shown.
+var simple = regexp.MustCompile(`^[a-z0-9_]{1,60}$`)
+
+// shown is word if it is one of Slack's.
+func shown(word string) string {
+	if simple.MatchString(word) {
+		return word
+	}
+	return "an error that has no name"
+}

@@ -1,0 +1,115 @@
+package slack_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/sinks/slack"
+)
+
+func TestConformanceOfBot(t *testing.T) {
+	f := pipelinetest.HTTPSinkFeatures{
+		ForPeople: true,
+		Accept: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			fmt.Fprint(w, `{"ok":true,"channel":"C1","ts":"1503435956.000247","message":{"type":"message","ts":"1503435956.000247"}}`)
+		},
+		Imposters: []http.HandlerFunc{
+			says(200, ""), says(200, "ok"), says(200, "{}"), says(200, `{"ok":false}`), says(200, `{"ok":true}`), says(200, `{"ok":true,"channel":"C1","ts":""}`),
+			says(200, "<html>please log in</html>"), says(200, `{"ok":true,"ts":"1.`), says(201, `{"ok":true,"channel":"C1","ts":"1.1"}`), says(204, ""),
+			says(200, `{"ok":false,"error":"new_word","errors":[{"what":1}]}`),
+		},
+		Decode: func(_ http.Header, body []byte) (string, []string, error) {
+			form, err := url.ParseQuery(string(body))
+			if err != nil {
+				return "", nil, err
+			}
+			var meta struct {
+				Payload struct{ ID string } `json:"event_payload"`
+			}
+			if err := json.Unmarshal([]byte(form.Get("metadata")), &meta); err != nil {
+				return "", nil, err
+			}
+			texts, err := quotes([]byte(form.Get("blocks")))
+			return meta.Payload.ID, texts, err
+		},
+	}
+	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User, u.RawQuery = nil, "" // an API has neither
+		return slack.NewBot("xoxb-"+o.Secret, "C1", slack.APIURL(u.String()), slack.Allow(o.Allow...), slack.RootCAs(o.RootCAs))
+	})
+}
+
+func TestConformanceOfWebhook(t *testing.T) {
+	f := pipelinetest.HTTPSinkFeatures{
+		ForPeople: true,
+		Accept:    says(200, "ok"),
+		Imposters: []http.HandlerFunc{
+			says(200, ""), says(200, "OK"), says(200, "ok\n"), says(200, "{}"), says(200, `{"ok":true}`), says(200, "<html>please log in</html>"),
+			says(201, "ok"), says(202, "ok"), says(204, ""),
+		},
+		Decode: func(_ http.Header, body []byte) (string, []string, error) {
+			var payload struct{ Blocks json.RawMessage }
+			if err := json.Unmarshal(body, &payload); err != nil {
+				return "", nil, err
+			}
+			texts, err := quotes(payload.Blocks)
+			return "", texts, err
+		},
+	}
+	pipelinetest.TestHTTPSink(t, f, func(_ *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
+		return slack.NewWebhook(rawURL, slack.Allow(o.Allow...), slack.RootCAs(o.RootCAs))
+	})
+}
+
+// says answers every request so.
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// quotes returns what is quoted for each difference in blocks.
+func quotes(blocks []byte) ([]string, error) {
+	var parsed []struct{ Elements []richText }
+	if err := json.Unmarshal(blocks, &parsed); err != nil {
+		return nil, err
+	}
+	if len(parsed) == 0 {
+		return nil, errors.New("there are no blocks")
+	}
+	var texts []string
+	for _, b := range parsed[1:] {
+		if len(b.Elements) == 0 || !strings.Contains("➕➖", b.Elements[0].Elements[0].Text[:3]) {
+			continue // the foot
+		}
+		text := ""
+		for _, part := range b.Elements[1:] {
+			for _, e := range part.Elements {
+				text += e.Text
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// richText is a part of a rich_text block.
+type richText struct {
+	Type, Text, URL string
+	Style           struct{ Bold, Strike bool }
+	Elements        []richText
+}
