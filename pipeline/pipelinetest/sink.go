@@ -1,0 +1,255 @@
+package pipelinetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// SinkFake is a sink under test with the receiver that it hands notifications to, for
+// sinks that do not talk HTTP.
+type SinkFake struct {
+	Sink pipeline.Sink
+	// Got returns what arrived so far: the notification's ID, empty where the protocol has
+	// no place for it, and the texts of its diffs.
+	Got func() []Arrived
+	// Hold makes the receiver take the next attempt and not answer it; it returns what is
+	// closed when that began, and what lets the receiver go on. nil: the protocol has no
+	// answer to wait for.
+	Hold func() (began <-chan struct{}, release func())
+	// Faults make the next attempt fail, by what goes wrong.
+	Faults map[string]SinkFault
+	// Secrets are what must not stand in an error.
+	Secrets []string
+	// ForPeople says that texts arrive as people should read them: without what steers a
+	// screen, with "…" or "..." where they are cut.
+	ForPeople bool
+}
+
+// Arrived is a notification that arrived at a SinkFake.
+type Arrived struct {
+	ID    string
+	Texts []string
+}
+
+// SinkFault is something that goes wrong.
+type SinkFault struct {
+	// Arrange makes the next attempt meet the fault.
+	Arrange func()
+	// Class is what the sink makes of it, Ambiguous whether the notification may have
+	// arrived all the same.
+	Class     pipeline.Class
+	Ambiguous bool
+}
+
+// sinkSuite is what all the tests of a sink share.
+type sinkSuite struct {
+	make func(t *testing.T) SinkFake
+}
+
+// TestSink holds a sink that does not talk HTTP to the contract of pipeline.Sink: what
+// counts as delivered, which class each failure has, that every wait ends with its
+// context, that no secret leaves it, that many can be under way at once, and that the
+// text of a page arrives as data. newFake makes a sink and its receiver for one test, and
+// cleans up by t.Cleanup. Sinks that talk HTTP run TestHTTPSink.
+func TestSink(t *testing.T, newFake func(t *testing.T) SinkFake) {
+	s := &sinkSuite{newFake}
+	t.Run("SameNotificationTwice", s.twice)
+	t.Run("HostileText", s.hostileText)
+	t.Run("Faults", s.faults)
+	t.Run("Cancel", s.cancel)
+	t.Run("Deadline", s.deadline)
+	t.Run("ManyAtOnce", s.manyAtOnce)
+}
+
+// deliver fails the test if the error holds a secret.
+func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) error {
+	t.Helper()
+	err := f.Sink.Deliver(ctx, n)
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		for _, secret := range f.Secrets {
+			if strings.Contains(e.Error(), secret) {
+				t.Errorf("the error holds a secret: %v", e)
+			}
+		}
+	}
+	return err
+}
+
+func (s *sinkSuite) twice(t *testing.T) {
+	f := s.make(t)
+	for range 2 {
+		if err := f.deliver(t.Context(), t, notification("SAME", "SAME")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := f.Got()
+	if len(got) != 2 || got[0].ID != got[1].ID {
+		t.Fatalf("the receiver saw %+v, want the same twice", got)
+	}
+	for _, a := range got {
+		if a.ID != "" && a.ID != "SAME" || !slices.Equal(a.Texts, []string{"SAME"}) {
+			t.Errorf("the receiver saw %+v", a)
+		}
+	}
+}
+
+func (s *sinkSuite) hostileText(t *testing.T) {
+	f := s.make(t)
+	same := sameText
+	if f.ForPeople {
+		same = readableText
+	}
+	for i, text := range append(slices.Clone(hostile), strings.Repeat("0123456789ä😀", 1<<13)) {
+		n := notification("H", text)
+		n.Title, n.URL, n.Client, n.Diffs[0].Keyword = text, text, text, text
+		if err := f.deliver(t.Context(), t, n); err != nil {
+			t.Fatalf("%.40q: %v", text, err)
+		}
+		got := f.Got()
+		if len(got) != i+1 {
+			t.Fatalf("%.40q: %d arrived, want %d", text, len(got), i+1)
+		}
+		if texts := got[i].Texts; len(texts) != 1 || !same(texts[0], text) {
+			t.Errorf("%.40q arrived as %.40q", text, texts)
+		}
+	}
+}
+
+func (s *sinkSuite) faults(t *testing.T) {
+	for name := range s.make(t).Faults {
+		t.Run(name, func(t *testing.T) {
+			f := s.make(t)
+			fault := f.Faults[name]
+			fault.Arrange()
+			ctx, cancel := context.WithTimeout(t.Context(), faultTimeout)
+			defer cancel()
+			err := f.deliver(ctx, t, notification("F", "F"))
+			if err == nil {
+				t.Fatal("it was delivered")
+			}
+			wantClass(t, err, fault.Class)
+			if got := pipeline.IsAmbiguous(err); got != fault.Ambiguous {
+				t.Errorf("ambiguous: %v, want %v: %v", got, fault.Ambiguous, err)
+			}
+		})
+	}
+}
+
+func (s *sinkSuite) cancel(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		f := s.make(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		canceled(t, f.deliver(ctx, t, notification("a", "a")))
+		if got := f.Got(); len(got) != 0 {
+			t.Errorf("%+v arrived", got)
+		}
+	})
+	t.Run("while waiting", func(t *testing.T) {
+		f := s.make(t)
+		if f.Hold == nil {
+			t.Skip("the protocol has no answer to wait for")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began, release := f.Hold()
+		defer release()
+		ended := make(chan error, 1)
+		go func() { ended <- f.deliver(ctx, t, notification("a", "a")) }()
+		<-began
+		cancel()
+		select {
+		case err := <-ended:
+			canceled(t, err)
+		case <-time.After(faultTimeout):
+			t.Error("it did not return")
+		}
+	})
+}
+
+func (s *sinkSuite) deadline(t *testing.T) {
+	f := s.make(t)
+	if f.Hold == nil {
+		t.Skip("the protocol has no answer to wait for")
+	}
+	began, release := f.Hold()
+	defer release()
+	ctx, expire := expiring(t.Context())
+	go func() {
+		<-began
+		expire()
+	}()
+	err := f.deliver(ctx, t, notification("a", "a"))
+	if err == nil {
+		t.Fatal("it was delivered")
+	}
+	wantClass(t, err, pipeline.ClassRetry)
+}
+
+// deadlineContext is a context whose deadline passes when it is told to.
+type deadlineContext struct {
+	context.Context
+	done chan struct{}
+}
+
+// expiring returns such a context.
+func expiring(parent context.Context) (ctx context.Context, expire func()) {
+	c := deadlineContext{parent, make(chan struct{})}
+	return c, sync.OnceFunc(func() { close(c.done) })
+}
+
+func (c deadlineContext) Done() <-chan struct{} { return c.done }
+
+func (c deadlineContext) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// manyAtOnce delivers a thousand, from twenty goroutines.
+func (s *sinkSuite) manyAtOnce(t *testing.T) {
+	const deliveries, workers = 1000, 20
+	f := s.make(t)
+	before := runtime.NumGoroutine()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
+				id := fmt.Sprint("N", i)
+				if err := f.deliver(t.Context(), t, notification(id, id)); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	seen := make(map[string]bool)
+	for _, a := range f.Got() {
+		seen[strings.Join(a.Texts, "")] = true
+	}
+	if len(seen) != deliveries {
+		t.Errorf("%d of %d arrived", len(seen), deliveries)
+	}
+	settled(t, before+idleGoroutines)
+}
+
+// faultTimeout ends an attempt that should have ended by itself.
+const faultTimeout = 20 * time.Second
+
+// idleGoroutines are how many more a sink and its fake may keep between deliveries, for
+// their connections.
+const idleGoroutines = 100
