@@ -48,6 +48,9 @@ type Options struct {
 	// CheckKafka says what is wrong with what stands in the file for the transport kafka, as
 	// joined *pipeline.FieldErrors. It must not connect to anything. Default: nothing is.
 	CheckKafka func(*Kafka) error
+	// TryTemplate says what is wrong with the template of a sink, whose source was found valid,
+	// when it meets a notification. Default: nothing is.
+	TryTemplate func(source string) error
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
 	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
@@ -81,6 +84,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 		o.CheckKafka = func(*Kafka) error { return nil }
 	}
 	d := newDecoder(name, o.LookupEnv)
+	d.try = o.TryTemplate
 	f := new(file)
 	if body := d.parse(data); body != nil {
 		ast.Walk(d, body)

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -27,6 +28,7 @@ type position struct{ line, column int }
 type decoder struct {
 	file    string
 	lookup  func(string) (string, bool)
+	try     func(template string) error // nil: templates are not tried
 	anchors map[string]ast.Node
 	at      map[string]position
 	broken  map[string]bool // paths that hold no mapping where one must be
@@ -100,6 +102,11 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		return
 	case *registry.Secret:
 		d.secret(n, p, path)
+		return
+	case *template.Text:
+		if s, ok := d.text(n, path); ok {
+			d.template(n, p, path, s)
+		}
 		return
 	}
 	if s, isWord := wordTypes[v.Type()]; isWord {
@@ -176,7 +183,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 	known := make([]string, 0, len(fields))
 	for name, f := range fields {
 		known = append(known, name)
-		if f.Type() == secretType {
+		if inFile[f.Type()] {
 			known = append(known, name+"_file")
 		}
 	}
@@ -187,7 +194,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 			return
 		}
 		if slices.Contains(known, key) {
-			d.secretFile(value, fields[key[:len(key)-len("_file")]], join(path, key))
+			d.fromFile(value, fields[key[:len(key)-len("_file")]], join(path, key))
 			return
 		}
 		// What was meant by it is not missing as well.

@@ -9,10 +9,12 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-var secretType = reflect.TypeFor[registry.Secret]()
+// inFile are the types whose value can stand in a file of its own.
+var inFile = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[template.Text](): true}
 
 // wordTypes are the types that parseScalar reads, and what they are called.
 var wordTypes = map[reflect.Type]string{
@@ -98,8 +100,19 @@ func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 	}
 }
 
-// secretFile reads the secret v from the file that n names.
-func (d *decoder) secretFile(n ast.Node, v reflect.Value, path string) {
+// template fills v from source, which stands at n.
+func (d *decoder) template(n ast.Node, v *template.Text, path, source string) {
+	err := v.UnmarshalText([]byte(source))
+	if err == nil && d.try != nil {
+		err = d.try(source)
+	}
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+	}
+}
+
+// fromFile reads v, of a type of inFile, from the file that n names.
+func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 	var name string
 	d.value(n, reflect.ValueOf(&name).Elem(), path)
 	if name == "" {
@@ -110,7 +123,7 @@ func (d *decoder) secretFile(n ast.Node, v reflect.Value, path string) {
 		d.failNode(n, "both %s and %s are given; keep one", direct, path)
 		return
 	}
-	d.at[direct] = positionOf(n) // what is wrong with the secret stands here
+	d.at[direct] = positionOf(n) // what is wrong with the value stands here
 	b, err := readFile(name)
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
@@ -121,7 +134,12 @@ func (d *decoder) secretFile(n ast.Node, v reflect.Value, path string) {
 		d.failNode(n, "%s: %s is empty", path, name)
 		return
 	}
-	v.Set(reflect.ValueOf(registry.NewSecret(s)))
+	switch p := v.Addr().Interface().(type) {
+	case *registry.Secret:
+		*p = registry.NewSecret(s)
+	case *template.Text:
+		d.template(n, p, path, s)
+	}
 }
 
 // resolve follows anchors and aliases. It returns nil after a mistake.

@@ -30,6 +30,7 @@ const (
 // A hangup makes the verb run read its configuration again; others end with it.
 func Run(ctx context.Context, hangups chan os.Signal, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
+	a.executable, _ = os.Executable() // without it, what it is for is done in this process
 	return a.run(ctx, args)
 }
 
@@ -38,6 +39,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	hangups        chan os.Signal
+	// executable is the file of this program; empty: it cannot be run.
+	executable string
 	// pace is the time between two changes of the demo's page.
 	pace time.Duration
 	// look comes when the configuration is to be looked at; nil: every lookEvery.
@@ -124,7 +127,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
-		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state())
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.tryVerb())
 	return root
 }
 

@@ -85,7 +85,9 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 		return nil, usage(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
-	c, err := config.Load(a.flags.config, config.Options{Registry: a.plugins(), CheckKafka: checkKafka, Allow: a.flags.allow, Logger: log})
+	c, err := config.Load(a.flags.config, config.Options{
+		Registry: a.plugins(), CheckKafka: checkKafka, TryTemplate: a.tryTemplate, Allow: a.flags.allow, Logger: log,
+	})
 	if err != nil {
 		return nil, err
 	}

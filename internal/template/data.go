@@ -1,26 +1,31 @@
 package template
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 )
 
+// maxText bounds each text of a notification, in bytes.
+const maxText = 16 << 10
+
 // data is what a template sees of n: maps, lists and texts, never our types, whose methods
-// it could call, and no numbers, which it could count to.
+// it could call, and no numbers, which it could count to. Each name is there whatever n is
+// about; what does not apply is empty.
 func data(n pipeline.Notification) map[string]any {
-	d := map[string]any{
-		"status": n.Status, "type": n.Type, "id": n.ID, "url": clean(n.URL), "host": host(n.URL), "client": clean(n.Client),
-		"title": clean(n.Title), "language": clean(n.Language), "change": n.Change, "reason": clean(n.Reason),
-		"timestamp": moment(n.Time), "version": number(n.Version), "truncated": truth(n.Truncated),
-		"diffs": diffs(n.Diffs), "keywords": keywords(n.Diffs), "health": health(n.Health),
+	m := layout.Of(n, layout.Budget{Lines: 1})
+	all := diffs(n.Diffs)
+	return map[string]any{
+		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
+		"headline": m.Headline, "title": m.Title, "url": cmp.Or(m.URL, layout.Page(n.URL)), "host": host(m.URL), "reason": m.Reason,
+		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated),
+		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
-	return d
 }
 
 func diffs(list []pipeline.Diff) []map[string]string {
@@ -42,6 +47,20 @@ func keywords(diffs []pipeline.Diff) []string {
 		}
 	}
 	return list
+}
+
+// items are those of a digest, each with its part of all.
+func items(list []pipeline.Item, all []map[string]string) []map[string]any {
+	out := make([]map[string]any, len(list))
+	for i, item := range list {
+		n := min(max(item.Diffs, 0), len(all))
+		out[i] = map[string]any{
+			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title),
+			"change": item.Change, "diffs": all[:n], "truncated": truth(item.Truncated),
+		}
+		all = all[n:]
+	}
+	return out
 }
 
 // health is empty where h is nil.
@@ -69,7 +88,7 @@ func host(raw string) string {
 	if err != nil {
 		return ""
 	}
-	return clean(u.Host)
+	return u.Host
 }
 
 func moment(t time.Time) string {
@@ -93,19 +112,5 @@ func truth(b bool) string {
 	return ""
 }
 
-// clean returns s in one line, without what steers a screen, at most maxValue long.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\ufffd"))
-	for len(s) > maxValue/4 {
-		s = strings.ToValidUTF8(s[:maxValue/4], "")
-	}
-	return s
-}
+// clean returns s in one line, without what steers a screen.
+func clean(s string) string { return layout.Cut(layout.Clean(s), maxText, layout.Bytes) }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/vokter/vokter/internal/layout"
 )
 
 // maxValue bounds what a function returns, in bytes.
@@ -64,13 +66,7 @@ func trunc(length int, s string) (string, error) {
 	if length < 1 {
 		return "", errors.New("the length is not at least 1")
 	}
-	n := 0
-	for i := range s {
-		if n++; n > length {
-			return strings.TrimSpace(s[:i]) + "…", nil
-		}
-	}
-	return s, nil
+	return layout.Cut(s, length, layout.Runes), nil
 }
 
 func join(separator string, list []string) (string, error) {

@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"text/template"
+
+	"github.com/vokter/vokter/internal/layout"
 )
 
 // MaxSource bounds the source of a template, in bytes.
@@ -82,9 +83,14 @@ func compile(source string) (*template.Template, error) {
 	return t, nil
 }
 
-var place = regexp.MustCompile(`^template: ` + name + `:(\d+)(?::\d+)?: (?:executing "[^"]*" (at ))?`)
+var (
+	place   = regexp.MustCompile(`^template: ` + name + `:(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
+	iterate = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
+)
 
 // explain returns an error of text/template in our words: where, then what.
 func explain(err error) error {
-	return errors.New(strings.ReplaceAll(place.ReplaceAllString(err.Error(), "line $1: $2"), "\n", " "))
+	text := place.ReplaceAllString(err.Error(), "line $1: ")
+	text = iterate.ReplaceAllString(text, "$1 a text")
+	return errors.New(layout.Short(layout.Clean(text), 200))
 }

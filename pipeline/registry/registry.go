@@ -15,7 +15,8 @@ import (
 // Decode fills config, a pointer to a struct whose fields have yaml tags, from what
 // stands in the configuration for a plugin. It is strict: what is unknown, missing or
 // of the wrong type is an error, reported with line and column. A field of type Secret
-// named "x" can also be given as "x_file". The plugin returns Decode's error as it is.
+// named "x", or a template, can also be given as "x_file". The plugin returns Decode's
+// error as it is.
 type Decode func(config any) error
 
 // Env is what the program gives to every plugin.

@@ -1,0 +1,217 @@
+package template
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// attempt remembers what a sink said of it.
+type attempt struct{ degraded []string }
+
+func (*attempt) Document() string         { return "" }
+func (*attempt) Note() string             { return "" }
+func (*attempt) SetNote(string)           {}
+func (a *attempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
+
+// render renders a valid template, and returns what the attempt was told.
+func render(t *testing.T, source string, n pipeline.Notification, escape Escape) (string, bool, []string) {
+	t.Helper()
+	text := New(source)
+	if err := text.Validate(); err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	a := new(attempt)
+	s, ok := text.RenderFor(pipeline.WithAttempt(t.Context(), a), n, escape)
+	return s, ok, a.degraded
+}
+
+func TestRender(t *testing.T) {
+	n := samples()[0].notification
+	n.Title = `Terms & <Conditions>`
+	for source, want := range map[string]string{
+		`{{.status}} {{.type}} {{.client}} {{.version}} {{.language}} {{.host}} {{.url}}`: "ok notification default 7 en example.com https://example.com/terms",
+		`{{.headline}}`: "added: arbitration; removed: refund",
+		`{{range .diffs}}{{if eq .event "added"}}+{{else}}-{{end}} {{.keyword}}: {{.text}}` + "\n{{end}}": "+ arbitration: binding arbitration\n- refund: a full refund",
+		`{{range $i, $d := .diffs}}{{if $i}}, {{end}}{{$d.keyword | upper}}{{end}}`:                       "ARBITRATION, REFUND",
+		`{{join ", " .keywords}} ({{len .diffs}})`:                                                        "arbitration, refund (2)",
+		`{{.title}} {{.title | html}} {{mrkdwn .title}}`:                                                  "Terms & <Conditions> Terms &amp; &lt;Conditions&gt; Terms &amp; &lt;Conditions&gt;",
+		`{{markdown "@all *a* [b](http://c)"}}`:                                                           "@\u200ball \\*a\\* \\[b\\]\\(http://c\\)",
+		`{{date "2 Jan 2006 15:04" .timestamp}} {{.timestamp | date "15:04 MST" "UTC"}}`:                  "2 Jan 2026 03:04 03:04 UTC",
+		`{{default "none" .reason}} {{default "none" .status}}`:                                           "none ok",
+		`{{replace "of" "OF" "one of two"}} {{trim "  x "}} {{lower "ABC"}}`:                              "one OF two x abc",
+		`{{trunc 5 "Überraschung"}}`:                                                                      "Über…",
+		`{{quote "a\"b"}} {{json "<\n>"}}`:                                                                `"a\"b" "\u003c\n\u003e"`,
+		`{{print "a" 1 true}} {{printf "%s-%d-%q-%v%%" "a" 2 "b" true}}`:                                  `a1 true a-2-"b"-true%`,
+		`{{with .health}}{{.event}}{{else}}none{{end}}`:                                                   "none",
+		`{{define "d"}}[{{.}}]{{end}}{{range .keywords}}{{template "d" .}}{{end}}`:                        "[arbitration][refund]",
+		`{{(index .diffs 1).text}}{{range .items}}x{{end}}{{if not .truncated}}.{{end}}`:                  "a full refund.",
+		`{{if and (ge (len .diffs) 2) (or .reason .title)}}yes{{end}}`:                                    "yes",
+		"\n\n a \n": "a",
+	} {
+		got, ok, degraded := render(t, source, n, nil)
+		if !ok || got != want || len(degraded) > 0 {
+			t.Errorf("%s: got %q, %v, %q, want %q", source, got, ok, degraded, want)
+		}
+	}
+}
+
+func TestItemsOfDigest(t *testing.T) {
+	n := samples()[2].notification
+	n.Items[1].Diffs = 5 // more than there are
+	got, _, _ := render(t, `{{range .items}}{{.version}}:{{range .diffs}} {{.keyword}}{{end}};{{end}}`, n, nil)
+	if want := "6: arbitration;7: refund;"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Each value that is printed is escaped once, whoever does it.
+func TestEscapes(t *testing.T) {
+	n := samples()[0].notification
+	n.Title = "<a&b>"
+	for source, want := range map[string]string{
+		`<b> {{.title}}`:                                                   "<b> &lt;a&amp;b&gt;",
+		`{{mrkdwn .title}}`:                                                "&lt;a&amp;b&gt;",
+		`{{.title | upper | mrkdwn}}`:                                      "&lt;A&amp;B&gt;",
+		`{{.title | trunc 2}}`:                                             "&lt;…",
+		`{{$t := .title}}{{$t}}`:                                           "&lt;a&amp;b&gt;",
+		`{{if .title}}{{.title}}{{end}}`:                                   "&lt;a&amp;b&gt;",
+		`{{with .title}}{{.}}{{end}}`:                                      "&lt;a&amp;b&gt;",
+		`{{with .reason}}{{else}}{{$.title}}{{end}}`:                       "&lt;a&amp;b&gt;",
+		`{{if .reason}}{{else}}{{.title}}{{end}}`:                          "&lt;a&amp;b&gt;",
+		`{{range .items}}{{else}}{{.title}}{{end}}`:                        "&lt;a&amp;b&gt;",
+		`{{range $i, $d := .diffs}}{{if not $i}}{{$.title}}{{end}}{{end}}`: "&lt;a&amp;b&gt;",
+		`{{define "d"}}{{.}}{{end}}{{template "d" .title}}`:                "&lt;a&amp;b&gt;",
+		`{{len .diffs}}{{eq 1 1}}`:                                         "2true",
+	} {
+		if got, ok, _ := render(t, source, n, Mrkdwn); !ok || got != want {
+			t.Errorf("%s: got %q, want %q", source, got, want)
+		}
+	}
+}
+
+// Text of a page is data: it is not parsed, and what steers a screen is dropped.
+func TestPageTextIsInert(t *testing.T) {
+	n := samples()[0].notification
+	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"
+	n.Diffs[0].Text = "{{end}}"
+	got, ok, _ := render(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
+	if want := "{{.url}}{{range 9}} %s \ufffd|{{end}}"; !ok || got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A template that fails says so, and leaves the notification to the sink.
+func TestFailureIsDegraded(t *testing.T) {
+	n := samples()[4].notification
+	n.Language = strings.Repeat("x", maxText)
+	for source, want := range map[string]string{
+		`{{.titel}}`:                         `line 1: at <.titel>: map has no entry for key "titel"`,
+		`{{.title.x}}`:                       "line 1: at <.title.x>: can't evaluate field x",
+		`{{(index .diffs 1000).text}}`:       "index out of range",
+		`{{date "15:04" .title}}`:            "not a time such as .timestamp",
+		`{{date "15:04" "../x" .timestamp}}`: "the time zone is not known",
+		`{{date "15:04"}}`:                   "it takes a layout",
+		`{{upper 1}}`:                        "expected string",
+		`{{trunc 0 .title}}`:                 "not at least 1",
+		`{{.diffs}}`:                         "only texts, numbers",
+		`{{.health}}`:                        "only texts, numbers",
+		`{{index .health "x"}}`:              "only texts, numbers",
+		`{{print .diffs}}`:                   "only texts, numbers",
+		`{{if .reason}}x{{end}}`:             "it says nothing",
+		` `:                                  "it says nothing",
+		`{{range .title}}{{end}}`:            "range can't iterate over a text",
+		// Bounds: of the output, of the steps, of each value.
+		`{{range .diffs}}{{range $.diffs}}{{.text}}{{.text}}{{end}}{{end}}`: "it says more than 64 KB",
+		`{{$x := .language}}{{range .diffs}}{{$x = print $x $x}}{{end}}`:    "more than 64 KB",
+		`{{replace "x" .language .language}}`:                               "more than 64 KB",
+		`{{replace "" .language .language}}`:                                "more than 64 KB",
+		`{{$x := .language}}{{printf "%s%s%s%s%s" $x $x $x $x $x}}`:         "more than 64 KB",
+	} {
+		got, ok, degraded := render(t, source, n, nil)
+		if ok || got != "" || len(degraded) != 1 || !strings.Contains(degraded[0], "the template failed: ") || !strings.Contains(degraded[0], want) {
+			t.Errorf("%s: got %q, %v and %q, want one with %q", source, got, ok, degraded, want)
+		}
+		for _, d := range degraded {
+			if strings.Contains(d, "<!channel>") || strings.ContainsAny(d, "\n") {
+				t.Errorf("%s: page text is in %q", source, d)
+			}
+		}
+	}
+}
+
+// A loop that writes nothing is ended all the same, by its steps and by the context.
+func TestLoopsMeetTheWriter(t *testing.T) {
+	n := samples()[4].notification
+	for range 3 {
+		n.Diffs = append(n.Diffs, n.Diffs...)
+	}
+	const silent = `x{{range .diffs}}{{range $.diffs}}{{end}}{{end}}`
+	if _, ok, degraded := render(t, silent, n, nil); ok || len(degraded) != 1 || !strings.Contains(degraded[0], "steps") {
+		t.Errorf("got %v and %q, want an end after some steps", ok, degraded)
+	}
+	a := new(attempt)
+	ctx, cancel := context.WithDeadline(pipeline.WithAttempt(t.Context(), a), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, ok := New(silent).Render(ctx, samples()[0].notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
+		t.Errorf("got %v and %q, want an end by the deadline", ok, a.degraded)
+	}
+}
+
+// What is broken off is as if it had not begun.
+func TestCanceledIsNotDegraded(t *testing.T) {
+	a := new(attempt)
+	ctx, cancel := context.WithCancel(pipeline.WithAttempt(t.Context(), a))
+	cancel()
+	if _, ok := New("x").Render(ctx, samples()[0].notification); ok || len(a.degraded) > 0 {
+		t.Errorf("got %v and %q, want neither", ok, a.degraded)
+	}
+}
+
+func TestZero(t *testing.T) {
+	a := new(attempt)
+	for _, z := range []Text{{}, New("")} {
+		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification)
+		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil || z.Source() != "" {
+			t.Errorf("the zero Text is not none: %q, %v, %q", s, ok, a.degraded)
+		}
+	}
+	var u Text
+	if err := u.UnmarshalText([]byte("{{.title}}")); err != nil || u.IsZero() || u.Source() != "{{.title}}" {
+		t.Errorf("got %v, %v", u, err)
+	}
+	if err := u.UnmarshalText([]byte("{{")); err == nil || u.Validate() == nil {
+		t.Error("what is no template was taken")
+	}
+	if _, ok := u.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
+		t.Errorf("what is no template was rendered, %q", a.degraded)
+	}
+}
+
+// Try tells whom a template would fail.
+func TestTry(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{.headline}} {{.title}} {{.url}} {{.reason}}`: "",
+		`{{.titel}}`:                             "fails for an ordinary notification: line 1: ",
+		`{{(index .diffs 0).text}}`:              "fails for a page that was given up, which has no diffs: ",
+		`{{if eq .type "digest"}}{{.x}}{{end}}a`: "fails for a digest: ",
+		`{{if eq .type "health"}}{{.x}}{{end}}a`: "fails for a health event, ",
+		`{{if eq .type "health"}}{{.health.since}}{{else}}{{.client}}{{end}}`: "",
+		`{{$x := .title}}{{range .diffs}}{{$x = print $x $x}}{{end}}a`:        "fails for a page that tries to break it: ",
+		`{{range 5}}{{end}}`: "line 1: range goes",
+	} {
+		err := Try(source)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", source, err, want)
+		}
+	}
+}
+
+func TestFunctionsOfList(t *testing.T) {
+	if got := len(Functions()); got > 26 {
+		t.Errorf("%d functions, want about 20: %v", got, Functions())
+	}
+}
