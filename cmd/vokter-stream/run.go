@@ -10,10 +10,11 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/kafka"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
-	"github.com/vokter/vokter/sources/kafka"
+	kafkasource "github.com/vokter/vokter/sources/kafka"
 )
 
 // runName is the verb that hangups do not end.
@@ -108,5 +109,6 @@ func (a *app) plugins() *registry.Registry {
 	slack.Register(&r)
 	webhook.Register(&r)
 	kafka.Register(&r)
+	kafkasource.Register(&r)
 	return &r
 }
