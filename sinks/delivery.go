@@ -78,10 +78,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// settings is what can be changed while Delivery works.
-type settings struct {
-	sinks  map[string]pipeline.Sink
-	policy Policy
+func (c *Config) closeFailed(err error) {
+	c.Logger.Warn("a sink could not be closed in order", "err", oneLine(err.Error()))
 }
 
 // Delivery is the processor of TopicNotifications. It keeps the queue of each receiver
@@ -110,15 +108,25 @@ func NewDelivery(cfg Config) *Delivery {
 }
 
 // Reconfigure replaces Config.Sinks and Config.Policy. Attempts that are under way end
-// with the sink that they began with. It is safe for concurrent use.
+// with the sink that they began with; once none is, each sink that is an io.Closer, and is
+// not among the new ones, is closed. It is safe for concurrent use.
 func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
-	d.live.Store(&settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()})
+	next := &settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()}
+	if old := d.live.Swap(next); old != nil {
+		old.retire(next, d.cfg.closeFailed)
+	}
 }
 
 // Run makes attempts until ctx is done. Then it begins no more, breaks off those that
-// are under way, which do not count, and returns nil when all have ended. It can be
-// called once.
-func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
+// are under way, which do not count, closes the sinks that are an io.Closer, and returns
+// nil when all have ended. It can be called once.
+func (d *Delivery) Run(ctx context.Context) error {
+	if err := d.pool.run(ctx); err != nil {
+		return err
+	}
+	d.Reconfigure(nil, d.live.Load().policy)
+	return nil
+}
 
 // Posted notes that the result of an attempt that Config.Hand was given has been handed on,
 // or belongs to another process now: the attempt is made again unless it is handled soon.

@@ -176,8 +176,10 @@ func (p *pool) attempt(a Attempt, s slot) {
 		t := time.AfterFunc(fastFor, func() { h.move(cut) })
 		defer t.Stop()
 	}
+	live := hold(p.live)
+	defer live.letGo(p.cfg.closeFailed)
 	at := &handle{document: a.document, note: a.note}
-	err := p.deliver(pipeline.WithAttempt(ctx, at), a)
+	err := p.deliver(pipeline.WithAttempt(ctx, at), live.sinks[a.Receiver.Sink], a)
 	a.said = at.end()
 	h.release()
 
@@ -203,10 +205,9 @@ func (p *pool) closed() {
 	p.open--
 }
 
-// deliver calls the sink; a panic there is a failed attempt.
-func (p *pool) deliver(ctx context.Context, a Attempt) (err error) {
-	s, ok := p.live.Load().sinks[a.Receiver.Sink]
-	if !ok || s == nil {
+// deliver calls s; a panic there is a failed attempt.
+func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt) (err error) {
+	if s == nil {
 		return fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)
 	}
 	defer func() {

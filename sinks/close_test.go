@@ -1,0 +1,61 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// closable is a sink that holds connections.
+type closable struct {
+	recorder
+	closed atomic.Int32
+}
+
+func (c *closable) Close() error { c.closed.Add(1); return errors.New("not in order") }
+
+// incomparable is a closable that cannot be compared.
+type incomparable struct {
+	*closable
+	_ []int
+}
+
+// TestSinksAreClosed: each once, after the last attempt with it, and only if the new
+// configuration does not have it too.
+func TestSinksAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		busy := &closable{recorder: recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}}
+		kept, gone, odd := new(closable), new(closable), new(closable)
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
+			"busy": busy, "kept": kept, "gone": pipeline.LimitRate(gone, 1, 1), "again": gone, "odd": incomparable{closable: odd}, "other": &recorder{},
+		}})
+		r.notify("busy", "x")
+		synctest.Wait()
+		r.d.Reconfigure(map[string]pipeline.Sink{"renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
+		check := func(when string, want map[*closable]int32) {
+			t.Helper()
+			synctest.Wait()
+			for c, n := range want {
+				if got := c.closed.Load(); got != n {
+					t.Errorf("%s: closed %d times, want %d", when, got, n)
+				}
+			}
+		}
+		check("while an attempt is under way", map[*closable]int32{busy: 0, kept: 0, gone: 0, odd: 0})
+		close(release)
+		check("after it", map[*closable]int32{busy: 1, kept: 0, gone: 1, odd: 1})
+		r.notify("renamed", "y")
+		synctest.Wait()
+		r.stop()
+		check("after the end", map[*closable]int32{busy: 1, kept: 1, gone: 1, odd: 1})
+		if got := kept.got(); got != "[y]" {
+			t.Errorf("got %s, want [y]", got)
+		}
+	})
+}
