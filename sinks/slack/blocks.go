@@ -127,8 +127,8 @@ func plainText(s string) slackgo.RichTextSectionElement {
 	return slackgo.NewRichTextSectionTextElement(s, nil)
 }
 
-// fallback is m in one line, escaped: the headline, the title and the URL as far as there
-// is room for it.
+// fallback is m in one line, escaped: the headline, the title, the reason and the URL, as
+// far as there is room.
 func fallback(m layout.Message) string {
 	link := escape.Replace(m.URL)
 	if link != "" {
@@ -138,8 +138,11 @@ func fallback(m layout.Message) string {
 		link = ""
 	}
 	text := m.Headline
-	if m.Title != "" {
+	if m.Title != "" && !strings.Contains(m.URL, m.Title) {
 		text += ": " + m.Title
+	}
+	if m.Reason != "" {
+		text += ": " + m.Reason
 	}
 	escaped := func(s string) int { return layout.UTF16(escape.Replace(s)) }
 	return escape.Replace(layout.Cut(text, maxText-layout.UTF16(link), escaped)) + link

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -104,6 +105,7 @@ func statusError(a *post.Answer, word string) error {
 	if err == nil { // another 2xx
 		return fmt.Errorf("answered %d %s, which Slack does not", a.Status, http.StatusText(a.Status))
 	}
+	known := kindOf(word) != kindUnknown
 	if simple.MatchString(word) {
 		err = fmt.Errorf("%w: %s", err, word)
 	}
@@ -112,8 +114,8 @@ func statusError(a *post.Answer, word string) error {
 		return a.Wait(err, defaultWait)
 	case a.Status >= http.StatusInternalServerError:
 		return pipeline.Ambiguous(err)
-	case kindOf(word) != kindUnknown:
-		return wordError(a, err, word)
+	case known:
+		return wordError(a, errors.New(err.Error()), word) // the word says more than the status
 	}
 	return err
 }

@@ -1,0 +1,154 @@
+package slack
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/slackfake"
+	"github.com/vokter/vokter/pipeline"
+)
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// ways are both kinds of sinks for a channel of a fake.
+func ways(fake *slackfake.Slack, channel string) map[string]*Slack {
+	return map[string]*Slack{
+		"bot":     NewBot(slackfake.Token, channel, APIURL(fake.API()), Allow(loopback)),
+		"webhook": NewWebhook(fake.Webhook(channel), Allow(loopback)),
+	}
+}
+
+func sample() pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/item?a=b&c=d", ID: "N1", Type: pipeline.NotificationType, Title: "Zeus & Co",
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default",
+		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "stock", Text: "Out", Snippet: "Zeus. Out of stock."}},
+	}
+}
+
+// notes is an Attempt for tests.
+type notes struct {
+	document, note string
+	degraded       []string
+}
+
+func (n *notes) Document() string       { return n.document }
+func (n *notes) Note() string           { return n.note }
+func (n *notes) SetNote(note string)    { n.note = note }
+func (n *notes) Degraded(reason string) { n.degraded = append(n.degraded, reason) }
+
+// TestWords has the fake say each of Slack's words.
+func TestWords(t *testing.T) {
+	type want struct {
+		class     pipeline.Class
+		ambiguous bool
+		wait      time.Duration
+		requests  int
+	}
+	for words, want := range map[string]want{
+		`invalid_auth not_authed account_inactive token_revoked token_expired missing_scope no_permission access_denied
+			ekm_access_denied channel_not_found not_in_channel is_archived team_not_found restricted_action
+			restricted_action_read_only_channel restricted_action_non_threadable_channel invalid_token action_prohibited
+			no_service no_team team_disabled channel_is_archived no_active_hooks posting_to_general_channel_denied`: {
+			class: pipeline.ClassGone, requests: 1},
+		`no_text msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format too_many_attachments
+			attachment_payload_limit_exceeded metadata_too_large invalid_metadata_format invalid_metadata_schema invalid_payload`: {
+			class: pipeline.ClassRefused, requests: 2},
+		`cannot_reply_to_message restricted_action_thread_locked`:        {requests: 1}, // there was no thread
+		`ratelimited rate_limited`:                                       {wait: defaultWait, requests: 1},
+		`internal_error fatal_error service_unavailable request_timeout`: {ambiguous: true, requests: 1},
+	} {
+		for word := range strings.FieldsSeq(words) {
+			answers := map[string]slackfake.Answer{
+				"bot":     {Status: 200, Body: fmt.Sprintf(`{"ok":false,"error":%q}`, word)},
+				"webhook": {Error: word},
+			}
+			for way, answer := range answers {
+				fake := slackfake.Start(t, nil)
+				fake.Script("C1", answer, answer)
+				err := ways(fake, "C1")[way].Deliver(t.Context(), sample())
+				if err == nil {
+					t.Errorf("%s, %s: delivered", way, word)
+					continue
+				}
+				class, wait := pipeline.ClassOf(err)
+				if class != want.class || wait != want.wait || pipeline.IsAmbiguous(err) != want.ambiguous {
+					t.Errorf("%s, %s: class %d, wait %v, ambiguous %v, want %+v", way, word, class, wait, pipeline.IsAmbiguous(err), want)
+				}
+				if got := len(fake.Requests()); got != want.requests {
+					t.Errorf("%s, %s: %d requests, want %d", way, word, got, want.requests)
+				}
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%s: %q does not say %s", way, err, word)
+				}
+			}
+		}
+	}
+}
+
+// TestAnswers has the fake answer what Slack would not.
+func TestAnswers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer    slackfake.Answer
+		class     pipeline.Class
+		ambiguous bool
+		wait      time.Duration
+		says      string
+	}{
+		"a new word":              {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"new_word"}`}, says: "answered new_word"},
+		"errors of another shape": {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"invalid_auth","errors":[{"a":1}]}`}, class: pipeline.ClassGone, says: "invalid_auth"},
+		"no word":                 {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"a b"}`}, says: "an error that has no name"},
+		"a long word":             {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"` + strings.Repeat("x", 5000) + `"}`}, says: "an error that has no name"},
+		"half an answer":          {answer: slackfake.Answer{Status: 200, Body: `{"ok":true,"ts":"1.`}, ambiguous: true, says: "200 OK"},
+		"HTML":                    {answer: slackfake.Answer{Status: 200, Body: `<html>log in</html>`}, ambiguous: true, says: "200 OK"},
+		"nothing":                 {answer: slackfake.Answer{Status: 200, Body: `{}`}, says: "200 OK"},
+		"not ok":                  {answer: slackfake.Answer{Status: 200, Body: `{"ok":false}`}, says: "200 OK"},
+		"429":                     {answer: slackfake.Answer{Status: 429}, wait: defaultWait, says: "429"},
+		"429 with a wait":         {answer: slackfake.RateLimited("3"), wait: 3 * time.Second, says: "429"},
+		"429 with a date":         {answer: slackfake.RateLimited("Fri, 02 Jan 2026 03:05:05 GMT"), wait: time.Minute, says: "429"},
+		"503 with a wait":         {answer: slackfake.Answer{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, wait: 7 * time.Second, ambiguous: true, says: "503"},
+		"201":                     {answer: slackfake.Answer{Status: 201, Body: `{"ok":true,"channel":"C1","ts":"1.1"}`}, says: "201"},
+		"lost":                    {answer: slackfake.Answer{Lost: true}, ambiguous: true, says: "no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := slackfake.Start(t, nil)
+			fake.Script("C1", tt.answer)
+			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			s := NewBot(slackfake.Token, "C1", APIURL(fake.API()), Allow(loopback), Clock(func() time.Time { return at }))
+			err := s.Deliver(t.Context(), sample())
+			if err == nil {
+				t.Fatal("delivered")
+			}
+			class, wait := pipeline.ClassOf(err)
+			if class != tt.class || wait != tt.wait || pipeline.IsAmbiguous(err) != tt.ambiguous || !strings.Contains(err.Error(), tt.says) || len(err.Error()) > 200 {
+				t.Errorf("class %d, wait %v, ambiguous %v, want %+v: %v", class, wait, pipeline.IsAmbiguous(err), tt, err)
+			}
+			// The next attempt arrives.
+			if err := s.Deliver(t.Context(), sample()); err != nil || len(fake.Requests()) != 2 {
+				t.Errorf("got %v after %d requests", err, len(fake.Requests()))
+			}
+		})
+	}
+}
+
+// TestWrongTokenTellsNoSecret: what a wrong token or URL brings says what to do, and not
+// what the token is.
+func TestWrongTokenTellsNoSecret(t *testing.T) {
+	fake := slackfake.Start(t, nil)
+	for name, s := range map[string]*Slack{
+		"invalid_auth: check the token":                 NewBot("xoxb-SECRETSECRET", "C1", APIURL(fake.API()), Allow(loopback)),
+		"answered 403 Forbidden: invalid_token":         NewWebhook(fake.URL+"/services/T1/C1/SECRETSECRET", Allow(loopback)),
+		"channel_not_found: check the channel, and inv": NewBot(slackfake.Token, "general", APIURL(fake.API()), Allow(loopback)),
+		"404 Not Found: no_service: make a new webhook": NewWebhook(fake.URL+"/services/SECRETSECRET", Allow(loopback)),
+		"answered 404 Not Found":                        NewBot("xoxb-SECRETSECRET", "C1", APIURL(fake.URL+"/SECRETSECRET/"), Allow(loopback)),
+	} {
+		err := s.Deliver(t.Context(), sample())
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("got %v, want %q and no secret", err, name)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/slackfake"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// threaded is a bot that keeps threads, with a clock and what it noted.
+type threaded struct {
+	t    *testing.T
+	fake *slackfake.Slack
+	s    *Slack
+	now  time.Time
+	notes
+}
+
+func newThreaded(t *testing.T) *threaded {
+	th := &threaded{t: t, now: time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC), notes: notes{document: "doc"}}
+	clock := func() time.Time { return th.now }
+	th.fake = slackfake.Start(t, clock)
+	th.s = NewBot(slackfake.Token, "#general", APIURL(th.fake.API()), Allow(loopback), Clock(clock), Thread())
+	return th
+}
+
+// post delivers after d, and returns what was posted.
+func (th *threaded) post(d time.Duration) slackfake.Message {
+	th.t.Helper()
+	th.now = th.now.Add(d)
+	if err := th.s.Deliver(pipeline.WithAttempt(th.t.Context(), &th.notes), sample()); err != nil {
+		th.t.Fatal(err)
+	}
+	all := th.fake.Messages()
+	return all[len(all)-1]
+}
+
+func TestThreads(t *testing.T) {
+	th := newThreaded(t)
+	root := th.post(0)
+	if root.Thread != "" || root.Channel != "CGENERAL" {
+		t.Fatalf("the first message is %+v", root)
+	}
+	if !strings.Contains(th.note, `"CGENERAL"`) || len(th.note) > pipeline.MaxNote {
+		t.Errorf("noted is %s, without the ID that Slack told", th.note)
+	}
+	first, second := th.post(time.Hour), th.post(22*time.Hour)
+	if first.Thread != root.TS || !first.Broadcast {
+		t.Errorf("the first reply is %+v, want one to %s that is shown in the channel", first, root.TS)
+	}
+	if second.Thread != root.TS || second.Broadcast {
+		t.Errorf("the second reply is %+v, want one to %s alone", second, root.TS)
+	}
+	if next := th.post(time.Hour); next.Thread != "" {
+		t.Errorf("after a day it is %+v, want a new thread", next)
+	} else if reply := th.post(time.Hour); reply.Thread != next.TS || !reply.Broadcast {
+		t.Errorf("the reply to that is %+v", reply)
+	}
+}
+
+// TestThreadsOfOthers: what was noted for another channel, health events, and notes that
+// cannot be read begin threads, or have none.
+func TestThreadsOfOthers(t *testing.T) {
+	th := newThreaded(t)
+	th.post(0)
+	th.s.channel = "C2"
+	if m := th.post(time.Second); m.Thread != "" || m.Channel != "C2" {
+		t.Errorf("in another channel it is %+v", m)
+	}
+	th.note = "{"
+	if m := th.post(time.Second); m.Thread != "" {
+		t.Errorf("after a damaged note it is %+v", m)
+	}
+	th.document, th.note = "", ""
+	if m := th.post(time.Second); m.Thread != "" || th.note != "" {
+		t.Errorf("without a document it is %+v, noted %q", m, th.note)
+	}
+	if err := th.s.Deliver(t.Context(), sample()); err != nil {
+		t.Errorf("without an attempt: %v", err)
+	}
+}
+
+// TestDeletedThread: Slack posts an answer to a deleted message at the top level without
+// a word; the next thread begins there.
+func TestDeletedThread(t *testing.T) {
+	th := newThreaded(t)
+	root := th.post(0)
+	th.fake.Delete(root.TS)
+	again := th.post(time.Minute)
+	if again.Thread != "" {
+		t.Fatalf("got %+v", again)
+	}
+	if m := th.post(time.Minute); m.Thread != again.TS {
+		t.Errorf("got %+v, want an answer to %s", m, again.TS)
+	}
+	if got := len(th.fake.Requests()); got != 3 {
+		t.Errorf("%d requests, want 3", got)
+	}
+}
+
+// TestLockedThread: a thread that takes no answers is left for a new one, in the same
+// attempt.
+func TestLockedThread(t *testing.T) {
+	for _, word := range []string{"cannot_reply_to_message", "restricted_action_thread_locked"} {
+		th := newThreaded(t)
+		th.post(0)
+		th.fake.Script("#general", slackfake.Answer{Error: word})
+		again := th.post(time.Minute)
+		if again.Thread != "" || len(th.fake.Requests()) != 3 {
+			t.Fatalf("%s: got %+v after %d requests", word, again, len(th.fake.Requests()))
+		}
+		if m := th.post(time.Minute); m.Thread != again.TS {
+			t.Errorf("%s: got %+v, want an answer to %s", word, m, again.TS)
+		}
+	}
+	// Where the new one fails, the old one is forgotten all the same.
+	th := newThreaded(t)
+	root := th.post(0)
+	th.fake.Lock(root.TS)
+	th.fake.Script("#general", slackfake.Answer{Error: "cannot_reply_to_message"}, slackfake.RateLimited("1"))
+	if err := th.s.Deliver(pipeline.WithAttempt(t.Context(), &th.notes), sample()); err == nil || th.note != "" {
+		t.Errorf("got %v, noted %q", err, th.note)
+	}
+}
+
+// TestPlainInThread: a message without its layout stays in its thread.
+func TestPlainInThread(t *testing.T) {
+	th := newThreaded(t)
+	root := th.post(0)
+	th.fake.Script("#general", slackfake.Answer{Error: "invalid_blocks"})
+	if m := th.post(time.Minute); m.Thread != root.TS || m.Blocks != nil || len(th.degraded) != 1 {
+		t.Errorf("got %+v, degraded for %q", m, th.degraded)
+	}
+}
