@@ -10,7 +10,9 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/sinks/kafka"
+	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/webhook"
@@ -108,6 +110,8 @@ func (a *app) plugins() *registry.Registry {
 	stdout.Register(&r, a.stdout, stdout.Options{Format: a.flags.format})
 	slack.Register(&r)
 	webhook.Register(&r)
+	discord.Register(&r)
+	mattermost.Register(&r)
 	kafka.Register(&r)
 	kafkasource.Register(&r)
 	return &r

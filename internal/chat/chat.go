@@ -1,0 +1,125 @@
+// Package chat holds what the sinks for chat programs share: one URL to post JSON to, how
+// a refused layout gives way to plain text, and Markdown in which the text of a page is
+// never markup.
+package chat
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Option alters how a sink reaches its receiver.
+type Option func(*network)
+
+type network struct {
+	allow  []netip.Prefix
+	roots  *x509.CertPool
+	client *http.Client
+}
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option {
+	return func(n *network) { n.allow = append(n.allow, networks...) }
+}
+
+// RootCAs are the authorities to trust in place of the system's; nil means the system's.
+func RootCAs(pool *x509.CertPool) Option {
+	return func(n *network) { n.roots = pool }
+}
+
+// Endpoint is the URL that a sink posts to. It is safe for concurrent use.
+type Endpoint struct {
+	url  *url.URL
+	post post.Sender
+}
+
+// minSegment is the length from which a segment of a path is taken for a token.
+const minSegment = 16
+
+// NewEndpoint returns the endpoint u. Its errors tell neither secrets nor what of u only
+// the receiver should see.
+func NewEndpoint(u *url.URL, opts []Option, secrets ...string) *Endpoint {
+	var n network
+	for _, opt := range opts {
+		opt(&n)
+	}
+	if n.client == nil {
+		n.client = post.NewClient(n.allow, n.roots)
+	}
+	e := &Endpoint{url: u, post: post.Sender{Client: n.client}}
+	e.post.Secrets.AddURL(u)
+	e.post.Secrets.Add(secrets...)
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if len(segment) >= minSegment {
+			e.post.Secrets.Add(segment)
+		}
+	}
+	for _, values := range u.Query() {
+		e.post.Secrets.Add(values...)
+	}
+	return e
+}
+
+// Post posts body, which is JSON, and returns the answer, whatever its status.
+func (e *Endpoint) Post(ctx context.Context, body []byte) (*post.Answer, error) {
+	return e.post.Do(ctx, http.MethodPost, e.url, http.Header{"Content-Type": {"application/json"}}, body)
+}
+
+// maxReason bounds what a receiver may say in an error, in runes.
+const maxReason = 200
+
+// Because adds to err, which keeps its class, the reason that the receiver gave.
+func (e *Endpoint) Because(err error, reason string) error {
+	if reason = layout.Clean(e.post.Secrets.Clean(reason)); err == nil || reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, layout.Short(reason, maxReason))
+}
+
+// Later marks err as one after which to wait for as many seconds as the body of a says,
+// or for as long as its header says where that is longer; at most a day.
+func Later(err error, a *post.Answer, seconds float64) error {
+	wait := time.Duration(max(0, min(seconds, guard.MaxRetryAfter.Seconds())) * float64(time.Second))
+	if d, ok := a.RetryAfter(); ok {
+		wait = max(wait, d)
+	}
+	return pipeline.RetryAfter(err, wait)
+}
+
+// Insist sends rich, and plain where the receiver refuses that: a layout must not cost a
+// notification.
+func Insist(ctx context.Context, send func(context.Context, []byte) error, rich, plain []byte) error {
+	err := send(ctx, rich)
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+		return err
+	}
+	if again := send(ctx, plain); again != nil {
+		return again
+	}
+	pipeline.AttemptFrom(ctx).Degraded("delivered as plain text, since its layout was refused: " + err.Error())
+	return nil
+}
+
+// JSON returns v, all of whose fields can be encoded, as JSON without escapes for HTML.
+func JSON(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("chat: %v", err)) // every field is encodable
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,200 @@
+// Package chattest holds what the tests of the sinks for chat programs share.
+package chattest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Loopback is the network of the tests.
+var Loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// Notification returns a notification with some text, and some that is hostile.
+func Notification() pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://user:pass@shop.example/item_(1)?a=b&c=*d*", ID: "0123456789ABCDEFGHIJKLMNOP", Type: pipeline.NotificationType,
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default", Version: 7, Title: "Zeus & Co [*sale*]", Truncated: true,
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Added, Keyword: "out of stock", Text: "Out", Snippet: "Zeus, 3.5 kg at 10:30: $5 to $6. Out of stock.", Offset: 6},
+			{Event: pipeline.Added, Keyword: "stock", Text: "Out", Snippet: "Zeus, 3.5 kg at 10:30: $5 to $6. Out of stock.", Offset: 6},
+			{Event: pipeline.Removed, Keyword: "zeus", Text: "(In stock at Zeus)", Snippet: "Now 😀 (In stock at Zeus) and shops", Offset: 70},
+			{Event: pipeline.Added, Keyword: "boom", Text: "# <!channel> @channel @here <@U1> *x* _y_ ~~z~~ `q` ||s|| :boom: #tag /cmd ~town", Offset: 90,
+				Snippet: "# <!channel> @channel @here <@U1> *x* _y_ ~~z~~ `q` ||s|| :boom: #tag /cmd ~town"},
+			{Event: pipeline.Added, Keyword: "bank", Text: "1. [bank](http://evil.example) <http://evil.example|bank> www.evil.example evil.example/x me@evil.example {{DATE(1)}} ${x} $y$ %41 &amp;", Offset: 99,
+				Snippet: "1. [bank](http://evil.example) <http://evil.example|bank> www.evil.example evil.example/x me@evil.example {{DATE(1)}} ${x} $y$ %41 &amp;"},
+		},
+	}
+}
+
+// Samples returns notifications of each sort, by name.
+func Samples() map[string]pipeline.Notification {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return map[string]pipeline.Notification{
+		"changes": Notification(),
+		"timeout": {
+			Status: pipeline.StatusTimeout, URL: "https://shop.example/", ID: "T", Type: pipeline.NotificationType, Time: at, Client: "default",
+			Reason: "looking up shop.example: no such host",
+		},
+		"health": {
+			Status: string(pipeline.HealthOffline), ID: "H", Type: pipeline.NotificationTypeHealth, Time: at, Health: &pipeline.Health{
+				ID: "H", Event: pipeline.HealthOffline, Time: at, Count: 3, Since: at, URLs: []string{"https://a.example/x_y", "https://b.example/"},
+			},
+		},
+	}
+}
+
+// Long returns a notification with many long differences, of emoji and of what formats.
+func Long() pipeline.Notification {
+	n := Notification()
+	n.Title = strings.Repeat("<*😀", 200)
+	n.Diffs = nil
+	for i := range 60 {
+		text := strings.Repeat("@*_<😀&[ word ", 200)
+		n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Removed, Keyword: "word", Text: text, Snippet: "a" + text, Offset: i})
+	}
+	return n
+}
+
+// Caught is a request that a receiver got.
+type Caught struct {
+	Method, URI string
+	Body        []byte
+}
+
+// Receiver is a server that keeps the requests it gets, and answers them in turn as
+// answers say, the last of them again and again.
+type Receiver struct {
+	URL     string
+	Answers []http.HandlerFunc
+	Got     []Caught
+}
+
+// NewReceiver starts a Receiver for one client at a time. It ends with the test.
+func NewReceiver(t *testing.T, answers ...http.HandlerFunc) *Receiver {
+	t.Helper()
+	r := &Receiver{Answers: answers}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Errorf("reading the request: %v", err)
+		}
+		if got := req.Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("Content-Type is %q", got)
+		}
+		r.Got = append(r.Got, Caught{req.Method, req.RequestURI, body})
+		r.Answers[min(len(r.Got), len(r.Answers))-1](w, req)
+	}))
+	t.Cleanup(server.Close)
+	r.URL = server.URL
+	return r
+}
+
+// Answer answers with a status and a body.
+func Answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// Golden compares body, which is JSON, with testdata/NAME.golden.json, where it is
+// indented.
+func Golden(t *testing.T, name string, body []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, body, "", "  "); err != nil {
+		t.Fatalf("%s: %v in %s", name, err, body)
+	}
+	b.WriteByte('\n')
+	file := filepath.Join("testdata", name+".golden.json")
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, b.Bytes(), want)
+	}
+}
+
+// Verdict is what an answer means.
+type Verdict struct {
+	status int
+	body   string
+	class  pipeline.Class
+	says   string
+	wait   time.Duration
+}
+
+// Means says that an answer of this status and body gives an error of this class, which
+// says that, after which to wait for at least so long.
+func Means(status int, body string, class pipeline.Class, says string, wait time.Duration) Verdict {
+	return Verdict{status, body, class, says, wait}
+}
+
+// Verdicts delivers to receivers that answer as each of list says.
+func Verdicts(t *testing.T, newSink func(t *testing.T, rawURL string) pipeline.Sink, list ...Verdict) {
+	t.Helper()
+	for _, v := range list {
+		r := NewReceiver(t, Answer(v.status, v.body))
+		err := newSink(t, r.URL).Deliver(t.Context(), Notification())
+		class, wait := pipeline.ClassOf(err)
+		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) {
+			t.Errorf("%d %s: got class %d, wait %v: %v; want class %d, wait %v, %q", v.status, v.body, class, wait, err, v.class, v.wait, v.says)
+		}
+	}
+}
+
+// Attempt keeps why a delivery was degraded.
+type Attempt struct {
+	pipeline.Attempt
+	Reasons []string
+}
+
+// Degraded keeps reason.
+func (a *Attempt) Degraded(reason string) { a.Reasons = append(a.Reasons, reason) }
+
+// GivesWay delivers to a receiver that refuses the first request and accepts the second,
+// and returns both bodies. It fails the test unless the second is shorter, and the
+// attempt was told.
+func GivesWay(t *testing.T, refuse, accept http.HandlerFunc, newSink func(t *testing.T, rawURL string) pipeline.Sink) (rich, plain []byte) {
+	t.Helper()
+	r := NewReceiver(t, refuse, accept)
+	a := &Attempt{}
+	if err := newSink(t, r.URL).Deliver(pipeline.WithAttempt(t.Context(), a), Long()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Got) != 2 || len(r.Got[1].Body) >= len(r.Got[0].Body) || len(a.Reasons) != 1 {
+		t.Fatalf("%d requests, told %q", len(r.Got), a.Reasons)
+	}
+	return r.Got[0].Body, r.Got[1].Body
+}
+
+// Refused checks that a sink which is built with a bad configuration says so of field
+// alone, without the secret.
+func Refused(t *testing.T, err error, field, secret string) {
+	t.Helper()
+	fe, ok := errors.AsType[*pipeline.FieldError](err)
+	if !ok || fe.Field != field || secret != "" && strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v, want an error of %s", err, field)
+	}
+}

@@ -1,0 +1,137 @@
+package chat
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Blank is the zero-width space. Between two characters it keeps a chat program from
+// seeing a mention, a tag or an address in them; nobody sees it.
+const Blank = "\u200b"
+
+// LineCost is what a difference takes in Markdown at most besides its texts, in runes.
+const LineCost = 32
+
+// Markdown is what m says below its title: the differences as quotes, with the keyword
+// bold and removed text struck. escape makes a text literal within a line.
+func Markdown(m layout.Message, escape func(string) string) string {
+	var parts []string
+	if m.Reason != "" {
+		parts = append(parts, Literal(m.Reason, escape))
+	}
+	for _, l := range m.Lines {
+		keywords := escape(strings.Join(l.Keywords, ", "))
+		parts = append(parts, `\`+l.Sign()+" "+keywords+"\n> "+guarded(l.Text())+snippet(l, escape))
+	}
+	if len(m.Pages) > 0 {
+		var pages []string
+		for _, page := range m.Pages {
+			pages = append(pages, Literal(page, escape))
+		}
+		parts = append(parts, strings.Join(pages, "\n"))
+	}
+	if left := m.Left(); left != "" {
+		parts = append(parts, left)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// Literal returns s as a line of Markdown that shows s.
+func Literal(s string, escape func(string) string) string { return guarded(s) + escape(s) }
+
+// Plain is m as plain text of at most limit UTF-16 code units, written in Markdown.
+func Plain(m layout.Message, limit int, escape func(string) string) string {
+	literal := func(text string) string {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			lines[i] = Literal(line, escape)
+		}
+		return strings.Join(lines, "\n")
+	}
+	return literal(layout.Cut(m.Plain(), limit, func(s string) int { return layout.UTF16(literal(s)) }))
+}
+
+// guarded returns what has to stand before s at the beginning of a line, so that it is no
+// heading, list, quote or rule.
+func guarded(s string) string {
+	if r, _ := utf8.DecodeRuneInString(s); s == "" || unicode.IsLetter(r) {
+		return ""
+	}
+	return Blank
+}
+
+// snippet is the snippet of l.
+func snippet(l layout.Line, escape func(string) string) string {
+	var b strings.Builder
+	for spans := Spans(l); len(spans) > 0; {
+		n, run := 0, ""
+		for ; n < len(spans) && spans[n].Changed == spans[0].Changed; n++ {
+			text := escape(spans[n].Text)
+			if spans[n].Keyword {
+				text = mark("**", text)
+			}
+			run += text
+		}
+		if spans[0].Changed {
+			run = mark("~~", run)
+		}
+		b.WriteString(run)
+		spans = spans[n:]
+	}
+	return b.String()
+}
+
+// mark puts the mark around s, but within its outer blanks: beside one it marks nothing.
+func mark(mark, s string) string {
+	core := strings.Trim(s, " ")
+	if core == "" {
+		return s
+	}
+	before, after, _ := strings.Cut(s, core)
+	return before + mark + core + mark + after
+}
+
+// Spans are the spans of l by what can be seen: Changed says only of removed text that it
+// is, and neighbours that look the same are one.
+func Spans(l layout.Line) []layout.Span {
+	var spans []layout.Span
+	for _, s := range l.Spans {
+		s.Changed = s.Changed && l.Event == pipeline.Removed
+		if n := len(spans); n > 0 && spans[n-1].Changed == s.Changed && spans[n-1].Keyword == s.Keyword {
+			spans[n-1].Text += s.Text
+			continue
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// Escape writes s rune by rune with write, which gets the neighbours as well: the rune
+// before, and the one after or a letter where s ends, since more may follow there.
+func Escape(s string, write func(b *strings.Builder, before, r, after rune)) string {
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/8)
+	before := rune(0)
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+		after := 'a'
+		if s != "" {
+			after, _ = utf8.DecodeRuneInString(s)
+		}
+		write(&b, before, r, after)
+		before = r
+	}
+	return b.String()
+}
+
+// Joins reports whether what stands between before and after may join them to an address,
+// a mention or the like: a word follows, and it is not between digits as in 10:30.
+func Joins(before, after rune) bool {
+	word := after == '_' || unicode.IsLetter(after) || unicode.IsDigit(after)
+	return word && !(unicode.IsDigit(before) && unicode.IsDigit(after))
+}

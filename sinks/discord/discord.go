@@ -1,0 +1,99 @@
+package discord
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Discord posts notifications to one channel. It is safe for concurrent use.
+type Discord struct {
+	endpoint *chat.Endpoint
+	template template.Text
+}
+
+var _ pipeline.Sink = (*Discord)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// Rate is what Discord lets a webhook do: 30 messages a minute, five of them at once.
+func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
+
+// Deliver posts n as an embed, or as short plain text where Discord refuses that. It
+// follows no redirects, and reads no more than 64 KB of the answer.
+func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	rich := embedded(m)
+	if text, ok := d.template.RenderFor(ctx, n, escape); ok {
+		rich = message{Embeds: []embed{{Description: layout.Cut(text, maxDescription, layout.UTF16)}}, Mentions: noMentions}
+	}
+	return chat.Insist(ctx, d.send, chat.JSON(rich), chat.JSON(plain(m)))
+}
+
+func (d *Discord) send(ctx context.Context, body []byte) error {
+	a, err := d.endpoint.Post(ctx, body)
+	if err != nil {
+		return err
+	}
+	return d.verdict(a)
+}
+
+// verdict reads what Discord answered: the message, or what is wrong.
+func (d *Discord) verdict(a *post.Answer) error {
+	var said struct {
+		ID         string  `json:"id"`
+		Code       int     `json:"code"`
+		Message    string  `json:"message"`
+		RetryAfter float64 `json:"retry_after"` // in seconds
+	}
+	// What is no JSON leaves said as it is, which fits what follows.
+	_ = json.Unmarshal(a.Body, &said)
+	err := a.Err()
+	switch {
+	case err == nil && said.ID != "":
+		return nil
+	case err == nil:
+		return fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+	case a.Status == http.StatusTooManyRequests:
+		err = chat.Later(err, a, said.RetryAfter)
+	case said.Code == unknownChannel || said.Code == unknownWebhook || said.Code == invalidToken:
+		err = pipeline.Gone(err)
+	}
+	return d.endpoint.Because(err, said.Message)
+}
+
+// Codes of Discord for a webhook that is not there any more.
+const (
+	unknownChannel = 10003
+	unknownWebhook = 10015
+	invalidToken   = 50027
+)
+
+// special are the characters that mean something in Discord's Markdown within a line; a
+// colon does before the name of an emoji and in the scheme of a URL.
+const special = "\\`*_~|<[@"
+
+// escape makes s literal: Discord shows any such character behind a backslash as it is,
+// and makes no link, mention or emoji of what it begins.
+func escape(s string) string {
+	return chat.Escape(s, func(b *strings.Builder, before, r, after rune) {
+		if strings.ContainsRune(special, r) || r == ':' && (chat.Joins(before, after) || strings.ContainsRune("/+-", after)) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	})
+}

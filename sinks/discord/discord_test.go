@@ -1,0 +1,133 @@
+package discord_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/discord"
+)
+
+// escaped is a character that Discord shows as it is; active are what it would make
+// something of: addresses, mentions, emoji, links with a text.
+var (
+	escaped = regexp.MustCompile(`\\[^0-9A-Za-z\s]`)
+	active  = regexp.MustCompile(`https?://|<[@#:/at]|@everyone|@here|:[a-z0-9_+-]+:|\[[^\]]*\]\(`)
+)
+
+// linked reports whether Discord would make something of what is in text.
+func linked(text string) bool { return active.MatchString(escaped.ReplaceAllString(text, "\x00")) }
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	return newSink(t, rawURL, discord.Allow(chattest.Loopback))
+}
+
+func units(s string) int { return len(utf16.Encode([]rune(s))) }
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		r := chattest.NewReceiver(t, accept)
+		if err := local(t, r.URL+"/api/webhooks/1/T?thread_id=5").Deliver(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.Got[0].Method+" "+r.Got[0].URI, "POST /api/webhooks/1/T?thread_id=5&wait=true"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		chattest.Golden(t, name, r.Got[0].Body)
+	}
+}
+
+// checkBounds fails the test unless Discord would take body, and mention nobody.
+func checkBounds(t *testing.T, body []byte) {
+	t.Helper()
+	m, err := read(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Mentions == nil || m.Mentions.Parse == nil || len(*m.Mentions.Parse) != 0 {
+		t.Errorf("allowed_mentions is missing or not empty in %s", body)
+	}
+	if units(m.Content) > 2000 {
+		t.Errorf("the content has %d characters", units(m.Content))
+	}
+	for _, e := range m.Embeds {
+		if a, b := units(e.Title), units(e.Description); a > 256 || b > 4096 || a+b > 6000 {
+			t.Errorf("the title has %d characters, the description %d", a, b)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL).Deliver(t.Context(), chattest.Long()); err != nil {
+		t.Fatal(err)
+	}
+	checkBounds(t, r.Got[0].Body)
+	m, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, quotes, _ := chattest.Read(t, m.Embeds[0].Description)
+	if len(quotes) < 3 || !strings.Contains(all, "more") {
+		t.Errorf("%d differences are shown: %s", len(quotes), all)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	chattest.Verdicts(t, local,
+		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassRetry, "429 Too Many Requests: You are", 1250 * time.Millisecond),
+		chattest.Means(429, `{"retry_after":-1}`, pipeline.ClassRetry, "429", 0),
+		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassRetry, "429", 24 * time.Hour),
+		chattest.Means(404, `{"message":"Unknown Webhook","code":10015}`, pipeline.ClassGone, "404 Not Found: Unknown Webhook", 0),
+		chattest.Means(401, `{"message":"Invalid Webhook Token","code":50027}`, pipeline.ClassGone, "Invalid Webhook Token", 0),
+		chattest.Means(404, `<html>not found</html>`, pipeline.ClassRetry, "404", 0),
+		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, pipeline.ClassRefused, "Invalid Form Body", 0),
+		chattest.Means(500, `{"message":"x","code":0}`, pipeline.ClassRetry, "500", 0),
+	)
+}
+
+func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"message":"Invalid Form Body","code":50035}`), accept, local)
+	checkBounds(t, plain)
+	m, err := read(plain)
+	if err != nil || m.Content == "" || len(m.Embeds) > 0 || linked(m.Content) {
+		t.Errorf("got %s", plain)
+	}
+	chattest.Read(t, m.Content)
+}
+
+func TestTemplate(t *testing.T) {
+	r := chattest.NewReceiver(t, accept)
+	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** {{.title}} @everyone")}
+	s, err := c.Build(discord.Allow(chattest.Loopback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deliver(t.Context(), chattest.Notification()); err != nil {
+		t.Fatal(err)
+	}
+	checkBounds(t, r.Got[0].Body)
+	m, err := read(r.Got[0].Body)
+	if err != nil || len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** Zeus & Co \[\*sale\*] @everyone` {
+		t.Errorf("got %s", r.Got[0].Body)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, raw := range []string{"", "discord.com/api/webhooks/1/SECRET", "ftp://discord.com/SECRET", "https://%zz/SECRET"} {
+		_, err := discord.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		chattest.Refused(t, err, "webhook_url", "SECRET")
+	}
+	var r registry.Registry
+	discord.Register(&r)
+	if _, ok := r.LookupSink("discord"); !ok {
+		t.Error("discord is not registered")
+	}
+}

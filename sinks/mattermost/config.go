@@ -1,0 +1,43 @@
+package mattermost
+
+import (
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Config is what stands in the configuration for a mattermost.
+type Config struct {
+	// WebhookURL is the URL of an incoming webhook, such as
+	// https://mattermost.example.com/hooks/xxxgeneratedkeyxxx, from Integrations, Incoming
+	// Webhooks. Required.
+	WebhookURL registry.Secret `yaml:"webhook_url"`
+	// Channel is where to post in place of the webhook's own channel: the name in the
+	// channel's URL, such as town-square, or @ and a user's name. A webhook that is locked to
+	// its channel refuses it. Default: the webhook's channel.
+	Channel string `yaml:"channel"`
+	// Username is shown as the author of the posts, where the server lets integrations
+	// override it. Default: that of the webhook.
+	Username string `yaml:"username"`
+	// Template is what a message says, in place of the built-in layout: Markdown, cut at
+	// 16,383 characters. The values in it are escaped. Nothing in it mentions anybody.
+	Template template.Text `yaml:"template"`
+}
+
+// Option alters how a Mattermost reaches its receiver.
+type Option = chat.Option
+
+// Build returns the sink, or the *pipeline.FieldError that says what is wrong.
+func (c Config) Build(opts ...Option) (*Mattermost, error) {
+	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
+	if err != nil {
+		return nil, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()}
+	}
+	return &Mattermost{chat.NewEndpoint(u, opts), c.Channel, c.Username, c.Template}, nil
+}
+
+// Register makes the configuration know the kind of sink "mattermost". Its sinks share
+// their connections.
+func Register(r *registry.Registry) { chat.Register[Config](r, "mattermost") }

@@ -1,0 +1,123 @@
+package mattermost
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Mattermost posts notifications to one channel. It is safe for concurrent use.
+type Mattermost struct {
+	endpoint          *chat.Endpoint
+	channel, username string
+	template          template.Text
+}
+
+var _ pipeline.Sink = (*Mattermost)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// Bounds of Mattermost, and how much plain text says, in characters.
+const (
+	maxPost  = 16383
+	maxPlain = 1000
+)
+
+// budget is far below the bound: nobody reads more in a chat.
+var budget = layout.Budget{
+	Total: 12_000, Lines: 40, LineCost: chat.LineCost,
+	Length: func(s string) int { return layout.Runes(escape(s)) },
+}
+
+// message is what an incoming webhook takes.
+type message struct {
+	Text     string            `json:"text"`
+	Channel  string            `json:"channel,omitempty"`
+	Username string            `json:"username,omitempty"`
+	Props    map[string]string `json:"props"`
+}
+
+// Deliver posts n, or short plain text where Mattermost refuses that. It follows no
+// redirects, and reads no more than 64 KB of the answer.
+func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	rich := markdown(m)
+	if text, ok := s.template.RenderFor(ctx, n, escape); ok {
+		rich = unmentioned.Replace(text)
+	}
+	say := func(text string) []byte {
+		return chat.JSON(message{
+			Text: layout.Cut(text, maxPost, layout.Runes), Channel: s.channel, Username: s.username,
+			Props: map[string]string{"vokter_id": n.ID},
+		})
+	}
+	return chat.Insist(ctx, s.send, say(rich), say(chat.Plain(m, maxPlain, escape)))
+}
+
+// markdown is m as a post.
+func markdown(m layout.Message) string {
+	parts := []string{"**" + escape(m.Headline) + "**"}
+	switch {
+	case m.URL != "":
+		parts[0] += "\n[" + escape(m.Title) + "](<" + target.Replace(m.URL) + ">)"
+	case m.Title != "":
+		parts[0] += "\n" + chat.Literal(m.Title, escape)
+	}
+	if body := chat.Markdown(m, escape); body != "" {
+		parts = append(parts, body)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+func (s *Mattermost) send(ctx context.Context, body []byte) error {
+	a, err := s.endpoint.Post(ctx, body)
+	if err != nil {
+		return err
+	}
+	return s.verdict(a)
+}
+
+// verdict reads what Mattermost answered: "ok", or what is wrong.
+func (s *Mattermost) verdict(a *post.Answer) error {
+	err := a.Err()
+	if err == nil {
+		if string(a.Body) == "ok" {
+			return nil
+		}
+		return fmt.Errorf("answered %d, but not \"ok\"", a.Status)
+	}
+	var said struct {
+		ID      string `json:"id"`
+		Message string `json:"message"`
+	}
+	// What is no JSON leaves said as it is, which fits what follows.
+	_ = json.Unmarshal(a.Body, &said)
+	if a.Status < 500 && gone[said.ID] {
+		err = pipeline.Gone(err)
+	}
+	return s.endpoint.Because(err, said.Message)
+}
+
+// gone are the errors of Mattermost that stay until somebody changes the webhook, the
+// channel or the configuration.
+var gone = map[string]bool{
+	"web.incoming_webhook.invalid.app_error":        true,
+	"web.incoming_webhook.channel.app_error":        true,
+	"web.incoming_webhook.channel_locked.app_error": true,
+	"web.incoming_webhook.permissions.app_error":    true,
+	"web.incoming_webhook.user.app_error":           true,
+	"app.channel.get.existing.app_error":            true,
+}

@@ -1,0 +1,109 @@
+package mattermost_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/mattermost"
+)
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL + "/hooks/xxxgeneratedkeyxxx"), Channel: "town-square", Username: "vokter"}
+	return newSink(t, c, mattermost.Allow(chattest.Loopback))
+}
+
+// deliver returns what Mattermost reads.
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+	t.Helper()
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Got[0], m
+}
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		got, m := deliver(t, n)
+		if got.Method+" "+got.URI != "POST /hooks/xxxgeneratedkeyxxx" || m.Props["vokter_id"] != n.ID {
+			t.Errorf("got %s %s, the ID %q", got.Method, got.URI, m.Props["vokter_id"])
+		}
+		shown(t, m.Text)
+		chattest.Golden(t, name, got.Body)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	_, m := deliver(t, chattest.Long())
+	if quotes, _ := shown(t, m.Text); len(quotes) < 10 || !strings.Contains(m.Text, "more") {
+		t.Errorf("%d differences are shown: %s", len(quotes), m.Text)
+	}
+}
+
+func TestLink(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"https://u:p@example.com/a(b)?x=<1>&copy;|2#`y", "https://example.com/a%28b%29?x=%3C1%3E&copy;%7C2#%60y"},
+		{"javascript:alert(1)", ""},
+	} {
+		n := chattest.Notification()
+		n.URL, n.Diffs = tt.url, nil
+		_, m := deliver(t, n)
+		if _, links := shown(t, m.Text); strings.Join(links, " ") != tt.want {
+			t.Errorf("got links to %q, want %q", links, tt.want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	chattest.Verdicts(t, local,
+		chattest.Means(400, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook.","status_code":400}`, pipeline.ClassGone, "400 Bad Request: Invalid webhook.", 0),
+		chattest.Means(403, `{"id":"web.incoming_webhook.channel_locked.app_error","message":"This webhook is not permitted."}`, pipeline.ClassGone, "not permitted", 0),
+		chattest.Means(404, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassGone, "find the channel", 0),
+		chattest.Means(500, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassRetry, "500", 0),
+		chattest.Means(501, `{"id":"web.incoming_webhook.disabled.app_error","message":"Incoming webhooks have been disabled."}`, pipeline.ClassRetry, "have been disabled", 0),
+		chattest.Means(400, `{"id":"api.post.create_post.x","message":"the key xxxgeneratedkeyxxx is bad"}`, pipeline.ClassRefused, "the key *** is bad", 0),
+		chattest.Means(404, `not found`, pipeline.ClassRetry, "404", 0),
+	)
+}
+
+func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"id":"x","message":"no"}`), accept, local)
+	m, err := read(plain)
+	if err != nil || m.Text == "" || m.Channel != "town-square" {
+		t.Errorf("got %s", plain)
+	}
+	shown(t, m.Text)
+}
+
+func TestTemplate(t *testing.T) {
+	r := chattest.NewReceiver(t, accept)
+	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** {{.title}} @channel <!here>")}
+	if err := newSink(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	if want := "**Look:** Zeus &amp; Co &#91;\\*sale\\*&#93; @\u200bchannel <\u200b!here>"; err != nil || m.Text != want || m.Channel != "" {
+		t.Errorf("got %s, want the text %q", r.Got[0].Body, want)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, raw := range []string{"", "example.com/hooks/SECRET", "ftp://example.com/SECRET"} {
+		_, err := mattermost.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		chattest.Refused(t, err, "webhook_url", "SECRET")
+	}
+	var r registry.Registry
+	mattermost.Register(&r)
+	if _, ok := r.LookupSink("mattermost"); !ok {
+		t.Error("mattermost is not registered")
+	}
+}
