@@ -119,14 +119,14 @@ func TestStagesDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// A program that embeds a Router with webhooks links neither Sarama nor slack-go.
+// A program that embeds a Router with webhooks links neither Sarama nor slack-go nor go-mail.
 func TestHeavyDependenciesSitInLeaves(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".", "./sinks/webhook").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
 	for pkg := range strings.Lines(string(out)) {
-		for _, heavy := range []string{"github.com/IBM/sarama", "github.com/slack-go/slack", "github.com/twmb/franz-go"} {
+		for _, heavy := range []string{"github.com/IBM/sarama", "github.com/slack-go/slack", "github.com/twmb/franz-go", "github.com/wneessen/go-mail"} {
 			if strings.HasPrefix(pkg, heavy) {
 				t.Errorf("the root or sinks/webhook depends on %s", strings.TrimSpace(pkg))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
+	"github.com/vokter/vokter/sinks/email"
 	"github.com/vokter/vokter/sinks/kafka"
 	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/sinks/slack"
@@ -112,6 +113,7 @@ func (a *app) plugins() *registry.Registry {
 	webhook.Register(&r)
 	discord.Register(&r)
 	mattermost.Register(&r)
+	email.Register(&r)
 	kafka.Register(&r)
 	kafkasource.Register(&r)
 	return &r

@@ -1,0 +1,335 @@
+package email
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// docs/images/email.png is the HTML part of a notification, as TestHTMLPart sends it. To
+// make it anew:
+//
+//	go test ./sinks/email -run TestHTMLPart -email.html page.html
+//	chromium --headless --no-sandbox --hide-scrollbars --window-size=720,560 --screenshot=docs/images/email.png page.html
+var htmlFile = flag.String("email.html", "", "write the HTML part of a notification to `FILE`")
+
+// read is a message as a mail program reads it.
+type read struct {
+	header mail.Header
+	parts  map[string]string // by media type
+}
+
+// subject decodes the subject, as mail programs do.
+func (r read) subject(t *testing.T) string {
+	t.Helper()
+	s, err := new(mime.WordDecoder).DecodeHeader(r.header.Get("Subject"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parse reads a message.
+func parse(t testing.TB, body []byte) read {
+	t.Helper()
+	m, err := mail.ReadMessage(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := read{m.Header, make(map[string]string)}
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != "multipart/alternative" {
+		b, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.parts[kind] = string(b)
+		return r
+	}
+	for parts := multipart.NewReader(m.Body, params["boundary"]); ; {
+		p, err := parts.NextPart() // decodes quoted-printable
+		if errors.Is(err, io.EOF) {
+			return r
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.parts[kind] = string(b)
+	}
+}
+
+// send delivers list to a real server over STARTTLS, and returns what came.
+func send(ctx context.Context, t *testing.T, alter func(*Config), list ...pipeline.Notification) []read {
+	t.Helper()
+	cert, pool := trusted(t)
+	m := newMailbox(t, false, cert)
+	c := signedIn(plain(m.host, m.port), StartTLS)
+	if alter != nil {
+		alter(&c)
+	}
+	e := build(t, c, pool)
+	e.now = func() time.Time { return time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC) }
+	for _, n := range list {
+		if err := e.Deliver(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []read
+	for _, l := range m.letters() {
+		if l.from != "vokter@sender.example" || l.to != "ann@recipient.example" {
+			t.Errorf("from %q to %q", l.from, l.to)
+		}
+		got = append(got, parse(t, l.body))
+	}
+	if len(got) != len(list) {
+		t.Fatalf("%d messages came, want %d", len(got), len(list))
+	}
+	return got
+}
+
+func TestHeader(t *testing.T) {
+	got := send(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[vokter]" }, sample())[0]
+	for name, want := range map[string]string{
+		"From": `"Vokter" <vokter@sender.example>`, "To": "<ann@recipient.example>", "Date": "Sat, 03 Jan 2026 00:00:00 +0000",
+		"Message-ID": "<0123456789ABCDEFGHIJKLMNOP@sender.example>", "Auto-Submitted": "auto-generated", "Precedence": "bulk",
+		"X-Auto-Response-Suppress": "All", "List-Unsubscribe": "", "List-Unsubscribe-Post": "",
+		"Subject": "[vokter] added: argus; removed: zeus - Argus Panoptes",
+	} {
+		if g := got.header.Get(name); g != want {
+			t.Errorf("%s: got %q, want %q", name, g, want)
+		}
+	}
+	if g := got.header.Get("X-Mailer"); !strings.HasPrefix(g, "vokter ") {
+		t.Errorf("sent by %q", g)
+	}
+}
+
+func TestTextPart(t *testing.T) {
+	got := send(t.Context(), t, nil, sample())[0].parts["text/plain"]
+	for _, want := range []string{
+		"added: argus; removed: zeus\r\nArgus Panoptes\r\nhttps://example.com/argus\r\n",
+		"+ argus: In the 5th century and later, Argus' wakeful alertness ...", `- zeus: ... Zeus sent "Hermes" & others ...`,
+		"\r\n\r\nNotification 0123456789ABCDEFGHIJKLMNOP, 2 Jan 2026 03:04:05 UTC\r\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
+func TestHTMLPart(t *testing.T) {
+	n := sample()
+	n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Removed, Keyword: "out of stock", Text: "Out of stock: <script>alert(1)</script> & more",
+		Snippet: "The statue of Argus. Out of stock: <script>alert(1)</script> & more. Ships within three weeks ...", Offset: 900})
+	got := send(t.Context(), t, nil, n)[0].parts["text/html"]
+	for _, want := range []string{
+		`<a href="https://example.com/argus" style="color:#0969da">example.com/argus</a>`,
+		"later, <b>Argus</b>&#39; wakeful alertness", "<del><b>Zeus</b></del> sent &#34;Hermes&#34; &amp; others",
+		"<del><b>Out of stock</b></del><del>: &lt;script&gt;alert(1)&lt;/script&gt; &amp; more</del>. Ships",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if *htmlFile != "" {
+		if err := os.WriteFile(*htmlFile, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSameNotificationTwice(t *testing.T) {
+	got := send(t.Context(), t, nil, sample(), sample())
+	for _, name := range []string{"Message-ID", "References", "Subject"} {
+		if a, b := got[0].header.Get(name), got[1].header.Get(name); a != b || a == "" {
+			t.Errorf("%s: first %q, then %q", name, a, b)
+		}
+	}
+}
+
+// attempt is one for a document.
+type attempt struct {
+	pipeline.Attempt
+	document string
+	degraded []string
+}
+
+func (a *attempt) Document() string       { return a.document }
+func (a *attempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
+
+func TestThreads(t *testing.T) {
+	root := func(document string, n pipeline.Notification) string {
+		ctx := t.Context()
+		if document != "" {
+			ctx = pipeline.WithAttempt(ctx, &attempt{document: document})
+		}
+		h := send(ctx, t, nil, n)[0].header
+		if a, b := h.Get("References"), h.Get("In-Reply-To"); a != b {
+			t.Errorf("References %q, In-Reply-To %q", a, b)
+		}
+		return h.Get("References")
+	}
+	n := sample()
+	first := root("d1", n)
+	if !strings.HasSuffix(first, "@sender.example>") || strings.Contains(first, n.ID) {
+		t.Errorf("the root is %q", first)
+	}
+	later, other := n, n
+	later.ID, later.Time, later.Diffs = "LATER", n.Time.Add(20*time.Hour), n.Diffs[:1]
+	if got := root("d1", later); got != first {
+		t.Errorf("%q on the same day, want %q", got, first)
+	}
+	later.Time = n.Time.Add(21 * time.Hour)
+	other.URL = "https://example.com/other"
+	roots := map[string]bool{first: true, root("d1", later): true, root("d2", n): true, root("", n): true, root("", other): true}
+	if len(roots) != 5 {
+		t.Errorf("the next day, another document and other pages have the roots %v, want five", roots)
+	}
+	health := pipeline.Notification{ID: "H", Type: pipeline.NotificationTypeHealth, Status: "overdue", Time: n.Time,
+		Health: &pipeline.Health{Event: pipeline.HealthOverdue, Count: 3}}
+	if got := root("", health); got != "" {
+		t.Errorf("an event of the process is in the thread %q", got)
+	}
+}
+
+func TestUnsubscribe(t *testing.T) {
+	for raw, post := range map[string]string{
+		"mailto:off@example.com?subject=off": "", "http://example.com/off": "", "https://example.com/off?t=a,b": "List-Unsubscribe=One-Click",
+	} {
+		h := send(t.Context(), t, func(c *Config) { c.ListUnsubscribe = raw }, sample())[0].header
+		if got, want := h.Get("List-Unsubscribe"), "<"+raw+">"; got != want {
+			t.Errorf("List-Unsubscribe %q, want %q", got, want)
+		}
+		if got := h.Get("List-Unsubscribe-Post"); got != post {
+			t.Errorf("%s: List-Unsubscribe-Post %q, want %q", raw, got, post)
+		}
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	n := sample()
+	n.Title = "<b>{{.url}}</b>"
+	for _, tt := range []struct {
+		text, html string
+		want       map[string]string
+	}{
+		{"{{.title}} changed", "", map[string]string{"text/plain": "<b>{{.url}}</b> changed\r\n"}},
+		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
+		{"a", "<p>b</p>", map[string]string{"text/plain": "a\r\n", "text/html": "<p>b</p>"}},
+	} {
+		got := send(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = template.New(tt.text), template.New(tt.html) }, n)[0].parts
+		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+			t.Errorf("%q and %q: got %q, want %q", tt.text, tt.html, got, tt.want)
+		}
+	}
+	a := &attempt{}
+	got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = template.New("{{.health.event}}") }, n)[0].parts
+	if len(got) != 2 || len(a.degraded) != 1 {
+		t.Errorf("a template that fails gives %q, told as %q; want the built-in parts, told once", got, a.degraded)
+	}
+}
+
+// hostile is text that pages could hold.
+var hostile = []string{
+	"<!channel> <http://evil.example|bank.example>", "</script><script>alert(1)</script><img src=x onerror=alert(1)>", "{{.}} {{range 9}}{{end}}",
+	"%s %d %!x(MISSING) %", "a\r\nBcc: evil@example.com\r\n\r\nbody", "a\nX-Injected: b", "\r\n.\r\nMAIL FROM:<evil@example.com>\r\n", ".\n..\n",
+	"=?utf-8?q?=0D=0AX-Injected:_b?=", "=?utf-8?b?4oCu?=", "nul\x00bell\x07", "turn\u202Earound\u2066", "\xff\xfe invalid \xc3", "\u2028\u2029",
+	`quote " and \ and '`, "--boundary--", "javascript:alert(1)", strings.Repeat("0123456789ä😀", 1<<16), strings.Repeat("x", 1<<20),
+}
+
+func TestHostileText(t *testing.T) {
+	var list []pipeline.Notification
+	for _, text := range hostile {
+		n := sample()
+		n.Title, n.URL, n.Client, n.Language, n.Reason = text, text, text, text, text
+		for i := range n.Diffs {
+			n.Diffs[i].Text, n.Diffs[i].Snippet, n.Diffs[i].Keyword = text, text, text
+		}
+		list = append(list, n)
+	}
+	for i, got := range send(t.Context(), t, nil, list...) {
+		name := fmt.Sprintf("%.40q", hostile[i])
+		for _, h := range []string{"X-Injected", "Bcc"} {
+			if v := got.header.Get(h); v != "" {
+				t.Errorf("%s became the header %s: %s", name, h, v)
+			}
+		}
+		subject := got.subject(t)
+		if strings.ContainsAny(subject, "\r\n\x00\u202E\u2028") || utf8.RuneCountInString(subject) > 250 {
+			t.Errorf("%s became the subject %q", name, subject)
+		}
+		for kind, part := range got.parts {
+			if !utf8.ValidString(part) || strings.ContainsAny(part, "\x00\x07\u202E\u2066") || len(part) > 102_000 {
+				t.Errorf("%s: %d bytes of %s with what steers: %.200q", name, len(part), kind, part)
+			}
+		}
+		if want := strings.TrimSpace(strings.Fields(hostile[i] + " -")[0]); len(want) < 40 && utf8.ValidString(want) && !strings.ContainsAny(want, "\x00\u202E") {
+			if !strings.Contains(got.parts["text/plain"], want) {
+				t.Errorf("%s: %q is not in the text", name, want)
+			}
+		}
+		onlyOurs(t, name, got.parts["text/html"])
+	}
+}
+
+// onlyOurs fails the test if a page has put elements or links into the HTML part.
+func onlyOurs(t *testing.T, name, page string) {
+	t.Helper()
+	ours := map[string]bool{}
+	for _, e := range strings.Fields("html head meta title body div h1 p a b del blockquote ul li") {
+		ours[e] = true
+	}
+	for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
+		token := z.Token()
+		if token.Type != html.StartTagToken && token.Type != html.SelfClosingTagToken {
+			continue
+		}
+		if !ours[token.Data] {
+			t.Errorf("%s became the element %s", name, token)
+		}
+		for _, a := range token.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "href" && !strings.HasPrefix(a.Val, "http") {
+				t.Errorf("%s became %s", name, token)
+			}
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	for _, id := range []string{"", "a b", "a>b", "a@b", "a\r\nb", strings.Repeat("x", 300)} {
+		n := sample()
+		n.ID = id
+		err := build(t, plain("127.0.0.1", 1)).Deliver(t.Context(), n)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("ID %.20q: got %v, want a permanent error", id, err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package email
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+func TestValidate(t *testing.T) {
+	good := Config{Host: "smtp.example.com", From: "vokter@example.com", To: "ann@example.com"}
+	secret := registry.NewSecret("SECRET")
+	for _, tt := range []struct {
+		alter  func(*Config)
+		fields []string
+	}{
+		{func(*Config) {}, nil},
+		{func(c *Config) { c.Host, c.TLS, c.Port = "::1", Implicit, 65535 }, nil},
+		{func(c *Config) { c.Host, c.TLS = "127.0.0.1", Plain }, nil},
+		{func(c *Config) { c.Host, c.Helo = "mail_relay", "[127.0.0.1]" }, nil},
+		{func(c *Config) { c.Username, c.Password = "me", secret }, nil},
+		{func(c *Config) {
+			c.From, c.To = "Vokter at Work <vokter@example.com>", `"Ann, Bob's boss" <ann@example.com>`
+		}, nil},
+		{func(c *Config) { c.ListUnsubscribe, c.SubjectPrefix = "mailto:off@example.com", "[vokter]" }, nil},
+		{func(c *Config) { *c = Config{} }, []string{"host", "from", "to"}},
+		{func(c *Config) { c.Host = "smtp.example.com:25" }, []string{"host"}},
+		{func(c *Config) { c.Host = "smtp://smtp.example.com" }, []string{"host"}},
+		{func(c *Config) { c.Host = "unix:///run/mail" }, []string{"host"}},
+		{func(c *Config) { c.Host = "a\r\nb" }, []string{"host"}},
+		{func(c *Config) { c.Port = -1 }, []string{"port"}},
+		{func(c *Config) { c.Port = 65536 }, []string{"port"}},
+		{func(c *Config) { c.TLS = "opportunistic" }, []string{"tls"}},
+		{func(c *Config) { c.Username = "me" }, []string{"password"}},
+		{func(c *Config) { c.Password = secret }, []string{"username"}},
+		{func(c *Config) { c.Username, c.Password, c.TLS = "me", secret, Plain }, []string{"username"}},
+		{func(c *Config) { c.From = "vokter" }, []string{"from"}},
+		{func(c *Config) { c.From = "vokter@exämple.com" }, []string{"from"}},
+		{func(c *Config) { c.To = "a@example.com, b@example.com" }, []string{"to"}},
+		{func(c *Config) { c.To = "a@example.com\r\nBcc: b@example.com" }, []string{"to"}},
+		{func(c *Config) { c.To = `"a b"@example.com` }, []string{"to"}},
+		{func(c *Config) { c.Helo = "two words" }, []string{"helo"}},
+		{func(c *Config) { c.ListUnsubscribe = "off@example.com" }, []string{"list_unsubscribe"}},
+		{func(c *Config) { c.ListUnsubscribe = "https://" }, []string{"list_unsubscribe"}},
+		{func(c *Config) { c.ListUnsubscribe = "https://example.com/> x" }, []string{"list_unsubscribe"}},
+		{func(c *Config) { c.ListUnsubscribe = "mailto:a@example.com\r\nX: y" }, []string{"list_unsubscribe"}},
+		{func(c *Config) { c.SubjectPrefix = "a\r\nX: y" }, []string{"subject_prefix"}},
+		{func(c *Config) { c.SubjectPrefix = strings.Repeat("x", 61) }, []string{"subject_prefix"}},
+		{func(c *Config) { c.Template, c.TemplateHTML = template.New("{{"), template.New("{{nope}}") }, []string{"template", "template_html"}},
+	} {
+		c := good
+		tt.alter(&c)
+		e, err := c.Build()
+		var fields []string
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range joined.Unwrap() {
+				if f, ok := errors.AsType[*pipeline.FieldError](err); ok {
+					fields = append(fields, f.Field)
+				}
+			}
+		}
+		if !slices.Equal(fields, tt.fields) || (err == nil) != (len(tt.fields) == 0) || (err == nil) != (e != nil) {
+			t.Errorf("%+v: got %v, want errors of %v", c, err, tt.fields)
+		}
+		if err != nil && strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("a secret is in %v", err)
+		}
+	}
+}
+
+func TestSeveralRecipientsNeedSeveralSinks(t *testing.T) {
+	_, err := Config{Host: "smtp.example.com", From: "a@example.com", To: "Ann <a@example.com>, Bob <b@example.com>"}.Build()
+	if err == nil || !strings.Contains(err.Error(), "a sink for each recipient") {
+		t.Errorf("got %v, want what to do instead", err)
+	}
+}
+
+func TestDefaultPorts(t *testing.T) {
+	for way, want := range map[string]int{"": 587, StartTLS: 587, Implicit: 465, Plain: 25} {
+		c := Config{TLS: way}.withDefaults()
+		if c.Port != want || way == "" && c.TLS != StartTLS {
+			t.Errorf("%q: %s on port %d, want port %d", way, c.TLS, c.Port, want)
+		}
+	}
+	if got := (Config{Port: 2525}.withDefaults()).Port; got != 2525 {
+		t.Errorf("port %d, want 2525", got)
+	}
+}
+
+func TestRegister(t *testing.T) {
+	var r registry.Registry
+	Register(&r)
+	newSink, ok := r.LookupSink("email")
+	if !ok {
+		t.Fatal("email is not registered")
+	}
+	s := (&scripted{}).start(t)
+	decode := func(c Config) registry.Decode { return func(v any) error { *v.(*Config) = c; return nil } }
+	sink, err := newSink(decode(plain(s.host, s.port)), registry.Env{AllowSinks: []netip.Prefix{loopback}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Deliver(t.Context(), sample()); err != nil {
+		t.Errorf("got %v, want delivered over the allowed network", err)
+	}
+	if sink, err := newSink(decode(Config{}), registry.Env{}); err == nil || sink != nil {
+		t.Errorf("got %v, %v, want the mistakes", sink, err)
+	}
+	failure := errors.New("line 3")
+	if _, err := newSink(func(any) error { return failure }, registry.Env{}); !errors.Is(err, failure) {
+		t.Errorf("got %v, want what decoding said", err)
+	}
+}

@@ -1,0 +1,164 @@
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"regexp"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// quitFor is how long a server may take to say goodbye, once it has the message.
+const quitFor = time.Second
+
+// maxAnswer bounds what is told of an answer, in runes.
+const maxAnswer = 200
+
+// step is how far a talk has come.
+type step int
+
+const (
+	connecting step = iota // with TLS and signing in
+	sender
+	recipient
+	data
+	content // the message is on its way
+	dot     // the whole message was written
+)
+
+// talk is one connection, for one message.
+type talk struct {
+	e    *Email
+	ctx  context.Context
+	conn net.Conn
+	stop func() bool
+	at   step
+}
+
+// send delivers m. It takes the steps of a message itself, since go-mail's own keep neither
+// the server's answer nor the error apart, and wait for another answer after a refusal.
+func (t *talk) send(m *gomail.Msg) error {
+	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
+	if err != nil {
+		return pipeline.Permanent(t.e.secrets.Wrap("preparing the connection", err))
+	}
+	c, err := client.DialToSMTPClientWithContext(t.ctx)
+	if err != nil {
+		return t.failure(err)
+	}
+	t.at = sender
+	if err := c.Mail(bare(t.e.from)); err != nil {
+		return t.failure(err)
+	}
+	t.at = recipient
+	if err := c.Rcpt(bare(t.e.to)); err != nil {
+		return t.failure(err)
+	}
+	t.at = data
+	w, err := c.Data()
+	if err != nil {
+		return t.failure(err)
+	}
+	t.at = content
+	if _, err := m.WriteTo(w); err != nil {
+		return t.failure(err)
+	}
+	t.at = dot
+	if err := w.Close(); err != nil {
+		return t.failure(err)
+	}
+	// It is delivered; how the talk ends changes nothing.
+	if c.UpdateDeadline(quitFor) == nil {
+		_ = c.Quit()
+	}
+	return nil
+}
+
+// options are those of go-mail for one connection.
+func (t *talk) options() []gomail.Option {
+	// Over a connection that is TLS already, go-mail must not ask for STARTTLS.
+	policy := gomail.NoTLS
+	if t.e.cfg.TLS == StartTLS {
+		policy = gomail.TLSMandatory
+	}
+	opts := []gomail.Option{
+		gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(t.e.tls), gomail.WithDialContextFunc(t.dial),
+		gomail.WithTimeout(timeout), gomail.WithoutSMTPUTF8(),
+	}
+	if t.e.cfg.Helo != "" {
+		opts = append(opts, gomail.WithHELO(t.e.cfg.Helo))
+	}
+	if t.e.cfg.Username != "" {
+		// Discovery would leave PLAIN and LOGIN out: behind a dial function it takes every
+		// connection for one in the clear. Both look for TLS themselves.
+		opts = append(opts, gomail.WithUsername(t.e.cfg.Username), gomail.WithPassword(t.e.cfg.Password.Reveal()),
+			gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5))
+	}
+	return opts
+}
+
+// bare is the address in angle brackets, without a name.
+func bare(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
+
+// failure says why the message is not delivered, and what is to be done.
+func (t *talk) failure(err error) error {
+	if answer, ok := errors.AsType[*textproto.Error](err); ok {
+		return t.refusal(answer)
+	}
+	if _, ok := errors.AsType[*guard.AddressError](err); ok {
+		return pipeline.Permanent(t.e.secrets.Wrap("refused to connect", err))
+	}
+	if class, _ := pipeline.ClassOf(err); class == pipeline.ClassPermanent {
+		return err
+	}
+	what := "the connection failed"
+	if t.ctx.Err() != nil {
+		what, err = "broken off", t.ctx.Err()
+		if errors.Is(err, context.DeadlineExceeded) {
+			what = "no answer in time"
+		}
+	}
+	err = t.e.secrets.Wrap(what, err)
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return pipeline.TellAtOnce(err)
+	}
+	if t.at == dot {
+		return pipeline.Ambiguous(err)
+	}
+	return err
+}
+
+// wrongAddress are the enhanced status codes (RFC 3463) that say that the recipient's
+// address is no good; x.1.7 and x.1.8 are about the sender's.
+var wrongAddress = regexp.MustCompile(`^5\.1\.([0-69]|1\d+)\b`)
+
+// refusal says what an answer other than the one hoped for means.
+//
+// Up to the message, a refusal is about us: the password, the sender, a list of bad senders,
+// a relay that is denied. As with the statuses 401 and 403 of a webhook it is tried again on
+// the schedule. A recipient is gone only where the server says by its enhanced code that the
+// address is wrong, since a bare 550 means any of that as well; its notifications are kept
+// for replay. After the message, the refusal is about the message.
+func (t *talk) refusal(a *textproto.Error) error {
+	text := layout.Cut(t.e.secrets.Clean(layout.Clean(a.Msg)), maxAnswer, layout.Runes)
+	err := fmt.Errorf("the server answered %d %s", a.Code, text)
+	switch {
+	case a.Code < 500:
+		return err
+	case t.at == recipient && wrongAddress.MatchString(text):
+		return pipeline.Gone(err)
+	case t.at == dot:
+		return pipeline.Refused(err)
+	}
+	return err
+}

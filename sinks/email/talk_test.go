@@ -1,0 +1,279 @@
+package email
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/pipeline"
+)
+
+func sample() pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/argus", ID: "0123456789ABCDEFGHIJKLMNOP", Type: "notification",
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC), Client: "default", Version: 7, Title: "Argus Panoptes",
+		Language: "en", Change: "PONMLKJIHGFEDCBA9876543210",
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "In the 5th century and later, Argus' wakeful alertness ...", Offset: 40},
+			{Event: pipeline.Removed, Keyword: "zeus", Text: "Zeus", Snippet: "... Zeus sent \"Hermes\" & others ...", Offset: 2},
+		},
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name, verb, answer string
+		delivered          bool
+		class              pipeline.Class
+		ambiguous          bool
+	}{
+		{name: "all is well", delivered: true},
+		{name: "busy", verb: "greeting", answer: "421 4.3.2 too busy"},
+		{name: "blocked", verb: "greeting", answer: "554 5.7.1 you are on a list"},
+		{name: "no mail server", verb: "greeting", answer: "HTTP/1.1 400 Bad Request"},
+		{name: "greeting broken off", verb: "greeting", answer: drop},
+		{name: "hello broken off", verb: "EHLO", answer: drop},
+		{name: "sender greylisted", verb: "MAIL", answer: "451 4.7.1 later"},
+		{name: "sender denied", verb: "MAIL", answer: "553 5.7.1 not your address"},
+		{name: "sender unknown", verb: "MAIL", answer: "550 5.1.8 bad sender"},
+		{name: "sender broken off", verb: "MAIL", answer: drop},
+		{name: "recipient greylisted", verb: "RCPT", answer: "450 4.2.0 greylisted"},
+		{name: "recipient unknown", verb: "RCPT", answer: "550 5.1.1 no such user", class: pipeline.ClassGone},
+		{name: "recipient unknown, Exchange", verb: "RCPT", answer: "550 5.1.10 RESOLVER.ADR.RecipientNotFound", class: pipeline.ClassGone},
+		{name: "recipient moved", verb: "RCPT", answer: "551 5.1.6 moved", class: pipeline.ClassGone},
+		{name: "recipient ill-formed", verb: "RCPT", answer: "553 5.1.3 no such address", class: pipeline.ClassGone},
+		{name: "sender unknown, said late", verb: "RCPT", answer: "550 5.1.8 bad sender"},
+		{name: "sender ill-formed, said late", verb: "RCPT", answer: "550 5.1.7 bad sender"},
+		{name: "relay denied", verb: "RCPT", answer: "550 5.7.1 relaying denied"},
+		{name: "refused, nobody knows why", verb: "RCPT", answer: "550 no"},
+		{name: "mailbox full", verb: "RCPT", answer: "552 5.2.2 over quota"},
+		{name: "recipient broken off", verb: "RCPT", answer: drop},
+		{name: "data refused", verb: "DATA", answer: "554 5.7.1 policy"},
+		{name: "data broken off", verb: "DATA", answer: drop},
+		{name: "message refused", verb: ".", answer: "554 5.7.1 looks like spam", class: pipeline.ClassRefused},
+		{name: "message too large", verb: ".", answer: "552 5.3.4 too large", class: pipeline.ClassRefused},
+		{name: "message not now", verb: ".", answer: "452 4.3.1 disk full"},
+		{name: "another answer", verb: ".", answer: "354 go on"},
+		{name: "broken off after the dot", verb: ".", answer: drop, ambiguous: true},
+		{name: "no goodbye", verb: "QUIT", answer: drop, delivered: true},
+		{name: "a bad goodbye", verb: "QUIT", answer: "500 what?", delivered: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := (&scripted{answers: map[string]string{tt.verb: tt.answer}}).start(t)
+			err := build(t, plain(s.host, s.port)).Deliver(t.Context(), sample())
+			if tt.delivered {
+				if err != nil {
+					t.Errorf("got %v, want delivered", err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("delivered, want a failure")
+			}
+			if class, _ := pipeline.ClassOf(err); class != tt.class {
+				t.Errorf("class %d, want %d: %v", class, tt.class, err)
+			}
+			if got := pipeline.IsAmbiguous(err); got != tt.ambiguous {
+				t.Errorf("ambiguous: %v, want %v: %v", got, tt.ambiguous, err)
+			}
+			if tt.answer[0] >= '2' && tt.answer[0] <= '5' && !strings.Contains(err.Error(), "answered "+tt.answer) {
+				t.Errorf("the answer %q is not in %q", tt.answer, err)
+			}
+		})
+	}
+}
+
+// TestOneMessage checks what is said to the server, and in which order.
+func TestOneMessage(t *testing.T) {
+	s := (&scripted{}).start(t)
+	c := plain(s.host, s.port)
+	c.Helo = "vokter.sender.example"
+	e := build(t, c)
+	for range 2 {
+		if err := e.Deliver(t.Context(), sample()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"EHLO vokter.sender.example", "MAIL FROM:<vokter@sender.example>", "RCPT TO:<ann@recipient.example>", "DATA", "QUIT"}
+	got := s.lines()
+	if strings.Join(got, "\n") != strings.Join(append(want, want...), "\n") {
+		t.Errorf("said %q, want %q twice", got, want)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		s := (&scripted{on: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		canceled(t, build(t, plain(s.host, s.port)).Deliver(ctx, sample()))
+	})
+	for _, verb := range []string{"greeting", "EHLO", "MAIL", "RCPT", "DATA", ".", "QUIT"} {
+		t.Run(verb, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s := &scripted{answers: map[string]string{verb: hang}}
+			s.on = func(v string) {
+				if v == verb {
+					cancel()
+				}
+			}
+			s.start(t)
+			err := build(t, plain(s.host, s.port)).Deliver(ctx, sample())
+			if verb == "QUIT" { // it is delivered
+				if err != nil {
+					t.Errorf("got %v, want delivered", err)
+				}
+				return
+			}
+			canceled(t, err)
+			if got, want := pipeline.IsAmbiguous(err), verb == "."; got != want {
+				t.Errorf("ambiguous: %v, want %v", got, want)
+			}
+		})
+	}
+	for _, verb := range []string{"EHLO", "STARTTLS", "AUTH"} {
+		t.Run("TLS "+verb, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s := &scripted{offers: "STARTTLS,AUTH PLAIN", answers: map[string]string{verb: hang}}
+			var pool Option
+			s.cert, pool = trusted(t)
+			s.on = func(v string) {
+				if v == verb {
+					cancel()
+				}
+			}
+			s.start(t)
+			canceled(t, build(t, signedIn(plain(s.host, s.port), StartTLS), pool).Deliver(ctx, sample()))
+		})
+	}
+	t.Run("handshake", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := (&scripted{answers: map[string]string{"greeting": hang}, on: func(string) { cancel() }}).start(t)
+		canceled(t, build(t, signedIn(plain(s.host, s.port), Implicit)).Deliver(ctx, sample()))
+	})
+}
+
+func canceled(t *testing.T, err error) {
+	t.Helper()
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassCanceled || !errors.Is(err, context.Canceled) {
+		t.Errorf("class %d of %v, want context.Canceled", class, err)
+	}
+}
+
+// TestDeadline has the server hang; the talk ends with its context.
+func TestDeadline(t *testing.T) {
+	for _, verb := range []string{"greeting", "."} {
+		s := (&scripted{answers: map[string]string{verb: hang}}).start(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err := build(t, plain(s.host, s.port)).Deliver(ctx, sample())
+		cancel()
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want context.DeadlineExceeded", verb, err)
+		}
+		if got, want := pipeline.IsAmbiguous(err), verb == "."; got != want {
+			t.Errorf("%s: ambiguous: %v, want %v", verb, got, want)
+		}
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	for _, verb := range []string{"greeting", "EHLO", "MAIL", "."} {
+		s := (&scripted{answers: map[string]string{verb: endless}}).start(t)
+		e := build(t, plain(s.host, s.port))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := e.Deliver(t.Context(), sample())
+		runtime.ReadMemStats(&after)
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || len(err.Error()) > 1000 {
+			t.Errorf("%s: got %v, want a short error to try again after", verb, err)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
+			t.Errorf("%s: %d bytes were allocated", verb, got)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	s := (&scripted{on: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
+	for _, host := range []string{"127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "192.168.0.1", "169.254.169.254"} {
+		e, err := plain(host, s.port).Build() // nothing is allowed
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.Deliver(t.Context(), sample())
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%s: class %d of %v, want permanent", host, class, err)
+			continue
+		}
+		if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow") {
+			t.Errorf("%s: %v does not say how to permit it", host, err)
+		}
+	}
+}
+
+func TestPlainOnlyInPrivate(t *testing.T) {
+	for addr, private := range map[string]bool{"127.0.0.1": true, "10.1.2.3": true, "fd00::1": true, "8.8.8.8": false, "2606:4700:4700::1111": false} {
+		err := plainTo(&net.TCPAddr{IP: net.ParseIP(addr), Port: 25})
+		if (err == nil) != private {
+			t.Errorf("%s: got %v, want allowed: %v", addr, err, private)
+		}
+		if class, _ := pipeline.ClassOf(err); err != nil && class != pipeline.ClassPermanent {
+			t.Errorf("%s: class %d, want permanent", addr, class)
+		}
+	}
+}
+
+func TestRefusedConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	err = build(t, plain("127.0.0.1", port)).Deliver(t.Context(), sample())
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got %v, want connection refused, to try again after", err)
+	}
+}
+
+// TestSecretsStayHere has the server say back what it heard, at each step.
+func TestSecretsStayHere(t *testing.T) {
+	secrets := []string{
+		password, base64.StdEncoding.EncodeToString([]byte(password)), base64.StdEncoding.EncodeToString([]byte("\x00vokter\x00" + password)),
+	}
+	for _, way := range []string{StartTLS, Implicit} {
+		for _, verb := range []string{"AUTH", "MAIL", "RCPT", "."} {
+			s := &scripted{implicit: way == Implicit, offers: "STARTTLS,AUTH LOGIN PLAIN"}
+			if s.implicit {
+				s.offers = "AUTH LOGIN PLAIN"
+			}
+			s.answers = map[string]string{verb: "550 I heard " + strings.Join(secrets, " and ")}
+			var pool Option
+			s.cert, pool = trusted(t)
+			s.start(t)
+			err := build(t, signedIn(plain(s.host, s.port), way), pool).Deliver(t.Context(), sample())
+			if err == nil || !strings.Contains(err.Error(), "I heard ***") {
+				t.Errorf("%s %s: got %v, want the answer without secrets", way, verb, err)
+			}
+			for e := err; e != nil; e = errors.Unwrap(e) {
+				for _, secret := range secrets {
+					if strings.Contains(e.Error(), secret) {
+						t.Errorf("%s %s: a secret is in %v", way, verb, e)
+					}
+				}
+			}
+			if !s.heard("AUTH PLAIN " + strings.ToUpper(secrets[2])) {
+				t.Errorf("%s %s: not signed in: %q", way, verb, s.lines())
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package email
+
+import (
+	"crypto/tls"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// trusted returns a good certificate for 127.0.0.1, and the option that trusts it.
+func trusted(t testing.TB) (tls.Certificate, Option) {
+	t.Helper()
+	cert, pool := certificate(t, "127.0.0.1", time.Now().Add(-day), time.Now().Add(day))
+	return cert, RootCAs(pool)
+}
+
+// TestFirstBytes looks at what is on the wire before TLS: with implicit TLS its handshake,
+// and with STARTTLS no more than the greeting.
+func TestFirstBytes(t *testing.T) {
+	cert, pool := trusted(t)
+	for way, want := range map[string]string{Implicit: "\x16\x03", StartTLS: "EHLO "} {
+		s := (&scripted{cert: cert, implicit: way == Implicit, offers: "AUTH PLAIN"}).start(t)
+		if way == StartTLS {
+			s.offers = "STARTTLS,AUTH PLAIN"
+		}
+		if err := build(t, signedIn(plain(s.host, s.port), way), pool).Deliver(t.Context(), sample()); err != nil {
+			t.Errorf("%s: %v", way, err)
+			continue
+		}
+		if got := string(s.raw); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: began with %q, want %q", way, got, want)
+		}
+		if !s.heard("AUTH PLAIN") {
+			t.Errorf("%s: not signed in: %q", way, s.lines())
+		}
+		if way == StartTLS && strings.Join(s.lines()[1:3], " ")[:14] != "STARTTLS EHLO " {
+			t.Errorf("said %q, want STARTTLS second and a new EHLO after it", s.lines())
+		}
+	}
+}
+
+// TestNoFallback has servers without STARTTLS, or without TLS: nothing is told to them.
+func TestNoFallback(t *testing.T) {
+	cert, pool := trusted(t)
+	for _, tt := range []struct {
+		name, way string
+		server    *scripted
+	}{
+		{"not offered", StartTLS, &scripted{offers: "AUTH PLAIN"}},
+		{"only HELO", StartTLS, &scripted{answers: map[string]string{"EHLO": "502 what?"}}},
+		{"refused", StartTLS, &scripted{offers: "STARTTLS,AUTH PLAIN", answers: map[string]string{"STARTTLS": "454 not now"}}},
+		{"a plain server", Implicit, &scripted{offers: "AUTH PLAIN"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := tt.server
+			s.cert = cert
+			s.start(t)
+			err := build(t, signedIn(plain(s.host, s.port), tt.way), pool).Deliver(t.Context(), sample())
+			if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry {
+				t.Errorf("class %d of %v, want a failure to try again after", class, err)
+			}
+			for _, verb := range []string{"AUTH", "MAIL"} {
+				if s.heard(verb) {
+					t.Errorf("%s was said in the clear: %q", verb, s.lines())
+				}
+			}
+		})
+	}
+}
+
+// TestInjectedAnswer has somebody in between add an answer behind that to STARTTLS, in the
+// clear: it must not count as one that came over TLS.
+func TestInjectedAnswer(t *testing.T) {
+	cert, pool := trusted(t)
+	s := (&scripted{cert: cert, offers: "STARTTLS", answers: map[string]string{"STARTTLS": "220 go\r\n250 AUTH PLAIN"}}).start(t)
+	err := build(t, signedIn(plain(s.host, s.port), StartTLS), pool).Deliver(t.Context(), sample())
+	if err == nil || s.heard("AUTH") {
+		t.Errorf("got %v after %q, want a failure before signing in", err, s.lines())
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host        string
+		from, until time.Duration
+		trust, good bool
+	}{
+		"good":       {"127.0.0.1", -day, day, true, true},
+		"unknown":    {"127.0.0.1", -day, day, false, false},
+		"expired":    {"127.0.0.1", -2 * day, -day, true, false},
+		"wrong host": {"192.0.2.1", -day, day, true, false},
+	} {
+		for _, way := range []string{StartTLS, Implicit} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				cert, pool := certificate(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
+				s := &scripted{cert: cert, implicit: way == Implicit, offers: "AUTH PLAIN"}
+				if way == StartTLS {
+					s.offers = "STARTTLS,AUTH PLAIN"
+				}
+				s.start(t)
+				var opts []Option
+				if tt.trust {
+					opts = append(opts, RootCAs(pool))
+				}
+				err := build(t, signedIn(plain(s.host, s.port), way), opts...).Deliver(t.Context(), sample())
+				if tt.good {
+					if err != nil {
+						t.Errorf("got %v, want delivered", err)
+					}
+					return
+				}
+				if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "certificate") {
+					t.Errorf("class %d of %v, want one of the certificate to try again after", class, err)
+				}
+				if !pipeline.TellsAtOnce(err) {
+					t.Errorf("%v is not told at once", err)
+				}
+				if s.heard("AUTH") || s.heard("MAIL") {
+					t.Errorf("said %q", s.lines())
+				}
+			})
+		}
+	}
+}
