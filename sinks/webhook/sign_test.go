@@ -162,7 +162,7 @@ func TestDeliverWithoutDiffsIsNotNull(t *testing.T) {
 }
 
 func TestIDWithoutDot(t *testing.T) {
-	for _, id := range []string{"", "a.b"} {
+	for _, id := range []string{"", "a.b", "a\r\nX-Injected: b", "ä"} {
 		n := sample()
 		n.ID = id
 		err := New("https://example.com/").Deliver(context.Background(), n)

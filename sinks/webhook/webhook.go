@@ -1,18 +1,21 @@
 // Package webhook is the sink that posts notifications as JSON to a URL, signed as
-// Standard Webhooks 1.0 prescribes (https://www.standardwebhooks.com).
+// Standard Webhooks 1.0 prescribes (https://www.standardwebhooks.com), and as CloudEvents
+// where that is wanted.
 package webhook
 
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/internal/post"
@@ -23,10 +26,17 @@ import (
 type Webhook struct {
 	url     *url.URL
 	keys    []key
-	allow   []netip.Prefix
-	roots   *x509.CertPool
-	post    post.Sender
-	invalid []error
+	headers http.Header
+	bearer  string
+	// format is one of the Format constants, mode one of the Mode constants or empty.
+	format, mode string
+	idempotent   bool
+	verify       bool
+	proved       atomic.Bool // the receiver did, in this process
+	allow        []netip.Prefix
+	roots        *x509.CertPool
+	post         post.Sender
+	invalid      []error
 }
 
 var _ pipeline.Sink = (*Webhook)(nil)
@@ -47,12 +57,46 @@ func secretOf(field, secret string) Option {
 		}
 		k, err := parseKey(secret)
 		if err != nil {
-			w.invalid = append(w.invalid, &pipeline.FieldError{Field: field, Reason: err.Error()})
+			w.fail(field, err)
 			return
 		}
 		w.keys = append(w.keys, k)
 		w.post.Secrets.Add(secret)
 	}
+}
+
+// Format is what the body says: FormatDocumented, which is the default, FormatV1 or
+// FormatCloudEvents.
+func Format(format string) Option {
+	return func(w *Webhook) {
+		w.format = format
+		if all := []string{FormatDocumented, FormatV1, FormatCloudEvents}; !slices.Contains(all, format) {
+			w.fail("format", fmt.Errorf("%q is no format; write one of %s", format, strings.Join(all, ", ")))
+		}
+	}
+}
+
+// Mode is how FormatCloudEvents is sent: ModeStructured, which is the default, or ModeBinary.
+func Mode(mode string) Option {
+	return func(w *Webhook) {
+		w.mode = mode
+		if mode != ModeStructured && mode != ModeBinary {
+			w.fail("mode", fmt.Errorf("%q is no mode; write one of %s, %s", mode, ModeStructured, ModeBinary))
+		}
+	}
+}
+
+// IdempotencyKey also sends the notification's ID as Idempotency-Key, as
+// draft-ietf-httpapi-idempotency-key-header-07 says. With it a request whose kept-alive
+// connection breaks is sent once more within the attempt.
+func IdempotencyKey() Option {
+	return func(w *Webhook) { w.idempotent = true }
+}
+
+// Verify sends nothing to a receiver that has not proved that it wants it; see
+// Config.Verify.
+func Verify() Option {
+	return func(w *Webhook) { w.verify = true }
 }
 
 // Allow permits networks besides public addresses.
@@ -71,13 +115,13 @@ func withClient(c *http.Client) Option {
 	return func(w *Webhook) { w.post.Client = c }
 }
 
-// New returns a Webhook that posts to rawURL, an http or https URL. A URL or secret that
+// New returns a Webhook that posts to rawURL, an http or https URL. A URL or option that
 // is not valid is reported by Validate, and by Deliver as a permanent error.
 func New(rawURL string, opts ...Option) *Webhook {
-	w := &Webhook{post: post.Sender{Now: time.Now}}
+	w := &Webhook{format: FormatDocumented, headers: make(http.Header), post: post.Sender{Now: time.Now}}
 	u, err := post.ParseURL(rawURL, "https://example.com/hook")
 	if err != nil {
-		w.invalid = append(w.invalid, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+		w.fail("url", err)
 	} else {
 		w.url = u
 		w.post.Secrets.AddURL(u)
@@ -85,13 +129,24 @@ func New(rawURL string, opts ...Option) *Webhook {
 	for _, opt := range opts {
 		opt(w)
 	}
+	if err := w.checkAuthorization(); err != nil {
+		w.fail("bearer", err)
+	}
+	if w.mode != "" && w.format != FormatCloudEvents {
+		w.fail("mode", errors.New("it belongs to format: cloudevents; add that, or leave mode out"))
+	}
 	if w.post.Client == nil {
 		w.post.Client = post.NewClient(w.allow, w.roots)
 	}
 	return w
 }
 
-// Validate returns all that is wrong with the URL and the secrets, as joined
+// fail notes what is wrong with a field of Config.
+func (w *Webhook) fail(field string, err error) {
+	w.invalid = append(w.invalid, &pipeline.FieldError{Field: field, Reason: err.Error()})
+}
+
+// Validate returns all that is wrong with the URL and the options, as joined
 // *pipeline.FieldErrors, or nil.
 func (w *Webhook) Validate() error { return errors.Join(w.invalid...) }
 
@@ -100,32 +155,39 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := w.Validate(); err != nil {
 		return pipeline.Permanent(err)
 	}
-	if n.ID == "" || strings.Contains(n.ID, ".") { // a dot ends the ID in what is signed
-		return pipeline.Permanent(errors.New("the notification's ID is empty or has a dot"))
+	if checkValue(n.ID) != nil || strings.Contains(n.ID, ".") { // a dot ends the ID in what is signed
+		return pipeline.Permanent(errors.New("the notification's ID is empty, has a dot, or cannot stand in a header"))
 	}
-	if n.Diffs == nil {
-		n.Diffs = []pipeline.Diff{}
-	}
-	body, err := json.Marshal(n)
+	body, h, err := w.encode(n)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return err
 	}
-	answer, err := w.post.Do(ctx, http.MethodPost, w.url, w.header(n.ID, body), body)
+	if w.verify {
+		if err := w.prove(ctx); err != nil {
+			return err
+		}
+	}
+	answer, err := w.send(ctx, n.ID, h, body)
 	if err != nil {
 		return err
 	}
 	return answer.Err()
 }
 
-// header returns the headers of one attempt.
-func (w *Webhook) header(id string, body []byte) http.Header {
+// send posts body with h, which is that of body alone, under id.
+func (w *Webhook) send(ctx context.Context, id string, h http.Header, body []byte) (*post.Answer, error) {
+	maps.Copy(h, w.headers)
 	at := w.post.Now()
-	h := make(http.Header)
-	h.Set("Content-Type", "application/json")
 	h.Set("webhook-id", id)
 	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
 	if len(w.keys) > 0 {
 		h.Set("webhook-signature", signatures(w.keys, id, at, body))
 	}
-	return h
+	if w.bearer != "" {
+		h.Set("Authorization", "Bearer "+w.bearer)
+	}
+	if w.idempotent {
+		h.Set("Idempotency-Key", quoted(id))
+	}
+	return w.post.Do(ctx, http.MethodPost, w.url, h, body)
 }

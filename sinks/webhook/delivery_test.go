@@ -1,0 +1,133 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks/webhook"
+)
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// watch runs a Router that watches a page which changes, with w as its sink "hook" and another for
+// health events, until done returns. It returns the receiver of hook as it is listed then.
+func watch(t *testing.T, w *webhook.Webhook, health chan<- pipeline.Health, done func()) vokter.ReceiverInfo {
+	t.Helper()
+	var checks atomic.Int64
+	page := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		if checks.Add(1) == 1 {
+			fmt.Fprint(rw, "<p>sold")
+			return
+		}
+		fmt.Fprint(rw, "<p>in stock")
+	}))
+	defer page.Close()
+	every := time.Millisecond
+	r, err := vokter.New(vokter.Config{
+		Every: &every, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{loopback}, Rate: 1000},
+		Delivery: vokter.DeliveryConfig{Retry: []time.Duration{time.Millisecond}}, Drain: time.Millisecond,
+		Sinks: map[string]vokter.Sink{"hook": w, "ops": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+			health <- *n.Health
+			return nil
+		})},
+		Health:        []string{"ops"},
+		Subscriptions: []vokter.Subscription{{URL: page.URL, Keywords: []string{"stock"}, Sinks: []string{"hook"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	done()
+	l, err := r.List(t.Context(), vokter.ListFilter{})
+	if err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-ended // what is pending is lost with the memory
+	for _, rc := range l.Receivers {
+		if rc.Sink == "hook" {
+			return rc
+		}
+	}
+	t.Fatalf("there is no such receiver: %+v", l)
+	return vokter.ReceiverInfo{}
+}
+
+// TestRedirectToMetadataService is redirected to where clouds keep credentials.
+func TestRedirectToMetadataService(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/meta-data?token=S3CRET", http.StatusFound))
+	defer server.Close()
+	health := make(chan pipeline.Health, 10)
+	var told pipeline.Health
+	rc := watch(t, webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
+	if rc.State != vokter.StateFailing || rc.Reason != want || rc.Pending != 1 {
+		t.Errorf("got %+v, want it failing: %s", rc, want)
+	}
+	if told.Event != pipeline.HealthReceiverFailing || told.Reason != want || told.Count != 3 {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// TestCertificateIsToldAtOnce has a receiver whose certificate nobody knows.
+func TestCertificateIsToldAtOnce(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
+	server.StartTLS()
+	defer server.Close()
+	health := make(chan pipeline.Health, 10)
+	var told pipeline.Health
+	watch(t, webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	if told.Event != pipeline.HealthReceiverFailing || told.Count != 1 || !strings.Contains(told.Reason, "certificate") {
+		t.Errorf("told %+v, want the first failure", told)
+	}
+}
+
+// TestSignatureThroughDelivery has the module of the standard verify what arrives while a
+// secret is replaced.
+func TestSignatureThroughDelivery(t *testing.T) {
+	const newSecret, oldSecret = "whsec_bmV3IHNlY3JldCBvZiAyNCBjaGFyYWN0ZXJz", "whsec_b2xkIHNlY3JldCBvZiAyNCBjaGFyYWN0ZXJz"
+	arrived := make(chan error, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for _, secret := range []string{newSecret, oldSecret} {
+			v, verr := standardwebhooks.NewWebhook(secret)
+			if verr != nil {
+				t.Error(verr)
+				return
+			}
+			if verr := v.Verify(body, r.Header); err == nil {
+				err = verr
+			}
+			changed := strings.Replace(string(body), "stock", "stocK", 1)
+			if v.Verify([]byte(changed), r.Header) == nil {
+				t.Error("a changed byte is verified")
+			}
+		}
+		w.WriteHeader(http.StatusNoContent)
+		arrived <- err
+	}))
+	defer server.Close()
+	w := webhook.New(server.URL, webhook.Secret(newSecret), webhook.Secret(oldSecret), webhook.Allow(loopback))
+	var err error
+	watch(t, w, make(chan pipeline.Health, 10), func() { err = <-arrived })
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,140 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Formats of the body.
+const (
+	FormatDocumented  = "documented"
+	FormatV1          = "v1"
+	FormatCloudEvents = "cloudevents"
+)
+
+// Modes of FormatCloudEvents.
+const (
+	ModeStructured = "structured"
+	ModeBinary     = "binary"
+)
+
+const (
+	mediaJSON  = "application/json"
+	mediaEvent = "application/cloudevents+json; charset=UTF-8"
+)
+
+// encode returns the body of n, and the headers that belong to it.
+func (w *Webhook) encode(n pipeline.Notification) ([]byte, http.Header, error) {
+	if n.Diffs == nil {
+		n.Diffs = []pipeline.Diff{}
+	}
+	h := http.Header{"Content-Type": {mediaJSON}}
+	if w.format == FormatCloudEvents {
+		return encodeEvent(n, w.mode, h)
+	}
+	if w.format == FormatV1 {
+		b, err := encodeV1(n)
+		return b, h, err
+	}
+	b, err := encodeJSON(n)
+	return b, h, err
+}
+
+func encodeJSON(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+	}
+	return b, nil
+}
+
+// What the first server sent.
+type (
+	v1Body struct {
+		Status string   `json:"status"`
+		URL    string   `json:"url"`
+		Diffs  []v1Diff `json:"diffs"`
+	}
+	v1Diff struct {
+		Action  string `json:"action"`
+		Keyword string `json:"keyword"`
+		Snippet string `json:"snippet"`
+	}
+)
+
+// v1Actions are the events as the first server called them.
+var v1Actions = map[pipeline.Event]string{pipeline.Added: "inserted", pipeline.Removed: "deleted"}
+
+// encodeV1 returns the body of the first server, which escaped nothing without need.
+func encodeV1(n pipeline.Notification) ([]byte, error) {
+	body := v1Body{n.Status, n.URL, make([]v1Diff, len(n.Diffs))}
+	for i, d := range n.Diffs {
+		body.Diffs[i] = v1Diff{v1Actions[d.Event], d.Keyword, d.Snippet}
+	}
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(body); err != nil {
+		return nil, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// maxAttribute bounds an attribute in a header, in bytes: servers refuse headers of some
+// kilobytes. Only the subject, which is optional and stands in the data as well, can be longer.
+const maxAttribute = 4 << 10
+
+// encodeEvent returns n as a CloudEvent.
+func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, http.Header, error) {
+	m, err := n.Event()
+	if err != nil {
+		return nil, nil, err
+	}
+	attributes := make(map[string]string)
+	for name, value := range m.Attributes() {
+		if name, ok := strings.CutPrefix(name, "ce_"); ok {
+			attributes[name] = value
+		}
+	}
+	if mode == ModeBinary {
+		for name, value := range attributes {
+			if encoded := percentEncode(value); len(encoded) <= maxAttribute {
+				h.Set("ce-"+name, encoded)
+			}
+		}
+		return m.Body, h, nil
+	}
+	h.Set("Content-Type", mediaEvent)
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		value, err := encodeJSON(attributes[name])
+		if err != nil {
+			return nil, nil, err
+		}
+		fmt.Fprintf(&b, "%q:%s,", name, value)
+	}
+	fmt.Fprintf(&b, `"datacontenttype":%q,"data":%s}`, mediaJSON, m.Body)
+	return b.Bytes(), h, nil
+}
+
+// percentEncode encodes the value of an attribute for a header, as the HTTP binding of
+// CloudEvents prescribes: blanks, quotes, per cent signs and all that is not visible ASCII.
+func percentEncode(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || c == '"' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
