@@ -45,6 +45,7 @@ var direction = []struct {
 	{pkg: "internal/post", may: []string{"pipeline", "internal/guard"}},
 	{pkg: "internal/mill", may: []string{"pipeline"}, mills: true},
 	{pkg: "internal/nearest", may: nil},
+	{pkg: "internal/sinkdoc", may: nil},
 	{pkg: "internal/slackfake", may: nil},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/upgrade", may: nil}, // its tests use the root

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/config"
+)
+
+// exampleValues stand for what the examples of sinks take from the environment.
+var exampleValues = map[string]string{
+	"SLACK_TOKEN": "xoxb-1234567890-abcdef", "TELEGRAM_TOKEN": "123456789:AAF-5bDkYz0123456789abcdefghijklmno",
+}
+
+// Each kind of sink has a page in docs/sinks, with an example that this program takes.
+func TestExamplesOfSinks(t *testing.T) {
+	a := &app{stdout: new(buffer), stderr: new(buffer)}
+	kinds := a.plugins()
+	for _, kind := range kinds.SinkKinds() {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sinks", kind+".md"))
+		if err != nil {
+			t.Errorf("%s has no page: %v", kind, err)
+			continue
+		}
+		_, rest, _ := strings.Cut(string(page), "```yaml\n")
+		example, _, ok := strings.Cut(rest, "```")
+		if !ok || !strings.Contains(example, kind+":") {
+			t.Errorf("the page of %s shows no example of it", kind)
+			continue
+		}
+		c, err := config.Parse(kind+".md", []byte(example), config.Options{Registry: kinds, LookupEnv: func(name string) (string, bool) {
+			if v, ok := exampleValues[name]; ok {
+				return v, true
+			}
+			if strings.HasSuffix(name, "_URL") {
+				return "https://example.com/hooks/0123456789abcdef", true
+			}
+			return "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", true
+		}})
+		if err != nil || len(c.Router.Sinks) != 1 {
+			t.Errorf("the example of %s: got %v", kind, err)
+		}
+	}
+}
+
+// The examples of the index are taken as well.
+func TestExamplesOfTemplates(t *testing.T) {
+	index, err := os.ReadFile(filepath.Join("..", "..", "docs", "sinks", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := t.TempDir()
+	for name, secret := range map[string]string{"slack": "xoxb-1-2-abc", "hook": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &app{stdout: new(buffer), stderr: new(buffer)}
+	parts := strings.Split(string(index), "```yaml\n")
+	if len(parts) < 3 {
+		t.Fatalf("the index has %d examples", len(parts)-1)
+	}
+	for _, part := range parts[1:] {
+		example, _, _ := strings.Cut(strings.ReplaceAll(part, "/run/secrets", secrets), "```")
+		if _, err := config.Parse("README.md", []byte(example), config.Options{Registry: a.plugins(), TryTemplate: a.tryTemplate}); err != nil {
+			t.Errorf("got %v of\n%s", err, example)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+const module = "github.com/vokter/vokter/"
+
+// sink is what the page of a kind of sink is made of.
+type sink struct {
+	kind    string
+	doc     string // the comment of its package
+	example string // a configuration with one such sink
+	fields  []field
+}
+
+// field is one key of the configuration of a sink.
+type field struct {
+	name string // with those of the mappings that it stands in: tls.ca
+	typ  string
+	// inFile says that it can also be given as name_file.
+	inFile bool
+	// required and byDefault are what the comment says at "Required." and "Default: ...".
+	required  bool
+	byDefault string
+	doc       string
+}
+
+// readSinks reads the folders of sinks, in alphabetical order. A folder without config.go
+// is a sink for programs only.
+func readSinks(root string) ([]sink, error) {
+	dirs, err := filepath.Glob(filepath.Join(root, "sinks", "*", "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var sinks []sink
+	for _, path := range dirs {
+		kind := filepath.Base(filepath.Dir(path))
+		if n := len(sinks); n > 0 && sinks[n-1].kind == kind {
+			continue
+		}
+		s, err := readSink(root, kind)
+		if err != nil {
+			return nil, fmt.Errorf("sinks/%s: %w", kind, err)
+		}
+		sinks = append(sinks, s)
+	}
+	return sinks, nil
+}
+
+func readSink(root, kind string) (sink, error) {
+	r := &reader{root: root, packages: make(map[string]*pkg)}
+	p, err := r.load("sinks/" + kind)
+	if err != nil {
+		return sink{}, err
+	}
+	s := sink{kind: kind, doc: p.doc}
+	if s.doc == "" {
+		return s, errors.New("the package has no comment")
+	}
+	config, ok := p.types["Config"]
+	if !ok {
+		return s, nil
+	}
+	if s.fields, err = r.fields(p, config, "", nil); err != nil {
+		return s, err
+	}
+	example, err := os.ReadFile(filepath.Join(root, "sinks", kind, "example.yaml"))
+	if err != nil {
+		return s, errors.New("it has no example.yaml: a configuration with one such sink")
+	}
+	s.example = string(example)
+	return s, nil
+}
+
+// pkg is a package, as far as types are concerned.
+type pkg struct {
+	doc     string
+	types   map[string]*ast.StructType
+	aliases map[string]ast.Expr                   // other types, by their name
+	imports map[*ast.StructType]map[string]string // what the file of a type imports: paths by name
+}
+
+// reader reads packages of the module.
+type reader struct {
+	root     string
+	packages map[string]*pkg
+}
+
+func (r *reader) load(dir string) (*pkg, error) {
+	if p, ok := r.packages[dir]; ok {
+		return p, nil
+	}
+	files, err := filepath.Glob(filepath.Join(r.root, dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	p := &pkg{types: make(map[string]*ast.StructType), aliases: make(map[string]ast.Expr), imports: make(map[*ast.StructType]map[string]string)}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		p.add(f)
+	}
+	r.packages[dir] = p
+	return p, nil
+}
+
+func (p *pkg) add(f *ast.File) {
+	if text := f.Doc.Text(); text != "" {
+		p.doc = text
+	}
+	imports := make(map[string]string)
+	for _, i := range f.Imports {
+		path, _ := strconv.Unquote(i.Path.Value) // it was parsed
+		name := filepath.Base(path)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		imports[name] = path
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			p.types[spec.Name.Name] = s
+			p.imports[s] = imports
+		} else {
+			p.aliases[spec.Name.Name] = spec.Type
+		}
+		return true
+	})
+}
+
+// fields returns what can be configured in the struct s of p, whose names begin with prefix.
+// outer are the names of the fields around it, in YAML by those in Go.
+func (r *reader) fields(p *pkg, s *ast.StructType, prefix string, outer map[string]string) ([]field, error) {
+	known := names(s)
+	for goName, name := range outer {
+		if _, hidden := known[goName]; !hidden {
+			known[goName] = name
+		}
+	}
+	var all []field
+	for _, f := range s.Fields.List {
+		name := yamlName(f)
+		if name == "" && len(f.Names) == 0 { // embedded: its fields are here
+			q, inner, err := r.structOf(p, s, f.Type)
+			if err != nil {
+				return nil, err
+			}
+			if inner != nil {
+				fields, err := r.fields(q, inner, prefix, known)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, fields...)
+			}
+			continue
+		}
+		if name == "" || name == "-" || len(f.Names) != 1 || !f.Names[0].IsExported() {
+			continue
+		}
+		fields, err := r.field(p, s, f, prefix+name, known)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, fields...)
+	}
+	return all, nil
+}
+
+// field returns f, and behind it what stands in it.
+func (r *reader) field(p *pkg, s *ast.StructType, f *ast.Field, name string, known map[string]string) ([]field, error) {
+	if strings.TrimSpace(f.Doc.Text()) == "" {
+		return nil, fmt.Errorf("the field %s has no comment", name)
+	}
+	q, inner, err := r.structOf(p, s, f.Type)
+	if err != nil {
+		return nil, err
+	}
+	out := field{name: name}
+	out.say(f.Names[0].Name, f.Doc.Text(), known)
+	if inner == nil {
+		if out.typ, err = typeName(p, f.Type); err != nil {
+			return nil, fmt.Errorf("the field %s: %w", name, err)
+		}
+		out.inFile = out.typ == secret || out.typ == templated
+		return []field{out}, nil
+	}
+	out.typ = "mapping"
+	fields, err := r.fields(q, inner, name+".", known)
+	return append([]field{out}, fields...), err
+}
+
+// structOf returns the struct that expr, in s of p, stands for, and its package; nil if it
+// stands for anything else.
+func (r *reader) structOf(p *pkg, s *ast.StructType, expr ast.Expr) (*pkg, *ast.StructType, error) {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		return r.structOf(p, s, e.X)
+	case *ast.StructType:
+		p.imports[e] = p.imports[s]
+		return p, e, nil
+	case *ast.Ident:
+		return p, p.types[e.Name], nil
+	case *ast.SelectorExpr:
+		if _, known := words[qualified(e)]; known {
+			return nil, nil, nil
+		}
+		x, _ := e.X.(*ast.Ident)
+		dir, ours := strings.CutPrefix(p.imports[s][x.Name], module)
+		if !ours {
+			return nil, nil, nil
+		}
+		q, err := r.load(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		return q, q.types[e.Sel.Name], nil
+	}
+	return nil, nil, nil
+}
+
+func yamlName(f *ast.Field) string {
+	if f.Tag == nil {
+		return ""
+	}
+	tag, _ := strconv.Unquote(f.Tag.Value) // it was parsed
+	name, _, _ := strings.Cut(reflect.StructTag(tag).Get("yaml"), ",")
+	return name
+}
+
+// names maps the names of the fields of s in Go to those in YAML.
+func names(s *ast.StructType) map[string]string {
+	m := make(map[string]string)
+	for _, f := range s.Fields.List {
+		for _, n := range f.Names {
+			if name := yamlName(f); name != "" {
+				m[n.Name] = name
+			}
+		}
+	}
+	return m
+}
+
+// markdown returns the text of a comment as Markdown.
+func markdown(text string) string {
+	var p comment.Parser
+	printer := comment.Printer{HeadingLevel: 2, HeadingID: func(*comment.Heading) string { return "" }}
+	return strings.TrimSpace(string(printer.Markdown(p.Parse(text))))
+}

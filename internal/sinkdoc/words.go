@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"go/ast"
+	"regexp"
+	"strings"
+)
+
+// Types that are more than their kind.
+const (
+	secret    = "secret"
+	templated = "template"
+)
+
+// words say what the types of fields are written as.
+var words = map[string]string{
+	"string": "text", "bool": "true or false", "int": "whole number", "int64": "whole number",
+	"registry.Secret": secret, "template.Text": templated, "time.Duration": "duration", "netip.Prefix": "network",
+}
+
+// typeName says what a field of type expr in p is written as.
+func typeName(p *pkg, expr ast.Expr) (string, error) {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		return typeName(p, e.X)
+	case *ast.Ident:
+		if w, ok := words[e.Name]; ok {
+			return w, nil
+		}
+		if inner, ok := p.aliases[e.Name]; ok {
+			return typeName(p, inner)
+		}
+	case *ast.SelectorExpr:
+		if w, ok := words[qualified(e)]; ok {
+			return w, nil
+		}
+	case *ast.ArrayType:
+		w, err := typeName(p, e.Elt)
+		return "list of " + plural(w), err
+	case *ast.MapType:
+		w, err := typeName(p, e.Value)
+		return "mapping of names to " + plural(w), err
+	}
+	return "", errors.New("its type has no word yet")
+}
+
+func plural(word string) string {
+	if rest, ok := strings.CutPrefix(word, "list of "); ok {
+		return "lists of " + rest
+	}
+	return word + "s"
+}
+
+func qualified(e *ast.SelectorExpr) string {
+	if x, ok := e.X.(*ast.Ident); ok {
+		return x.Name + "." + e.Sel.Name
+	}
+	return ""
+}
+
+var (
+	required  = regexp.MustCompile(`(?:^|\s)Required\.`)
+	byDefault = regexp.MustCompile(`(?:^|\s)(?:Default|Absent|Empty):? (.+?)\.(\s|$)`)
+)
+
+// say takes what the comment of the field goName says; names are those of the fields
+// beside it.
+func (f *field) say(goName, doc string, names map[string]string) {
+	doc = markdown(doc)
+	if required.MatchString(doc) {
+		f.required, doc = true, required.ReplaceAllString(doc, "")
+	}
+	if m := byDefault.FindStringSubmatchIndex(doc); m != nil {
+		f.byDefault = doc[m[2]:m[3]]
+		doc = strings.TrimSpace(doc[:m[0]]) + " " + strings.TrimSpace(doc[m[1]:])
+	}
+	doc = strings.TrimSpace(doc)
+	for _, verb := range []string{" is ", " are "} {
+		if rest, ok := strings.CutPrefix(doc, goName+verb); ok {
+			doc = strings.ToUpper(rest[:1]) + rest[1:]
+		}
+	}
+	f.doc = inYAML(doc, names)
+	f.byDefault = inYAML(f.byDefault, names)
+}
+
+// inYAML writes the names of fields in Go, which have lower and upper case, as in YAML.
+func inYAML(doc string, names map[string]string) string {
+	for goName, name := range names {
+		if strings.ToUpper(goName) == goName {
+			continue // an abbreviation in a text means what it stands for
+		}
+		word := regexp.MustCompile(`(^|[a-z,] )` + goName + `\b`)
+		doc = word.ReplaceAllString(doc, "${1}`"+name+"`")
+	}
+	return doc
+}
