@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
+	"github.com/vokter/vokter/sinks/telegram"
 	"github.com/vokter/vokter/sinks/webhook"
 	kafkasource "github.com/vokter/vokter/sources/kafka"
 )
@@ -113,6 +114,7 @@ func (a *app) plugins() *registry.Registry {
 	webhook.Register(&r)
 	discord.Register(&r)
 	mattermost.Register(&r)
+	telegram.Register(&r)
 	email.Register(&r)
 	kafka.Register(&r)
 	kafkasource.Register(&r)

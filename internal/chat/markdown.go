@@ -132,6 +132,24 @@ func Escape(s string, write func(b *strings.Builder, before, r, after rune)) str
 // Joins reports whether what stands between before and after may join them to an address,
 // a mention or the like: a word follows, and it is not between digits as in 10:30.
 func Joins(before, after rune) bool {
-	word := after == '_' || unicode.IsLetter(after) || unicode.IsDigit(after)
-	return word && !(unicode.IsDigit(before) && unicode.IsDigit(after))
+	return Word(after) && !(unicode.IsDigit(before) && unicode.IsDigit(after))
+}
+
+// Word reports whether r belongs to a word.
+func Word(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Target makes a URL fit for the target of a link.
+var Target = strings.NewReplacer(
+	"<", "%3C", ">", "%3E", "(", "%28", ")", "%29", "[", "%5B", "]", "%5D", "|", "%7C", `\`, "%5C", "`", "%60",
+)
+
+// Values is how the values of a template are written: the address of the page as one to
+// follow, all else as escape does.
+func Values(m layout.Message, escape func(string) string) func(string) string {
+	return func(s string) string {
+		if s == m.URL {
+			return Target.Replace(s)
+		}
+		return escape(s)
+	}
 }

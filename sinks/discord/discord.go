@@ -38,7 +38,7 @@ func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
 func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich := embedded(m)
-	if text, ok := d.template.RenderFor(ctx, n, escape); ok {
+	if text, ok := d.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
 		rich = message{Embeds: []embed{{Description: layout.Cut(text, maxDescription, layout.UTF16)}}, Mentions: noMentions}
 	}
 	return chat.Insist(ctx, d.send, chat.JSON(rich), chat.JSON(plain(m)))
@@ -85,7 +85,7 @@ const (
 
 // special are the characters that mean something in Discord's Markdown within a line; a
 // colon does before the name of an emoji and in the scheme of a URL.
-const special = "\\`*_~|<[@"
+const special = "\\`*_~|<[]@"
 
 // escape makes s literal: Discord shows any such character behind a backslash as it is,
 // and makes no link, mention or emoji of what it begins.

@@ -82,9 +82,9 @@ func TestBounds(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassRetry, "429 Too Many Requests: You are", 1250 * time.Millisecond),
+		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassRetry, "429 Too Many Requests: You are", 1250*time.Millisecond),
 		chattest.Means(429, `{"retry_after":-1}`, pipeline.ClassRetry, "429", 0),
-		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassRetry, "429", 24 * time.Hour),
+		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassRetry, "429", 24*time.Hour),
 		chattest.Means(404, `{"message":"Unknown Webhook","code":10015}`, pipeline.ClassGone, "404 Not Found: Unknown Webhook", 0),
 		chattest.Means(401, `{"message":"Invalid Webhook Token","code":50027}`, pipeline.ClassGone, "Invalid Webhook Token", 0),
 		chattest.Means(404, `<html>not found</html>`, pipeline.ClassRetry, "404", 0),
@@ -105,7 +105,7 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
-	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** {{.title}} @everyone")}
+	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** [{{.title}}]({{.url}}) @everyone")}
 	s, err := c.Build(discord.Allow(chattest.Loopback))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestTemplate(t *testing.T) {
 	}
 	checkBounds(t, r.Got[0].Body)
 	m, err := read(r.Got[0].Body)
-	if err != nil || len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** Zeus & Co \[\*sale\*] @everyone` {
+	if err != nil || len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** [Zeus & Co \[\*sale\*\]](https://shop.example/item_%281%29?a=b&c=*d*) @everyone` {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
 }

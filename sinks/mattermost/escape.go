@@ -37,6 +37,3 @@ func escape(s string) string {
 
 // unmentioned breaks mentions in what a template says, also those in the form of Slack.
 var unmentioned = strings.NewReplacer("@", "@"+chat.Blank, "<!", "<"+chat.Blank+"!")
-
-// target makes a URL fit for the target of a link.
-var target = strings.NewReplacer("<", "%3C", ">", "%3E", "(", "%28", ")", "%29", "|", "%7C", `\`, "%5C", "`", "%60", "&", "&amp;")

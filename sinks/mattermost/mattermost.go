@@ -55,7 +55,7 @@ type message struct {
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich := markdown(m)
-	if text, ok := s.template.RenderFor(ctx, n, escape); ok {
+	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
 		rich = unmentioned.Replace(text)
 	}
 	say := func(text string) []byte {
@@ -72,7 +72,7 @@ func markdown(m layout.Message) string {
 	parts := []string{"**" + escape(m.Headline) + "**"}
 	switch {
 	case m.URL != "":
-		parts[0] += "\n[" + escape(m.Title) + "](<" + target.Replace(m.URL) + ">)"
+		parts[0] += "\n[" + escape(m.Title) + "](<" + strings.ReplaceAll(chat.Target.Replace(m.URL), "&", "&amp;") + ">)"
 	case m.Title != "":
 		parts[0] += "\n" + chat.Literal(m.Title, escape)
 	}

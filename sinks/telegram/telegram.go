@@ -1,0 +1,125 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Telegram sends notifications to one chat. It is safe for concurrent use.
+type Telegram struct {
+	endpoint *chat.Endpoint
+	chat     string
+	thread   int64
+	template template.Text
+}
+
+var _ pipeline.Sink = (*Telegram)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// Rate is what Telegram lets a bot do: one message a second to a person, 20 a minute to a
+// group or channel.
+func (s *Telegram) Rate() (perSecond float64, burst int) {
+	if strings.HasPrefix(s.chat, "-") || strings.HasPrefix(s.chat, "@") {
+		return 20.0 / 60, 3
+	}
+	return 1, 3
+}
+
+// Deliver sends n with its formats, or short plain text where Telegram refuses that. It
+// follows no redirects, and reads no more than 64 KB of the answer.
+func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	short := layout.Cut(m.Plain(), maxPlain, length)
+	rich, entities := formatted(m)
+	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
+		rich, entities = layout.Cut(text, maxText, layout.UTF16), nil
+	}
+	return chat.Insist(ctx, s.send, s.message(rich, entities), s.message(inert(short), nil))
+}
+
+// message is the body of a request.
+func (s *Telegram) message(text string, entities []entity) []byte {
+	return chat.JSON(struct {
+		Chat     string          `json:"chat_id"`
+		Thread   int64           `json:"message_thread_id,omitempty"`
+		Text     string          `json:"text"`
+		Entities []entity        `json:"entities,omitempty"`
+		Preview  map[string]bool `json:"link_preview_options"`
+	}{s.chat, s.thread, text, entities, map[string]bool{"is_disabled": true}})
+}
+
+func (s *Telegram) send(ctx context.Context, body []byte) error {
+	a, err := s.endpoint.Post(ctx, body)
+	if err != nil {
+		return err
+	}
+	return s.verdict(a)
+}
+
+// answer is what the Bot API says.
+type answer struct {
+	OK     bool `json:"ok"`
+	Result struct {
+		MessageID int64 `json:"message_id"`
+	} `json:"result"`
+	Code        int    `json:"error_code"`
+	Description string `json:"description"`
+	Parameters  struct {
+		RetryAfter float64 `json:"retry_after"` // in seconds
+		MigrateTo  int64   `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// verdict reads what Telegram answered: the message, or what is wrong.
+func (s *Telegram) verdict(a *post.Answer) error {
+	var said answer
+	// What is no JSON leaves said as it is, which fits what follows.
+	_ = json.Unmarshal(a.Body, &said)
+	err := a.Err()
+	switch {
+	case err == nil && said.OK && said.Result.MessageID != 0:
+		return nil
+	case err == nil:
+		err = fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+	}
+	if said.OK || said.Description == "" {
+		return err
+	}
+	switch code := cmp.Or(said.Code, a.Status); {
+	case said.Parameters.MigrateTo != 0:
+		err = pipeline.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
+	case code == http.StatusTooManyRequests:
+		err = chat.Later(err, a, said.Parameters.RetryAfter)
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusBadRequest && missing(said.Description):
+		err = pipeline.Gone(err)
+	}
+	return s.endpoint.Because(err, said.Description)
+}
+
+// missing reports whether a description says that the bot cannot write to the chat at
+// all.
+func missing(description string) bool {
+	for _, words := range []string{"chat not found", "not enough rights", "have no rights", "CHAT_WRITE_FORBIDDEN"} {
+		if strings.Contains(description, words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package telegram_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/telegram"
+)
+
+const page = "https://shop.example/item_(1)?a=b&c=*d*"
+
+func config(rawURL string) telegram.Config {
+	return telegram.Config{Token: registry.NewSecret("123456:ABC-DEF1234ghIkl"), ChatID: "-100", MessageThreadID: 7, APIURL: rawURL}
+}
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	return newSink(t, config(rawURL), telegram.Allow(chattest.Loopback))
+}
+
+// deliver returns what Telegram reads.
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+	t.Helper()
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL+"/proxy/").Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Got[0], m
+}
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		got, m := deliver(t, n)
+		if got.Method+" "+got.URI != "POST /proxy/bot123456:ABC-DEF1234ghIkl/sendMessage" || m.ChatID != "-100" || m.Thread != 7 {
+			t.Errorf("got %s %s for chat %s, topic %d", got.Method, got.URI, m.ChatID, m.Thread)
+		}
+		url := page
+		if name != "changes" {
+			url = n.URL
+		}
+		check(t, m, url)
+		chattest.Golden(t, name, got.Body)
+	}
+}
+
+// TestEntities: what is bold and struck is what should be, also behind an emoji.
+func TestEntities(t *testing.T) {
+	_, m := deliver(t, chattest.Notification())
+	text := utf16.Encode([]rune(m.Text))
+	parts := make(map[string][]string)
+	for _, e := range m.Entities {
+		parts[e.Type] = append(parts[e.Type], string(utf16.Decode(text[e.Offset:e.Offset+e.Length])))
+	}
+	for _, want := range []struct{ kind, text string }{
+		{"bold", "Out of stock"}, {"bold", "Zeus"}, {"strikethrough", "(In stock at |Zeus|)"}, {"text_link", "Zeus & Co [*sale*]"},
+	} {
+		if got := "|" + strings.Join(parts[want.kind], "|") + "|"; !strings.Contains(got, "|"+want.text+"|") {
+			t.Errorf("%q is not %s; what is: %s", want.text, want.kind, got)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	_, m := deliver(t, chattest.Long())
+	if quotes := check(t, m, page); len(quotes) < 5 || !strings.Contains(m.Text, "more") {
+		t.Errorf("%d differences are shown: %s", len(quotes), m.Text)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	chattest.Verdicts(t, local,
+		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, pipeline.ClassRetry, "retry after 35", 35*time.Second),
+		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, pipeline.ClassRetry, "Too Many", 3*time.Second),
+		chattest.Means(403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, pipeline.ClassGone, "403 Forbidden: Forbidden: bot was blocked", 0),
+		chattest.Means(401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, pipeline.ClassGone, "401", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}`, pipeline.ClassGone, "chat not found", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-1001234567890}}`, pipeline.ClassPermanent, "set chat_id to -1001234567890", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: entity 123456:ABC-DEF1234ghIkl is bad"}`, pipeline.ClassRefused, "entity *** is bad", 0),
+		chattest.Means(404, `{"ok":false,"error_code":404,"description":"Not Found"}`, pipeline.ClassRetry, "404", 0),
+		chattest.Means(500, `{"ok":false,"error_code":500,"description":"Internal"}`, pipeline.ClassRetry, "500", 0),
+		chattest.Means(403, `<html>forbidden</html>`, pipeline.ClassRetry, "403", 0),
+	)
+}
+
+func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
+	refuse := chattest.Answer(400, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse entities"}`)
+	_, plain := chattest.GivesWay(t, refuse, accept, local)
+	m, err := read(plain)
+	if err != nil || len(m.Entities) > 0 {
+		t.Errorf("got %s", plain)
+	}
+	check(t, m, "")
+}
+
+func TestTemplate(t *testing.T) {
+	r := chattest.NewReceiver(t, accept)
+	c := config(r.URL)
+	c.Template = template.New("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
+	n := chattest.Notification()
+	n.Diffs = n.Diffs[3:4]
+	if err := newSink(t, c, telegram.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	text, ok := strings.CutPrefix(m.Text, "*Look:* Zeus & Co [*sale*] https://shop.example/item_%281%29?a=b&c=*d* boom ")
+	if err != nil || !ok || len(m.Entities) > 0 {
+		t.Errorf("got %s", r.Got[0].Body)
+	}
+	if links := found.FindAllString(text, -1); links != nil {
+		t.Errorf("there are %q in %q", links, text)
+	}
+}
+
+func TestRate(t *testing.T) {
+	for chat, want := range map[string]float64{"5": 1, "-5": 20.0 / 60, "@news": 20.0 / 60} {
+		c := config("https://example.com")
+		c.ChatID = chat
+		if got, burst, ok := pipeline.RateOf(newSink(t, c)); !ok || got != want || burst != 3 {
+			t.Errorf("%s: got %v and %d, want %v", chat, got, burst, want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, tt := range []struct {
+		field string
+		alter func(*telegram.Config)
+	}{
+		{"token", func(c *telegram.Config) { c.Token = registry.Secret{} }},
+		{"token", func(c *telegram.Config) { c.Token = registry.NewSecret("123:SECRET/../x") }},
+		{"token", func(c *telegram.Config) { c.Token = registry.NewSecret("botSECRET") }},
+		{"chat_id", func(c *telegram.Config) { c.ChatID = "" }},
+		{"chat_id", func(c *telegram.Config) { c.ChatID = "news" }},
+		{"message_thread_id", func(c *telegram.Config) { c.MessageThreadID = -1 }},
+		{"api_url", func(c *telegram.Config) { c.APIURL = "api.telegram.org" }},
+	} {
+		c := config("")
+		tt.alter(&c)
+		_, err := c.Build()
+		chattest.Refused(t, err, tt.field, "SECRET")
+	}
+	if _, err := config("").Build(); err != nil {
+		t.Errorf("the default api_url gives %v", err)
+	}
+	var r registry.Registry
+	telegram.Register(&r)
+	if _, ok := r.LookupSink("telegram"); !ok {
+		t.Error("telegram is not registered")
+	}
+}
