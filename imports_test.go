@@ -36,7 +36,7 @@ var direction = []struct {
 	{pkg: "sources/watermill", may: []string{"pipeline"}, mills: true},
 	{pkg: "sources/kafka", may: []string{"pipeline", "pipeline/kafka", "pipeline/registry"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest", "internal/template"}},
-	{pkg: "cmd", may: []string{"", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/template"}},
+	{pkg: "cmd", may: []string{"", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/post", "internal/template"}},
 	{pkg: "internal/guard", may: nil},
 	{pkg: "internal/manage", may: []string{"", "pipeline"}},
 	{pkg: "internal/chat", may: []string{"pipeline", "pipeline/registry", "internal/chat", "internal/guard", "internal/layout", "internal/post"}},

@@ -17,6 +17,7 @@ const (
 	NotificationType       = "notification"
 	NotificationTypeHealth = "health" // only to the sinks for health events
 	NotificationTypeDigest = "digest" // what several changes say, told as one
+	NotificationTypeTest   = "test"   // sent by hand, to see whether it arrives
 )
 
 // Notification is all that one change says to one subscription at one receiver. Its

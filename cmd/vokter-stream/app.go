@@ -127,7 +127,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
-		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.tryVerb())
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.sink(), a.tryVerb())
 	return root
 }
 

@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no verb is given; one of backup, cancel, demo, explain, lint, list, replay, resume, run, state, version, watch"},
+		{"", "no verb is given; one of backup, cancel, demo, explain, lint, list, replay, resume, run, sink, state, version, watch"},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"import x", `unknown verb "import"; known are backup, cancel, demo,`},
 		{"completion bash", `unknown verb "completion"`},
@@ -229,10 +229,10 @@ func TestPluginMistakes(t *testing.T) {
   out: {stdout: {format: xml}}
   hook: {webhook: {urll: "https://example.com/in"}}
   bad: {webhook: {url: "ftp://example.com/in?token=hunter2"}}
-  chat: {slack: {webhook_url: x}}
+  chat: {pager: {webhook_url: x}}
 `)
 	r := vs(t, "lint", "-c", path)
-	for _, want := range []string{":2:26: ", `:3:20: unknown key "urll"`, ":4:24: ", `:5:10: unknown kind of sink "slack"`} {
+	for _, want := range []string{":2:26: ", `:3:20: unknown key "urll"`, ":4:24: ", `:5:10: unknown kind of sink "pager"`} {
 		if !strings.Contains(r.stdout, path+want) {
 			t.Errorf("%s is not in %s", want, r.stdout)
 		}

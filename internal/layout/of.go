@@ -45,6 +45,10 @@ func Of(n pipeline.Notification, b Budget) Message {
 			m.Reason += "its checks failed too often"
 		}
 	}
+	if n.Type == pipeline.NotificationTypeTest {
+		m.Headline = Short("Test: "+m.Headline, maxHeadline)
+		m.Reason = "this is a test: no page has changed"
+	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	for _, l := range differences(n.Diffs, b) {
 		left -= l.cost(b)
