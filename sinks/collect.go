@@ -69,7 +69,6 @@ func (w *work) flush(subscription string, win window) error {
 			return err
 		}
 	}
-	w.q.remember(w.now, w.policy)
 	if err := w.st.add(w.q.Next, digest); err != nil {
 		return err
 	}
