@@ -28,6 +28,26 @@ type posted struct {
 
 // call posts m to p with chat.postMessage; broadcast shows an answer in the channel too.
 func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (posted, error) {
+	d := &doer{sender: &s.post}
+	client := slackgo.New(s.token, slackgo.OptionHTTPClient(d), slackgo.OptionAPIURL(s.api))
+	channel, ts, said, err := client.PostMessageWithResponseContext(ctx, p.channel, optionsOf(m, p, broadcast)...)
+	switch {
+	case d.err != nil:
+		return posted{}, d.err
+	case d.answer == nil:
+		return posted{}, pipeline.Permanent(s.post.Secrets.Wrap("making the request", err))
+	case d.answer.Status != http.StatusOK:
+		return posted{}, statusError(d.answer, "")
+	case err != nil:
+		return posted{}, s.apiError(ctx, d.answer, err)
+	case ts == "":
+		return posted{}, errors.New("answered 200 OK, but not that the message is posted")
+	}
+	return posted{place{channel, said.ThreadTimestamp}, ts}, nil
+}
+
+// optionsOf are the arguments of chat.postMessage.
+func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 	options := []slackgo.MsgOption{
 		slackgo.MsgOptionText(m.text, false),
 		slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl(),
@@ -49,22 +69,7 @@ func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (p
 	if broadcast {
 		options = append(options, slackgo.MsgOptionBroadcast())
 	}
-	d := &doer{sender: &s.post}
-	client := slackgo.New(s.token, slackgo.OptionHTTPClient(d), slackgo.OptionAPIURL(s.api))
-	channel, ts, said, err := client.PostMessageWithResponseContext(ctx, p.channel, options...)
-	switch {
-	case d.err != nil:
-		return posted{}, d.err
-	case d.answer == nil:
-		return posted{}, pipeline.Permanent(s.post.Secrets.Wrap("making the request", err))
-	case d.answer.Status != http.StatusOK:
-		return posted{}, statusError(d.answer, "")
-	case err != nil:
-		return posted{}, s.apiError(ctx, d.answer, err)
-	case ts == "":
-		return posted{}, errors.New("answered 200 OK, but not that the message is posted")
-	}
-	return posted{place{channel, said.ThreadTimestamp}, ts}, nil
+	return options
 }
 
 // apiError says what an answer 200 means that is no success; err is slack-go's error.

@@ -18,9 +18,9 @@ type Config struct {
 	// Channel is where the bot posts: the ID of a channel, such as C0123456789, or its name,
 	// such as "#alerts". The ID stays the same when the channel is renamed.
 	Channel string `yaml:"channel"`
-	// Thread has one thread for each document, with a new one each day: what a document has
-	// to say after the first message of the thread comes as a reply to that. The first reply
-	// is shown in the channel too. Default: false. It needs a token.
+	// Thread is whether each document has a thread, a new one each day: what it has to say
+	// after the first message of the thread comes as a reply to that. The first reply is shown
+	// in the channel too. Default: false. It needs a token.
 	Thread bool `yaml:"thread"`
 	// APIURL is where the methods of Slack's API are, for tests and gateways. Default:
 	// https://slack.com/api/. It goes with a token.
@@ -29,11 +29,11 @@ type Config struct {
 	// https://hooks.slack.com/services/T000/B000/XXXX, which belongs to one channel. It is a
 	// secret: whoever has it can post.
 	WebhookURL registry.Secret `yaml:"webhook_url"`
-	// Template says each notification in Slack's mrkdwn, such as
-	// "*{{.title}}*: {{range .diffs}}{{.event}} {{.keyword}} {{end}}", in place of the built-in
-	// layout. The values of a page are escaped, so that they mention nobody and hide no link,
-	// but asterisks and the like in them still format them. What has more than 3,800
-	// characters is laid out as usual.
+	// Template is what is said of each notification in place of the built-in layout, in
+	// Slack's mrkdwn, such as "*{{.title}}*: {{range .diffs}}{{.event}} {{.keyword}} {{end}}".
+	// The values in it are escaped, so that a page mentions nobody and hides no link, but
+	// asterisks and the like still format them. What comes to more than 3,800 characters is
+	// laid out as usual.
 	Template template.Text `yaml:"template"`
 }
 

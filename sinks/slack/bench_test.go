@@ -1,0 +1,79 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	slackgo "github.com/slack-go/slack"
+
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/slackfake"
+)
+
+// BenchmarkDeliver compares the sinks with bare clients that post the same, laid out
+// before: x/bare is the ratio of the medians, taken in turns.
+func BenchmarkDeliver(b *testing.B) {
+	fake := slackfake.New(nil)
+	server := httptest.NewServer(fake)
+	defer server.Close()
+	fake.URL = server.URL
+	fake.Unbound()
+	n := examples()["change"]
+	n.Diffs = n.Diffs[:3]
+	l := layout.Of(n, budget)
+	blocks, text := blocksOf(l), fallback(l)
+	body, err := json.Marshal(payload{Text: text, Blocks: blocks})
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := slackgo.New(slackfake.Token, slackgo.OptionAPIURL(fake.API()))
+	bare := map[string]func() error{
+		"bot": func() error {
+			_, _, err := client.PostMessageContext(b.Context(), "C1", optionsOf(message{id: n.ID, text: text, blocks: blocks}, place{}, false)...)
+			return err
+		},
+		"webhook": func() error {
+			resp, err := http.Post(fake.Webhook("C1"), "application/json", bytes.NewReader(body))
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if said, err := io.ReadAll(resp.Body); err != nil || string(said) != "ok" {
+				return fmt.Errorf("got %q, %w", said, err)
+			}
+			return nil
+		},
+	}
+	for _, way := range []string{"bot", "webhook"} {
+		b.Run(way, func(b *testing.B) {
+			s := ways(fake, "C1")[way]
+			var ours, theirs []time.Duration
+			for b.Loop() {
+				ours = append(ours, timed(b, func() error { return s.Deliver(b.Context(), n) }))
+				theirs = append(theirs, timed(b, bare[way]))
+			}
+			b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x/bare")
+			b.ReportMetric(float64(time.Second)/float64(median(ours)), "deliveries/s")
+		})
+	}
+}
+
+func timed(b *testing.B, f func() error) time.Duration {
+	begin := time.Now()
+	if err := f(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begin)
+}
+
+func median(ds []time.Duration) time.Duration {
+	slices.Sort(ds)
+	return ds[len(ds)/2]
+}
