@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
+	"github.com/vokter/vokter/sinks/teams"
 	"github.com/vokter/vokter/sinks/telegram"
 	"github.com/vokter/vokter/sinks/webhook"
 	kafkasource "github.com/vokter/vokter/sources/kafka"
@@ -114,6 +115,7 @@ func (a *app) plugins() *registry.Registry {
 	webhook.Register(&r)
 	discord.Register(&r)
 	mattermost.Register(&r)
+	teams.Register(&r)
 	telegram.Register(&r)
 	email.Register(&r)
 	kafka.Register(&r)

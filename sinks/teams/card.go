@@ -1,0 +1,139 @@
+package teams
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+)
+
+// Bounds of a template's text as blocks, and of plain text, in bytes. A message of Teams
+// may have 28 KB, the envelope and all names in it counted.
+const (
+	maxTemplate = 20_000
+	maxPlain    = 2000
+)
+
+// budget keeps a message within its bound. A line has at most nine runs, each of up to 80
+// bytes besides its text; what is not in the budget takes less than 4 KB.
+var budget = layout.Budget{Total: 24_000, Lines: 30, LineCost: 800, Length: encoded}
+
+// encoded is how many bytes s takes in a card.
+func encoded(s string) int { return len(chat.JSON(inert(s))) }
+
+// inert breaks the functions and expressions that cards have, {{DATE(...)}} and ${...}, by
+// a character that nobody sees.
+func inert(s string) string {
+	return chat.Escape(s, func(b *strings.Builder, _, r, after rune) {
+		b.WriteRune(r)
+		if r == '{' && after == '{' || r == '$' && after == '{' {
+			b.WriteString(chat.Blank)
+		}
+	})
+}
+
+// block is a paragraph of a card: a RichTextBlock, in whose runs Markdown means nothing.
+type block struct {
+	Type    string `json:"type"`
+	ID      string `json:"id,omitempty"`
+	Inlines []run  `json:"inlines"`
+}
+
+type run struct {
+	Type   string `json:"type"`
+	Text   string `json:"text"`
+	Weight string `json:"weight,omitempty"`
+	Struck bool   `json:"strikethrough,omitempty"`
+}
+
+type action struct {
+	Type  string `json:"type"`
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+type card struct {
+	Schema  string            `json:"$schema"`
+	Type    string            `json:"type"`
+	Version string            `json:"version"`
+	Teams   map[string]string `json:"msteams"`
+	Body    []block           `json:"body"`
+	Actions []action          `json:"actions,omitempty"`
+}
+
+type attachment struct {
+	ContentType string `json:"contentType"`
+	Content     card   `json:"content"`
+}
+
+type envelope struct {
+	Type        string       `json:"type"`
+	Attachments []attachment `json:"attachments"`
+}
+
+// message is the body of a request: a card of blocks, with a button that opens the page.
+func message(id, url string, blocks []block) []byte {
+	blocks[0].ID = id
+	c := card{
+		Schema: "http://adaptivecards.io/schemas/adaptive-card.json", Type: "AdaptiveCard", Version: "1.4",
+		Teams: map[string]string{"width": "Full"}, Body: blocks,
+	}
+	if url != "" {
+		c.Actions = []action{{"Action.OpenUrl", "Open the page", url}}
+	}
+	return chat.JSON(envelope{"message", []attachment{{"application/vnd.microsoft.card.adaptive", c}}})
+}
+
+// paragraph is a block of runs, without the empty ones.
+func paragraph(runs ...run) block {
+	b := block{Type: "RichTextBlock", Inlines: []run{}}
+	for _, r := range runs {
+		if r.Type, r.Text = "TextRun", inert(r.Text); r.Text != "" {
+			b.Inlines = append(b.Inlines, r)
+		}
+	}
+	return b
+}
+
+const bolder = "Bolder"
+
+// formatted is m as blocks: one for each difference, whose first run says which keywords
+// were found.
+func formatted(m layout.Message) []block {
+	blocks := []block{paragraph(run{Text: m.Headline, Weight: bolder})}
+	for _, text := range []string{m.Title, m.Reason} {
+		if text != "" {
+			blocks = append(blocks, paragraph(run{Text: text}))
+		}
+	}
+	for _, l := range m.Lines {
+		runs := []run{{Text: l.Sign() + " " + strings.Join(l.Keywords, ", ") + ": "}}
+		for _, s := range chat.Spans(l) {
+			r := run{Text: s.Text, Struck: s.Changed}
+			if s.Keyword {
+				r.Weight = bolder
+			}
+			runs = append(runs, r)
+		}
+		blocks = append(blocks, paragraph(runs...))
+	}
+	for _, text := range append(m.Pages, m.Left()) {
+		if text != "" {
+			blocks = append(blocks, paragraph(run{Text: text}))
+		}
+	}
+	return blocks
+}
+
+// lines is a text, in which nothing is to be broken any more, as blocks.
+func lines(text string) []block {
+	var blocks []block
+	for line := range strings.SplitSeq(text, "\n") {
+		blocks = append(blocks, block{Type: "RichTextBlock", Inlines: []run{{Type: "TextRun", Text: cmp.Or(line, chat.Blank)}}})
+	}
+	return blocks
+}
+
+// written is how many bytes text takes as blocks.
+func written(text string) int { return len(chat.JSON(lines(text))) }

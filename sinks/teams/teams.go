@@ -1,0 +1,80 @@
+package teams
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Teams posts notifications to one workflow. It is safe for concurrent use.
+type Teams struct {
+	endpoint *chat.Endpoint
+	template template.Text
+}
+
+var _ pipeline.Sink = (*Teams)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// Rate is what a workflow may post: Teams takes 100 messages a minute from its connection,
+// which other workflows of the same user share.
+func (s *Teams) Rate() (perSecond float64, burst int) { return 1, 4 }
+
+// Deliver posts n as a card, or as one of short plain text where Teams refuses that. It
+// follows no redirects, and reads no more than 64 KB of the answer.
+func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	blocks := formatted(m)
+	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
+		blocks = lines(layout.Cut(text, maxTemplate, written))
+	}
+	plain := lines(inert(layout.Cut(m.Plain(), maxPlain, layout.Bytes)))
+	return chat.Insist(ctx, s.send, message(n.ID, m.URL, blocks), message(n.ID, m.URL, plain))
+}
+
+func (s *Teams) send(ctx context.Context, body []byte) error {
+	a, err := s.endpoint.Post(ctx, body)
+	if err != nil {
+		return err
+	}
+	return s.verdict(a)
+}
+
+// verdict reads what the workflow answered. Success is a status: what a workflow says with
+// it is up to its owner.
+func (s *Teams) verdict(a *post.Answer) error {
+	err := a.Err()
+	if err == nil {
+		return nil
+	}
+	var said struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	// What is no JSON leaves said as it is, which fits what follows.
+	_ = json.Unmarshal(a.Body, &said)
+	switch code := said.Error.Code; {
+	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
+		err = pipeline.Gone(err)
+	case code == notEnabled: // it may be turned on again
+		err = chat.Later(err, a, 0)
+	}
+	return s.endpoint.Because(err, said.Error.Message)
+}
+
+// notEnabled is the code of a workflow that is turned off, or deleted.
+const notEnabled = "WorkflowTriggerIsNotEnabled"

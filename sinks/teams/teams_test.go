@@ -1,0 +1,136 @@
+package teams_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/teams"
+)
+
+const path = "/workflows/0123456789abcdef/triggers/manual/paths/invoke?api-version=2016-06-01&sig=S1gnatureS1gnature"
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	return newSink(t, rawURL+path, teams.Allow(chattest.Loopback))
+}
+
+// deliver returns what Teams reads.
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, card) {
+	t.Helper()
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	c, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Got[0], c
+}
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		got, c := deliver(t, n)
+		if got.Method+" "+got.URI != "POST "+path || c.Body[0].ID != n.ID {
+			t.Errorf("got %s %s, the ID %q", got.Method, got.URI, c.Body[0].ID)
+		}
+		if (n.URL == "") != (len(c.Actions) == 0) {
+			t.Errorf("%s: there are %d buttons", name, len(c.Actions))
+		}
+		chattest.Golden(t, name, got.Body)
+	}
+}
+
+// TestStyles: what is bold and struck is what should be.
+func TestStyles(t *testing.T) {
+	_, c := deliver(t, chattest.Notification())
+	bold, struck := "|", ""
+	for _, b := range c.Body {
+		for _, i := range b.Inlines {
+			if i.Weight == "Bolder" {
+				bold += i.Text + "|"
+			}
+			if i.Strikethrough {
+				struck += i.Text
+			}
+		}
+	}
+	if !strings.Contains(bold, "|Out of stock|Zeus|") || struck != "(In stock at Zeus)" {
+		t.Errorf("bold are %q, struck is %q", bold, struck)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	n := chattest.Long()
+	n.URL = "https://example.com/?" + strings.Repeat("<\"", 600)
+	got, c := deliver(t, n)
+	texts := c.snippets()
+	if len(texts) < 10 || !strings.Contains(c.Body[len(c.Body)-1].Inlines[0].Text, "more") || len(c.Actions) != 1 {
+		t.Errorf("%d bytes, %d differences", len(got.Body), len(texts))
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	const off = `{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"Could not execute workflow 'x' trigger 'manual' with state '`
+	chattest.Verdicts(t, local,
+		chattest.Means(404, `{"error":{"code":"WorkflowNotFound","message":"The workflow 'x' could not be found."}}`, pipeline.ClassGone, "404 Not Found: The workflow 'x'", 0),
+		chattest.Means(400, off+`Deleted': trigger is not enabled."}}`, pipeline.ClassGone, "'Deleted'", 0),
+		chattest.Means(400, off+`Disabled': trigger is not enabled."}}`, pipeline.ClassRetry, "'Disabled'", 0),
+		chattest.Means(400, `{"error":{"code":"TriggerInputSchemaMismatch","message":"sig=S1gnatureS1gnature"}}`, pipeline.ClassRefused, "400 Bad Request: sig=***", 0),
+		chattest.Means(401, `{"error":{"code":"DirectApiAuthorizationRequired","message":"no"}}`, pipeline.ClassRetry, "401 Unauthorized: no", 0),
+		chattest.Means(502, `{"error":{"code":"NoResponse","message":"The server did not receive a response."}}`, pipeline.ClassRetry, "502", 0),
+	)
+}
+
+func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"error":{"code":"x","message":"no"}}`), accept, local)
+	if c, err := read(plain); err != nil || len(c.Body) < 3 || len(plain) > 8000 {
+		t.Errorf("%v: got %s", err, plain)
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	for source, want := range map[string]string{
+		"*Look:* {{.title}}\n\n{{.url}}":               "*Look:* Zeus & Co [*sale*]|\u200b|https://shop.example/item_%281%29?a=b&c=*d*|",
+		strings.Repeat("x\n\n", 5000):                  "",
+		"{{range .diffs}}{{trunc 30 .keyword}}{{end}}": "out of stockstockzeusboom{\u200b{DATE(1)}} $\u200b{x}|",
+	} {
+		r := chattest.NewReceiver(t, accept)
+		s, err := teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New(source)}.Build(teams.Allow(chattest.Loopback))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := chattest.Notification()
+		n.Diffs[4].Keyword = "{{DATE(1)}} ${x}"
+		if err := s.Deliver(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		c, err := read(r.Got[0].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, b := range c.Body {
+			got += b.Inlines[0].Text + "|"
+		}
+		if want != "" && got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, raw := range []string{"", "logic.azure.com/SECRET", "ftp://logic.azure.com/SECRET"} {
+		_, err := teams.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		chattest.Refused(t, err, "webhook_url", "SECRET")
+	}
+	var r registry.Registry
+	teams.Register(&r)
+	if _, ok := r.LookupSink("teams"); !ok {
+		t.Error("teams is not registered")
+	}
+}
