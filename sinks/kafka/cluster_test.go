@@ -104,7 +104,9 @@ func records(t *testing.T, c Config, n int) []*sarama.ConsumerMessage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	consumer, err := sarama.NewConsumer(c.Brokers, sarama.NewConfig())
+	conf := sarama.NewConfig()
+	conf.Consumer.MaxWaitTime = 10 * time.Millisecond // it holds the end up
+	consumer, err := sarama.NewConsumer(c.Brokers, conf)
 	if err != nil {
 		t.Fatal(err)
 	}

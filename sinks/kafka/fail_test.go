@@ -180,13 +180,8 @@ func TestEndOfTheContext(t *testing.T) {
 			cluster := startFake(t)
 			c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 			makeTopic(t, c, 1, nil)
-			asked, end := make(chan struct{}), make(chan struct{})
-			t.Cleanup(func() { close(end) })
-			cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
-				close(asked)
-				cluster.SleepControl(func() { <-end })
-				return nil, nil, false
-			})
+			asked, release := holdProduce(cluster)
+			t.Cleanup(release)
 			return c, asked
 		}, true},
 	} {
@@ -218,11 +213,8 @@ func TestDeadline(t *testing.T) {
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 1, nil)
-	end := make(chan struct{})
-	cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.SleepControl(func() { <-end })
-		return nil, nil, false
-	})
+	_, release := holdProduce(cluster)
+	defer release()
 	s := build(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -231,7 +223,7 @@ func TestDeadline(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pipeline.IsAmbiguous(err) {
 		t.Errorf("got %v, want context.DeadlineExceeded, ambiguous", err)
 	}
-	close(end)
+	release()
 	if err := s.Deliver(t.Context(), sample("N")); err != nil {
 		t.Error(err)
 	}

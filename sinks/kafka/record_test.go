@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -216,27 +215,6 @@ func TestOrderOfAPage(t *testing.T) {
 				t.Errorf("%s is in the partitions %d and %d", key, p, m.Partition)
 			}
 			next[key], partition[key] = next[key]+1, m.Partition
-		}
-	})
-}
-
-// TestSameTwice: a notification that is delivered again has the same ce_id and body.
-func TestSameTwice(t *testing.T) {
-	onBoth(t, func(t *testing.T, c Config) {
-		makeTopic(t, c, 1, nil)
-		s := build(t, c)
-		for range 2 {
-			if err := s.Deliver(t.Context(), sample("SAME")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := records(t, c, 2)
-		a, b := headersOf(got[0]), headersOf(got[1])
-		if !maps.Equal(a, b) || a["ce_id"] != "SAME" || !bytes.Equal(got[0].Value, got[1].Value) {
-			t.Errorf("got %v and %v", a, b)
-		}
-		if at := got[0].Timestamp; at.Before(time.Now().Add(-time.Hour)) {
-			t.Errorf("the record is of %v, and would be deleted too early", at)
 		}
 	})
 }
