@@ -9,6 +9,8 @@ import (
 type (
 	// Subscription says what a client wants to hear about a document.
 	Subscription = pipeline.Subscription
+	// Digest says for how long the notifications of a subscription are collected.
+	Digest = pipeline.Digest
 	// View is everything that alters a document's text.
 	View = pipeline.View
 	// Selector is a CSS selector or a range between two.

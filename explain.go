@@ -96,6 +96,11 @@ func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
 		return err
 	}
 	m.Attempts, m.Reason, m.Time = known.Attempts, known.Reason, known.Time
+	if known.State == sinks.RecordCollected {
+		m.Delivery = DeliveryDigest
+		return nil
+	}
+	m.Digest = known.In
 	switch {
 	case !ok:
 		m.Delivery = DeliveryForgotten

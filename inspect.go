@@ -89,7 +89,10 @@ type ReceiverInfo struct {
 	Since       time.Time `json:"since,omitzero"`
 	Failures    int       `json:"failures"`
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
-	// Pending is how many notifications wait, Dead how many dead letters there are.
+	// Collected is how many notifications wait in digests, the first of which ends at NextDigest.
+	Collected  int       `json:"collected,omitempty"`
+	NextDigest time.Time `json:"next_digest,omitzero"`
+	// Pending is how many other notifications wait, Dead how many dead letters there are.
 	Pending int `json:"pending"`
 	Dead    int `json:"dead"`
 }
@@ -156,16 +159,20 @@ type MatchInfo struct {
 	Sink         string   `json:"sink"`
 	Target       string   `json:"target,omitempty"`
 	// Delivery is one of the Delivery constants; Attempts how many were made; Reason why
-	// the last one failed; Time when it was delivered or given up, or is tried next.
+	// the last one failed; Time when it was delivered or given up, or is tried next, or when
+	// its digest ends.
 	Delivery string    `json:"delivery"`
 	Attempts int       `json:"attempts"`
 	Reason   string    `json:"reason,omitempty"`
 	Time     time.Time `json:"delivery_time,omitzero"`
+	// Digest is the ID of the digest that it was told in, or is to be.
+	Digest string `json:"digest,omitempty"`
 }
 
 // What became of a notification.
 const (
 	DeliveryPending   = "pending"
+	DeliveryDigest    = "digest" // waits in a digest
 	DeliveryDelivered = "delivered"
 	DeliveryDead      = "dead"      // given up; replay brings it back
 	DeliveryDropped   = "dropped"   // its subscription was cancelled first

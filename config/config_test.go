@@ -166,10 +166,10 @@ func TestLoad(t *testing.T) {
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
 		Subscriptions: []vokter.Subscription{
 			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true,
-				Interval: time.Hour, Sinks: []string{"ops", "team"}, View: vokter.View{Select: []vokter.Selector{{CSS: "main"}}}},
+				Interval: time.Hour, Sinks: []string{"ops", "team"}, Digest: &vokter.Digest{Every: time.Hour, Max: 20}, View: vokter.View{Select: []vokter.Selector{{CSS: "main"}}}},
 			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []vokter.Event{vokter.Removed},
 				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
-				SnippetOffset: &offset, Sinks: []string{"ops"}, View: vokter.View{
+				SnippetOffset: &offset, Sinks: []string{"ops"}, Digest: &vokter.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: vokter.View{
 					Select: []vokter.Selector{{CSS: "main"}}, Remove: []vokter.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
 					Ignore: []string{`\d+ visitors$`}, Confirm: 2}},
 			{URL: "https://example.com/other", Keywords: []string{"privacy"}, Sinks: []string{"ops"},

@@ -69,6 +69,7 @@ type subscription struct {
 	Language         string    `yaml:"language"`
 	SnippetOffset    *int      `yaml:"snippet_offset"`
 	Sinks            []string  `yaml:"sinks"`
+	Digest           *digest   `yaml:"digest"`
 	Select           selectors `yaml:"select"`
 	Remove           selectors `yaml:"remove"`
 	Ignore           []string  `yaml:"ignore"`

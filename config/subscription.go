@@ -49,6 +49,7 @@ func (y subscription) subscription() pipeline.Subscription {
 	if y.Confirm != nil {
 		s.Confirm = *y.Confirm
 	}
+	s.Digest = (*pipeline.Digest)(y.Digest)
 	return s
 }
 

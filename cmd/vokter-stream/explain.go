@@ -184,9 +184,14 @@ func (r *results) delivery(m vokter.MatchInfo) string {
 	if m.Reason != "" {
 		why = ": " + m.Reason
 	}
+	if m.Digest != "" {
+		tried = " in a digest" + tried
+	}
 	switch m.Delivery {
 	case vokter.DeliveryDelivered:
 		return "delivered at " + when(m.Time, r.now) + tried
+	case vokter.DeliveryDigest:
+		return "waits in a digest until " + when(m.Time, r.now)
 	case vokter.DeliveryPending:
 		next := ""
 		if !m.Time.IsZero() {

@@ -124,12 +124,21 @@ func (r *results) page(p vokter.PageInfo) {
 		if s.State != vokter.StateActive {
 			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), "to " + strings.Join(s.Sinks, ", "), state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
 		r.text(indent+"kept by %s", strings.Join(p.Keep, ", "))
 	}
+}
+
+// told says whom s tells, and when.
+func told(s vokter.SubscriptionInfo) string {
+	to := "to " + strings.Join(s.Sinks, ", ")
+	if s.Digest != nil {
+		to += " in digests " + s.Digest.String()
+	}
+	return to
 }
 
 // failed says why p is not active.
@@ -184,9 +193,7 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 	for _, rc := range all {
 		r.object(receiverLine{"receiver", rc})
 		row := []string{rc.State, "sink " + rc.Sink, rc.Target, "", "", ""}
-		if rc.Pending > 0 {
-			row[3] = fmt.Sprintf("%d pending", rc.Pending)
-		}
+		row[3] = r.waiting(rc)
 		if rc.Dead > 0 {
 			row[4] = count(rc.Dead, "dead letter")
 		}
@@ -212,4 +219,16 @@ func (r *results) duplicates(l vokter.Listing) {
 		}
 		r.table("  ", rows)
 	}
+}
+
+// waiting says what waits for rc.
+func (r *results) waiting(rc vokter.ReceiverInfo) string {
+	var parts []string
+	if rc.Pending > 0 {
+		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))
+	}
+	if rc.Collected > 0 {
+		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, when(rc.NextDigest, r.now)))
+	}
+	return strings.Join(parts, ", ")
 }

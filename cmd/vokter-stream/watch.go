@@ -118,6 +118,7 @@ type subscriptionFlags struct {
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
 	snippetOffset, confirm                                     int
+	digest                                                     string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -132,6 +133,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only changed place")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
+	fs.StringVar(&f.digest, "digest", "", "collect what is to be told and tell it as one, at a `TIME`: a duration, or a cron line with a time zone")
 	fs.StringArrayVar(&f.selects, "select", nil, "the `CSS` selector of what to watch, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `CSS` selector of what to leave out, or a range (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
@@ -149,7 +151,14 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	for _, e := range f.events {
 		s.Events = append(s.Events, vokter.Event(e))
 	}
-	wrong := config.CheckSubscription(s)
+	var wrong []*pipeline.FieldError
+	if cmd.Flags().Changed("digest") {
+		d, err := pipeline.ParseDigest(f.digest)
+		if s.Digest = &d; err != nil {
+			s.Digest, wrong = nil, append(wrong, &pipeline.FieldError{Field: "digest", Reason: err.Error()})
+		}
+	}
+	wrong = append(wrong, config.CheckSubscription(s)...)
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
 		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
 	}

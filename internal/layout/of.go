@@ -85,6 +85,9 @@ func headline(n pipeline.Notification) string {
 		}
 	}
 	s := strings.Join(said, "; ")
+	if much := Collected(n); much != "" {
+		s = much + "; " + s
+	}
 	switch {
 	case n.Status == pipeline.StatusTimeout:
 		s = "not watched any more"

@@ -54,7 +54,11 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	if m.Title != "" && n.Title != "" {
 		b.WriteString("  " + p.style(m.Title, bold))
 	}
-	b.WriteString("  " + p.style(page, dim) + "\n")
+	b.WriteString("  " + p.style(page, dim))
+	if much := layout.Collected(n); much != "" {
+		b.WriteString("  " + much)
+	}
+	b.WriteByte('\n')
 	if m.Reason != "" {
 		b.WriteString(p.note("!", yellow, m.Reason))
 	}
