@@ -18,6 +18,9 @@ const (
 type ListFilter struct {
 	URL    string `json:"url,omitempty"`
 	Client string `json:"client,omitempty"`
+	// Sinks also selects the sinks of the Router to which nothing was ever to be delivered,
+	// where URL and Client are empty.
+	Sinks bool `json:"sinks,omitempty"`
 }
 
 // Listing is what a data directory holds: pages by URL, receivers by sink and target.
@@ -95,6 +98,13 @@ type ReceiverInfo struct {
 	// Pending is how many other notifications wait, Dead how many dead letters there are.
 	Pending int `json:"pending"`
 	Dead    int `json:"dead"`
+	// Used says that there was anything to deliver, as far as that is remembered.
+	Used bool `json:"used"`
+	// LastSuccess is when it took something last, LastFailure when an attempt failed last, and
+	// LastError why. They are remembered for a year.
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	LastFailure time.Time `json:"last_failure,omitzero"`
+	LastError   string    `json:"last_error,omitempty"`
 }
 
 // ExplainFilter selects what Explain looks at. Empty fields select all.

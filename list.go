@@ -47,7 +47,7 @@ func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
 	}
 	slices.SortFunc(l.Pages, func(a, b PageInfo) int { return cmp.Compare(a.URL, b.URL) })
 	var err error
-	l.Receivers, err = r.receivers(l.Pages, f == ListFilter{})
+	l.Receivers, err = r.receivers(l.Pages, f)
 	return l, err
 }
 

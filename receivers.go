@@ -9,15 +9,21 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// receivers returns the receivers that the subscriptions of pages name, and with all every
-// other one that delivery or the dead letters know.
-func (r *Router) receivers(pages []PageInfo, all bool) ([]ReceiverInfo, error) {
+// receivers returns the receivers that the subscriptions of pages name, and where f selects all
+// pages every other one that delivery or the dead letters know.
+func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, error) {
+	all := f.URL == "" && f.Client == ""
 	known := make(map[string]bool)
 	for _, p := range pages {
 		for _, s := range p.Subscriptions {
 			for _, sink := range s.Sinks {
 				known[pipeline.Receiver{Sink: sink}.ID()] = true
 			}
+		}
+	}
+	if all && f.Sinks {
+		for name := range r.live.Load().Sinks {
+			known[pipeline.Receiver{Sink: name}.ID()] = true
 		}
 	}
 	if all {
@@ -64,7 +70,12 @@ func (r *Router) receiver(id string) (ReceiverInfo, error) {
 	if info.Dead, err = sinks.CountLetters(r.transport.State(pipeline.GroupDead, id)); err != nil {
 		return info, err
 	}
-	info.Pending, info.Failures = q.Pending(), q.Failures
+	info.Pending, info.Failures, info.Used = q.Pending(), q.Failures, q.Next > 0 || q.Windows.Open > 0 || info.Dead > 0
+	info.Collected, info.NextDigest = q.Windows.Items, q.Windows.Due
+	info.LastSuccess, info.LastFailure, info.LastError = q.LastSuccess, q.LastFailure, q.PastReason
+	if q.Failures > 0 {
+		info.LastError = q.Reason
+	}
 	switch {
 	case q.Expired():
 		info.State, info.Since, info.Reason = StateExpired, q.ExpiredSince, q.ExpiredReason

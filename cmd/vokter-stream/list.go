@@ -33,10 +33,18 @@ func (a *app) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			f.Sinks = sinks
+			configured, err := a.configuredSinks(cmd, f)
+			if err != nil {
+				return err
+			}
 			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 				l, err := m.List(ctx, f)
 				if err != nil {
 					return err
+				}
+				if _, stopped := m.(*vokter.Router); stopped {
+					l.Receivers = withUnused(l.Receivers, configured)
 				}
 				if err := a.sayLanes(ctx, m); err != nil {
 					return err
@@ -46,7 +54,7 @@ func (a *app) list() *cobra.Command {
 				case duplicates:
 					out.duplicates(l)
 				case sinks:
-					out.receivers(l.Receivers)
+					out.sinks(l.Receivers)
 				default:
 					for _, p := range l.Pages {
 						out.page(p)
@@ -63,7 +71,7 @@ func (a *app) list() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
-	fs.BoolVar(&sinks, "sinks", false, "only receivers")
+	fs.BoolVar(&sinks, "sinks", false, "only the sinks: how each does, what waits for it, its last success and error")
 	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs")
 	return cmd
 }

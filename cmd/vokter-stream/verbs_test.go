@@ -119,7 +119,7 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 	}
 	expect(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
 	expect(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
-	expect(t, 0, "active   sink hook", "list", "--data", s.data, "--sinks")
+	expect(t, 0, "active   sink hook", "list", "--data", s.data)
 
 	expect(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
 	expect(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
@@ -213,7 +213,7 @@ func TestGoneAndReplayed(t *testing.T) {
 	id := <-s.hook.ids
 	expect(t, 0, "expired  sink hook", "list", "--data", s.data)
 	expect(t, 0, "expired since", "list", "--data", s.data)
-	expect(t, 0, "1 dead letter", "list", "--data", s.data, "--sinks")
+	expect(t, 0, "1 dead letter", "list", "--data", s.data)
 
 	expect(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
 	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
@@ -237,6 +237,6 @@ func TestGoneAndReplayed(t *testing.T) {
 	if got := <-s.hook.ids; got != id {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
-	expect(t, 0, "active   sink hook", "list", "--data", s.data, "--sinks")
+	expect(t, 0, "active   sink hook", "list", "--data", s.data)
 	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--dry-run")
 }

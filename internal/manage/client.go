@@ -57,6 +57,9 @@ func (c *Client) List(ctx context.Context, f vokter.ListFilter) (vokter.Listing,
 	if err := c.get(ctx, "/pages", q, &pages); err != nil {
 		return vokter.Listing{}, err
 	}
+	if f.Sinks {
+		q.Set("sinks", "true")
+	}
 	var receivers receiversBody
 	if err := c.get(ctx, "/receivers", q, &receivers); err != nil {
 		return vokter.Listing{}, err

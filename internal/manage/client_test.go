@@ -22,7 +22,7 @@ func TestRoundTrip(t *testing.T) {
 					Subscriptions: []vokter.SubscriptionInfo{{Subscription: vokter.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: vokter.StateExpired, Since: someTime, From: 1}}},
 				{URL: "https://example.com/b", State: vokter.StateFailing, Reason: "<500>", Failures: 4},
 			},
-			Receivers: []vokter.ReceiverInfo{{Sink: "s", State: vokter.StateActive, Pending: 1}},
+			Receivers: []vokter.ReceiverInfo{{Sink: "s", State: vokter.StateActive, Pending: 1, Used: true, LastSuccess: someTime, LastFailure: someTime, LastError: "<503>"}},
 		},
 		why:     vokter.Explanation{Checks: []vokter.CheckInfo{{Check: 3, Time: someTime, Result: pipeline.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
 		letters: []pipeline.DeadLetter{{Reason: "no", Time: someTime, Attempts: 4, Addressed: &pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "s"}}}},
@@ -41,6 +41,8 @@ func TestRoundTrip(t *testing.T) {
 	check("process", p, Process{Data: "/var/lib/vokter"}, err)
 	l, err := c.List(ctx, vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"})
 	check("list", l, f.listing, err)
+	l, err = c.List(ctx, vokter.ListFilter{Sinks: true})
+	check("list of sinks", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
 	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
@@ -56,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 
 	lf := vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	check("what was asked", f.asked, []any{
-		lf, lf, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, filter, filter,
+		lf, lf, vokter.ListFilter{}, vokter.ListFilter{Sinks: true}, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, filter, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 	}, nil)
 }

@@ -48,11 +48,14 @@ func (a *api) receivers(w *writer, r *http.Request) error {
 }
 
 func (a *api) list(r *http.Request) (vokter.Listing, error) {
-	q, err := query(r, "url", "client")
+	q, err := query(r, "url", "client", "sinks")
 	if err != nil {
 		return vokter.Listing{}, err
 	}
-	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
+	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client"), Sinks: q.Get("sinks") == "true"}
+	if s := q.Get("sinks"); s != "" && !f.Sinks {
+		return vokter.Listing{}, invalid("sinks: %q is not true; write that, or leave it out", s)
+	}
 	if f.URL != "" {
 		if err := checkURL(f.URL); err != nil {
 			return vokter.Listing{}, err
