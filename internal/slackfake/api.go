@@ -50,8 +50,9 @@ func (s *Slack) postMessage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := Message{
-		Channel: channelID(form.Get("channel")), Thread: form.Get("thread_ts"), Broadcast: form.Get("reply_broadcast") == "true",
-		Text: form.Get("text"), Markup: form.Get("mrkdwn") != "false",
+		Channel: channelID(form.Get("channel")), Asked: form.Get("channel"), Thread: form.Get("thread_ts"),
+		Broadcast: form.Get("reply_broadcast") == "true",
+		Text:      form.Get("text"), Markup: form.Get("mrkdwn") != "false",
 		Unfurls: form.Get("unfurl_links") != "false" || form.Get("unfurl_media") != "false",
 		Blocks:  raw(form, "blocks"), Metadata: raw(form, "metadata"),
 	}

@@ -45,6 +45,8 @@ type Slack struct {
 type Message struct {
 	// Channel is an ID, and TS unique in it.
 	Channel, TS string
+	// Asked is the channel as the request named it.
+	Asked string
 	// Thread is the TS of the message that it answers; empty at the top level.
 	Thread    string
 	Broadcast bool

@@ -48,7 +48,7 @@ func (s *Slack) webhook(w http.ResponseWriter, r *http.Request) {
 	}
 	off := func(b *bool) bool { return b != nil && !*b }
 	m := Message{
-		Channel: parts[3], Text: payload.Text, Blocks: payload.Blocks, Webhook: true, Markup: !off(payload.Markup),
+		Channel: parts[3], Asked: parts[3], Text: payload.Text, Blocks: payload.Blocks, Webhook: true, Markup: !off(payload.Markup),
 		Unfurls: !off(payload.UnfurlLinks) || !off(payload.UnfurlMedia),
 	}
 	if s.scripted(w, &m, fail) {

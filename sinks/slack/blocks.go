@@ -104,9 +104,6 @@ func difference(l layout.Line) []slackgo.RichTextElement {
 	parts := []slackgo.RichTextElement{slackgo.NewRichTextSection(line...)}
 	var quoted []slackgo.RichTextSectionElement
 	for _, s := range l.Spans {
-		if s.Text == "" {
-			continue // Slack refuses empty elements
-		}
 		element := slackgo.NewRichTextSectionTextElement(s.Text, nil)
 		if strike := s.Changed && removed; s.Keyword || strike {
 			element.Style = &slackgo.RichTextSectionTextStyle{Bold: s.Keyword, Strike: strike}

@@ -152,3 +152,18 @@ func TestWrongTokenTellsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestKnowsItsSecrets: an error that held one of them would not show it.
+func TestKnowsItsSecrets(t *testing.T) {
+	hook := "https://hooks.slack.com/services/T0/B0/SECRETSECRET"
+	for secret, s := range map[string]*Slack{
+		"xoxb-123-SECRETSECRET": NewBot("xoxb-123-SECRETSECRET", "C1"),
+		hook:                    NewWebhook(hook),
+		"SECRETSECRET":          NewWebhook(hook),
+		"/gate/SECRETSECRET/":   NewBot(slackfake.Token, "C1", APIURL("https://example.com/gate/SECRETSECRET/")),
+	} {
+		if got := s.post.Secrets.Clean("at " + secret + " there"); strings.Contains(got, "SECRET") {
+			t.Errorf("%q stays in %q", secret, got)
+		}
+	}
+}

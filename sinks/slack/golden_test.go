@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,11 @@ func examples() map[string]pipeline.Notification {
 	hostile.Title, hostile.Diffs = "<!channel> *x* & <http://evil.example|bank.example>", []pipeline.Diff{{
 		Event: pipeline.Added, Keyword: "login", Text: "Login <@U1> `now`", Snippet: "<!channel> *x* & <http://evil.example|bank.example> :boom: %41\u202e\x00 Login <@U1> `now`",
 	}}
+	digest := change
+	digest.Type, digest.Diffs = pipeline.NotificationTypeDigest, slices.Concat(change.Diffs[2:3], many.Diffs[:3])
+	digest.Items = []pipeline.Item{
+		{ID: "A", Time: at.Add(-time.Hour), Version: 6, Title: change.Title, Diffs: 1}, {ID: "B", Time: at, Version: 7, Title: change.Title, Diffs: 3},
+	}
 	health := pipeline.Notification{
 		Status: string(pipeline.HealthFailing), URL: change.URL, ID: change.ID, Type: pipeline.NotificationTypeHealth, Time: at, Diffs: []pipeline.Diff{},
 		Health: &pipeline.Health{
@@ -56,7 +62,7 @@ func examples() map[string]pipeline.Notification {
 		ID: change.ID, Event: pipeline.HealthReceiverRecovered, Time: at, Receiver: &pipeline.Receiver{Sink: "ops"}, Since: at.Add(-time.Hour), Count: 7,
 	}
 	return map[string]pipeline.Notification{
-		"change": change, "timeout": timeout, "many": many, "hostile": hostile, "health": health, "recovered": recovered,
+		"change": change, "timeout": timeout, "many": many, "hostile": hostile, "digest": digest, "health": health, "recovered": recovered,
 	}
 }
 

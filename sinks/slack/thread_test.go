@@ -50,6 +50,9 @@ func TestThreads(t *testing.T) {
 	if first.Thread != root.TS || !first.Broadcast {
 		t.Errorf("the first reply is %+v, want one to %s that is shown in the channel", first, root.TS)
 	}
+	if root.Asked != "#general" || first.Asked != "CGENERAL" {
+		t.Errorf("posted to %s, then to %s, want the name, then the ID", root.Asked, first.Asked)
+	}
 	if second.Thread != root.TS || second.Broadcast {
 		t.Errorf("the second reply is %+v, want one to %s alone", second, root.TS)
 	}
