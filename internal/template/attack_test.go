@@ -1,8 +1,11 @@
 package template
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // What could run for ever, grow without end or reach out is refused when it is read.
@@ -62,4 +65,62 @@ func doubling(n int) string {
 	}
 	b.WriteString(`{{define "` + string(rune('a'+n)) + `"}}x{{end}}{{template "a"}}`)
 	return b.String()
+}
+
+// A template sees texts alone, in maps and lists: there is no method to call, and no number
+// to count to.
+func TestDataIsText(t *testing.T) {
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Interface:
+			walk(path, v.Elem())
+		case reflect.Map:
+			for _, k := range v.MapKeys() {
+				walk(path+"."+k.String(), v.MapIndex(k))
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				walk(path+"[]", v.Index(i))
+			}
+		case reflect.String:
+		default:
+			t.Errorf("%s is a %s", path, v.Kind())
+		}
+		if v.NumMethod() > 0 && v.Kind() != reflect.Interface {
+			t.Errorf("%s is a %s, which has methods", path, v.Type())
+		}
+	}
+	for _, s := range samples() {
+		if s.notification.Health != nil {
+			s.notification.Health.Receiver, s.notification.Health.URLs = &pipeline.Receiver{Sink: "a"}, []string{"b"}
+		}
+		walk("", reflect.ValueOf(data(s.notification)))
+	}
+}
+
+// However many steps a template that passed takes, it comes to an end, and what it makes
+// is bounded.
+func FuzzTemplate(f *testing.F) {
+	for _, source := range []string{
+		`{{range $i, $d := .diffs}}{{if $i}}, {{end}}{{$d.keyword | upper | trunc 9}}{{else}}{{.reason}}{{end}}`,
+		`{{define "a"}}{{range .diffs}}{{.text}}{{break}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`,
+		`{{with $x := .health}}{{$x.event}}{{else with .title}}{{.}}{{end}}{{$y := 1}}{{$y = len .diffs}}{{$y}}`,
+		`{{block "b" .}}{{printf "%s %q" .title (join "," .keywords)}}{{end}}{{date "15:04" "UTC" .timestamp}}`,
+		`{{$x := .title}}{{range .diffs}}{{range $.diffs}}{{$x = print $x $x}}{{end}}{{end}}`,
+		`{{(index .diffs 0).text | replace "a" "b" | mrkdwn}}{{/* no */}}{{- .url -}} x`,
+	} {
+		f.Add(source)
+	}
+	n := samples()[4].notification
+	f.Fuzz(func(t *testing.T, source string) {
+		text := New(source)
+		if text.Validate() != nil {
+			return
+		}
+		s, _ := text.RenderFor(t.Context(), n, Markdown)
+		if len(s) > maxOutput {
+			t.Errorf("it made %d bytes", len(s))
+		}
+	})
 }
