@@ -4,10 +4,12 @@ package txtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,18 +134,18 @@ func (s *Store) Start(now time.Time) []pipeline.Message {
 func (s *Store) takeWakes(due func(Wake) bool) []pipeline.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(s.wakes), func(a, b string) int {
-		if c := s.wakes[a].At.Compare(s.wakes[b].At); c != 0 {
-			return c
+	var keys []string
+	for key, w := range s.wakes {
+		if due(w) {
+			keys = append(keys, key)
 		}
-		return bytes.Compare([]byte(a), []byte(b))
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(s.wakes[a].At.Compare(s.wakes[b].At), strings.Compare(a, b))
 	})
 	var ms []pipeline.Message
 	for _, key := range keys {
 		w := s.wakes[key]
-		if !due(w) {
-			continue
-		}
 		delete(s.wakes, key)
 		ms = append(ms, pipeline.Message{ID: fmt.Sprintf("wake %s %d", key, w.At.UnixNano()), Key: key, Type: pipeline.TypeWake, Time: w.At})
 	}
