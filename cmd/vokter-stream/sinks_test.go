@@ -45,12 +45,8 @@ func TestExamplesOfSinks(t *testing.T) {
 	}
 }
 
-// The examples of the index are taken as well.
-func TestExamplesOfTemplates(t *testing.T) {
-	index, err := os.ReadFile(filepath.Join("..", "..", "docs", "sinks", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// The examples of the README and of the index are taken as well, templates included.
+func TestExamplesOfReadme(t *testing.T) {
 	secrets := t.TempDir()
 	for name, secret := range map[string]string{"slack": "xoxb-1-2-abc", "hook": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(secret), 0o600); err != nil {
@@ -58,14 +54,23 @@ func TestExamplesOfTemplates(t *testing.T) {
 		}
 	}
 	a := &app{stdout: new(buffer), stderr: new(buffer)}
-	parts := strings.Split(string(index), "```yaml\n")
-	if len(parts) < 3 {
-		t.Fatalf("the index has %d examples", len(parts)-1)
-	}
-	for _, part := range parts[1:] {
-		example, _, _ := strings.Cut(strings.ReplaceAll(part, "/run/secrets", secrets), "```")
-		if _, err := config.Parse("README.md", []byte(example), config.Options{Registry: a.plugins(), TryTemplate: a.tryTemplate}); err != nil {
-			t.Errorf("got %v of\n%s", err, example)
+	for _, path := range []string{"README.md", "docs/sinks/README.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := strings.Split(strings.ReplaceAll(string(page), "/run/secrets", secrets), "```yaml\n")
+		if len(parts) < 3 {
+			t.Errorf("%s has %d examples", path, len(parts)-1)
+		}
+		for _, part := range parts[1:] {
+			example, _, _ := strings.Cut(part, "```")
+			if strings.HasPrefix(example, "sources:") { // its sinks stand in another one
+				example = "sinks: {ops: {stdout: {}}}\n" + example
+			}
+			if _, err := config.Parse(path, []byte(example), config.Options{Registry: a.plugins(), TryTemplate: a.tryTemplate}); err != nil {
+				t.Errorf("got %v of\n%s", err, example)
+			}
 		}
 	}
 }
