@@ -43,7 +43,7 @@ func TestTemplates(t *testing.T) {
 		{"template_file: " + file("good", "{{.title}} ${HOME}\n"), "{{.title}} ${HOME}", ""},
 		{"template: '{{.title'", "", "c.yaml:4:17: sinks.a.people.template: line 1: unclosed action"},
 		{"template: '{{range 9}}{{end}}'", "", "c.yaml:4:17: sinks.a.people.template: line 1: range goes over a field"},
-		{"template_file: " + file("bad", "\n{{env}}"), "", `c.yaml:4:22: sinks.a.people.template_file: line 2: function "env" not defined`},
+		{"template_file: " + file("bad", "\n{{env}}"), "", `c.yaml:4:22: sinks.a.people.template_file: line 2: there is no function "env"`},
 		{"template_file: " + filepath.Join(dir, "none"), "", "does not exist"},
 		{"template: 'a'\n      template_file: " + file("both", "x"), "", "both sinks.a.people.template and sinks.a.people.template_file are given"},
 		{"template: ''", "", "template is empty"},

@@ -153,7 +153,7 @@ func (c *checker) argument(tree *parse.Tree, n parse.Node) {
 // function refuses functions that are not on the list, and formats that could grow.
 func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []parse.Node) {
 	if _, ours := functions[id.Ident]; !ours && !slices.Contains(builtins, id.Ident) {
-		c.refuse(tree, id, "there is no function %q; %s", id.Ident, nearest.Hint(id.Ident, Functions()))
+		c.refuse(tree, id, "%s", noFunction(id.Ident))
 		return
 	}
 	if id.Ident != "printf" {
@@ -166,6 +166,10 @@ func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []pa
 	if !ok || !plainFormat(format.Text) {
 		c.refuse(tree, id, "printf needs a format in quotes with no verbs but %%s, %%q, %%d, %%v and %%%%, without width or precision")
 	}
+}
+
+func noFunction(name string) string {
+	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, Functions()))
 }
 
 // plainFormat reports whether format has only verbs without width, precision and flags.

@@ -85,12 +85,14 @@ func compile(source string) (*template.Template, error) {
 
 var (
 	place   = regexp.MustCompile(`^template: ` + name + `:(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
+	unknown = regexp.MustCompile(`function "([^"]*)" not defined$`)
 	iterate = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
 )
 
 // explain returns an error of text/template in our words: where, then what.
 func explain(err error) error {
 	text := place.ReplaceAllString(err.Error(), "line $1: ")
+	text = unknown.ReplaceAllStringFunc(text, func(m string) string { return noFunction(unknown.FindStringSubmatch(m)[1]) })
 	text = iterate.ReplaceAllString(text, "$1 a text")
-	return errors.New(layout.Short(layout.Clean(text), 200))
+	return errors.New(layout.Short(layout.Clean(text), 300))
 }
