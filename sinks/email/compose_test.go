@@ -27,7 +27,7 @@ import (
 // make it anew:
 //
 //	go test ./sinks/email -run TestHTMLPart -email.html page.html
-//	chromium --headless --no-sandbox --hide-scrollbars --window-size=720,560 --screenshot=docs/images/email.png page.html
+//	chromium --headless --no-sandbox --hide-scrollbars --window-size=700,420 --screenshot=docs/images/email.png page.html
 var htmlFile = flag.String("email.html", "", "write the HTML part of a notification to `FILE`")
 
 // read is a message as a mail program reads it.
@@ -236,13 +236,13 @@ func TestUnsubscribe(t *testing.T) {
 
 func TestTemplates(t *testing.T) {
 	n := sample()
-	n.Title = "<b>{{.url}}</b>"
+	n.Title = `<b a="b">{{.url}}</b>`
 	for _, tt := range []struct {
 		text, html string
 		want       map[string]string
 	}{
-		{"{{.title}} changed", "", map[string]string{"text/plain": "<b>{{.url}}</b> changed\r\n"}},
-		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
+		{"{{.title}} changed", "", map[string]string{"text/plain": "<b a=\"b\">{{.url}}</b> changed\r\n"}},
+		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b a=&#34;b&#34;&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
 		{"a", "<p>b</p>", map[string]string{"text/plain": "a\r\n", "text/html": "<p>b</p>"}},
 	} {
 		got := send(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = template.New(tt.text), template.New(tt.html) }, n)[0].parts

@@ -43,7 +43,7 @@ type Config struct {
 	// Username signs in to the server, with SCRAM-SHA-256, PLAIN, LOGIN or CRAM-MD5, the first
 	// of them that it offers. Default: not signed in.
 	Username string `yaml:"username"`
-	// Password goes with username; password_file names a file that holds it.
+	// Password goes with username.
 	Password registry.Secret `yaml:"password"`
 	// From is the sender: an address, or a name with one, such as "Vokter <vokter@example.com>".
 	// Its domain is that of the Message-ID. Required.

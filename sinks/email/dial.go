@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 
 	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/pipeline"
@@ -45,12 +45,9 @@ func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	t.conn = &bounded{raw, maxAnswers}
 	t.stop = context.AfterFunc(t.ctx, func() { raw.Close() })
-	switch t.e.cfg.TLS {
-	case Implicit:
+	if t.e.cfg.TLS == Implicit {
 		c := tls.Client(t.conn, t.e.tls)
 		return c, c.HandshakeContext(ctx)
-	case Plain:
-		return t.conn, plainTo(raw.RemoteAddr())
 	}
 	return t.conn, nil
 }
@@ -63,14 +60,23 @@ func (t *talk) hangUp() {
 	}
 }
 
-// plainTo refuses to talk in the clear over the internet.
-func plainTo(addr net.Addr) error {
-	ap, err := netip.ParseAddrPort(addr.String())
-	if err != nil {
-		return err
+// newDialer returns the dialer to the addresses that allow permits; one for talks in the
+// clear refuses those that are public, so that nothing passes over the internet like that.
+func newDialer(way string, allow []netip.Prefix) *net.Dialer {
+	d := guard.NewDialer(guard.Config{Allow: allow})
+	if way != Plain {
+		return d
 	}
-	if guard.Check(ap.Addr(), nil) == nil {
-		return pipeline.Permanent(fmt.Errorf("%s is a public address, for which tls cannot be none", ap.Addr()))
+	decide := d.Control
+	d.Control = func(network, address string, c syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err // a TCP dialer gets here with addresses only
+		}
+		if guard.Check(ap.Addr(), nil) == nil {
+			return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
+		}
+		return decide(network, address, c)
 	}
-	return nil
+	return d
 }

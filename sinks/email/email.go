@@ -1,4 +1,15 @@
 // Package email is the sink that sends notifications by SMTP, with a text and an HTML part.
+//
+// Each notification is one message to one recipient. It is delivered when the server has
+// taken it. Where the server says that the recipient's address is wrong (an enhanced status
+// code such as 5.1.1), the receiver is expired, and what is for it is kept for replay; a
+// message that it refuses after reading it is offered three times; all else, such as a wrong
+// password, a denied relay or greylisting, is tried again on the schedule. A message that
+// came twice, since the connection broke before the server's answer, has the same Message-ID.
+//
+// What one day brings of a document refers to one message, by which mail programs show it
+// as a thread; those that ask for equal subjects as well, such as Gmail, show it apart where
+// other keywords were found.
 package email
 
 import (
@@ -14,7 +25,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -64,7 +74,7 @@ func (c Config) Build(opts ...Option) (*Email, error) {
 	for _, opt := range opts {
 		opt(e)
 	}
-	e.dialer = guard.NewDialer(guard.Config{Allow: e.allow})
+	e.dialer = newDialer(c.TLS, e.allow)
 	if password := c.Password.Reveal(); password != "" {
 		e.secrets.Add(password,
 			base64.StdEncoding.EncodeToString([]byte("\x00"+c.Username+"\x00"+password)), // as PLAIN says it

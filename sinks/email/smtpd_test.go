@@ -21,6 +21,34 @@ type mailbox struct {
 
 	mu    sync.Mutex
 	taken []letter
+	fault fault
+}
+
+// fault is what goes wrong next.
+type fault struct {
+	at string // "AUTH", "MAIL", "RCPT" or "."
+	do func(*smtp.Conn) error
+}
+
+// arrange makes the next attempt meet do.
+func (m *mailbox) arrange(at string, do func(*smtp.Conn) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fault = fault{at, do}
+}
+
+// meet does what was arranged, once.
+func (s *session) meet(at string) error {
+	s.m.mu.Lock()
+	f := s.m.fault
+	if f.at == at {
+		s.m.fault = fault{}
+	}
+	s.m.mu.Unlock()
+	if f.at != at {
+		return nil
+	}
+	return f.do(s.c)
 }
 
 // letter is a message as it came.
@@ -48,6 +76,7 @@ func newMailbox(t testing.TB, implicit bool, cert tls.Certificate) *mailbox {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
 	t.Cleanup(func() {
+		l.Close() // Serve may not have begun
 		server.Close()
 		wg.Wait()
 	})
@@ -62,10 +91,11 @@ func (m *mailbox) letters() []letter {
 }
 
 // NewSession is called for each connection.
-func (m *mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &session{m: m}, nil }
+func (m *mailbox) NewSession(c *smtp.Conn) (smtp.Session, error) { return &session{m: m, c: c}, nil }
 
 type session struct {
 	m      *mailbox
+	c      *smtp.Conn
 	signed bool
 	letter letter
 }
@@ -78,7 +108,7 @@ func (s *session) Auth(string) (sasl.Server, error) {
 			return errors.New("wrong password")
 		}
 		s.signed = true
-		return nil
+		return s.meet("AUTH")
 	}), nil
 }
 
@@ -87,12 +117,12 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 		return smtp.ErrAuthRequired
 	}
 	s.letter.from = from
-	return nil
+	return s.meet("MAIL")
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.letter.to = to
-	return nil
+	return s.meet("RCPT")
 }
 
 func (s *session) Data(r io.Reader) error {
@@ -101,6 +131,9 @@ func (s *session) Data(r io.Reader) error {
 		return err
 	}
 	s.letter.body = b
+	if err := s.meet("."); err != nil {
+		return err
+	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.m.taken = append(s.m.taken, s.letter)

@@ -115,11 +115,9 @@ func (t *talk) failure(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.refusal(answer)
 	}
-	if _, ok := errors.AsType[*guard.AddressError](err); ok {
+	_, refused := errors.AsType[*guard.AddressError](err)
+	if class, _ := pipeline.ClassOf(err); refused || class == pipeline.ClassPermanent {
 		return pipeline.Permanent(t.e.secrets.Wrap("refused to connect", err))
-	}
-	if class, _ := pipeline.ClassOf(err); class == pipeline.ClassPermanent {
-		return err
 	}
 	what := "the connection failed"
 	if t.ctx.Err() != nil {
@@ -139,8 +137,9 @@ func (t *talk) failure(err error) error {
 }
 
 // wrongAddress are the enhanced status codes (RFC 3463) that say that the recipient's
-// address is no good; x.1.7 and x.1.8 are about the sender's.
-var wrongAddress = regexp.MustCompile(`^5\.1\.([0-69]|1\d+)\b`)
+// address is no good: no such mailbox, no such domain, ill-formed, moved, no mail there.
+// Others of the family are about the sender's, or can be.
+var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 
 // refusal says what an answer other than the one hoped for means.
 //
@@ -148,14 +147,14 @@ var wrongAddress = regexp.MustCompile(`^5\.1\.([0-69]|1\d+)\b`)
 // a relay that is denied. As with the statuses 401 and 403 of a webhook it is tried again on
 // the schedule. A recipient is gone only where the server says by its enhanced code that the
 // address is wrong, since a bare 550 means any of that as well; its notifications are kept
-// for replay. After the message, the refusal is about the message.
+// for replay. Other refusals after the message are about the message.
 func (t *talk) refusal(a *textproto.Error) error {
 	text := layout.Cut(t.e.secrets.Clean(layout.Clean(a.Msg)), maxAnswer, layout.Runes)
 	err := fmt.Errorf("the server answered %d %s", a.Code, text)
 	switch {
 	case a.Code < 500:
 		return err
-	case t.at == recipient && wrongAddress.MatchString(text):
+	case t.at >= recipient && wrongAddress.MatchString(text):
 		return pipeline.Gone(err)
 	case t.at == dot:
 		return pipeline.Refused(err)
