@@ -1,0 +1,42 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+)
+
+// Do sends body, which is JSON, to u with the headers h besides, and returns the answer,
+// whatever its status. Nothing of u may be secret that the endpoint does not know.
+func (e *Endpoint) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*post.Answer, error) {
+	all := http.Header{"Content-Type": {"application/json"}}
+	maps.Copy(all, h)
+	return e.post.Do(ctx, method, u, all, body)
+}
+
+// Below is what m says below its headline, as plain text; for a message that says no more
+// it is the headline.
+func Below(m layout.Message) string {
+	if _, below, ok := strings.Cut(m.Plain(), "\n"); ok {
+		return below
+	}
+	return m.Headline
+}
+
+// Encoded is how many bytes s takes as a string of JSON.
+func Encoded(s string) int { return len(JSON(s)) - 2 }
+
+// Read reads JSON, of which what does not fit is as if it were not there.
+func Read[T any](body []byte) T {
+	var v, none T
+	if json.Unmarshal(body, &v) != nil {
+		return none
+	}
+	return v
+}

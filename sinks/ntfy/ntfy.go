@@ -1,0 +1,109 @@
+package ntfy
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Ntfy publishes notifications to one topic. It is safe for concurrent use.
+type Ntfy struct {
+	endpoint *chat.Endpoint
+	server   *url.URL
+	header   http.Header
+	topic    string
+	priority int
+	tags     []string
+	template template.Text
+}
+
+var _ pipeline.Sink = (*Ntfy)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// maxText is how many bytes ntfy takes as a message; a longer one it makes an attachment.
+// A whole request may have twice as many, so that they are counted as JSON has them.
+const maxText = 4096
+
+// budget leaves room for what Plain puts between the texts, and for the line that counts the
+// rest.
+var budget = layout.Budget{Total: 3900, Lines: 40, LineCost: 6, Length: chat.Encoded}
+
+// message is what ntfy takes as JSON.
+type message struct {
+	Topic    string   `json:"topic"`
+	Title    string   `json:"title"`
+	Message  string   `json:"message"`
+	Click    string   `json:"click,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+	Priority int      `json:"priority,omitempty"`
+}
+
+// Deliver publishes n. It follows no redirects, and reads no more than 64 KB of the answer.
+func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	text, ok := s.template.Render(ctx, n)
+	if !ok {
+		text = chat.Below(m)
+	}
+	body := chat.JSON(message{
+		Topic: s.topic, Title: m.Headline, Message: layout.Cut(text, maxText, chat.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
+	})
+	a, err := s.endpoint.Do(ctx, http.MethodPost, s.server, s.header, body)
+	if err != nil {
+		return err
+	}
+	return s.verdict(a)
+}
+
+// The codes of ntfy's errors that say more than their status.
+const (
+	codeUnauthorized = 40101
+	codeForbidden    = 40301
+	codeDailyQuota   = 42908
+)
+
+// Waits where ntfy does not say for how long: a visitor may send again after some seconds,
+// but no more on that day once the day's messages are used up.
+const (
+	waitLimit = time.Minute
+	waitQuota = time.Hour
+)
+
+// verdict reads what ntfy answered: the ID of the message, or what is wrong.
+func (s *Ntfy) verdict(a *post.Answer) error {
+	type answer struct {
+		ID    string `json:"id"`
+		Code  int    `json:"code"`
+		Error string `json:"error"`
+	}
+	said := chat.Read[answer](a.Body)
+	err := a.Err()
+	switch {
+	case err == nil && said.ID != "":
+		return nil
+	case err == nil:
+		return s.endpoint.Because(fmt.Errorf("answered %d, but without the ID of a message", a.Status), said.Error)
+	case said.Code == codeUnauthorized, said.Code == codeForbidden:
+		err = pipeline.Gone(fmt.Errorf("%w: check the token, or the user and password", err))
+	case said.Code == codeDailyQuota:
+		err = a.Wait(err, waitQuota)
+	case a.Status == http.StatusTooManyRequests:
+		err = a.Wait(err, waitLimit)
+	}
+	return s.endpoint.Because(err, said.Error)
+}
