@@ -1,0 +1,65 @@
+package gotify
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Config is what stands in the configuration for a gotify.
+type Config struct {
+	// URL is the server, such as https://gotify.example.com, with the path under which it is
+	// where it has one. Required.
+	URL registry.Secret `yaml:"url"`
+	// Token is that of the application, such as AWTpRwsk0bnC5Ji. Required.
+	Token registry.Secret `yaml:"token"`
+	// Priority is from 1 to 10; apps make a sound from 4 on, and come to the front from 8 on.
+	// Default: that of the application.
+	Priority int `yaml:"priority"`
+	// Template is what a message says below its title, in place of the built-in layout: plain
+	// text, cut at 16,000 characters.
+	Template template.Text `yaml:"template"`
+}
+
+// Option alters how a Gotify reaches its receiver.
+type Option = chat.Option
+
+// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
+func (c Config) Build(opts ...Option) (*Gotify, error) {
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+	}
+	u, err := post.ParseURL(c.URL.Reveal(), "https://gotify.example.com")
+	if err != nil {
+		wrong("url", err.Error())
+	}
+	token := c.Token.Reveal()
+	switch {
+	case token == "":
+		wrong("token", "a token is needed: that of an application, from the page Apps of Gotify")
+	case strings.ContainsAny(token, " \t\r\n"):
+		wrong("token", "a token has no blanks")
+	}
+	if c.Priority < 0 || c.Priority > 10 {
+		wrong("priority", fmt.Sprintf("%d is not between 1 and 10", c.Priority))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return &Gotify{
+		endpoint: chat.NewEndpoint(u, opts, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
+		priority: c.Priority, template: c.Template,
+	}, nil
+}
+
+// Register makes the configuration know the kind of sink "gotify". Its sinks share their
+// connections.
+func Register(r *registry.Registry) { chat.Register[Config](r, "gotify") }

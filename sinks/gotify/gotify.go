@@ -1,0 +1,88 @@
+package gotify
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Gotify sends notifications as one application. It is safe for concurrent use.
+type Gotify struct {
+	endpoint *chat.Endpoint
+	url      *url.URL
+	header   http.Header
+	priority int
+	template template.Text
+}
+
+var _ pipeline.Sink = (*Gotify)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// maxText bounds a message, in runes: databases of Gotify's may hold 64 KB of it.
+const maxText = 16_000
+
+var budget = layout.Budget{Total: 12_000, Lines: 40}
+
+// message is what Gotify takes as JSON.
+type message struct {
+	Title    string         `json:"title"`
+	Message  string         `json:"message"`
+	Priority int            `json:"priority,omitempty"`
+	Extras   map[string]any `json:"extras"`
+}
+
+// Deliver sends n. It follows no redirects, and reads no more than 64 KB of the answer.
+func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
+	m := layout.Of(n, budget)
+	text, ok := s.template.Render(ctx, n)
+	if !ok {
+		text = chat.Below(m)
+	}
+	extras := map[string]any{
+		"client::display":      map[string]string{"contentType": "text/plain"},
+		"vokter::notification": map[string]string{"id": n.ID},
+	}
+	if m.URL != "" {
+		extras["client::notification"] = map[string]any{"click": map[string]string{"url": m.URL}}
+	}
+	body := chat.JSON(message{Title: m.Headline, Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: extras})
+	a, err := s.endpoint.Do(ctx, http.MethodPost, s.url, s.header, body)
+	if err != nil {
+		return err
+	}
+	return s.verdict(a)
+}
+
+// verdict reads what Gotify answered: the ID of the message, or what is wrong.
+func (s *Gotify) verdict(a *post.Answer) error {
+	type answer struct {
+		ID          uint64 `json:"id"`
+		Code        int    `json:"errorCode"`
+		Description string `json:"errorDescription"`
+	}
+	said := chat.Read[answer](a.Body)
+	err := a.Err()
+	switch {
+	case err == nil && said.ID != 0:
+		return nil
+	case err == nil:
+		err = fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+	case said.Code == http.StatusUnauthorized && a.Status == said.Code, said.Code == http.StatusForbidden && a.Status == said.Code:
+		err = pipeline.Gone(fmt.Errorf("%w: check the token, which has to be that of an application", err))
+	}
+	return s.endpoint.Because(err, said.Description)
+}

@@ -1,0 +1,91 @@
+package gotify_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/gotify"
+)
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	c := gotify.Config{URL: registry.NewSecret(rawURL + "/gotify/"), Token: registry.NewSecret("AWTpRwsk0bnC5Ji"), Priority: 5}
+	return newSink(t, c, gotify.Allow(chattest.Loopback))
+}
+
+// deliver returns what Gotify reads.
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+	t.Helper()
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain(t, m)
+	return r.Got[0], m
+}
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		got, m := deliver(t, n)
+		if got.Method+" "+got.URI != "POST /gotify/message" || m.Extras.Ours.ID != n.ID {
+			t.Errorf("got %s %s, the ID %q", got.Method, got.URI, m.Extras.Ours.ID)
+		}
+		chattest.Golden(t, name, got.Body)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	if _, m := deliver(t, chattest.Long()); !strings.Contains(m.Message, "more") || strings.Count(m.Message, "\n- ") < 20 {
+		t.Errorf("got %s", m.Message)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	chattest.Verdicts(t, local,
+		chattest.Means(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, pipeline.ClassGone, "that of an application: you need to provide", 0),
+		chattest.Means(403, `{"error":"Forbidden","errorCode":403,"errorDescription":"you are not allowed to access this api"}`, pipeline.ClassGone, "403 Forbidden", 0),
+		chattest.Means(401, `<html>a proxy</html>`, pipeline.ClassRetry, "401", 0),
+		chattest.Means(400, `{"error":"Bad Request","errorCode":400,"errorDescription":"AWTpRwsk0bnC5Ji is bad"}`, pipeline.ClassRefused, "*** is bad", 0),
+		chattest.Means(500, `{"error":"Internal Server Error","errorCode":500,"errorDescription":"database is locked"}`, pipeline.ClassRetry, "database is locked", 0),
+	)
+}
+
+func TestTemplate(t *testing.T) {
+	r := chattest.NewReceiver(t, accept)
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("Look: " + strings.Repeat("{{.title}}", 1000))}
+	if err := newSink(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := read(r.Got[0].Body)
+	if err != nil || !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]Zeus") || !strings.HasSuffix(m.Message, "…") {
+		t.Errorf("got %s", r.Got[0].Body)
+	}
+	plain(t, m)
+}
+
+func TestConfig(t *testing.T) {
+	url, token := registry.NewSecret("https://gotify.example.com"), registry.NewSecret("SECRET")
+	for field, list := range map[string][]gotify.Config{
+		"url":      {{Token: token}, {URL: registry.NewSecret("gotify.example.com/SECRET"), Token: token}},
+		"token":    {{URL: url}, {URL: url, Token: registry.NewSecret("SECRET \n")}},
+		"priority": {{URL: url, Token: token, Priority: 11}, {URL: url, Token: token, Priority: -1}},
+	} {
+		for _, c := range list {
+			_, err := c.Build()
+			chattest.Refused(t, err, field, "SECRET")
+		}
+	}
+	var r registry.Registry
+	gotify.Register(&r)
+	if _, ok := r.LookupSink("gotify"); !ok {
+		t.Error("gotify is not registered")
+	}
+}
