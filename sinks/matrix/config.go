@@ -1,0 +1,86 @@
+package matrix
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Config is what stands in the configuration for a matrix.
+type Config struct {
+	// Homeserver is the URL of the account's homeserver, such as https://matrix.example.org:
+	// where clients reach it, which need not be what follows the colon in the account's name.
+	// Required.
+	Homeserver registry.Secret `yaml:"homeserver"`
+	// Room is the ID of the room, such as "!QtykxKocfZaZOUrTwp:matrix.org": not its address,
+	// which begins with "#". Required.
+	Room string `yaml:"room"`
+	// Token is the access token of the account. Required.
+	Token registry.Secret `yaml:"token"`
+	// MsgType is m.notice or m.text. With the rules that apps have from the beginning, only
+	// m.text makes a sound. Default: m.notice.
+	MsgType string `yaml:"msgtype"`
+	// Template is what a message says, in place of the built-in layout: HTML, of at most
+	// 24,000 bytes. The values in it are escaped. Who reads plain text gets the built-in one.
+	Template template.Text `yaml:"template"`
+}
+
+// Option alters how a Matrix reaches its receiver.
+type Option = chat.Option
+
+// The kinds of messages.
+const (
+	msgNotice = "m.notice"
+	msgText   = "m.text"
+)
+
+// rooms is what an ID of a room looks like; those of newer versions have no server in them.
+var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
+
+// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
+func (c Config) Build(opts ...Option) (*Matrix, error) {
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+	}
+	u, err := post.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
+	if err != nil {
+		wrong("homeserver", err.Error())
+	}
+	switch {
+	case strings.HasPrefix(c.Room, "#"):
+		wrong("room", "this is an address; write the ID of the room, which begins with \"!\"")
+	case !rooms.MatchString(c.Room):
+		wrong("room", "write the ID of a room, such as \"!QtykxKocfZaZOUrTwp:matrix.org\"")
+	}
+	token := c.Token.Reveal()
+	switch {
+	case token == "":
+		wrong("token", "the access token of an account is needed")
+	case strings.ContainsAny(token, " \t\r\n"):
+		wrong("token", "a token has no blanks")
+	}
+	kind := cmp.Or(c.MsgType, msgNotice)
+	if kind != msgNotice && kind != msgText {
+		wrong("msgtype", "it is m.notice or m.text")
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return &Matrix{
+		endpoint: chat.NewEndpoint(u, opts, token), homeserver: u, room: c.Room, kind: kind,
+		header: http.Header{"Authorization": {"Bearer " + token}}, template: c.Template,
+	}, nil
+}
+
+// Register makes the configuration know the kind of sink "matrix". Its sinks share their
+// connections.
+func Register(r *registry.Registry) { chat.Register[Config](r, "matrix") }

@@ -1,0 +1,124 @@
+package matrix
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Matrix sends notifications to one room. It is safe for concurrent use.
+type Matrix struct {
+	endpoint   *chat.Endpoint
+	homeserver *url.URL
+	header     http.Header
+	room, kind string
+	template   template.Text
+}
+
+var _ pipeline.Sink = (*Matrix)(nil)
+
+// Allow permits networks besides public addresses.
+func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
+
+// RootCAs are the authorities to trust in place of the system's.
+func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
+
+// Bounds in bytes. An event has at most 65,536, with its HTML, its plain text, and what
+// servers add.
+const (
+	maxHTML  = 24_000
+	maxPlain = 16_000
+)
+
+var budget = layout.Budget{
+	Total: 12_000, Lines: 40, LineCost: lineCost,
+	Length: func(s string) int { return len(template.HTML(s)) },
+}
+
+// content is that of an event m.room.message.
+type content struct {
+	MsgType  string            `json:"msgtype"`
+	Body     string            `json:"body"`
+	Format   string            `json:"format,omitempty"`
+	HTML     string            `json:"formatted_body,omitempty"`
+	Mentions struct{}          `json:"m.mentions"`
+	Ours     map[string]string `json:"io.vokter.notification"`
+}
+
+// Deliver sends n, or plain text where the homeserver refuses that. It follows no redirects,
+// and reads no more than 64 KB of the answer.
+func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
+	if strings.Trim(n.ID, ".") == "" { // it becomes a part of a path
+		return pipeline.Permanent(errors.New("the notification has no ID"))
+	}
+	m := layout.Of(n, budget)
+	formatted := markup(m)
+	if text, ok := s.template.RenderFor(ctx, n, template.HTML); ok {
+		if len(text) > maxHTML {
+			pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template makes %d bytes, and a message may have %d", len(text), maxHTML))
+		} else {
+			formatted = text
+		}
+	}
+	c := content{
+		MsgType: s.kind, Body: layout.Cut(m.Plain(), maxPlain, layout.Bytes), Ours: map[string]string{"id": n.ID},
+		Format: "org.matrix.custom.html", HTML: formatted,
+	}
+	plain := c
+	plain.Format, plain.HTML = "", ""
+	u := s.homeserver.JoinPath("_matrix/client/v3/rooms", url.PathEscape(s.room), "send/m.room.message", url.PathEscape(n.ID))
+	send := func(ctx context.Context, body []byte) error {
+		a, err := s.endpoint.Do(ctx, http.MethodPut, u, s.header, body)
+		if err != nil {
+			return err
+		}
+		return s.verdict(a)
+	}
+	return chat.Insist(ctx, send, chat.JSON(c), func() []byte { return chat.JSON(plain) })
+}
+
+// gone are the errors that stay until somebody changes the account, the room or the
+// configuration.
+var gone = map[string]bool{
+	"M_UNKNOWN_TOKEN": true, "M_MISSING_TOKEN": true, "M_USER_DEACTIVATED": true, "M_GUEST_ACCESS_FORBIDDEN": true,
+	"M_FORBIDDEN": true, // mostly: not a member of the room, or not allowed to speak there
+	"M_NOT_FOUND": true, // no such room
+}
+
+// verdict reads what the homeserver answered: the ID of the event, or what is wrong.
+func (s *Matrix) verdict(a *post.Answer) error {
+	type answer struct {
+		EventID    string  `json:"event_id"`
+		Code       string  `json:"errcode"`
+		Error      string  `json:"error"`
+		RetryAfter float64 `json:"retry_after_ms"`
+		SoftLogout bool    `json:"soft_logout"`
+	}
+	said := chat.Read[answer](a.Body)
+	err := a.Err()
+	switch {
+	case err == nil && strings.HasPrefix(said.EventID, "$"):
+		return nil
+	case err == nil:
+		err = fmt.Errorf("answered %d, but without the ID of an event", a.Status)
+	case said.Code == "M_LIMIT_EXCEEDED":
+		err = chat.Later(err, a, said.RetryAfter/1000)
+	case a.Status < 500 && gone[said.Code] && !said.SoftLogout:
+		err = pipeline.Gone(err)
+	}
+	if said.Code != "" {
+		said.Error = said.Code + ": " + said.Error
+	}
+	return s.endpoint.Because(err, said.Error)
+}

@@ -1,0 +1,153 @@
+package matrix_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/matrix"
+)
+
+func local(t *testing.T, rawURL string) pipeline.Sink {
+	t.Helper()
+	c := matrix.Config{Homeserver: registry.NewSecret(rawURL + "/"), Room: room, Token: registry.NewSecret("syt_secret")}
+	return newSink(t, c, matrix.Allow(chattest.Loopback))
+}
+
+// deliver returns what a homeserver reads.
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+	t.Helper()
+	r := chattest.NewReceiver(t, accept)
+	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	c, err := read(r.Got[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Got[0], c
+}
+
+func TestGolden(t *testing.T) {
+	for name, n := range chattest.Samples() {
+		got, c := deliver(t, n)
+		want := "PUT /_matrix/client/v3/rooms/%21QtykxKocfZaZOUrTwp:matrix.org/send/m.room.message/" + n.ID
+		if got.Method+" "+got.URI != want || c.MsgType != "m.notice" || c.Ours.ID != n.ID {
+			t.Errorf("got %s %s, want %s; %s of %s", got.Method, got.URI, want, c.MsgType, c.Ours.ID)
+		}
+		shown(t, c)
+		chattest.Golden(t, name, got.Body)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	n := chattest.Long()
+	for i := range n.Diffs { // each of these takes five bytes in HTML
+		n.Diffs[i].Snippet = strings.Repeat("<&", 100) + n.Diffs[i].Snippet
+	}
+	got, c := deliver(t, n)
+	if quotes, _ := shown(t, c); len(quotes) < 5 || !strings.Contains(c.HTML, "more") || len(got.Body) > 50_000 {
+		t.Errorf("%d differences in %d bytes: %s", len(quotes), len(got.Body), c.HTML)
+	}
+}
+
+func TestLink(t *testing.T) {
+	n := chattest.Notification()
+	n.URL, n.Diffs = `https://u:p@example.com/?x="><script>&copy;`, nil
+	_, c := deliver(t, n)
+	if _, links := shown(t, c); len(links) != 1 || links[0] != `https://example.com/?x="><script>&copy;` {
+		t.Errorf("got links to %q", links)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	chattest.Verdicts(t, local,
+		chattest.Means(429, `{"errcode":"M_LIMIT_EXCEEDED","error":"Too Many Requests","retry_after_ms":2500}`, pipeline.ClassRetry, "M_LIMIT_EXCEEDED", 2500*time.Millisecond),
+		chattest.Means(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"Invalid access token passed."}`, pipeline.ClassGone, "401 Unauthorized: M_UNKNOWN_TOKEN: Invalid", 0),
+		chattest.Means(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"expired","soft_logout":true}`, pipeline.ClassRetry, "expired", 0),
+		chattest.Means(403, `{"errcode":"M_FORBIDDEN","error":"User @v:matrix.org not in room"}`, pipeline.ClassGone, "not in room", 0),
+		chattest.Means(404, `{"errcode":"M_NOT_FOUND","error":"Unknown room"}`, pipeline.ClassGone, "Unknown room", 0),
+		chattest.Means(404, `{"errcode":"M_UNRECOGNIZED","error":"Unrecognized request"}`, pipeline.ClassRetry, "M_UNRECOGNIZED", 0),
+		chattest.Means(403, `<html>a proxy</html>`, pipeline.ClassRetry, "403", 0),
+		chattest.Means(413, `{"errcode":"M_TOO_LARGE","error":"event too large"}`, pipeline.ClassRefused, "event too large", 0),
+		chattest.Means(500, `{"errcode":"M_FORBIDDEN","error":"syt_secret"}`, pipeline.ClassRetry, "***", 0),
+	)
+}
+
+func TestRetryAfterIsTheLonger(t *testing.T) {
+	r := chattest.NewReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"errcode":"M_LIMIT_EXCEEDED","retry_after_ms":2500}`))
+	})
+	if _, wait := pipeline.ClassOf(local(t, r.URL).Deliver(t.Context(), chattest.Notification())); wait != 7*time.Second {
+		t.Errorf("wait %v, want 7s", wait)
+	}
+}
+
+func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"errcode":"M_BAD_JSON","error":"no"}`), accept, local)
+	c, err := read(plain)
+	if err != nil || c.Format != "" || c.HTML != "" {
+		t.Errorf("got %s", plain)
+	}
+	shown(t, c)
+}
+
+func TestTemplate(t *testing.T) {
+	for source, want := range map[string]string{
+		`<em>{{.title}}</em>{{html .url}}`: `<em>Zeus &amp; Co [*sale*]</em>https://shop.example/item_(1)?a=b&amp;c=*d*`,
+		strings.Repeat("{{.title}}", 1500): "",
+	} {
+		r := chattest.NewReceiver(t, accept)
+		a := &chattest.Attempt{}
+		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: template.New(source)}
+		if err := newSink(t, c, matrix.Allow(chattest.Loopback)).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(r.Got[0].Body)
+		if err != nil || got.MsgType != "m.text" {
+			t.Errorf("got %s, %v", r.Got[0].Body, err)
+		}
+		switch {
+		case want != "" && got.HTML != want:
+			t.Errorf("got %s, want %s", got.HTML, want)
+		case want == "" && (len(a.Reasons) != 1 || !strings.Contains(got.HTML, "<blockquote>")):
+			t.Errorf("told %q, got %s", a.Reasons, got.HTML)
+		}
+	}
+}
+
+func TestNoID(t *testing.T) {
+	for _, id := range []string{"", ".", ".."} {
+		err := local(t, "http://127.0.0.1:1").Deliver(t.Context(), pipeline.Notification{ID: id})
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("%q: got %v, want a permanent error", id, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	url, token := registry.NewSecret("https://matrix.example.org"), registry.NewSecret("SECRET")
+	for field, list := range map[string][]matrix.Config{
+		"homeserver": {{Room: room, Token: token}, {Homeserver: registry.NewSecret("matrix.org/SECRET"), Room: room, Token: token}},
+		"room":       {{Homeserver: url, Token: token}, {Homeserver: url, Token: token, Room: "#room:matrix.org"}, {Homeserver: url, Token: token, Room: "!a/b"}},
+		"token":      {{Homeserver: url, Room: room}, {Homeserver: url, Room: room, Token: registry.NewSecret("SECRET\n")}},
+		"msgtype":    {{Homeserver: url, Room: room, Token: token, MsgType: "m.image"}},
+	} {
+		for _, c := range list {
+			_, err := c.Build()
+			chattest.Refused(t, err, field, "SECRET")
+		}
+	}
+	var r registry.Registry
+	matrix.Register(&r)
+	if _, ok := r.LookupSink("matrix"); !ok {
+		t.Error("matrix is not registered")
+	}
+}
