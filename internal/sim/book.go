@@ -195,7 +195,11 @@ func (w *world) hand(p *process, a sinks.Attempt) {
 	if b.tried == nil {
 		b.tried = make(map[string]try)
 	}
-	if act, ok := b.withdrawn[w.subscriptionOf[id]]; ok && act < w.followed {
+	of := id
+	if len(a.Notification.Items) > 0 {
+		of = a.Notification.Items[0].ID
+	}
+	if act, ok := b.withdrawn[w.subscriptionOf[of]]; ok && act < w.followed {
 		w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", id, receiver))
 	}
 	t := b.tried[id]

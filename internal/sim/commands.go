@@ -149,6 +149,10 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 			sub.Sinks = append(sub.Sinks, k)
 		}
 	}
+	if once(2) {
+		d := pick(r, settings)
+		sub.Digest = &d
+	}
 	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
 	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
 	sub.Language = pick(r, []string{"", "", "en", "en-GB"})

@@ -76,6 +76,13 @@ func compareLives(a, b *world) error {
 				said[m.ID] = n
 			}
 		}
+		for _, g := range w.receivers.got {
+			n := pipeline.Addressed{Notification: g.notification}
+			if other, ok := said["digest "+g.notification.ID]; ok && !reflect.DeepEqual(other, n) {
+				return fmt.Errorf("two lives tell under %s: %+v and %+v", g.notification.ID, other, n)
+			}
+			said["digest "+g.notification.ID] = n
+		}
 	}
 	return nil
 }

@@ -25,83 +25,118 @@ func (w *world) letters(sink string) map[string]bool {
 	return ids
 }
 
-// line is what must arrive in order: what one subscription's document tells a receiver.
-type line struct{ document, page, sink string }
+// line is what must arrive in order: what a document tells a receiver, but for what it collects;
+// and all that it tells for one client.
+type line struct{ document, page, sink, client string }
 
 // verifyDeliveries holds what receivers took against what they were to be told: each
-// notification once, in order, or a dead letter where they refuse it. What was cancelled
-// may have arrived or not.
+// notification once, in order, by itself or in a digest, or a dead letter where they refuse it.
+// What was cancelled may have arrived or not.
 func (w *world) verifyDeliveries(byID map[string]*told) error {
 	r := w.receivers
+	ds := digests{make(map[string]*digest), make(map[string]string)}
 	taken := make(map[string]int)
 	latest := make(map[line]uint64)
 	over := make(map[line]bool) // the page was given up, by page, client and sink
 	for _, g := range r.got {
-		n := byID[g.notification.ID]
-		if n == nil || n.Receiver.Sink != g.sink {
-			return fmt.Errorf("step %d: %s took %s, which nobody told it", g.step, g.sink, g.notification.ID)
+		id := g.notification.ID
+		items, replayed := []*told{byID[id]}, 0
+		switch n := byID[id]; {
+		case g.notification.Type == pipeline.NotificationTypeDigest:
+			d, err := w.verifyDigest(ds, byID, g.sink, g.notification)
+			if err != nil {
+				return fmt.Errorf("step %d: %w", g.step, err)
+			}
+			items, replayed = d.items, w.broughtBack[id]
+		case n == nil || n.Receiver.Sink != g.sink:
+			return fmt.Errorf("step %d: %s took %s, which nobody told it", g.step, g.sink, id)
+		case n.Digest != nil:
+			return fmt.Errorf("step %d: %s took %s, which belongs into a digest", g.step, g.sink, id)
+		case !reflect.DeepEqual(n.Notification, g.notification):
+			return fmt.Errorf("step %d: %s took %s with other content: %+v, want %+v", g.step, g.sink, id, g.notification, n.Notification)
+		default:
+			replayed = n.replayed
 		}
-		if !reflect.DeepEqual(n.Notification, g.notification) {
-			return fmt.Errorf("step %d: %s took %s with other content: %+v, want %+v", g.step, g.sink, g.notification.ID, g.notification, n.Notification)
-		}
-		if taken[n.Notification.ID]++; taken[n.Notification.ID] > 1 {
+		if taken[id]++; taken[id] > 1 {
 			w.stats.Repeats++
 			continue
 		}
-		if n.replayed > 0 || g.stale {
+		if replayed > 0 || g.stale {
 			continue // brought back out of order, or told by who had lost the lane
 		}
-		end := line{n.Notification.Client, w.incarnationOf(n), g.sink}
-		if n.Notification.Status == pipeline.StatusTimeout {
-			over[end] = true
-			continue
+		for _, n := range items {
+			end := line{page: w.incarnationOf(n), sink: g.sink, client: n.Notification.Client}
+			if n.Notification.Status == pipeline.StatusTimeout {
+				over[end] = true
+				continue
+			}
+			if over[end] {
+				return fmt.Errorf("step %d: %s took version %d after it was told that the page was given up", g.step, g.sink, n.about.version)
+			}
+			all := line{n.Document, w.incarnationOf(n), g.sink, ""}
+			own := line{n.Document, w.incarnationOf(n), g.sink, n.Notification.Client}
+			if v := n.about.version; n.Digest == nil && v < latest[all] || v < latest[own] {
+				return fmt.Errorf("step %d: %s took version %d after %d and, of the same client, %d", g.step, g.sink, v, latest[all], latest[own])
+			}
+			latest[own] = n.about.version
+			if n.Digest == nil {
+				latest[all] = n.about.version
+			}
 		}
-		if over[end] {
-			return fmt.Errorf("step %d: %s took version %d after it was told that the page was given up", g.step, g.sink, n.about.version)
-		}
-		l := line{n.Document, w.incarnationOf(n), g.sink}
-		if n.about.version < latest[l] {
-			return fmt.Errorf("step %d: %s took version %d after %d", g.step, g.sink, n.about.version, latest[l])
-		}
-		latest[l] = n.about.version
 	}
-	return w.verifyEnds(byID, taken)
+	return w.verifyEnds(byID, ds, taken)
 }
 
-// verifyEnds holds what became of each notification against what must have.
-func (w *world) verifyEnds(byID map[string]*told, taken map[string]int) error {
+// verifyEnds holds what became of each notification, or of the digest that tells it, against
+// what must have.
+func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]int) error {
 	dead := make(map[string]int)
 	for _, lane := range w.t.log(pipeline.TopicDead) {
 		for _, m := range lane {
 			if m.Type != pipeline.TypeDeadLetter {
 				continue
 			}
-			if err := read(m, func(d pipeline.DeadLetter) { dead[d.Addressed.Notification.ID]++ }); err != nil {
+			var a pipeline.Addressed
+			if err := read(m, func(d pipeline.DeadLetter) { a = *d.Addressed }); err != nil {
 				return err
 			}
+			dead[a.Notification.ID]++
 			w.stats.Dead++
+			if a.Notification.Type != pipeline.NotificationTypeDigest {
+				continue
+			}
+			if _, err := w.verifyDigest(ds, byID, a.Receiver.Sink, a.Notification); err != nil {
+				return err
+			}
 		}
 	}
 	kept := make(map[string]bool)
 	for _, sink := range sinkNames {
 		maps.Copy(kept, w.letters(sink))
 	}
-	for id, n := range byID {
-		sink := n.Receiver.Sink
+	for item, n := range byID {
+		sink, id, replayed := n.Receiver.Sink, item, n.replayed
+		if n.Digest != nil {
+			id = ds.of[item]
+			replayed = w.broughtBack[id]
+		}
 		refused := sink == picky && refuses(id) != nil
 		_, withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]
 		if withdrawn {
 			w.stats.Withdrawn++
 		}
-		switch most := 1 + w.receivers.excused[id] + n.replayed; {
-		case dead[id] > 1+n.replayed:
-			return fmt.Errorf("%s for %s died %d times and was brought back %d times", id, sink, dead[id], n.replayed)
+		switch most := 1 + w.receivers.excused[id] + replayed; {
+		case id == "" && !withdrawn:
+			return fmt.Errorf("%s for %s is in no digest", item, sink)
+		case id == "":
+		case dead[id] > 1+replayed:
+			return fmt.Errorf("%s for %s died %d times and was brought back %d times", id, sink, dead[id], replayed)
 		case refused && taken[id] > 0:
 			return fmt.Errorf("%s took %s, which it refuses", sink, id)
 		case taken[id] > most:
 			return fmt.Errorf("%s took %s %d times, want %d at most", sink, id, taken[id], most)
 		case !refused && kept[id]:
-			return fmt.Errorf("%s for %s is still a dead letter, brought back %d times", id, sink, n.replayed)
+			return fmt.Errorf("%s for %s is still a dead letter, brought back %d times", id, sink, replayed)
 		case withdrawn:
 		case refused && !kept[id]:
 			return fmt.Errorf("%s refused %s, but it is no dead letter", sink, id)

@@ -383,6 +383,16 @@ func TestCatches(t *testing.T) {
 		{"parked notifications of a cancelled client sent", pipeline.GroupDelivery, ignored(pipeline.TypeWithdraw), "is tried although"},
 		{"a withdrawal forgotten", pipeline.GroupDelivery, broken(tap{forgetful: true}, of(pipeline.TypeWithdraw)), "is tried although"},
 		{"what was pending of an expired receiver lost", pipeline.GroupDelivery, output(nth(2, pipeline.TypeDeadLetter, drop)), ""},
+		{"a digest that was not asked for", pipeline.GroupMatch, output(nth(1, pipeline.TypeNotification, func(m pipeline.Message) []pipeline.Message {
+			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { a.Digest = &pipeline.Digest{Every: time.Minute, Max: 7} })(&m)
+			return []pipeline.Message{m}
+		})), "is told in the digest"},
+		{"a digest told twice", pipeline.GroupDelivery, broken(tap{clings: true}, of(pipeline.TypeWake)), ""},
+		{"a digest that is lost", pipeline.GroupDelivery, broken(tap{drops: "gw/"}, every), ""},
+		{"a digest that nobody ends", pipeline.GroupDelivery, broken(tap{deaf: true}, func(_ int, m pipeline.Message) bool {
+			return strings.Contains(string(m.Body), `"digest":{`)
+		}), ""},
+		{"what was collected for a cancelled client told", pipeline.GroupDelivery, broken(tap{clings: true}, of(pipeline.TypeWithdraw)), ""},
 		{"a dead letter lost", pipeline.GroupDead, broken(tap{drops: "l/"}, of(pipeline.TypeDeadLetter)), ""},
 		{"what is brought back taken for known", pipeline.GroupDelivery, input(func(m *pipeline.Message) {
 			m.Header = maps.Clone(m.Header)

@@ -279,7 +279,7 @@ func (w *world) flushAll() (bool, error) {
 	return false, nil
 }
 
-// undelivered counts the notifications that are pending.
+// undelivered counts the notifications that are pending, or wait in digests.
 func (w *world) undelivered() (int, error) {
 	n := 0
 	for _, sink := range sinkNames {
@@ -287,7 +287,7 @@ func (w *world) undelivered() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		n += q.Pending()
+		n += q.Pending() + q.Windows.Items
 	}
 	return n, nil
 }

@@ -47,6 +47,7 @@ type Stats struct {
 	Lazy, Lost, Shuttles                    int // messages that waited for a transaction, and that were lost
 	Refused                                 int // commands
 	Returns, Stale                          int // pages that are again as they were, after moves; deliveries by earlier owners
+	Digests, Merged                         int // digests, and those with several items
 }
 
 // Add adds o to s.
@@ -67,6 +68,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
 		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale},
+		{&s.Digests, o.Digests}, {&s.Merged, o.Merged},
 	} {
 		*p.to += p.from
 	}

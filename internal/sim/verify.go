@@ -65,6 +65,7 @@ func (w *world) verify() error {
 // told reads what match published: every notification once, under an ID of its own.
 func (w *world) told() (map[about]*told, map[string]*told, error) {
 	all, byID := make(map[about]*told), make(map[string]*told)
+	w.broughtBack = make(map[string]int)
 	for _, lane := range w.t.log(pipeline.TopicNotifications) {
 		for _, m := range lane {
 			if m.Type != pipeline.TypeNotification {
@@ -78,6 +79,11 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 			k := about{a.Document, a.Subscription, n.Client, a.Receiver.ID(), n.Version}
 			if n.Status == pipeline.StatusTimeout {
 				k = about{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.ID(), 0}
+			}
+			if m.Header[pipeline.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
+				w.broughtBack[n.ID]++
+				w.stats.Replays++
+				continue
 			}
 			if m.Header[pipeline.HeaderReplay] == "1" {
 				first := byID[n.ID]
@@ -174,6 +180,9 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		}
 		n.used = true
 		w.stats.Expected++
+		if !reflect.DeepEqual(n.Digest, r.sub.Digest) {
+			return fmt.Errorf("wrong: sink %s is told in the digest %v, want %v", sink, n.Digest, r.sub.Digest)
+		}
 		w.stats.Diffs += len(n.Notification.Diffs)
 		if !e.May() {
 			return fmt.Errorf("invented: sink %s was told %+v", sink, n.Notification.Diffs)

@@ -63,8 +63,10 @@ type world struct {
 	incarnations map[string]string
 	// subscriptionOf names the subscription that a notification is for.
 	subscriptionOf map[string]string
-	broken         error // what was noticed where it could not be returned
-	replays        int
+	// broughtBack is how often a digest was brought back.
+	broughtBack map[string]int
+	broken      error // what was noticed where it could not be returned
+	replays     int
 }
 
 // policy is when notifications and receivers are given up.

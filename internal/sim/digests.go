@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// settings are the digests that subscriptions ask for.
+var settings = []pipeline.Digest{
+	{Every: 10 * time.Minute}, {Every: 3 * time.Hour, Max: 3}, {Cron: "*/30 * * * * Europe/Berlin"}, {Every: 20 * 24 * time.Hour, Max: 5},
+}
+
+// digest is one that a receiver was offered, or that became a dead letter.
+type digest struct {
+	notification pipeline.Notification
+	items        []*told
+}
+
+// digests are those of a run, by ID; of says which one tells an item.
+type digests struct {
+	byID map[string]*digest
+	of   map[string]string
+}
+
+// verifyDigest takes note of a digest, which must hold what its items say, in their order, and
+// say the same each time.
+func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n pipeline.Notification) (*digest, error) {
+	if d := ds.byID[n.ID]; d != nil {
+		if !reflect.DeepEqual(d.notification, n) {
+			return nil, fmt.Errorf("digest %s for %s changed: %+v, first it was %+v", n.ID, sink, n, d.notification)
+		}
+		return d, nil
+	}
+	if len(n.Items) == 0 {
+		return nil, fmt.Errorf("digest %s for %s is empty", n.ID, sink)
+	}
+	d := &digest{notification: n}
+	want := pipeline.Notification{ID: n.ID, Status: pipeline.StatusOK, Type: pipeline.NotificationTypeDigest, Diffs: []pipeline.Diff{}}
+	most := 0
+	for _, i := range n.Items {
+		item := byID[i.ID]
+		if item == nil || item.Digest == nil || item.Receiver.Sink != sink || len(d.items) > 0 && item.Subscription != d.items[0].Subscription {
+			return nil, fmt.Errorf("digest %s for %s holds %s, which does not belong there: %+v", n.ID, sink, i.ID, item)
+		}
+		if other, ok := ds.of[i.ID]; ok {
+			return nil, fmt.Errorf("%s is in two digests for %s, %s and %s", i.ID, sink, other, n.ID)
+		}
+		ds.of[i.ID] = n.ID
+		d.items = append(d.items, item)
+		x := item.Notification
+		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language
+		want.Diffs = append(want.Diffs, x.Diffs...)
+		want.Truncated = want.Truncated || x.Truncated
+		want.Items = append(want.Items, pipeline.Item{
+			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Diffs: len(x.Diffs), Truncated: x.Truncated,
+		})
+		most = max(most, item.Digest.Items())
+	}
+	if !reflect.DeepEqual(n, want) {
+		return nil, fmt.Errorf("digest %s for %s is %+v, want %+v", n.ID, sink, n, want)
+	}
+	if len(d.items) > most {
+		return nil, fmt.Errorf("digest %s for %s has %d items, want %d at most", n.ID, sink, len(d.items), most)
+	}
+	ds.byID[n.ID] = d
+	w.stats.Digests++
+	if len(d.items) > 1 {
+		w.stats.Merged++
+	}
+	return d, nil
+}
