@@ -139,10 +139,13 @@ func (w *work) flushDue() error {
 			return err
 		}
 		win, err := w.st.window(subscription)
-		if err == nil {
-			err = w.flush(subscription, win)
+		switch {
+		case err != nil:
+			return err
+		case win.Items == 0:
+			return damaged(nameWindow+subscription, errors.New("it is missing"))
 		}
-		if err != nil {
+		if err := w.flush(subscription, win); err != nil {
 			return err
 		}
 	}
