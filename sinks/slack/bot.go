@@ -39,7 +39,7 @@ func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (p
 	case d.answer.Status != http.StatusOK:
 		return posted{}, statusError(d.answer, "")
 	case err != nil:
-		return posted{}, s.apiError(ctx, d.answer, err)
+		return posted{}, s.apiError(ctx, d.answer)
 	case ts == "":
 		return posted{}, errors.New("answered 200 OK, but not that the message is posted")
 	}
@@ -72,13 +72,10 @@ func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 	return options
 }
 
-// apiError says what an answer 200 means that is no success; err is slack-go's error.
-func (s *Slack) apiError(ctx context.Context, a *post.Answer, err error) error {
-	word := wordOf(a.Body)
-	if said, ok := errors.AsType[slackgo.SlackErrorResponse](err); ok {
-		word = said.Err
-	}
-	if word != "" {
+// apiError says what an answer 200 means that is an error to slack-go, which loses Slack's
+// word for it where it cannot read the rest.
+func (s *Slack) apiError(ctx context.Context, a *post.Answer) error {
+	if word := wordOf(a.Body); word != "" {
 		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
 	}
 	// It may have come from Slack and not have arrived whole.

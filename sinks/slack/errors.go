@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,45 +22,32 @@ const defaultWait = 30 * time.Second
 type kind int
 
 const (
-	kindUnknown kind = iota
-	kindReceiver
-	kindMessage
-	kindThread
-	kindWait
-	kindBroken
+	kindUnknown  kind = iota // words come without notice: to be tried again
+	kindReceiver             // there is no such channel, or no right to post to it
+	kindMessage              // this message cannot be posted as it is
+	kindThread               // the thread takes no answers
+	kindWait                 // too many messages
+	kindBroken               // Slack has trouble, and may have posted the message all the same
 )
 
-// kinds are the words whose meaning is known. Others come without notice, and are errors
-// to try again after.
-var kinds = make(map[string]kind)
-
-func init() {
-	for k, words := range map[kind]string{
-		// There is no such channel, or no right to post to it.
-		kindReceiver: `invalid_auth not_authed account_inactive token_revoked token_expired missing_scope no_permission
-			access_denied ekm_access_denied channel_not_found not_in_channel is_archived team_not_found
-			invalid_token action_prohibited no_service no_team team_disabled channel_is_archived no_active_hooks
-			posting_to_general_channel_denied`,
-		// This message cannot be posted as it is.
-		kindMessage: `no_text msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format too_many_attachments
-			attachment_payload_limit_exceeded metadata_too_large invalid_payload`,
-		// The thread takes no answers.
-		kindThread: `cannot_reply_to_message restricted_action_thread_locked`,
-		kindWait:   `ratelimited rate_limited`,
-		// Slack has trouble, and may have posted the message all the same.
-		kindBroken: `internal_error fatal_error service_unavailable request_timeout`,
-	} {
-		for word := range strings.FieldsSeq(words) {
-			kinds[word] = k
-		}
-	}
-}
-
 func kindOf(word string) kind {
-	k := kinds[word]
+	switch word {
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission",
+		"access_denied", "ekm_access_denied", "channel_not_found", "not_in_channel", "is_archived", "team_not_found",
+		"invalid_token", "action_prohibited", "no_service", "no_team", "team_disabled", "channel_is_archived", "no_active_hooks",
+		"posting_to_general_channel_denied":
+		return kindReceiver
+	case "no_text", "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "too_many_attachments",
+		"attachment_payload_limit_exceeded", "metadata_too_large", "invalid_payload":
+		return kindMessage
+	case "cannot_reply_to_message", "restricted_action_thread_locked":
+		return kindThread
+	case "ratelimited", "rate_limited":
+		return kindWait
+	case "internal_error", "fatal_error", "service_unavailable", "request_timeout":
+		return kindBroken
+	}
 	switch {
-	case k != kindUnknown:
-		return k
 	case strings.HasPrefix(word, "restricted_action"):
 		return kindReceiver
 	case strings.HasPrefix(word, "invalid_metadata_"):
@@ -105,7 +93,6 @@ func statusError(a *post.Answer, word string) error {
 	if err == nil { // another 2xx
 		return fmt.Errorf("answered %d %s, which Slack does not", a.Status, http.StatusText(a.Status))
 	}
-	known := kindOf(word) != kindUnknown
 	if simple.MatchString(word) {
 		err = fmt.Errorf("%w: %s", err, word)
 	}
@@ -114,7 +101,7 @@ func statusError(a *post.Answer, word string) error {
 		return a.Wait(err, defaultWait)
 	case a.Status >= http.StatusInternalServerError:
 		return pipeline.Ambiguous(err)
-	case known:
+	case kindOf(word) != kindUnknown:
 		return wordError(a, errors.New(err.Error()), word) // the word says more than the status
 	}
 	return err
@@ -127,14 +114,13 @@ type threadError struct{ error }
 // Unwrap returns the error itself.
 func (e *threadError) Unwrap() error { return e.error }
 
-// wordOf is the word for what is wrong in the answer of an API, of which slack-go loses it
-// where it cannot read the rest.
+// wordOf is the word for what is wrong in the answer of an API; empty where there is none.
 func wordOf(body []byte) string {
 	var said struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error"`
 	}
-	if json.Unmarshal(body, &said) != nil || said.OK {
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&said) != nil || said.OK {
 		return ""
 	}
 	return said.Error

@@ -135,6 +135,19 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestBrokenOK: a webhook's answer may be that of Slack where no more than its beginning
+// came.
+func TestBrokenOK(t *testing.T) {
+	for body, want := range map[string]bool{"": true, "o": true, "OK": false, "ok, then": false, "<html>": false} {
+		fake := slackfake.Start(t, nil)
+		fake.Script("C1", slackfake.Answer{Status: 200, Body: body})
+		err := ways(fake, "C1")["webhook"].Deliver(t.Context(), sample())
+		if err == nil || pipeline.IsAmbiguous(err) != want {
+			t.Errorf("%q: got %v, ambiguous %v, want %v", body, err, pipeline.IsAmbiguous(err), want)
+		}
+	}
+}
+
 // TestWrongTokenTellsNoSecret: what a wrong token or URL brings says what to do, and not
 // what the token is.
 func TestWrongTokenTellsNoSecret(t *testing.T) {

@@ -41,6 +41,8 @@ func (s *Slack) postToWebhook(ctx context.Context, m message) error {
 		return statusError(a, strings.TrimSpace(said))
 	case ctx.Err() != nil:
 		return pipeline.Ambiguous(s.post.Secrets.Wrap("the answer broke off", ctx.Err()))
+	case strings.HasPrefix("ok", said):
+		return pipeline.Ambiguous(errors.New("answered 200 OK, and then the answer broke off"))
 	}
 	return errors.New(`answered 200 OK, but not the "ok" of a webhook`)
 }
