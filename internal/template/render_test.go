@@ -2,6 +2,9 @@ package template
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -97,9 +100,9 @@ func TestEscapes(t *testing.T) {
 func TestPageTextIsInert(t *testing.T) {
 	n := samples()[0].notification
 	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"
-	n.Diffs[0].Text = "{{end}}"
+	n.Diffs[0].Text = "{{end}}\u202e\x1b[1m\n%s"
 	got, ok, _ := render(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
-	if want := "{{.url}}{{range 9}} %s \ufffd|{{end}}"; !ok || got != want {
+	if want := "{{.url}}{{range 9}} %s \ufffd|{{end}}[1m %s"; !ok || got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -126,10 +129,10 @@ func TestFailureIsDegraded(t *testing.T) {
 		`{{range .title}}{{end}}`:            "range can't iterate over a text",
 		// Bounds: of the output, of the steps, of each value.
 		`{{range .diffs}}{{range $.diffs}}{{.text}}{{.text}}{{end}}{{end}}`: "it says more than 64 KB",
-		`{{$x := .language}}{{range .diffs}}{{$x = print $x $x}}{{end}}`:    "more than 64 KB",
-		`{{replace "x" .language .language}}`:                               "more than 64 KB",
-		`{{replace "" .language .language}}`:                                "more than 64 KB",
-		`{{$x := .language}}{{printf "%s%s%s%s%s" $x $x $x $x $x}}`:         "more than 64 KB",
+		`{{$x := .language}}{{range .diffs}}{{$x = print $x $x}}{{end}}`:    "the result has more than 64 KB",
+		`{{replace "x" .language .language}}`:                               "the result has more than 64 KB",
+		`{{replace "" .language .language}}`:                                "the result has more than 64 KB",
+		`{{$x := .language}}{{printf "%s%s%s%s%s" $x $x $x $x $x}}`:         "the result has more than 64 KB",
 	} {
 		got, ok, degraded := render(t, source, n, nil)
 		if ok || got != "" || len(degraded) != 1 || !strings.Contains(degraded[0], "the template failed: ") || !strings.Contains(degraded[0], want) {
@@ -159,6 +162,55 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 	if _, ok := New(silent).Render(ctx, samples()[0].notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
 		t.Errorf("got %v and %q, want an end by the deadline", ok, a.degraded)
 	}
+}
+
+// A program that breaks in a template breaks no further.
+func TestPanicIsAFailure(t *testing.T) {
+	a := new(attempt)
+	broken := Text{&parsed{source: "x"}}
+	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
+		t.Errorf("got %v and %q", ok, a.degraded)
+	}
+	_, ok, degraded := render(t, "{{.title}}", samples()[0].notification, func(string) string { panic("no") })
+	if ok || len(degraded) != 1 {
+		t.Errorf("a function that panics: got %v and %q", ok, degraded)
+	}
+}
+
+// No function makes more of its arguments than it may, or takes the memory for it.
+func TestFunctionsAreBounded(t *testing.T) {
+	large := strings.Repeat("<", maxValue)
+	for name, err := range map[string]error{
+		"replace":  second(replace("<", large, large)),
+		"join":     second(join(large, []string{"a", "b", "c"})),
+		"print":    second(format(fmt.Sprint, []any{large, "a"})),
+		"printf":   second(printf("%s", large+"a")),
+		"quote":    second(functions["quote"].(func(string) (string, error))(large)),
+		"json":     second(encode(large)),
+		"mrkdwn":   second(functions["mrkdwn"].(func(string) (string, error))(large)),
+		"html":     second(functions["html"].(func(string) (string, error))(large)),
+		"markdown": second(functions["markdown"].(func(string) (string, error))(large)),
+	} {
+		if !errors.Is(err, errLarge) {
+			t.Errorf("%s: got %v, want %v", name, err, errLarge)
+		}
+	}
+	before := allocated()
+	for range 9 {
+		_, _ = replace("<", large, large)
+		_, _ = join(large, make([]string, 1<<12))
+	}
+	if got := allocated() - before; got > 16<<20 {
+		t.Errorf("%d bytes were taken for what is refused", got)
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // What is broken off is as if it had not begun.
@@ -199,8 +251,9 @@ func TestTry(t *testing.T) {
 		`{{(index .diffs 0).text}}`:              "fails for a page that was given up, which has no diffs: ",
 		`{{if eq .type "digest"}}{{.x}}{{end}}a`: "fails for a digest: ",
 		`{{if eq .type "health"}}{{.x}}{{end}}a`: "fails for a health event, ",
-		`{{if eq .type "health"}}{{.health.since}}{{else}}{{.client}}{{end}}`: "",
-		`{{$x := .title}}{{range .diffs}}{{$x = print $x $x}}{{end}}a`:        "fails for a page that tries to break it: ",
+		`{{if eq .type "health"}}{{.health.since}}{{else}}{{.client}}{{end}}`:                      "",
+		`{{$x := .title}}{{range .diffs}}{{$x = print $x $x}}{{end}}a`:                             "fails for a page that tries to break it: ",
+		`{{range .items}}{{range .diffs}}{{else}}{{range $.diffs}}{{.text}}{{end}}{{end}}{{end}}a`: "",
 		`{{range 5}}{{end}}`: "line 1: range goes",
 	} {
 		err := Try(source)
