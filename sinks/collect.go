@@ -152,6 +152,23 @@ func (w *work) flushDue() error {
 	return nil
 }
 
+// flushAll ends all windows.
+func (w *work) flushAll() error {
+	if w.q.Windows.Open == 0 {
+		return nil
+	}
+	open, err := w.st.windows()
+	if err != nil {
+		return err
+	}
+	for subscription, win := range sorted(open) {
+		if err := w.flush(subscription, win); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // flushBefore ends the windows whose items have to come before a, which is told at once:
 // that of its subscription, and where its page was given up all those of its client there.
 func (w *work) flushBefore(a pipeline.Addressed) error {

@@ -283,7 +283,13 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 	if err := w.keepNote(r.Note); err != nil {
 		return err
 	}
-	return w.step(Resulted{At: w.now, Attempt: r.Attempt, Outcome: r.Outcome, Degraded: r.Degraded, Jitter: d.cfg.Jitter()})
+	ev := Resulted{At: w.now, Attempt: r.Attempt, Outcome: r.Outcome, Degraded: r.Degraded, Jitter: d.cfg.Jitter()}
+	if next, _ := w.policy.Apply(w.q, ev, nil); next.Expired() && !w.q.Expired() {
+		if err := w.flushAll(); err != nil { // what is collected is given up with what is pending
+			return err
+		}
+	}
+	return w.step(ev)
 }
 
 // wake looks at a receiver again, and ends the digests whose time has come. An attempt in

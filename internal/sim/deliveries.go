@@ -26,8 +26,8 @@ func (w *world) letters(sink string) map[string]bool {
 }
 
 // line is what must arrive in order: what a document tells a receiver, but for what it collects;
-// and all that it tells for one client.
-type line struct{ document, page, sink, client string }
+// and all that it tells for one subscription.
+type line struct{ document, page, sink, subscription string }
 
 // verifyDeliveries holds what receivers took against what they were to be told: each
 // notification once, in order, by itself or in a digest, or a dead letter where they refuse it.
@@ -65,7 +65,7 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 			continue // brought back out of order, or told by who had lost the lane
 		}
 		for _, n := range items {
-			end := line{page: w.incarnationOf(n), sink: g.sink, client: n.Notification.Client}
+			end := line{n.Notification.Client, w.incarnationOf(n), g.sink, ""}
 			if n.Notification.Status == pipeline.StatusTimeout {
 				over[end] = true
 				continue
@@ -74,9 +74,9 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 				return fmt.Errorf("step %d: %s took version %d after it was told that the page was given up", g.step, g.sink, n.about.version)
 			}
 			all := line{n.Document, w.incarnationOf(n), g.sink, ""}
-			own := line{n.Document, w.incarnationOf(n), g.sink, n.Notification.Client}
+			own := line{n.Document, w.incarnationOf(n), g.sink, n.Subscription}
 			if v := n.about.version; n.Digest == nil && v < latest[all] || v < latest[own] {
-				return fmt.Errorf("step %d: %s took version %d after %d and, of the same client, %d", g.step, g.sink, v, latest[all], latest[own])
+				return fmt.Errorf("step %d: %s took version %d after %d and, of the same subscription, %d", g.step, g.sink, v, latest[all], latest[own])
 			}
 			latest[own] = n.about.version
 			if n.Digest == nil {
