@@ -9,22 +9,22 @@ import (
 // Config is what stands in the configuration for a webhook.
 type Config struct {
 	// URL is where to post to, such as https://ops.example.com/in. It is treated as a secret.
-	// A user and password in it are sent as basic authentication.
+	// A user and password in it are sent as basic authentication. Required.
 	URL registry.Secret `yaml:"url"`
 	// Secret signs every attempt as Standard Webhooks prescribes: "whsec_" and base64, or any
 	// other text as it is; 24 random bytes or more are advised. Absent: not signed.
 	Secret registry.Secret `yaml:"secret"`
 	// OldSecret signs every attempt as well, while the receiver changes to Secret.
 	OldSecret registry.Secret `yaml:"old_secret"`
-	// Format is what the body says: documented, the default, is the notification as the
-	// README shows it; v1 is exactly what the first Vokter server sent,
+	// Format is what the body says: documented is the notification as the README shows it; v1
+	// is exactly what the first Vokter server sent,
 	// {"status":"ok","url":U,"diffs":[{"action":"inserted","keyword":K,"snippet":S}]}, for
 	// receivers written for that; cloudevents is a CloudEvent 1.0 with the documented body as
-	// its data.
+	// its data. Default: documented.
 	Format string `yaml:"format"`
-	// Mode is how format: cloudevents is sent: structured, the default, has the whole event in
-	// the body; binary has its attributes in headers that begin with ce-, which signatures do
-	// not cover, and the data in the body.
+	// Mode is how format: cloudevents is sent: structured has the whole event in the body;
+	// binary has its attributes in headers that begin with ce-, which signatures do not cover,
+	// and the data in the body. Default: structured.
 	Mode string `yaml:"mode"`
 	// Headers are sent with every request, such as {X-Api-Key: "${KEY}"}. Their values are
 	// treated as secrets. Those that this program or HTTP itself sets cannot be given.
@@ -33,13 +33,13 @@ type Config struct {
 	Bearer registry.Secret `yaml:"bearer"`
 	// IdempotencyKey also sends the notification's ID as the header Idempotency-Key, in
 	// quotes, for receivers that know that one. A request whose connection breaks is then
-	// repeated once within the attempt. Default false.
+	// repeated once within the attempt. Default: false.
 	IdempotencyKey bool `yaml:"idempotency_key"`
 	// Verify sends nothing before the receiver has proved that it wants it: a POST of
 	// {"type":"verification","challenge":C} has to be answered with a status from 200 to 299
 	// and C alone, as text or as {"challenge":C}. Until then notifications wait. It is asked
 	// again after a start or a change of the configuration, unless it has proved itself in the
-	// week before. Default false.
+	// week before. Default: false.
 	Verify bool `yaml:"verify"`
 }
 

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -22,30 +23,31 @@ import (
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// watch runs a Router that watches a page which changes, with w as its sink "hook" and another for
-// health events, until done returns. It returns the receiver of hook as it is listed then.
-func watch(t *testing.T, w *webhook.Webhook, health chan<- pipeline.Health, done func()) vokter.ReceiverInfo {
-	t.Helper()
+// page is a page that changes with every check.
+func page(t *testing.T) string {
 	var checks atomic.Int64
-	page := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/html")
-		if checks.Add(1) == 1 {
-			fmt.Fprint(rw, "<p>sold")
-			return
-		}
-		fmt.Fprint(rw, "<p>in stock")
+		fmt.Fprint(rw, []string{"<p>sold", "<p>in stock"}[checks.Add(1)%2])
 	}))
-	defer page.Close()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// watch runs a Router that watches a page, with w as its sink "hook" and another for health
+// events, until done returns. It returns the receiver of hook as it is listed then.
+func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) vokter.ReceiverInfo {
+	t.Helper()
 	every := time.Millisecond
 	r, err := vokter.New(vokter.Config{
-		Every: &every, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{loopback}, Rate: 1000},
+		Dir: dir, MinFree: 1, Every: &every, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{loopback}, Rate: 1000},
 		Delivery: vokter.DeliveryConfig{Retry: []time.Duration{time.Millisecond}}, Drain: time.Millisecond,
 		Sinks: map[string]vokter.Sink{"hook": w, "ops": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
 			health <- *n.Health
 			return nil
 		})},
 		Health:        []string{"ops"},
-		Subscriptions: []vokter.Subscription{{URL: page.URL, Keywords: []string{"stock"}, Sinks: []string{"hook"}}},
+		Subscriptions: []vokter.Subscription{{URL: pageURL, Keywords: []string{"stock", "sold"}, Sinks: []string{"hook"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +77,9 @@ func TestRedirectToMetadataService(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	rc := watch(t, webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	rc := watch(t, page(t), "", webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
 	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
-	if rc.State != vokter.StateFailing || rc.Reason != want || rc.Pending != 1 {
+	if rc.State != vokter.StateFailing || rc.Reason != want || rc.Pending == 0 {
 		t.Errorf("got %+v, want it failing: %s", rc, want)
 	}
 	if told.Event != pipeline.HealthReceiverFailing || told.Reason != want || told.Count != 3 {
@@ -93,7 +95,7 @@ func TestCertificateIsToldAtOnce(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	watch(t, webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	watch(t, page(t), "", webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
 	if told.Event != pipeline.HealthReceiverFailing || told.Count != 1 || !strings.Contains(told.Reason, "certificate") {
 		t.Errorf("told %+v, want the first failure", told)
 	}
@@ -115,19 +117,57 @@ func TestSignatureThroughDelivery(t *testing.T) {
 			if verr := v.Verify(body, r.Header); err == nil {
 				err = verr
 			}
-			changed := strings.Replace(string(body), "stock", "stocK", 1)
+			changed := strings.Replace(string(body), "default", "defaulT", 1)
 			if v.Verify([]byte(changed), r.Header) == nil {
 				t.Error("a changed byte is verified")
 			}
 		}
 		w.WriteHeader(http.StatusNoContent)
-		arrived <- err
+		select {
+		case arrived <- err:
+		default: // one is enough
+		}
 	}))
 	defer server.Close()
 	w := webhook.New(server.URL, webhook.Secret(newSecret), webhook.Secret(oldSecret), webhook.Allow(loopback))
 	var err error
-	watch(t, w, make(chan pipeline.Health, 10), func() { err = <-arrived })
+	watch(t, page(t), "", w, make(chan pipeline.Health, 10), func() { err = <-arrived })
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestProofOutlivesTheProcess has a receiver prove itself once, and the Router start twice.
+func TestProofOutlivesTheProcess(t *testing.T) {
+	arrived := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Type, Challenge string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(w, body.Challenge)
+		select {
+		case arrived <- body.Type:
+		default: // there is enough
+		}
+	}))
+	defer server.Close()
+	dir, url := t.TempDir(), page(t)
+	run := func(first string) {
+		t.Helper()
+		w := webhook.New(server.URL, webhook.Verify(), webhook.Allow(loopback))
+		watch(t, url, dir, w, make(chan pipeline.Health, 10), func() {
+			// The second notification is sent once it is stored what became of the first.
+			for _, want := range []string{first, "notification", "notification"} {
+				if got := <-arrived; got != want {
+					t.Errorf("got a %s, want a %s", got, want)
+				}
+			}
+		})
+		for len(arrived) > 0 {
+			<-arrived
+		}
+	}
+	run("verification")
+	run("notification")
 }

@@ -1,6 +1,35 @@
 // Package webhook is the sink that posts notifications as JSON to a URL, signed as
 // Standard Webhooks 1.0 prescribes (https://www.standardwebhooks.com), and as CloudEvents
 // where that is wanted.
+//
+// Every request is a POST with the headers webhook-id, which is the notification's ID on every
+// attempt, webhook-timestamp, which is when the attempt was made, and with a secret
+// webhook-signature. What the receiver answers means:
+//
+//   - 200 to 299: it has the notification.
+//   - 400, 413, 414, 415 and 422: it refuses this body. That is tried three times, then it
+//     goes to the dead letters, and the next one follows.
+//   - 410: it does not exist any more. The receiver is expired, with a health event.
+//   - 300 to 399: a failure. Redirects are not followed; the reason names the host where this
+//     one leads.
+//   - Anything else, and no answer: it is sent again by the schedule, and later notifications
+//     wait. After three failures in a row there is a health event; of a certificate that does
+//     not hold there is one at once.
+//
+// With any failure the header Retry-After, as seconds or a date, says how long nothing more is
+// to be sent, for a day at most.
+//
+// With verify: true a new receiver is asked first whether it is meant:
+//
+//	POST /in HTTP/1.1
+//	Content-Type: application/json
+//	webhook-id: verification_IYT5VCGHSK7DBHAE4WPG6ZYXRM
+//
+//	{"type":"verification","challenge":"IYT5VCGHSK7DBHAE4WPG6ZYXRM"}
+//
+// It answers with a status from 200 to 299 and IYT5VCGHSK7DBHAE4WPG6ZYXRM alone, as text or as
+// {"challenge":"IYT5VCGHSK7DBHAE4WPG6ZYXRM"}. Until it does, that is a failure like others, and
+// nothing but the question is sent. A receiver that sends back whatever it gets proves nothing.
 package webhook
 
 import (
