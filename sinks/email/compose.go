@@ -33,7 +33,7 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	m := gomail.NewMsg()
 	m.FromMailAddress(e.from)
 	m.ToMailAddress(e.to)
-	m.Subject(e.subject(l))
+	m.Subject(e.subject(ctx, n, l))
 	m.SetDateWithValue(e.now())
 	m.SetMessageIDWithValue(n.ID + "@" + e.domain())
 	if root := e.thread(pipeline.AttemptFrom(ctx).Document(), n); root != "" {
@@ -74,12 +74,17 @@ func footer(n pipeline.Notification) string {
 	return "Notification " + n.ID + ", " + n.Time.UTC().Format("2 Jan 2006 15:04:05 MST")
 }
 
-// subject says what happened and where. It cannot be an encoded word (RFC 2047) that a page
-// has put together: those begin with "=?".
-func (e *Email) subject(l layout.Message) string {
-	s := layout.Short(l.Headline, maxHeadline)
-	if l.Title != "" {
-		s += " - " + layout.Short(l.Title, maxTitle)
+// subject says what happened and where, or what the operator's template does. It cannot be
+// an encoded word (RFC 2047) that a page has put together: those begin with "=?".
+func (e *Email) subject(ctx context.Context, n pipeline.Notification, l layout.Message) string {
+	s, own := e.cfg.Subject.Render(ctx, n)
+	if own {
+		s = layout.Short(layout.Clean(s), maxHeadline+maxTitle)
+	} else {
+		s = layout.Short(l.Headline, maxHeadline)
+		if l.Title != "" {
+			s += " - " + layout.Short(l.Title, maxTitle)
+		}
 	}
 	if e.cfg.SubjectPrefix != "" {
 		s = e.cfg.SubjectPrefix + " " + s

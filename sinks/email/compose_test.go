@@ -257,6 +257,26 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestSubjectTemplate: it is one line, whatever the template and the page hold, and one
+// that fails leaves the subject as it is without one.
+func TestSubjectTemplate(t *testing.T) {
+	n := sample()
+	n.Title = "a\r\nBcc: evil@example.com =?utf-8?q?x?="
+	builtIn := send(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[v]" }, n)[0].header.Get("Subject")
+	for source, want := range map[string]string{
+		"{{.host}}:\n\n{{.title}}": "[v] example.com: a Bcc: evil@example.com = ?utf-8?q?x?=",
+		"{{.health.event}}":        builtIn,
+	} {
+		a := &attempt{}
+		got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) {
+			c.SubjectPrefix, c.Subject = "[v]", template.New(source)
+		}, n)[0].header.Get("Subject")
+		if got != want || (len(a.degraded) > 0) != (want == builtIn) {
+			t.Errorf("%s: got %q, degraded for %q, want %q", source, got, a.degraded, want)
+		}
+	}
+}
+
 // hostile is text that pages could hold.
 var hostile = []string{
 	"<!channel> <http://evil.example|bank.example>", "</script><script>alert(1)</script><img src=x onerror=alert(1)>", "{{.}} {{range 9}}{{end}}",

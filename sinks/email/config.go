@@ -62,6 +62,10 @@ type Config struct {
 	// SubjectPrefix stands before each subject, with a blank in between; at most 60 characters,
 	// such as "[vokter]". Default: none.
 	SubjectPrefix string `yaml:"subject_prefix"`
+	// Subject lays out the subject, behind subject_prefix, in place of the built-in one: one
+	// line, cut at 180 characters, such as "{{.host}}: {{join \", \" .keywords}}". Default: what
+	// happened, and the title of the page.
+	Subject template.Text `yaml:"subject"`
 	// Template lays out the text part in place of the built-in layout. A message with a
 	// template for one part only has that part only. Default: none.
 	Template template.Text `yaml:"template"`
@@ -127,6 +131,9 @@ func (c Config) validate() error {
 	}
 	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
 		bad("list_unsubscribe", "%v", err)
+	}
+	if err := c.Subject.Validate(); err != nil {
+		bad("subject", "%v", err)
 	}
 	if err := c.Template.Validate(); err != nil {
 		bad("template", "%v", err)

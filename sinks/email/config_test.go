@@ -51,6 +51,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.ListUnsubscribe = "mailto:a@example.com\r\nX: y" }, []string{"list_unsubscribe"}},
 		{func(c *Config) { c.SubjectPrefix = "a\r\nX: y" }, []string{"subject_prefix"}},
 		{func(c *Config) { c.SubjectPrefix = strings.Repeat("x", 61) }, []string{"subject_prefix"}},
+		{func(c *Config) { c.Subject = template.New("{{range 9}}{{end}}") }, []string{"subject"}},
 		{func(c *Config) { c.Template, c.TemplateHTML = template.New("{{"), template.New("{{nope}}") }, []string{"template", "template_html"}},
 	} {
 		c := good
