@@ -3,7 +3,7 @@
 //
 // Make an application in Gotify (Apps, Create Application) and name its token here; it can
 // send messages and nothing else. A server in a private network has to be permitted by
-// allow_private_sinks or --allow.
+// allow.sinks or --allow.
 //
 // The title says what was found, the text below it has the page and one line for each
 // difference, and a click opens the page. The text of a page is plain text there, never

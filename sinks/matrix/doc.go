@@ -5,7 +5,7 @@
 // token of the account is under All settings, Help & About, Advanced; the room's ID, which
 // begins with "!", is under Room info, Settings, Advanced. Whoever has the token can do all
 // that the account can. A homeserver in a private network has to be permitted by
-// allow_private_sinks or --allow.
+// allow.sinks or --allow.
 //
 // A message says in its first line what was found, then links to the page, and shows each
 // difference as a quote with the keyword bold and removed text struck; who reads plain text

@@ -4,7 +4,7 @@
 // The URL of the webhook comes from the product menu: Integrations, Incoming Webhooks, Add
 // Incoming Webhook. A system administrator has to have enabled them in the System Console,
 // Integration Management. Whoever has the URL can post, so it is a secret. A server in a
-// private network has to be permitted by allow_private_sinks or --allow.
+// private network has to be permitted by allow.sinks or --allow.
 //
 // A message says in its first line what was found, then links to the page, and shows each
 // difference as a quote with the keyword bold and removed text struck. Mattermost takes

@@ -5,7 +5,7 @@
 // server without access control whoever knows the topic's name can read and write it, so
 // choose one that is hard to guess; with access control add a token (Account, Access tokens,
 // or "ntfy token add"), or the name and password of a user who may write to the topic. A
-// server in a private network has to be permitted by allow_private_sinks or --allow.
+// server in a private network has to be permitted by allow.sinks or --allow.
 //
 // The title says what was found, the text below it has the page and one line for each
 // difference, and a click opens the page. ntfy takes 4,096 bytes; what does not fit is counted
