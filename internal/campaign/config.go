@@ -33,7 +33,7 @@ func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, in
 		}
 		for _, c := range clients {
 			if w[n][c] {
-				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]}\n", p.url(n), c, every, c)
+				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]%s}\n", p.url(n), c, every, c, digestOf(c, n))
 			}
 		}
 	}
@@ -42,4 +42,16 @@ func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, in
 		return fmt.Errorf("the configuration: %w", err)
 	}
 	return os.Rename(next, path)
+}
+
+// digestOf returns the field of the configuration by which a client collects what it is told
+// of a page, if it does.
+func digestOf(client string, page int) string {
+	switch {
+	case client == "bob":
+		return ", digest: 1s"
+	case client == picky && page%2 == 0, client == guest && page%3 == 0:
+		return ", digest: {every: 2s, max: 3}"
+	}
+	return ""
 }

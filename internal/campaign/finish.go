@@ -156,8 +156,8 @@ func (d *directory) arrived() bool {
 				continue
 			}
 			if h.last > max(p.stood, p.taken) && !slices.ContainsFunc(mails[c], func(m mail) bool {
-				it, err := m.read()
-				return err == nil && it.page == n && it.to == h.last
+				its, err := m.read()
+				return err == nil && its[0].page == n && its[len(its)-1].to == h.last
 			}) {
 				d.awaited = fmt.Sprintf("client %s page %d: its last version, %d (handed over: %v)", c, n, h.last, h.delivered[h.last])
 				return false

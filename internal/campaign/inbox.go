@@ -69,11 +69,17 @@ type note struct {
 	URL    string `json:"url"`
 	Type   string `json:"type"`
 	Health *event `json:"health"`
-	Diffs  []struct {
-		Event   string `json:"event"`
-		Keyword string `json:"keyword"`
-		Text    string `json:"text"`
-	} `json:"diffs"`
+	Diffs  []diff `json:"diffs"`
+	Items  []struct {
+		ID    string `json:"id"`
+		Diffs int    `json:"diffs"`
+	} `json:"items"`
+}
+
+type diff struct {
+	Event   string `json:"event"`
+	Keyword string `json:"keyword"`
+	Text    string `json:"text"`
 }
 
 func newInbox(seed uint64, did *tally) (*inbox, error) {

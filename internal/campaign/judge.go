@@ -13,6 +13,7 @@ import (
 // verdict is what a campaign showed.
 type verdict struct {
 	notifications, repeats, lost, wrong int
+	digests, collected                  int            // digests, and what they told
 	events                              map[string]int // health events, by kind
 	details                             []string
 }
@@ -27,7 +28,7 @@ func (v *verdict) isWrong(format string, args ...any) {
 	v.details = append(v.details, "wrong: "+fmt.Sprintf(format, args...))
 }
 
-// item is what one notification says: a page went from one version to another, or was
+// item is what one notification, or a part of a digest, says: a page went from one version to another, or was
 // given up.
 type item struct {
 	page     int
@@ -50,24 +51,43 @@ var (
 	markVersion = regexp.MustCompile(`marker v(\d+)x one(\d+) two(\d+) three(\d+)`)
 )
 
-// read returns what m says.
-func (m mail) read() (item, error) {
+// read returns what m says: one item, or those of a digest.
+func (m mail) read() ([]item, error) {
 	it := item{id: m.id, at: m.at}
 	p := pageNumber.FindStringSubmatch(m.note.URL)
 	if p == nil {
-		return it, fmt.Errorf("unknown URL %q", m.note.URL)
+		return nil, fmt.Errorf("unknown URL %q", m.note.URL)
 	}
 	it.page, _ = strconv.Atoi(p[1])
 	it.timeout = m.note.Status == "timeout"
 	switch {
 	case m.id == "" || m.id != m.note.ID:
-		return it, fmt.Errorf("page %d: its ID is %q in %s", it.page, m.id, m.body)
-	case it.timeout && m.note.Diffs != nil && len(m.note.Diffs) == 0:
-		return it, nil
-	case m.note.Status != "ok" || len(m.note.Diffs) != 2:
-		return it, fmt.Errorf("page %d: unexpected body %s", it.page, m.body)
+		return nil, fmt.Errorf("page %d: its ID is %q in %s", it.page, m.id, m.body)
+	case it.timeout && m.note.Type == "notification" && m.note.Diffs != nil && len(m.note.Diffs) == 0:
+		return []item{it}, nil
+	case m.note.Status == "ok" && m.note.Type == "notification" && len(m.note.Diffs) == 2:
+		it, err := it.says(m.note.Diffs)
+		return []item{it}, err
+	case m.note.Status != "ok" || m.note.Type != "digest" || len(m.note.Items) == 0 || len(m.note.Diffs) != 2*len(m.note.Items):
+		return nil, fmt.Errorf("page %d: unexpected body %s", it.page, m.body)
 	}
-	for _, d := range m.note.Diffs {
+	var items []item
+	for i, part := range m.note.Items {
+		if part.ID == "" || part.Diffs != 2 {
+			return nil, fmt.Errorf("page %d: unexpected item in %s", it.page, m.body)
+		}
+		one, err := it.says(m.note.Diffs[2*i : 2*i+2])
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, one)
+	}
+	return items, nil
+}
+
+// says returns it with what the differences of one change say.
+func (it item) says(diffs []diff) (item, error) {
+	for _, d := range diffs {
 		v := markVersion.FindStringSubmatch(d.Text)
 		if v == nil || v[1] != v[2] || v[2] != v[3] || v[3] != v[4] || d.Keyword != "marker" {
 			return it, fmt.Errorf("page %d: unexpected text %q", it.page, d.Text)
@@ -81,7 +101,7 @@ func (m mail) read() (item, error) {
 		}
 	}
 	if it.from == 0 || it.to == 0 {
-		return it, fmt.Errorf("page %d: not one removal and one addition: %s", it.page, m.body)
+		return it, fmt.Errorf("page %d: not one removal and one addition: %v", it.page, diffs)
 	}
 	return it, nil
 }
@@ -90,7 +110,8 @@ func (m mail) read() (item, error) {
 func timeouts(mails []mail, n int) map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range mails {
-		if it, err := m.read(); err == nil && it.timeout && it.page == n {
+		its, err := m.read()
+		if err == nil && its[0].timeout && its[0].page == n {
 			ids[m.id] = true
 		}
 	}
@@ -125,25 +146,31 @@ func judge(e evidence) verdict {
 		items := make([][]item, len(e.pages))
 		for _, m := range e.mails[client] {
 			v.notifications++
-			it, err := m.read()
-			if err != nil || it.page >= len(e.pages) {
+			its, err := m.read()
+			if err != nil || its[0].page >= len(e.pages) {
 				v.isWrong("client %s: %v", client, err)
 				continue
 			}
 			if before, seen := bodies[m.id]; seen {
 				if !bytes.Equal(before, m.body) {
-					v.isWrong("client %s page %d: ID %s came with two bodies", client, it.page, m.id)
+					v.isWrong("client %s page %d: ID %s came with two bodies", client, its[0].page, m.id)
 				}
 				continue
 			}
 			bodies[m.id] = m.body
-			name := fmt.Sprint(it.page, it.from, it.to)
-			if other, seen := said[name]; seen && !it.timeout {
-				v.isWrong("client %s page %d: step %d→%d came under %s and %s", client, it.page, it.from, it.to, other, m.id)
-				continue
+			if m.note.Type == "digest" {
+				v.digests++
+				v.collected += len(its)
 			}
-			said[name] = m.id
-			items[it.page] = append(items[it.page], it)
+			for _, it := range its {
+				name := fmt.Sprint(it.page, it.from, it.to)
+				if other, seen := said[name]; seen && !it.timeout {
+					v.isWrong("client %s page %d: step %d→%d came under %s and %s", client, it.page, it.from, it.to, other, m.id)
+					continue
+				}
+				said[name] = m.id
+				items[it.page] = append(items[it.page], it)
+			}
 		}
 		for n, h := range e.pages {
 			c := &chain{&v, client, n, h, e.ledger[client][n], items[n], e}

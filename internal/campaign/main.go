@@ -3,7 +3,7 @@
 // record what arrives, and a judge that imports nothing of this module compares the two.
 // Meanwhile pages fail and recover, or fail until they are given up; receivers fail, stall
 // and come back; subscriptions come and go; clocks jump; copies are made; dead letters are
-// brought back; and what the owner is told of all that is judged, too. It prints its seed
+// brought back; some clients collect what they are told; and what the owner is told of all that is judged, too. It prints its seed
 // and figures, and exits 1 if anything was lost or wrong, or never happened.
 //
 // With --transport kafka several processes share one set of pages, and are killed, stopped,
@@ -158,8 +158,8 @@ func campaign(ctx context.Context, o options) (int, error) {
 	for _, line := range total.details {
 		fmt.Println(line)
 	}
-	fmt.Printf("seed=%d dirs=%d pages=%d %s notifications=%d repeats=%d lost=%d wrong=%d\n",
-		o.seed, o.dirs, o.dirs*o.pages, &did, total.notifications, total.repeats, total.lost, total.wrong)
+	fmt.Printf("seed=%d dirs=%d pages=%d %s notifications=%d digests=%d collected=%d repeats=%d lost=%d wrong=%d\n",
+		o.seed, o.dirs, o.dirs*o.pages, &did, total.notifications, total.digests, total.collected, total.repeats, total.lost, total.wrong)
 	switch {
 	case first != nil:
 		return 1, first
@@ -167,6 +167,8 @@ func campaign(ctx context.Context, o options) (int, error) {
 		return 1, nil
 	case total.notifications == 0:
 		return 1, fmt.Errorf("nothing was notified, so nothing was tested")
+	case total.collected <= total.digests:
+		return 1, fmt.Errorf("no digest told several things, so that was not tested")
 	}
 	if missing := did.missing(o.without); len(missing) > 0 {
 		return 1, fmt.Errorf("never happened, so was not tested: %s", strings.Join(missing, ", "))
@@ -204,6 +206,8 @@ func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdi
 // add adds what directory n showed.
 func (v *verdict) add(n int, o verdict) {
 	v.notifications += o.notifications
+	v.digests += o.digests
+	v.collected += o.collected
 	v.repeats += o.repeats
 	v.lost += o.lost
 	v.wrong += o.wrong
