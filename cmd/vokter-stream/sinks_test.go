@@ -17,8 +17,7 @@ var exampleValues = map[string]string{
 // Each kind of sink has a page in docs/sinks, with an example that this program takes.
 func TestExamplesOfSinks(t *testing.T) {
 	a := &app{stdout: new(buffer), stderr: new(buffer)}
-	kinds := a.plugins()
-	for _, kind := range kinds.SinkKinds() {
+	for _, kind := range a.plugins().SinkKinds() {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sinks", kind+".md"))
 		if err != nil {
 			t.Errorf("%s has no page: %v", kind, err)
@@ -30,7 +29,18 @@ func TestExamplesOfSinks(t *testing.T) {
 			t.Errorf("the page of %s shows no example of it", kind)
 			continue
 		}
-		c, err := config.Parse(kind+".md", []byte(example), config.Options{Registry: kinds, LookupEnv: func(name string) (string, bool) {
+		c, err := parseExample(a, kind+".md", example)
+		if err != nil || len(c.Router.Sinks) != 1 {
+			t.Errorf("the example of %s: got %v", kind, err)
+		}
+	}
+}
+
+// parseExample reads a configuration whose variables have some value of their sort.
+func parseExample(a *app, name, example string) (*config.Config, error) {
+	return config.Parse(name, []byte(example), config.Options{
+		Registry: a.plugins(), TryTemplate: a.tryTemplate,
+		LookupEnv: func(name string) (string, bool) {
 			if v, ok := exampleValues[name]; ok {
 				return v, true
 			}
@@ -38,9 +48,24 @@ func TestExamplesOfSinks(t *testing.T) {
 				return "https://example.com/hooks/0123456789abcdef", true
 			}
 			return "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", true
-		}})
-		if err != nil || len(c.Router.Sinks) != 1 {
-			t.Errorf("the example of %s: got %v", kind, err)
+		},
+	})
+}
+
+// Each sink for people takes a template, which is tried.
+func TestSinksForPeopleTakeTemplates(t *testing.T) {
+	a := &app{stdout: new(buffer), stderr: new(buffer)}
+	for _, kind := range []string{"slack", "email", "discord", "telegram", "teams", "mattermost", "ntfy", "gotify", "matrix"} {
+		example, err := os.ReadFile(filepath.Join("..", "..", "sinks", kind, "example.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseExample(a, kind, string(example)+"      template: '{{.headline}} {{.url}} {{.reason}}'\n"); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		_, err = parseExample(a, kind, string(example)+"      template: '{{.titel}}'\n")
+		if err == nil || !strings.Contains(err.Error(), kind+".template: fails for an ordinary notification: line 1") {
+			t.Errorf("%s: got %v, want a template that fails", kind, err)
 		}
 	}
 }
