@@ -3,6 +3,7 @@ package layout
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Steers reports whether r could do more to a screen than appear there: control
@@ -22,6 +23,9 @@ func Steers(r rune) bool {
 // Clean makes text from a page fit for one line of a screen: white space becomes one
 // blank, what Steers reports is dropped.
 func Clean(s string) string {
+	if tidy(s) {
+		return s
+	}
 	var b strings.Builder
 	blank := false
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -39,4 +43,22 @@ func Clean(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// tidy reports whether Clean has nothing to do with s.
+func tidy(s string) bool {
+	blank := true // also where s begins
+	for _, r := range s {
+		switch {
+		case r > ' ' && r < 0x7F:
+			blank = false
+		case r == ' ' && !blank:
+			blank = true
+		case r == ' ', r == utf8.RuneError, unicode.IsSpace(r), Steers(r):
+			return false
+		default:
+			blank = false
+		}
+	}
+	return !blank || s == ""
 }

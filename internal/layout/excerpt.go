@@ -47,11 +47,12 @@ func skip(s string, n int) int {
 
 var english = text.NewLanguages().Normalizer("en")
 
-// find returns where keyword stands in s: the first place at or behind byte from, else
-// the first of all, word by word, compared as strictly as any place allows; for a keyword whose
-// words stand apart that of its first one. Equal results: nowhere.
-func find(s, keyword string, from int) (start, end int) {
-	words, wanted := text.Tokens(s), text.Tokens(keyword)
+// find returns where keyword stands in s, whose tokens are words: the first place at or
+// behind byte from, else the first of all, word by word, compared as strictly as any place
+// allows; for a keyword whose words stand apart that of its first one. Equal results:
+// nowhere.
+func find(s string, words []text.Token, keyword string, from int) (start, end int) {
+	wanted := text.Tokens(keyword)
 	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}
 	for n := len(wanted); n > 0; n = min(n-1, 1) {
 		for _, f := range forms {

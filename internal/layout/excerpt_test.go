@@ -3,6 +3,8 @@ package layout
 import (
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 func TestWindow(t *testing.T) {
@@ -35,7 +37,7 @@ func TestFind(t *testing.T) {
 		{"stock that ran out", "out stock", "out"},
 		{"nothing", "else", ""},
 	} {
-		from, to := find(c.s, c.keyword, 0)
+		from, to := find(c.s, text.Tokens(c.s), c.keyword, 0)
 		if got := c.s[from:to]; got != c.want {
 			t.Errorf("find(%q, %q) = %q, want %q", c.s, c.keyword, got, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // difference is a difference with keywords found in it, near one another.
@@ -19,35 +20,50 @@ type difference struct {
 
 // differences joins the diffs of one difference, as far as one excerpt shows their
 // keywords.
-func differences(diffs []pipeline.Diff, b Budget) []Line {
+func differences(diffs []pipeline.Diff, b Budget) []difference {
+	type place struct {
+		event         pipeline.Event
+		offset        int
+		text, snippet string
+	}
 	var found []difference
+	at := make(map[place][]int) // which of found stand there
+	var read string             // words are those of it: the keywords of one difference follow each other
+	var words []text.Token
 	for _, d := range diffs {
 		snippet := Clean(d.Snippet)
 		if snippet == "" {
 			snippet = Clean(d.Text)
 		}
-		from, to := find(snippet, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
-		i := slices.IndexFunc(found, func(l difference) bool {
-			same := l.Event == d.Event && l.Offset == d.Offset && l.Text == d.Text && l.Snippet == d.Snippet
-			if !same || from == to {
-				return same
+		if snippet != read {
+			read, words = snippet, text.Tokens(snippet)
+		}
+		from, to := find(snippet, words, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
+		p := place{d.Event, d.Offset, d.Text, d.Snippet}
+		i := slices.IndexFunc(at[p], func(i int) bool {
+			if from == to {
+				return true
 			}
-			start, end := window(snippet, l.from, b.Line)
+			start, end := window(snippet, found[i].from, b.Line)
 			return from >= start && to <= end
 		})
-		if i < 0 {
+		if i >= 0 {
+			i = at[p][i]
+		} else {
+			i = len(found)
 			found = append(found, difference{Diff: d, snippet: snippet, from: from, to: to})
-			i = len(found) - 1
+			at[p] = append(at[p], i)
 		}
 		if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(found[i].found, k) {
 			found[i].found = append(found[i].found, k)
 		}
 	}
-	lines := make([]Line, len(found))
-	for i, d := range found {
-		lines[i] = Line{Event: d.Event, Keywords: d.found, Spans: d.spans(b)}
-	}
-	return lines
+	return found
+}
+
+// line is d within b.
+func (d difference) line(b Budget) Line {
+	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans(b)}
 }
 
 // spans cuts an excerpt of at most b.Line, dots included, around the keyword, or around the

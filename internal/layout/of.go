@@ -50,9 +50,13 @@ func Of(n pipeline.Notification, b Budget) Message {
 		m.Reason = "this is a test: no page has changed"
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
-	for _, l := range differences(n.Diffs, b) {
-		left -= l.cost(b)
-		if m.More > 0 || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0 {
+	for _, d := range differences(n.Diffs, b) {
+		if m.More > 0 || b.Lines > 0 && len(m.Lines) == b.Lines {
+			m.More++
+			continue
+		}
+		l := d.line(b)
+		if left -= l.cost(b); b.Total > 0 && left < 0 {
 			m.More++
 			continue
 		}
@@ -75,8 +79,13 @@ func headline(n pipeline.Notification) string {
 	var said []string
 	for _, e := range []pipeline.Event{pipeline.Added, pipeline.Removed} {
 		var keywords []string
+		seen := make(map[string]bool)
 		for _, d := range n.Diffs {
-			if k := Short(Clean(d.Keyword), maxKeyword); d.Event == e && !slices.Contains(keywords, k) {
+			if d.Event != e || seen[d.Keyword] {
+				continue
+			}
+			seen[d.Keyword] = true
+			if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(keywords, k) {
 				keywords = append(keywords, k)
 			}
 		}
