@@ -96,7 +96,7 @@ func TestSinkTest(t *testing.T) {
 				t.Errorf("got %+v, want %d and %s", got, tt.code, tt.want)
 			}
 			bodies := r.got()
-			if len(bodies) != 1 || !strings.Contains(bodies[0], "this is a test") && !strings.Contains(bodies[0], "Test") {
+			if len(bodies) != 1 || !marked(bodies[0]) {
 				t.Errorf("the receiver got %q, want one message that is marked", bodies)
 			}
 			asJSON := vs(t, "sink", "test", "team", "-c", path, "--format", "json")
