@@ -3,7 +3,6 @@ package layout
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -81,11 +80,8 @@ func headline(n pipeline.Notification) string {
 		var keywords []string
 		seen := make(map[string]bool)
 		for _, d := range n.Diffs {
-			if d.Event != e || seen[d.Keyword] {
-				continue
-			}
-			seen[d.Keyword] = true
-			if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(keywords, k) {
+			if k := Short(Clean(d.Keyword), maxKeyword); d.Event == e && !seen[k] {
+				seen[k] = true
 				keywords = append(keywords, k)
 			}
 		}
