@@ -90,9 +90,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
 	// The status says what became of the request, also where the body breaks off.
 	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
-	if see, ok := ctx.Value(observerKey{}).(func(status string)); ok {
-		see(statusText(a.Status))
-	}
+	Tell(ctx, statusText(a.Status))
 	return a, nil
 }
 
@@ -102,6 +100,14 @@ type observerKey struct{}
 // "204 No Content".
 func WithObserver(ctx context.Context, see func(status string)) context.Context {
 	return context.WithValue(ctx, observerKey{}, see)
+}
+
+// Tell tells the observer of ctx, if there is one, what was answered. Do does that itself; it
+// is for sinks with another protocol.
+func Tell(ctx context.Context, status string) {
+	if see, ok := ctx.Value(observerKey{}).(func(status string)); ok {
+		see(status)
+	}
 }
 
 // failure says why there was no answer. sent says that the whole request was written.

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 
 	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -78,6 +80,9 @@ func (t *talk) send(m *gomail.Msg) error {
 		return t.failure(err)
 	}
 	// It is delivered; how the talk ends changes nothing.
+	if taken, ok := w.(*smtp.DataCloser); ok {
+		t.answered(250, taken.ServerResponse())
+	}
 	if c.UpdateDeadline(quitFor) == nil {
 		_ = c.Quit()
 	}
@@ -149,15 +154,23 @@ var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 // address is wrong, since a bare 550 means any of that as well; its notifications are kept
 // for replay. Other refusals after the message are about the message.
 func (t *talk) refusal(a *textproto.Error) error {
-	text := layout.Cut(t.e.secrets.Clean(layout.Clean(a.Msg)), maxAnswer, layout.Runes)
-	err := fmt.Errorf("the server answered %d %s", a.Code, text)
+	err := errors.New("the server answered " + t.answered(a.Code, a.Msg))
 	switch {
 	case a.Code < 500:
 		return err
-	case t.at >= recipient && wrongAddress.MatchString(text):
+	case t.at >= recipient && wrongAddress.MatchString(a.Msg):
 		return pipeline.Gone(err)
 	case t.at == dot:
 		return pipeline.Refused(err)
 	}
 	return err
+}
+
+// answered returns an answer in one short line without secrets, and tells who observes the
+// attempt.
+func (t *talk) answered(code int, text string) string {
+	text = layout.Cut(t.e.secrets.Clean(layout.Clean(text)), maxAnswer, layout.Runes)
+	line := fmt.Sprintf("%d %s", code, text)
+	post.Tell(t.ctx, line)
+	return line
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -91,6 +92,22 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("the answer %q is not in %q", tt.answer, err)
 			}
 		})
+	}
+}
+
+// TestObserver checks that who tests a sink sees the server's last word.
+func TestObserver(t *testing.T) {
+	for want, answers := range map[string]map[string]string{
+		"250 2.0.0 queued as 4711":                      {".": "250 2.0.0 queued as 4711"},
+		"450 first line second line":                    {"RCPT": "450-first line\r\n450 second line"},
+		"554 " + strings.Repeat("x", maxAnswer-1) + "…": {"DATA": "554 " + strings.Repeat("x", 2*maxAnswer)},
+	} {
+		s := (&scripted{answers: answers}).start(t)
+		var got string
+		_ = build(t, plain(s.host, s.port)).Deliver(post.WithObserver(t.Context(), func(status string) { got = status }), sample())
+		if got != want {
+			t.Errorf("saw %q, want %q", got, want)
+		}
 	}
 }
 
