@@ -37,7 +37,7 @@ func write(sinks []sink) (map[string]string, error) {
 	}
 	pages := make(map[string]string)
 	var kinds strings.Builder
-	kinds.WriteString("| kind | |\n|---|---|\n")
+	kinds.WriteString("| kind | what it does |\n|---|---|\n")
 	for _, s := range sinks {
 		var b bytes.Buffer
 		if err := t.Execute(&b, pageOf(s)); err != nil {
