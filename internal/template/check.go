@@ -56,12 +56,17 @@ func (c *checker) list(tree *parse.Tree, l *parse.ListNode, loops int) {
 	}
 }
 
-// node walks n, which stands within so many loops.
-func (c *checker) node(tree *parse.Tree, n parse.Node, loops int) {
+// count reports whether to walk n too.
+func (c *checker) count(tree *parse.Tree, n parse.Node) bool {
 	if c.nodes++; c.nodes > maxNodes {
 		c.refuse(tree, n, "the template does more than %d things, counting what it calls as often as it calls it", maxNodes)
 	}
-	if c.err != nil {
+	return c.err == nil
+}
+
+// node walks n, which stands within so many loops.
+func (c *checker) node(tree *parse.Tree, n parse.Node, loops int) {
+	if !c.count(tree, n) {
 		return
 	}
 	switch n := n.(type) {
@@ -139,8 +144,8 @@ func (c *checker) pipe(tree *parse.Tree, p *parse.PipeNode) {
 }
 
 func (c *checker) argument(tree *parse.Tree, n parse.Node) {
-	if c.nodes++; c.nodes > maxNodes {
-		c.node(tree, n, 0) // says so
+	if !c.count(tree, n) {
+		return
 	}
 	switch n := n.(type) {
 	case *parse.PipeNode:
@@ -183,43 +188,4 @@ func plainFormat(format string) bool {
 		}
 	}
 	return true
-}
-
-// rewrite puts an empty text first into each loop of l, so that each iteration meets the
-// writer, which ends an execution that has gone on for too long; and gives what is
-// printed to the escape function of the sink, unless that was done.
-func rewrite(l *parse.ListNode) {
-	if l == nil {
-		return
-	}
-	for _, n := range l.Nodes {
-		switch n := n.(type) {
-		case *parse.ActionNode:
-			escape(n.Pipe)
-		case *parse.IfNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
-		case *parse.WithNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
-		case *parse.RangeNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
-			tick := &parse.TextNode{NodeType: parse.NodeText, Pos: n.Pos}
-			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(tick))
-		}
-	}
-}
-
-// escape appends the sink's escape function to what p prints.
-func escape(p *parse.PipeNode) {
-	if len(p.Decl) > 0 {
-		return // nothing is printed
-	}
-	last := p.Cmds[len(p.Cmds)-1]
-	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && slices.Contains(escapes, id.Ident) {
-		return
-	}
-	id := parse.NewIdentifier(bySink).SetPos(p.Pos)
-	p.Cmds = append(p.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: p.Pos, Args: []parse.Node{id}})
 }

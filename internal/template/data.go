@@ -69,7 +69,7 @@ func health(h *pipeline.Health) map[string]any {
 		return map[string]any{}
 	}
 	d := map[string]any{
-		"id": h.ID, "event": string(h.Event), "time": moment(h.Time), "url": clean(h.URL), "document": clean(h.Document),
+		"id": h.ID, "event": string(h.Event), "time": moment(h.Time), "url": address(h.URL), "document": clean(h.Document),
 		"receiver": "", "class": clean(h.Class), "reason": clean(h.Reason), "since": moment(h.Since), "count": strconv.Itoa(h.Count),
 	}
 	if h.Receiver != nil {
@@ -77,10 +77,19 @@ func health(h *pipeline.Health) map[string]any {
 	}
 	urls := make([]string, len(h.URLs))
 	for i, u := range h.URLs {
-		urls[i] = clean(u)
+		urls[i] = address(u)
 	}
 	d["urls"] = urls
 	return d
+}
+
+// address is the URL of a page, without user information if it is one to follow, and else
+// what names the page.
+func address(raw string) string {
+	if u := layout.Of(pipeline.Notification{URL: raw}, layout.Budget{}).URL; u != "" {
+		return u
+	}
+	return layout.Page(raw)
 }
 
 func host(raw string) string {

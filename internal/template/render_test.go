@@ -71,6 +71,27 @@ func TestItemsOfDigest(t *testing.T) {
 	}
 }
 
+// The password in the address of a page is not told.
+func TestAddressesHoldNoPassword(t *testing.T) {
+	const secret = "https://user:hunter2@example.com/a"
+	for _, raw := range []string{secret, "ftp://user:hunter2@example.com/a"} {
+		n := samples()[0].notification
+		n.URL, n.Health = raw, &pipeline.Health{URL: raw, URLs: []string{raw}}
+		got, ok, _ := render(t, `{{.url}} {{.host}} {{.health.url}} {{join " " .health.urls}}`, n, nil)
+		if !ok || strings.Contains(got, "hunter2") || strings.Count(got, "example.com/a") != 3 {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// One template without conditions says what there is to say of every sort.
+func TestHealthEventIsAboutAPage(t *testing.T) {
+	got, _, _ := render(t, `{{.headline}}: {{.url}}, {{.reason}}`, samples()[3].notification, nil)
+	if want := "failing: https://example.com/terms, checks of this page fail "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q...", got, want)
+	}
+}
+
 // Each value that is printed is escaped once, whoever does it.
 func TestEscapes(t *testing.T) {
 	n := samples()[0].notification
