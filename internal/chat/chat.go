@@ -99,14 +99,14 @@ func Later(err error, a *post.Answer, seconds float64) error {
 	return pipeline.RetryAfter(err, wait)
 }
 
-// Insist sends rich, and plain where the receiver refuses that: a layout must not cost a
-// notification.
-func Insist(ctx context.Context, send func(context.Context, []byte) error, rich, plain []byte) error {
+// Insist sends rich, and what plain returns where the receiver refuses that: a layout must
+// not cost a notification.
+func Insist(ctx context.Context, send func(context.Context, []byte) error, rich []byte, plain func() []byte) error {
 	err := send(ctx, rich)
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
 		return err
 	}
-	if again := send(ctx, plain); again != nil {
+	if again := send(ctx, plain()); again != nil {
 		return again
 	}
 	pipeline.AttemptFrom(ctx).Degraded("delivered as plain text, since its layout was refused: " + err.Error())

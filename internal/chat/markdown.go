@@ -110,22 +110,46 @@ func Spans(l layout.Line) []layout.Span {
 	return spans
 }
 
-// Escape writes s rune by rune with write, which gets the neighbours as well: the rune
-// before, and the one after or a letter where s ends, since more may follow there.
-func Escape(s string, write func(b *strings.Builder, before, r, after rune)) string {
-	var b strings.Builder
-	b.Grow(len(s) + len(s)/8)
-	before := rune(0)
-	for s != "" {
-		r, size := utf8.DecodeRuneInString(s)
-		s = s[size:]
-		after := 'a'
-		if s != "" {
-			after, _ = utf8.DecodeRuneInString(s)
-		}
-		write(&b, before, r, after)
-		before = r
+// Set is a set of characters of ASCII.
+type Set [256]bool
+
+// Chars returns the set of the characters of ASCII in s.
+func Chars(s string) *Set {
+	var set Set
+	for i := range len(s) {
+		set[s[i]] = true
 	}
+	return &set
+}
+
+// Escape returns s with each of the special characters as write writes it. It gets the
+// neighbours as well: the rune before, and the one after, or a letter where s ends, since
+// more may follow there.
+func Escape(s string, special *Set, write func(b *strings.Builder, before rune, char byte, after rune)) string {
+	var b strings.Builder
+	done := 0 // s[:done] is written
+	for i := range len(s) {
+		if !special[s[i]] {
+			continue
+		}
+		if done == 0 {
+			b.Grow(len(s) + len(s)/4)
+		}
+		before, after := rune(0), 'a'
+		if i > 0 {
+			before, _ = utf8.DecodeLastRuneInString(s[:i])
+		}
+		if i+1 < len(s) {
+			after, _ = utf8.DecodeRuneInString(s[i+1:])
+		}
+		b.WriteString(s[done:i])
+		write(&b, before, s[i], after)
+		done = i + 1
+	}
+	if done == 0 {
+		return s
+	}
+	b.WriteString(s[done:])
 	return b.String()
 }
 

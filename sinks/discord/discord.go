@@ -41,7 +41,7 @@ func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if text, ok := d.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
 		rich = message{Embeds: []embed{{Description: layout.Cut(text, maxDescription, layout.UTF16)}}, Mentions: noMentions}
 	}
-	return chat.Insist(ctx, d.send, chat.JSON(rich), chat.JSON(plain(m)))
+	return chat.Insist(ctx, d.send, chat.JSON(rich), func() []byte { return chat.JSON(plain(m)) })
 }
 
 func (d *Discord) send(ctx context.Context, body []byte) error {
@@ -85,15 +85,15 @@ const (
 
 // special are the characters that mean something in Discord's Markdown within a line; a
 // colon does before the name of an emoji and in the scheme of a URL.
-const special = "\\`*_~|<[]@"
+var special = chat.Chars("\\`*_~|<[]@:")
 
 // escape makes s literal: Discord shows any such character behind a backslash as it is,
 // and makes no link, mention or emoji of what it begins.
 func escape(s string) string {
-	return chat.Escape(s, func(b *strings.Builder, before, r, after rune) {
-		if strings.ContainsRune(special, r) || r == ':' && (chat.Joins(before, after) || strings.ContainsRune("/+-", after)) {
+	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+		if char != ':' || chat.Joins(before, after) || strings.ContainsRune("/+-", after) {
 			b.WriteByte('\\')
 		}
-		b.WriteRune(r)
+		b.WriteByte(char)
 	})
 }

@@ -6,30 +6,39 @@ import (
 	"github.com/vokter/vokter/internal/chat"
 )
 
-// special are the characters that mean something in Mattermost's Markdown within a line
-// and are literal behind a backslash.
-const special = "\\`*_"
+// special are the characters that mean something in Mattermost's Markdown within a line,
+// or to what looks for mentions, channels, hashtags, emoji and addresses behind it.
+var special = chat.Chars("\\`*_<&[]~$.@#:")
 
 // entities stand for those that a backslash does not make literal everywhere.
-var entities = map[rune]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;"}
+var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
 
-// escape makes s literal. What Mattermost looks for behind its Markdown, such as mentions,
-// channels, hashtags, emoji and addresses, is broken by a character that nobody sees.
+// escape makes s literal. What a backslash or an entity does not hide is broken by a
+// character that nobody sees.
 func escape(s string) string {
-	return chat.Escape(s, func(b *strings.Builder, before, r, after rune) {
+	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
 		joins := chat.Joins(before, after)
-		switch {
-		case strings.ContainsRune(special, r), r == '.' && joins:
+		switch char {
+		case '\\', '`', '*', '_':
 			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '$' && (after < '0' || after > '9'): // two of them may enclose a formula
-			b.WriteString("&#36;")
-		case entities[r] != "":
-			b.WriteString(entities[r])
+			b.WriteByte(char)
+		case '.': // of an address
+			if joins {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(char)
+		case '$': // two of them may enclose a formula, but no price
+			if after >= '0' && after <= '9' {
+				b.WriteByte(char)
+				break
+			}
+			b.WriteString(entities[char])
+		case '@', '#', ':':
+			b.WriteByte(char)
 		default:
-			b.WriteRune(r)
+			b.WriteString(entities[char])
 		}
-		if r == '@' || joins && (r == '#' || r == '~' || r == ':') || r == ':' && strings.ContainsRune("/+-()", after) {
+		if char == '@' || joins && (char == '#' || char == '~' || char == ':') || char == ':' && strings.ContainsRune("/+-()", after) {
 			b.WriteString(chat.Blank)
 		}
 	})

@@ -64,7 +64,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 			Props: map[string]string{"vokter_id": n.ID},
 		})
 	}
-	return chat.Insist(ctx, s.send, say(rich), say(chat.Plain(m, maxPlain, escape)))
+	return chat.Insist(ctx, s.send, say(rich), func() []byte { return say(chat.Plain(m, maxPlain, escape)) })
 }
 
 // markdown is m as a post.

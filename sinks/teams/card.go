@@ -19,15 +19,20 @@ const (
 // bytes besides its text; what is not in the budget takes less than 4 KB.
 var budget = layout.Budget{Total: 24_000, Lines: 30, LineCost: 800, Length: encoded}
 
-// encoded is how many bytes s takes in a card.
-func encoded(s string) int { return len(chat.JSON(inert(s))) }
+// encoded is how many bytes s, which is clean, takes in a card.
+func encoded(s string) int {
+	return len(inert(s)) + strings.Count(s, `"`) + strings.Count(s, `\`)
+}
+
+// special are the characters that functions and expressions of cards begin with.
+var special = chat.Chars("{$")
 
 // inert breaks the functions and expressions that cards have, {{DATE(...)}} and ${...}, by
 // a character that nobody sees.
 func inert(s string) string {
-	return chat.Escape(s, func(b *strings.Builder, _, r, after rune) {
-		b.WriteRune(r)
-		if r == '{' && after == '{' || r == '$' && after == '{' {
+	return chat.Escape(s, special, func(b *strings.Builder, _ rune, char byte, after rune) {
+		b.WriteByte(char)
+		if after == '{' {
 			b.WriteString(chat.Blank)
 		}
 	})

@@ -40,8 +40,9 @@ func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
 		blocks = lines(layout.Cut(text, maxTemplate, written))
 	}
-	plain := lines(inert(layout.Cut(m.Plain(), maxPlain, layout.Bytes)))
-	return chat.Insist(ctx, s.send, message(n.ID, m.URL, blocks), message(n.ID, m.URL, plain))
+	return chat.Insist(ctx, s.send, message(n.ID, m.URL, blocks), func() []byte {
+		return message(n.ID, m.URL, lines(inert(layout.Cut(m.Plain(), maxPlain, layout.Bytes))))
+	})
 }
 
 func (s *Teams) send(ctx context.Context, body []byte) error {

@@ -46,12 +46,13 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 // follows no redirects, and reads no more than 64 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
-	short := layout.Cut(m.Plain(), maxPlain, length)
 	rich, entities := formatted(m)
 	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
 		rich, entities = layout.Cut(text, maxText, layout.UTF16), nil
 	}
-	return chat.Insist(ctx, s.send, s.message(rich, entities), s.message(inert(short), nil))
+	return chat.Insist(ctx, s.send, s.message(rich, entities), func() []byte {
+		return s.message(inert(layout.Cut(m.Plain(), maxPlain, length)), nil)
+	})
 }
 
 // message is the body of a request.

@@ -21,13 +21,18 @@ var budget = layout.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: 
 
 func length(s string) int { return layout.UTF16(inert(s)) }
 
+// special are the characters that Telegram may make a link with.
+var special = chat.Chars("@#$./")
+
 // inert breaks what Telegram itself would make a link of, such as mentions, commands,
 // hashtags and addresses, by a character that nobody sees.
 func inert(s string) string {
-	return chat.Escape(s, func(b *strings.Builder, before, r, after rune) {
-		b.WriteRune(r)
-		link := strings.ContainsRune("@#.", r) || r == '$' && unicode.IsLetter(after) || r == '/' && !chat.Word(before)
-		if link && chat.Joins(before, after) {
+	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+		b.WriteByte(char)
+		switch {
+		case !chat.Joins(before, after):
+		case char == '/' && chat.Word(before), char == '$' && !unicode.IsLetter(after):
+		default:
 			b.WriteString(chat.Blank)
 		}
 	})
