@@ -21,6 +21,7 @@ type sink struct {
 	kind    string
 	doc     string // the comment of its package
 	example string // a configuration with one such sink
+	picture bool   // docs/images has one of what it sends
 	fields  []field
 }
 
@@ -80,6 +81,8 @@ func readSink(root, kind string) (sink, error) {
 		return s, errors.New("it has no example.yaml: a configuration with one such sink")
 	}
 	s.example = string(example)
+	_, err = os.Stat(filepath.Join(root, "docs", "images", kind+".png"))
+	s.picture = err == nil
 	return s, nil
 }
 

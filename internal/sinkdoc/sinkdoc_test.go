@@ -61,6 +61,7 @@ func TestFields(t *testing.T) {
 	dir := moduleOf(t, map[string]string{
 		"sinks/pigeon/doc.go":       "// Package pigeon is the sink that sends pigeons.\n//\n// They come back.\npackage pigeon\n",
 		"sinks/pigeon/example.yaml": "sinks: {a: {pigeon: {}}}\n",
+		"docs/images/pigeon.png":    "a picture",
 		"sinks/pigeon/doc_test.go":  "// Package pigeon_test is none of this.\npackage pigeon_test\n",
 		"shared/tls.go":             "package shared\n// TLS is for all.\ntype TLS struct {\n// CA is a file, such as a|b, beside Wait. Default: that of the system.\nCA string `yaml:\"ca\"`\n}\n",
 		"sinks/pigeon/config.go": `package pigeon
@@ -122,6 +123,9 @@ type Common struct {
 	page := pageOf(sinks[0])
 	if !strings.HasPrefix(page.Doc, "The sink `pigeon` sends pigeons.") || synopsis(sinks[0]) != "Sends pigeons." {
 		t.Errorf("got %q and %q", page.Doc, synopsis(sinks[0]))
+	}
+	if !page.Picture {
+		t.Error("the picture is not shown")
 	}
 	if got := page.Fields[3]; got != (row{"`tls.ca`", "text", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
 		t.Errorf("got %+v", got)

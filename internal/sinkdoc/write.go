@@ -22,6 +22,7 @@ const kindsMark = "<!-- kinds -->\n"
 // page is what pageTemplate shows.
 type page struct {
 	Kind, Doc, Example string
+	Picture            bool
 	Fields             []row
 	Files              []string // fields that can be given as FIELD_file
 }
@@ -67,7 +68,7 @@ func write(sinks []sink) (map[string]string, error) {
 const generated = "<!-- Made by go generate ./internal/sinkdoc from what stands in sinks: change it there. -->\n\n"
 
 func pageOf(s sink) page {
-	p := page{Kind: s.kind, Doc: about(s), Example: strings.TrimSpace(s.example)}
+	p := page{Kind: s.kind, Doc: about(s), Example: strings.TrimSpace(s.example), Picture: s.picture}
 	for _, f := range s.fields {
 		r := row{Name: "`" + f.name + "`", Type: f.typ, Default: cell(f.byDefault), Doc: cell(f.doc)}
 		if f.required {
