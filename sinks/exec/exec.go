@@ -1,0 +1,113 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Exec runs one command for each notification. It is safe for concurrent use.
+type Exec struct {
+	path    string
+	args    []string // with the program as it was written
+	env     []string
+	secrets post.Scrubber
+}
+
+var _ pipeline.Sink = (*Exec)(nil)
+
+// pipesFor is how long the pipes of a command are read after it has ended, as something
+// that it left behind may hold them.
+const pipesFor = time.Second
+
+// Deliver runs the command with n. When ctx is done it kills the command with its process
+// group, and returns once that has ended.
+func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
+	if n.Diffs == nil {
+		n.Diffs = []pipeline.Diff{}
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the command was not run: %w", err)
+	}
+	var stderr tail
+	cmd := exec.CommandContext(ctx, e.path)
+	cmd.Args, cmd.Env = e.args, e.env
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(body, '\n')), &stderr
+	cmd.WaitDelay = pipesFor
+	alone(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("the command could not be run: %s", e.secrets.Clean(err.Error()))
+	}
+	err = cmd.Wait()
+	if cmd.ProcessState.Success() {
+		return nil // also where what it left behind holds its pipes
+	}
+	if ctx.Err() != nil {
+		return pipeline.Ambiguous(fmt.Errorf("%s was killed, since it did not end: %w", filepath.Base(e.path), ctx.Err()))
+	}
+	return e.verdict(cmd.ProcessState.ExitCode(), err, stderr.last())
+}
+
+// The exit statuses that mean something, of sysexits.h.
+const (
+	exDataErr = 65
+	exNoUser  = 67
+	exNoPerm  = 77
+	exConfig  = 78
+)
+
+// verdict says what the exit status code means; it is -1 where a signal ended the command.
+func (e *Exec) verdict(code int, err error, reason string) error {
+	text := fmt.Sprintf("%s: %v", filepath.Base(e.path), err)
+	if reason = layout.Short(layout.Clean(e.secrets.Clean(reason)), maxReason); reason != "" {
+		text += ": " + reason
+	}
+	failure := errors.New(text)
+	switch code {
+	case -1:
+		return pipeline.Ambiguous(failure)
+	case exDataErr:
+		return pipeline.Refused(failure)
+	case exNoUser:
+		return pipeline.Gone(failure)
+	case exNoPerm, exConfig:
+		return pipeline.TellAtOnce(failure)
+	}
+	return failure
+}
+
+// Bounds of the reason: of what is kept of the standard error, in bytes, and of what is told
+// of it, in runes.
+const (
+	maxTail   = 4 << 10
+	maxReason = 200
+)
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p[max(0, len(p)-maxTail):]...)
+	t.b = append(t.b[:0], t.b[max(0, len(t.b)-maxTail):]...)
+	return len(p), nil
+}
+
+// last returns the last line that says something.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(string(t.b)), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,151 @@
+//go:build unix
+
+package exec
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// TestGroupIsKilled: no process of the command is left when its time is over.
+func TestGroupIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	began, held := hold(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { <-began; cancel() }()
+	err := inDir(t, dir).Deliver(ctx, pipeline.Notification{ID: "N"})
+	if !errors.Is(err, context.Canceled) || !pipeline.IsAmbiguous(err) {
+		t.Errorf("got %v, want context.Canceled, ambiguous", err)
+	}
+	<-held
+}
+
+// TestBackground: what a command leaves behind does not hold the delivery up.
+func TestBackground(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	e, err := Config{Command: []string{"/bin/sh", "-c", `mkfifo "$1"; cat "$1" & exit 0`, "sh", fifo}}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"}); err != nil {
+		t.Errorf("got %v, want delivered", err)
+	}
+	f, err := os.OpenFile(fifo, os.O_WRONLY, 0) // it is still there, and ends with this
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+// TestWhatTheCommandGets: its environment, its arguments as they are, and one line.
+func TestWhatTheCommandGets(t *testing.T) {
+	t.Setenv("SECRET_OF_OURS", "x")
+	t.Setenv("TZ", "UTC")
+	out := filepath.Join(t.TempDir(), "out")
+	c := Config{
+		Command: []string{"sh", "-c", `{ echo "$2"; cat; env; } > "$1"`, "sh", out, "a b; $(id) 'c'"},
+		Env:     map[string]registry.Secret{"API_KEY": registry.NewSecret("k"), "HOME": registry.NewSecret("/nowhere")},
+	}
+	e, err := c.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N", URL: "https://example.com/\n"}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	if lines[0] != "a b; $(id) 'c'" || !strings.HasPrefix(lines[1], `{"status":"","url":"https://example.com/\n","diffs":[],"id":"N"`) {
+		t.Errorf("got %q", lines[:2])
+	}
+	env := make(map[string]string)
+	for _, line := range lines[2:] {
+		name, value, _ := strings.Cut(line, "=")
+		env[name] = value
+	}
+	for name, want := range map[string]string{"API_KEY": "k", "HOME": "/nowhere", "TZ": "UTC", "SECRET_OF_OURS": ""} {
+		if env[name] != want {
+			t.Errorf("%s is %q, want %q", name, env[name], want)
+		}
+	}
+}
+
+func TestLargeNotificationIsNotRead(t *testing.T) {
+	e, err := Config{Command: []string{"/bin/sh", "-c", "exit 0"}}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N", Title: strings.Repeat("x", 1<<20)}); err != nil {
+		t.Errorf("got %v, want delivered", err)
+	}
+}
+
+func TestProgramThatIsGone(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Config{Command: []string{program}}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	err = e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v, want to try again", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "file", "")
+	for _, tt := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{}, "command: a program is needed"},
+		{Config{Command: []string{""}}, "command: a program is needed"},
+		{Config{Command: []string{"./notify"}}, `command: write the absolute path of "./notify"`},
+		{Config{Command: []string{"/no/such/program"}}, `command: "/no/such/program": `},
+		{Config{Command: []string{"no-such-program"}}, `command: "no-such-program": executable file not found`},
+		{Config{Command: []string{filepath.Join(dir, "file")}}, "permission denied"},
+		{Config{Command: []string{"/bin/sh", "a\x00b"}}, "command[1]: "},
+		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A-B": {}}}, `env: "A-B"`},
+		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, `env: "A"`},
+	} {
+		_, err := tt.c.Build()
+		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%q: got %v, want %s", tt.c.Command, err, tt.want)
+		}
+	}
+}
+
+func TestRegister(t *testing.T) {
+	var r registry.Registry
+	Register(&r)
+	build, ok := r.LookupSink("exec")
+	if !ok || !slices.Equal(r.SinkKinds(), []string{"exec"}) {
+		t.Fatal("exec is not registered")
+	}
+	s, err := build(func(v any) error { v.(*Config).Command = []string{"/bin/sh"}; return nil }, registry.Env{})
+	if err != nil || s == nil {
+		t.Errorf("got %v, %v", s, err)
+	}
+	if s, err := build(func(any) error { return nil }, registry.Env{}); err == nil || s != nil {
+		t.Errorf("got %v, %v, want an error", s, err)
+	}
+}

@@ -1,0 +1,145 @@
+//go:build unix
+
+package exec
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// script does what the files of a directory say, and otherwise keeps what it gets.
+const script = `
+cd "$1" || exit 1
+if [ -e hold ]; then exec 3> held; : > began; sleep 1000; fi
+if [ -e kill ]; then kill -9 $$; fi
+if [ -e exit ]; then echo first >&2; echo "told with $API_KEY" >&2; exit "$(cat exit)"; fi
+cat >> got`
+
+// inDir returns a sink that runs script in dir.
+func inDir(t testing.TB, dir string) *Exec {
+	t.Helper()
+	e, err := Config{Command: []string{"/bin/sh", "-c", script, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func write(t testing.TB, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold makes the next command begin and not end. began is closed when it runs; held ends when
+// no process of it is left.
+func hold(t testing.TB, dir string) (began, held <-chan struct{}) {
+	t.Helper()
+	write(t, dir, "hold", "")
+	wait := func(name string) <-chan struct{} {
+		fifo := filepath.Join(dir, name)
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, err := os.ReadFile(fifo); err != nil { // until nobody can write to it any more
+				t.Error(err)
+			}
+		}()
+		return done
+	}
+	return wait("began"), wait("held")
+}
+
+func TestConformance(t *testing.T) {
+	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
+		dir := t.TempDir()
+		ends := func(status string) func() { return func() { write(t, dir, "exit", status) } }
+		return pipelinetest.SinkFake{
+			Sink: inDir(t, dir),
+			Got:  func() []pipelinetest.Arrived { return got(t, dir) },
+			Hold: func() (<-chan struct{}, func()) {
+				began, _ := hold(t, dir)
+				return began, func() {}
+			},
+			Faults: map[string]pipelinetest.SinkFault{
+				"any":          {Arrange: ends("1")},
+				"temporary":    {Arrange: ends("75")},
+				"bad data":     {Arrange: ends("65"), Class: pipeline.ClassRefused},
+				"no receiver":  {Arrange: ends("67"), Class: pipeline.ClassGone},
+				"not allowed":  {Arrange: ends("77")},
+				"ended itself": {Arrange: func() { write(t, dir, "kill", "") }, Ambiguous: true},
+			},
+			Secrets: []string{"hunter22"},
+		}
+	})
+}
+
+// got is what commands kept in dir.
+func got(t *testing.T, dir string) []pipelinetest.Arrived {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "got"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []pipelinetest.Arrived
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var n pipeline.Notification
+		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
+			t.Fatalf("%v in %.300q", err, lines.Text())
+		}
+		a := pipelinetest.Arrived{ID: n.ID}
+		for _, d := range n.Diffs {
+			a.Texts = append(a.Texts, d.Text)
+		}
+		all = append(all, a)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestReason: the last line of the standard error is told, without secrets.
+func TestReason(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "exit", "77")
+	err := inDir(t, dir).Deliver(t.Context(), pipeline.Notification{ID: "N"})
+	if want := "sh: exit status 77: told with ***"; err == nil || err.Error() != want || !pipeline.TellsAtOnce(err) {
+		t.Errorf("got %v, want %s, to be told at once", err, want)
+	}
+	for script, want := range map[string]string{
+		`printf 'a\nb\033[31m\n\n \n' >&2; exit 1`:                                          "sh: exit status 1: b[31m",
+		`i=0; while [ $i -lt 3000 ]; do echo "xxxxxxxxxx $i"; i=$((i+1)); done >&2; exit 1`: "sh: exit status 1: xxxxxxxxxx 2999",
+		`head -c 9999 /dev/zero | tr '\0' x >&2; exit 1`:                                    "...",
+		`exec >&- 2>&-; exit 1`:                                                             "sh: exit status 1",
+	} {
+		e, err := Config{Command: []string{"/bin/sh", "-c", script}}.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"}); err == nil || !strings.HasSuffix(err.Error(), want) || len(err.Error()) > 300 {
+			t.Errorf("%s: got %v, want %s", script, err, want)
+		}
+	}
+}
