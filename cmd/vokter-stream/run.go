@@ -12,8 +12,12 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/sinks/email"
+	"github.com/vokter/vokter/sinks/exec"
+	"github.com/vokter/vokter/sinks/gotify"
 	"github.com/vokter/vokter/sinks/kafka"
+	"github.com/vokter/vokter/sinks/matrix"
 	"github.com/vokter/vokter/sinks/mattermost"
+	"github.com/vokter/vokter/sinks/ntfy"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/teams"
@@ -117,8 +121,12 @@ func (a *app) plugins() *registry.Registry {
 	mattermost.Register(&r)
 	teams.Register(&r)
 	telegram.Register(&r)
+	ntfy.Register(&r)
+	gotify.Register(&r)
+	matrix.Register(&r)
 	email.Register(&r)
 	kafka.Register(&r)
+	exec.Register(&r)
 	kafkasource.Register(&r)
 	return &r
 }
