@@ -19,14 +19,16 @@ const maxValue = 64 << 10
 
 var errLarge = errors.New("the result has more than 64 KB")
 
-// bySink is the function that each printed value goes through. Its name is not known when
-// a template is parsed, so that none can call it.
+// bySink is the function that each printed value goes through, and what begins the names of
+// those that stand for escapes where they come last. They are not known when a template is
+// parsed, so that none can call them.
 const bySink = "_escape"
 
 // builtins are the functions of text/template that are harmless.
 var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
 
-// escapes are those of functions whose result is printed as it is.
+// escapes are those of functions that make text literal. In a sink that does so itself, they
+// are what it does.
 var escapes = []string{"mrkdwn", "html", "markdown"}
 
 // functions are those of our own. Each does work in proportion to its arguments, and

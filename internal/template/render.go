@@ -26,8 +26,7 @@ func (t Text) Render(ctx context.Context, n pipeline.Notification) (text string,
 }
 
 // RenderFor is Render for a sink whose receiver reads markup: every value that the
-// template prints goes through escape, unless the last thing done to it was one of the
-// escape functions that a template can call.
+// template prints goes through escape, once.
 func (t Text) RenderFor(ctx context.Context, n pipeline.Notification, escape Escape) (text string, ok bool) {
 	if t.IsZero() {
 		return "", false
@@ -58,7 +57,7 @@ func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escap
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	w := &writer{ctx: ctx}
-	if err := tmpl.Funcs(template.FuncMap{bySink: printer(escape)}).Execute(w, data(n)); err != nil {
+	if err := tmpl.Funcs(printers(escape)).Execute(w, data(n)); err != nil {
 		if w.err != nil {
 			return "", w.err
 		}
@@ -69,6 +68,17 @@ func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escap
 		return "", errors.New("it says nothing")
 	}
 	return text, nil
+}
+
+// printers returns the functions that rewrite has put into the template.
+func printers(escape Escape) template.FuncMap {
+	m := template.FuncMap{bySink: printer(escape)}
+	for _, name := range escapes {
+		if m[bySink+name] = m[bySink]; escape == nil {
+			m[bySink+name] = functions[name]
+		}
+	}
+	return m
 }
 
 // printer returns the function that a printed value goes through.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,9 +96,10 @@ func TestHealthEventIsAboutAPage(t *testing.T) {
 // Each value that is printed is escaped once, whoever does it.
 func TestEscapes(t *testing.T) {
 	n := samples()[0].notification
-	n.Title = "<a&b>"
+	n.Title, n.Client = "<a&b>", `"&"`
 	for source, want := range map[string]string{
-		`<b> {{.title}}`:                                                   "<b> &lt;a&amp;b&gt;",
+		`<b> {{.title}}`: "<b> &lt;a&amp;b&gt;",
+		`{{html .client}} {{.client | markdown}} {{.client}}`: `"&amp;" "&amp;" "&amp;"`,
 		`{{mrkdwn .title}}`:                                                "&lt;a&amp;b&gt;",
 		`{{.title | upper | mrkdwn}}`:                                      "&lt;A&amp;B&gt;",
 		`{{.title | trunc 2}}`:                                             "&lt;…",
@@ -115,6 +117,27 @@ func TestEscapes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
+}
+
+// One Text serves many deliveries at once, each with the escape function of its sink.
+func TestManyAtOnce(t *testing.T) {
+	text, n := New("{{.title}}{{range .diffs}}{{html .keyword}}{{end}}"), samples()[0].notification
+	n.Title = "<&>"
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			escape, want := Escape(Mrkdwn), "&lt;&amp;&gt;arbitrationrefund"
+			if i%2 == 0 {
+				escape, want = Markdown, `\<&\>arbitrationrefund`
+			}
+			for range 50 {
+				if got, ok := text.RenderFor(t.Context(), n, escape); !ok || got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Text of a page is data: it is not parsed, and what steers a screen is dropped.

@@ -7,7 +7,7 @@ import (
 
 // rewrite puts an empty text first into each loop of l, so that each iteration meets the
 // writer, which ends an execution that has gone on for too long; and gives what is
-// printed to the escape function of the sink, unless that was done.
+// printed to the escape function of the sink.
 func rewrite(l *parse.ListNode) {
 	if l == nil {
 		return
@@ -31,13 +31,15 @@ func rewrite(l *parse.ListNode) {
 	}
 }
 
-// escape appends the sink's escape function to what p prints.
+// escape appends the sink's escape function to what p prints, or puts it in the place of
+// the one that the operator has put there.
 func escape(p *parse.PipeNode) {
 	if len(p.Decl) > 0 {
 		return // nothing is printed
 	}
 	last := p.Cmds[len(p.Cmds)-1]
 	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && slices.Contains(escapes, id.Ident) {
+		last.Args[0] = parse.NewIdentifier(bySink + id.Ident).SetPos(id.Pos)
 		return
 	}
 	id := parse.NewIdentifier(bySink).SetPos(p.Pos)
