@@ -23,7 +23,7 @@ func escape(s string) string {
 			b.WriteByte('\\')
 			b.WriteByte(char)
 		case '.': // of an address
-			if joins {
+			if joins && chat.Word(before) {
 				b.WriteByte('\\')
 			}
 			b.WriteByte(char)

@@ -111,7 +111,9 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusBadRequest && missing(said.Description):
 		err = pipeline.Gone(err)
 	}
-	return s.endpoint.Because(err, said.Description)
+	// The description begins with the name of the status, which err tells already.
+	reason := strings.TrimPrefix(said.Description, http.StatusText(said.Code))
+	return s.endpoint.Because(err, strings.TrimPrefix(reason, ": "))
 }
 
 // missing reports whether a description says that the bot cannot write to the chat at

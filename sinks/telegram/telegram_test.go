@@ -79,9 +79,9 @@ func TestBounds(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, pipeline.ClassRetry, "retry after 35", 35*time.Second),
-		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, pipeline.ClassRetry, "Too Many", 3*time.Second),
-		chattest.Means(403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, pipeline.ClassGone, "403 Forbidden: Forbidden: bot was blocked", 0),
+		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, pipeline.ClassRetry, "429 Too Many Requests: retry after 35", 35*time.Second),
+		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, pipeline.ClassRetry, "answered 200", 3*time.Second),
+		chattest.Means(403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, pipeline.ClassGone, "403 Forbidden: bot was blocked", 0),
 		chattest.Means(401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, pipeline.ClassGone, "401", 0),
 		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}`, pipeline.ClassGone, "chat not found", 0),
 		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-1001234567890}}`, pipeline.ClassPermanent, "set chat_id to -1001234567890", 0),

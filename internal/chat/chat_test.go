@@ -1,0 +1,115 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/chat/chattest"
+	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+func TestInsist(t *testing.T) {
+	refused, failed := pipeline.Refused(errors.New("refused")), errors.New("failed")
+	for name, tt := range map[string]struct {
+		rich, plain, want error
+		sent, told        int
+	}{
+		"taken":               {nil, nil, nil, 1, 0},
+		"failed":              {failed, nil, failed, 1, 0},
+		"layout refused":      {refused, nil, nil, 2, 1},
+		"both refused":        {refused, refused, refused, 2, 0},
+		"refused, then fails": {refused, failed, failed, 2, 0},
+	} {
+		a := &chattest.Attempt{}
+		var sent []string
+		send := func(_ context.Context, body []byte) error {
+			sent = append(sent, string(body))
+			if string(body) == "rich" {
+				return tt.rich
+			}
+			return tt.plain
+		}
+		err := chat.Insist(pipeline.WithAttempt(t.Context(), a), send, []byte("rich"), func() []byte { return []byte("plain") })
+		if !errors.Is(err, tt.want) || len(sent) != tt.sent || len(a.Reasons) != tt.told {
+			t.Errorf("%s: sent %q, told %q, got %v, want %v", name, sent, a.Reasons, err, tt.want)
+		}
+	}
+}
+
+func TestBecause(t *testing.T) {
+	u, err := url.Parse("https://example.com/hooks/0123456789abcdef?sig=SECRET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := chat.NewEndpoint(u, nil, "TOKEN1")
+	for reason, want := range map[string]string{
+		"":                       "failed",
+		"no\r\n\x1b[31m hook":    "failed: no [31m hook",
+		"0123456789abcdef":       "failed: ***",
+		"SECRET of TOKEN1":       "failed: *** of ***",
+		strings.Repeat("x", 9e5): "failed: " + strings.Repeat("x", 200) + " ...",
+	} {
+		err := e.Because(pipeline.Gone(errors.New("failed")), reason)
+		if class, _ := pipeline.ClassOf(err); err.Error() != want || class != pipeline.ClassGone {
+			t.Errorf("%.20q: got %v of class %d, want %s", reason, err, class, want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	spans := []layout.Span{{Text: "a "}, {Text: "b", Changed: true}, {Text: "c", Keyword: true, Changed: true}, {Text: " d", Keyword: true}}
+	literal := func(s string) string { return s }
+	for event, want := range map[pipeline.Event]string{
+		pipeline.Added:   "\\+ k\n> a b**c d**",
+		pipeline.Removed: "\\- k\n> a ~~b**c**~~ **d**",
+	} {
+		m := layout.Message{Lines: []layout.Line{{Event: event, Keywords: []string{"k"}, Spans: spans}}}
+		if got := chat.Markdown(m, literal); got != want {
+			t.Errorf("%s: got %q, want %q", event, got, want)
+		}
+	}
+}
+
+// sink is the least that can be registered.
+type sink struct{ pipeline.SinkFunc }
+
+type config struct{ Bad bool }
+
+func (c config) Build(opts ...chat.Option) (*sink, error) {
+	if c.Bad {
+		return nil, &pipeline.FieldError{Field: "bad", Reason: "is so"}
+	}
+	return &sink{}, nil
+}
+
+func TestRegister(t *testing.T) {
+	var r registry.Registry
+	chat.Register[config](&r, "kind")
+	build, ok := r.LookupSink("kind")
+	if !ok {
+		t.Fatal("the kind is not registered")
+	}
+	env := registry.Env{AllowSinks: []netip.Prefix{chattest.Loopback}}
+	decode := func(bad bool) registry.Decode {
+		return func(v any) error { v.(*config).Bad = bad; return nil }
+	}
+	if s, err := build(decode(false), env); err != nil || s == nil {
+		t.Errorf("got %v, %v", s, err)
+	}
+	s, err := build(decode(true), env)
+	if s != nil {
+		t.Errorf("got %v beside an error", s)
+	}
+	chattest.Refused(t, err, "bad", "")
+	failure := errors.New("line 3")
+	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
+		t.Errorf("got %v, want what decoding said", err)
+	}
+}
