@@ -1,0 +1,54 @@
+package vokter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestDigestOverRestarts collects what two changes say, over the lives of several processes.
+func TestDigestOverRestarts(t *testing.T) {
+	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is here</p></html>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg.Subscriptions[0].Digest = &Digest{Every: 30 * 24 * time.Hour, Max: 2}
+	runs(t, cfg)
+	s.set("<html lang=en><title>Shop</title><p>Zeus is in stock</p></html>")
+	runs(t, cfg)
+	if sent := box.take(); len(sent) != 0 {
+		t.Fatalf("told at once: %+v", sent)
+	}
+
+	until := time.Now().Add(30 * 24 * time.Hour)
+	e := explained(t, cfg, ExplainFilter{})
+	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
+		t.Fatalf("changes %+v", e.Changes)
+	}
+	m := e.Changes[0].Matches[0]
+	if m.Delivery != DeliveryDigest || m.Digest != "" || m.Time.After(until) || m.Time.Before(until.Add(-time.Hour)) {
+		t.Errorf("of the first change it says %+v", m)
+	}
+	l := listed(t, cfg, ListFilter{})
+	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.Time) {
+		t.Errorf("receivers %+v", l.Receivers)
+	}
+
+	s.set("<html lang=en><title>Shop now</title><p>Zeus is out of stock</p><p>Hera is in stock</p></html>")
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 1 || sent[0].Type != pipeline.NotificationTypeDigest || len(sent[0].Items) != 2 || sent[0].Title != "Shop now" {
+		t.Fatalf("told %+v", sent)
+	}
+	if i := sent[0].Items; i[0].ID != m.Notification || i[0].Version != 2 || i[1].Version != 3 || i[0].Diffs+i[1].Diffs != len(sent[0].Diffs) {
+		t.Errorf("told %+v", sent[0])
+	}
+	if !strings.Contains(sent[0].Diffs[0].Snippet, "Zeus is in stock") {
+		t.Errorf("first it says %+v", sent[0].Diffs[0])
+	}
+	for _, c := range explained(t, cfg, ExplainFilter{}).Changes {
+		if m := c.Matches[0]; m.Delivery != DeliveryDelivered || m.Digest != sent[0].ID || m.Attempts != 1 {
+			t.Errorf("of version %d it says %+v", c.Version, m)
+		}
+	}
+}
