@@ -1,0 +1,72 @@
+// Package watermill is the sink that publishes notifications with any Watermill publisher:
+// AMQP, NATS, SQL, Redis and whatever else has one. It is for programs that embed a Router;
+// a configuration file has no way to name a publisher.
+//
+// The payload of a message is the documented JSON, its UUID is the ID of the notification,
+// which is the same on every attempt, and its metadata are those of a CloudEvent
+// (https://cloudevents.io): ce_id, ce_type, ce_source, ce_subject, ce_time, ce_specversion and
+// content-type.
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Sink publishes notifications to one topic. It is safe for concurrent use if its publisher
+// is.
+type Sink struct {
+	publisher message.Publisher
+	topic     string
+}
+
+var _ pipeline.Sink = (*Sink)(nil)
+
+// New returns a Sink that publishes to topic. The publisher stays open when the Router ends.
+func New(publisher message.Publisher, topic string) *Sink { return &Sink{publisher, topic} }
+
+// Validate returns what is missing, or nil.
+func (s *Sink) Validate() error {
+	if s.publisher == nil || s.topic == "" {
+		return errors.New("a publisher and a topic are needed")
+	}
+	return nil
+}
+
+// Deliver publishes n, and returns nil once the publisher has. When ctx is done it returns,
+// also where the publisher does not; the context of the message is done as well then. Any
+// failure to publish is tried again, unless its error has another class.
+func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
+	if err := s.Validate(); err != nil {
+		return pipeline.Permanent(err)
+	}
+	e, err := n.Event()
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the message was not published: %w", err)
+	}
+	m := message.NewMessageWithContext(ctx, n.ID, e.Body)
+	for name, value := range e.Attributes() {
+		if name != pipeline.HeaderKey {
+			m.Metadata.Set(name, value)
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.publisher.Publish(s.topic, m) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return pipeline.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, err))
+		}
+		return nil
+	case <-ctx.Done():
+		return pipeline.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, ctx.Err()))
+	}
+}

@@ -1,0 +1,195 @@
+package watermill_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	sink "github.com/vokter/vokter/sinks/watermill"
+)
+
+const topic = "alerts"
+
+// receiver takes what is published, and acknowledges it unless it is held.
+type receiver struct {
+	message.Publisher
+
+	mu     sync.Mutex
+	got    []*message.Message
+	failed error
+	// held is taken by the next message that is not acknowledged.
+	held chan hold
+}
+
+type hold struct{ began, released chan struct{} }
+
+// newReceiver starts a receiver at a Pub/Sub of Watermill in this process, whose publisher
+// waits until what it publishes is acknowledged.
+func newReceiver(t testing.TB) *receiver {
+	t.Helper()
+	pubsub := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true}, watermill.NopLogger{})
+	messages, err := pubsub.Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{Publisher: pubsub, held: make(chan hold, 1)}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for m := range messages {
+			r.take(m)
+		}
+	})
+	t.Cleanup(func() {
+		if err := pubsub.Close(); err != nil {
+			t.Error(err)
+		}
+		ended.Wait()
+	})
+	return r
+}
+
+func (r *receiver) take(m *message.Message) {
+	select {
+	case h := <-r.held:
+		close(h.began)
+		<-h.released
+	default:
+	}
+	r.mu.Lock()
+	r.got = append(r.got, m)
+	r.mu.Unlock()
+	m.Ack()
+}
+
+// Publish fails if it was told to.
+func (r *receiver) Publish(topic string, messages ...*message.Message) error {
+	r.mu.Lock()
+	failed := r.failed
+	r.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	return r.Publisher.Publish(topic, messages...)
+}
+
+func (r *receiver) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = err
+}
+
+func TestConformance(t *testing.T) {
+	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
+		r := newReceiver(t)
+		return pipelinetest.SinkFake{
+			Sink: sink.New(r, topic),
+			Got: func() []pipelinetest.Arrived {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				var all []pipelinetest.Arrived
+				for _, m := range r.got {
+					var n pipeline.Notification
+					if err := json.Unmarshal(m.Payload, &n); err != nil {
+						t.Fatal(err)
+					}
+					if n.ID != m.UUID || m.Metadata["ce_id"] != n.ID {
+						t.Errorf("the UUID is %q, the metadata are %v, of %q", m.UUID, m.Metadata, n.ID)
+					}
+					a := pipelinetest.Arrived{ID: m.UUID}
+					for _, d := range n.Diffs {
+						a.Texts = append(a.Texts, d.Text)
+					}
+					all = append(all, a)
+				}
+				return all
+			},
+			Hold: func() (<-chan struct{}, func()) {
+				h := hold{make(chan struct{}), make(chan struct{})}
+				r.held <- h
+				return h.began, sync.OnceFunc(func() { close(h.released) })
+			},
+			Faults: map[string]pipelinetest.SinkFault{
+				"any":             {Arrange: func() { r.fail(errors.New("the broker is away")) }, Ambiguous: true},
+				"told by a class": {Arrange: func() { r.fail(pipeline.Refused(errors.New("too large"))) }, Class: pipeline.ClassRefused, Ambiguous: true},
+			},
+		}
+	})
+}
+
+func TestMetadata(t *testing.T) {
+	r := newReceiver(t)
+	n := pipeline.Notification{ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	if err := sink.New(r, topic).Deliver(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"ce_id": "N", "ce_type": "io.vokter.notification", "ce_source": pipeline.SourceVokter, "ce_specversion": "1.0",
+		"ce_subject": "https://example.com/", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json",
+	}
+	got := r.got[0].Metadata
+	if len(got) != len(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+func TestWhatItNeeds(t *testing.T) {
+	r := newReceiver(t)
+	for _, s := range []*sink.Sink{sink.New(nil, topic), sink.New(r, "")} {
+		err := s.Deliver(t.Context(), pipeline.Notification{ID: "N"})
+		if class, _ := pipeline.ClassOf(err); s.Validate() == nil || err == nil || class != pipeline.ClassPermanent {
+			t.Errorf("got %v and %v, want a permanent error", s.Validate(), err)
+		}
+	}
+	s := sink.New(r, topic)
+	err := s.Deliver(t.Context(), pipeline.Notification{})
+	if class, _ := pipeline.ClassOf(err); s.Validate() != nil || err == nil || class != pipeline.ClassPermanent {
+		t.Errorf("without an ID: got %v, want a permanent error", err)
+	}
+}
+
+// BenchmarkDeliver publishes notifications with the sink, and finished payloads with the
+// publisher alone.
+func BenchmarkDeliver(b *testing.B) {
+	n := pipeline.Notification{
+		ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
+	}
+	b.Run("sink", func(b *testing.B) {
+		s := sink.New(newReceiver(b), topic)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Deliver(b.Context(), n); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("bare", func(b *testing.B) {
+		r := newReceiver(b)
+		e, err := n.Event()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			m := message.NewMessage("N", e.Body)
+			m.Metadata = e.Metadata()
+			if err := r.Publish(topic, m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
