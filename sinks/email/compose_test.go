@@ -353,3 +353,38 @@ func TestIDs(t *testing.T) {
 		}
 	}
 }
+
+func TestHealthEvent(t *testing.T) {
+	n := pipeline.Notification{
+		Status: "overdue", ID: "H", Type: pipeline.NotificationTypeHealth, Time: sample().Time, Diffs: []pipeline.Diff{},
+		Health: &pipeline.Health{Event: pipeline.HealthOverdue, Count: 2, Reason: "<b>slow</b>", URLs: []string{"https://a.example/", "https://b.example/"}},
+	}
+	got := send(t.Context(), t, nil, n)[0]
+	if s := got.subject(t); s != "overdue" {
+		t.Errorf("the subject is %q", s)
+	}
+	for _, want := range []string{"<h1 ", "checks are not made in time (pages: 2): &lt;b&gt;slow&lt;/b&gt;", "<li>a.example/</li><li>b.example/</li>"} {
+		if !strings.Contains(got.parts["text/html"], want) {
+			t.Errorf("%q is not in\n%s", want, got.parts["text/html"])
+		}
+	}
+}
+
+// TestManyDifferences checks that a message stays below what mail programs cut, and says
+// what is missing.
+func TestManyDifferences(t *testing.T) {
+	n := sample()
+	n.Diffs = nil
+	for i := range 1000 {
+		text := fmt.Sprintf("Argus %d %s", i, strings.Repeat("百眼の巨人 ", 100))
+		n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: "argus", Text: text, Snippet: text, Offset: i * 1000})
+	}
+	for kind, part := range send(t.Context(), t, nil, n)[0].parts {
+		if len(part) > 102_000 || !strings.Contains(part, "Argus</b> 1") && !strings.Contains(part, "Argus 1") {
+			t.Errorf("%s: %d bytes: %.300s", kind, len(part), part)
+		}
+		if shown := strings.Count(part, "Argus") - 1; !strings.Contains(part, fmt.Sprintf("and %d more", 1000-shown)) {
+			t.Errorf("%s: %d differences are shown, and nothing says how many are not", kind, shown)
+		}
+	}
+}
