@@ -156,7 +156,7 @@ func Escape(s string, special *Set, write func(b *strings.Builder, before rune, 
 // Joins reports whether what stands between before and after may join them to an address,
 // a mention or the like: a word follows, and it is not between digits as in 10:30.
 func Joins(before, after rune) bool {
-	return Word(after) && !(unicode.IsDigit(before) && unicode.IsDigit(after))
+	return Word(after) && (!unicode.IsDigit(before) || !unicode.IsDigit(after))
 }
 
 // Word reports whether r belongs to a word.
