@@ -29,8 +29,20 @@ func Below(m layout.Message) string {
 	return m.Headline
 }
 
-// Encoded is how many bytes s takes as a string of JSON.
-func Encoded(s string) int { return len(JSON(s)) - 2 }
+// Encoded is how many bytes s, valid UTF-8, takes as a string of JSON.
+func Encoded(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
+			n++
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		}
+	}
+	// The separators of lines are written as \u2028 and \u2029.
+	return n + 3*(strings.Count(s, "\u2028")+strings.Count(s, "\u2029"))
+}
 
 // Read reads JSON, of which what does not fit is as if it were not there.
 func Read[T any](body []byte) T {
