@@ -63,8 +63,8 @@ type Config struct {
 	// such as "[vokter]". Default: none.
 	SubjectPrefix string `yaml:"subject_prefix"`
 	// Subject lays out the subject, behind subject_prefix, in place of the built-in one: one
-	// line, cut at 180 characters, such as "{{.host}}: {{join \", \" .keywords}}". Default: what
-	// happened, and the title of the page.
+	// line, cut at 180 characters, such as "{{.host}}: {{.headline}}". Default: what happened, and
+	// the title of the page.
 	Subject template.Text `yaml:"subject"`
 	// Template lays out the text part in place of the built-in layout. A message with a
 	// template for one part only has that part only. Default: none.
