@@ -82,7 +82,7 @@ type Config struct {
 	Wait time.Duration ` + "`yaml:\"wait\"`" + `
 	// Text is shown.
 	Text template.Text ` + "`yaml:\"text\"`" + `
-	// Mode is one word.
+	// Mode is one or two.
 	Mode mode ` + "`yaml:\"mode\"`" + `
 	unseen int
 	Ignored int ` + "`yaml:\"-\"`" + `
@@ -106,10 +106,10 @@ type Common struct {
 		{name: "old_token", typ: "secret", inFile: true, doc: "`old_token` opens it too, beside `token`. Token goes first."},
 		{name: "tls", typ: "mapping", doc: "TLS says how to encrypt: TLS it is."},
 		{name: "tls.ca", typ: "text", byDefault: "that of the system", doc: "A file, such as a|b, beside `wait`."},
-		{name: "names", typ: "mapping of names to lists of texts", doc: "Called."},
+		{name: "names", typ: "mapping of names to lists of texts", doc: "called."},
 		{name: "wait", typ: "duration", byDefault: "10s", doc: "In no hurry."},
-		{name: "text", typ: "template", inFile: true, doc: "Shown."},
-		{name: "mode", typ: "text", doc: "One word."},
+		{name: "text", typ: "template", inFile: true, doc: "shown."},
+		{name: "mode", typ: "text", doc: "one or two."},
 	}
 	for i, f := range sinks[0].fields {
 		f.doc = strings.ReplaceAll(f.doc, "\n", " ")

@@ -78,11 +78,21 @@ func (f *field) say(goName, doc string, names map[string]string) {
 	doc = strings.TrimSpace(doc)
 	for _, verb := range []string{" is ", " are "} {
 		if rest, ok := strings.CutPrefix(doc, goName+verb); ok {
-			doc = strings.ToUpper(rest[:1]) + rest[1:]
+			doc = sentence(rest)
 		}
 	}
 	f.doc = inYAML(doc, names)
 	f.byDefault = inYAML(f.byDefault, names)
+}
+
+// begin are words that begin a description, not a value that is to be written as it is.
+var begin = regexp.MustCompile(`^(a|an|the|that|those|some|what|where|whether|how|who|in|on|from|sent|shown|which) `)
+
+func sentence(doc string) string {
+	if begin.MatchString(doc) {
+		return strings.ToUpper(doc[:1]) + doc[1:]
+	}
+	return doc
 }
 
 // inYAML writes the names of fields in Go, which have lower and upper case, as in YAML.

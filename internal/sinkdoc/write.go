@@ -70,7 +70,7 @@ const generated = "<!-- Made by go generate ./internal/sinkdoc from what stands 
 func pageOf(s sink) page {
 	p := page{Kind: s.kind, Doc: about(s), Example: strings.TrimSpace(s.example), Picture: s.picture}
 	for _, f := range s.fields {
-		r := row{Name: "`" + f.name + "`", Type: f.typ, Default: cell(f.byDefault), Doc: cell(f.doc)}
+		r := row{Name: "`" + f.name + "`", Type: f.typ, Default: value(f.byDefault), Doc: cell(f.doc)}
 		if f.required {
 			r.Default = "required"
 		}
@@ -83,6 +83,15 @@ func pageOf(s sink) page {
 		p.Fields = append(p.Fields, r)
 	}
 	return p
+}
+
+// value is a default in a table: what can be written as it is stands in code.
+func value(text string) string {
+	text = cell(text)
+	if text == "" || text == "none" || strings.ContainsAny(text, " `") {
+		return text
+	}
+	return "`" + strings.ReplaceAll(text, `\`, "") + "`"
 }
 
 // about is the comment of the package, for people who do not see it as one.

@@ -10,9 +10,9 @@ import (
 
 // Config is what stands in the configuration for a stdout.
 type Config struct {
-	// Format is text or json; absent: text on a terminal, json otherwise.
+	// Format is text or json. Default: text on a terminal, json otherwise.
 	Format string `yaml:"format"`
-	// Color is always or never; absent: on a terminal, unless NO_COLOR is set.
+	// Color is always or never. Default: on a terminal, unless NO_COLOR is set.
 	Color string `yaml:"color"`
 }
 
