@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +127,23 @@ func TestSinkTestOfEmail(t *testing.T) {
 	got := vs(t, "sink", "test", "mail", "-c", conf("nobody@example.com"), "--allow", loopback)
 	if got.code != 1 || !strings.Contains(got.stderr, "550") || !strings.Contains(got.stderr, "; ") {
 		t.Errorf("a wrong address: got %+v", got)
+	}
+}
+
+func TestSinkTestOfExec(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "got.json")
+	conf := file(t, "c.yaml", fmt.Sprintf(`sinks:
+  good: {exec: {command: [/bin/sh, -c, %q]}}
+  bad: {exec: {command: [/bin/sh, -c, "echo no such bell >&2; exit 3"]}}
+`, "cat >"+out))
+	if got := vs(t, "sink", "test", "good", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "good: delivered (") {
+		t.Errorf("got %+v", got)
+	}
+	if b, err := os.ReadFile(out); err != nil || !marked(string(b)) {
+		t.Errorf("the command got %s, %v", b, err)
+	}
+	if got := vs(t, "sink", "test", "bad", "-c", conf); got.code != 1 || !strings.Contains(got.stderr, "no such bell; delivery would try it again later") {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -186,10 +187,16 @@ func advice(err error, answer string) string {
 		return "it does not take such a body: check the kind of the sink and its options"
 	case pipeline.IsAmbiguous(err):
 		return "look there whether it arrived all the same"
-	case code == "":
+	case isNetwork(err):
 		return "check its address, and whether it is up"
 	}
 	return "delivery would try it again later"
+}
+
+// isNetwork reports whether err comes from the network, where nobody answered.
+func isNetwork(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok
 }
 
 // testAttempt hears what a sink says beyond its error.

@@ -161,7 +161,7 @@ func New(rawURL string, opts ...Option) *Webhook {
 	if err := w.checkAuthorization(); err != nil {
 		w.fail("bearer", err)
 	}
-	if w.mode != "" && w.format != FormatCloudEvents {
+	if w.mode != "" && (w.format == FormatDocumented || w.format == FormatV1) {
 		w.fail("mode", errors.New("it belongs to format: cloudevents; add that, or leave mode out"))
 	}
 	if w.post.Client == nil {
