@@ -83,7 +83,7 @@ const maxReason = 200
 
 // Because adds to err, which keeps its class, the reason that the receiver gave.
 func (e *Endpoint) Because(err error, reason string) error {
-	if reason = layout.Clean(e.post.Secrets.Clean(reason)); err == nil || reason == "" {
+	if reason = e.post.Secrets.Clean(layout.Clean(reason)); err == nil || reason == "" {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, layout.Short(reason, maxReason))

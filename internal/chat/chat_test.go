@@ -53,7 +53,7 @@ func TestBecause(t *testing.T) {
 		"":                       "failed",
 		"no\r\n\x1b[31m hook":    "failed: no [31m hook",
 		"0123456789abcdef":       "failed: ***",
-		"SECRET of TOKEN1":       "failed: *** of ***",
+		"SE\x00CRET of TOKEN1":   "failed: *** of ***",
 		strings.Repeat("x", 9e5): "failed: " + strings.Repeat("x", 200) + " ...",
 	} {
 		err := e.Because(pipeline.Gone(errors.New("failed")), reason)

@@ -70,6 +70,21 @@ func TestEntities(t *testing.T) {
 	}
 }
 
+// TestLinksAcrossStyles: an address, a mention or a command is broken also where a part of
+// it looks different.
+func TestLinksAcrossStyles(t *testing.T) {
+	for snippet, changed := range map[string]string{
+		"see evil.example now": ".example", "see evil.example then": "example", "ask @all": "all", "ask @one": "@", "do /start": "start", "by /stop": "/stop",
+	} {
+		n := chattest.Notification()
+		n.Diffs = []pipeline.Diff{{Event: pipeline.Removed, Keyword: "see", Text: changed, Snippet: snippet}}
+		_, m := deliver(t, n)
+		if quotes := check(t, m, page); len(quotes) != 1 || quotes[0] != snippet {
+			t.Errorf("got %q, want %q", quotes, snippet)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	_, m := deliver(t, chattest.Long())
 	if quotes := check(t, m, page); len(quotes) < 5 || !strings.Contains(m.Text, "more") {

@@ -31,7 +31,7 @@ func inert(s string) string {
 		b.WriteByte(char)
 		switch {
 		case !chat.Joins(before, after):
-		case char == '/' && chat.Word(before), char == '.' && !chat.Word(before), char == '$' && !unicode.IsLetter(after):
+		case char == '/' && chat.Word(before), char == '.' && before == '.', char == '$' && !unicode.IsLetter(after):
 		default:
 			b.WriteString(chat.Blank)
 		}
