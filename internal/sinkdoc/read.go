@@ -7,6 +7,7 @@ import (
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,6 +23,7 @@ type sink struct {
 	doc     string // the comment of its package
 	example string // a configuration with one such sink
 	picture bool   // docs/images has one of what it sends
+	sent    string // what it sends, as its tests compare it
 	fields  []field
 }
 
@@ -83,7 +85,22 @@ func readSink(root, kind string) (sink, error) {
 	s.example = string(example)
 	_, err = os.Stat(filepath.Join(root, "docs", "images", kind+".png"))
 	s.picture = err == nil
-	return s, nil
+	s.sent, err = sentBy(filepath.Join(root, "sinks", kind, "testdata"))
+	return s, err
+}
+
+// sentNames are the files in which tests keep what a sink makes of differences.
+var sentNames = []string{"change.golden.json", "changes.golden.json", "ok.golden", "text.golden"}
+
+// sentBy returns the first of sentNames in dir, or nothing.
+func sentBy(dir string) (string, error) {
+	for _, name := range sentNames {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return string(b), err
+		}
+	}
+	return "", nil
 }
 
 // pkg is a package, as far as types are concerned.

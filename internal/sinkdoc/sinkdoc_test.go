@@ -59,11 +59,12 @@ func moduleOf(t *testing.T, files map[string]string) string {
 
 func TestFields(t *testing.T) {
 	dir := moduleOf(t, map[string]string{
-		"sinks/pigeon/doc.go":       "// Package pigeon is the sink that sends pigeons.\n//\n// They come back.\npackage pigeon\n",
-		"sinks/pigeon/example.yaml": "sinks: {a: {pigeon: {}}}\n",
-		"docs/images/pigeon.png":    "a picture",
-		"sinks/pigeon/doc_test.go":  "// Package pigeon_test is none of this.\npackage pigeon_test\n",
-		"shared/tls.go":             "package shared\n// TLS is for all.\ntype TLS struct {\n// CA is a file, such as a|b, beside Wait. Default: that of the system.\nCA string `yaml:\"ca\"`\n}\n",
+		"sinks/pigeon/doc.go":                       "// Package pigeon is the sink that sends pigeons.\n//\n// They come back.\npackage pigeon\n",
+		"sinks/pigeon/example.yaml":                 "sinks: {a: {pigeon: {}}}\n",
+		"docs/images/pigeon.png":                    "a picture",
+		"sinks/pigeon/testdata/changes.golden.json": "{\"coo\": 1}\n",
+		"sinks/pigeon/doc_test.go":                  "// Package pigeon_test is none of this.\npackage pigeon_test\n",
+		"shared/tls.go":                             "package shared\n// TLS is for all.\ntype TLS struct {\n// CA is a file, such as a|b, beside Wait. Default: that of the system.\nCA string `yaml:\"ca\"`\n}\n",
 		"sinks/pigeon/config.go": `package pigeon
 
 import other "github.com/vokter/vokter/shared"
@@ -126,6 +127,9 @@ type Common struct {
 	}
 	if !page.Picture {
 		t.Error("the picture is not shown")
+	}
+	if page.Sent != `{"coo": 1}` || page.SentAs != "json" {
+		t.Errorf("what is sent: got %q as %s", page.Sent, page.SentAs)
 	}
 	if got := page.Fields[3]; got != (row{"`tls.ca`", "text", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
 		t.Errorf("got %+v", got)

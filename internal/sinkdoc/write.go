@@ -23,6 +23,7 @@ const kindsMark = "<!-- kinds -->\n"
 type page struct {
 	Kind, Doc, Example string
 	Picture            bool
+	Sent, SentAs       string
 	Fields             []row
 	Files              []string // fields that can be given as FIELD_file
 }
@@ -68,7 +69,10 @@ func write(sinks []sink) (map[string]string, error) {
 const generated = "<!-- Made by go generate ./internal/sinkdoc from what stands in sinks: change it there. -->\n\n"
 
 func pageOf(s sink) page {
-	p := page{Kind: s.kind, Doc: about(s), Example: strings.TrimSpace(s.example), Picture: s.picture}
+	p := page{Kind: s.kind, Doc: about(s), Example: strings.TrimSpace(s.example), Picture: s.picture, Sent: strings.TrimSpace(s.sent), SentAs: "text"}
+	if strings.HasPrefix(p.Sent, "{") {
+		p.SentAs = "json"
+	}
 	for _, f := range s.fields {
 		r := row{Name: "`" + f.name + "`", Type: f.typ, Default: value(f.byDefault), Doc: cell(f.doc)}
 		if f.required {
