@@ -1,7 +1,11 @@
 package vokter
 
 import (
+	"context"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,4 +55,33 @@ func TestDigestOverRestarts(t *testing.T) {
 			t.Errorf("of version %d it says %+v", c.Version, m)
 		}
 	}
+}
+
+// TestDigestInMemoryIsToldInTheEnd has nowhere to keep what was collected.
+func TestDigestInMemoryIsToldInTheEnd(t *testing.T) {
+	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
+	cfg := watching(s, box, "", "stock")
+	cfg.Subscriptions[0].Digest = &Digest{Every: time.Hour}
+	cfg.Checks = 3
+	cfg.Fetchers = []Fetcher{&changing{}}
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 1 || len(sent[0].Items) != 2 {
+		t.Errorf("told %+v", sent)
+	}
+}
+
+// changing is a site on which something is in stock at every other check.
+type changing struct{ checks atomic.Int64 }
+
+func (*changing) Schemes() []string { return []string{"http"} }
+
+func (c *changing) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	body := "<p>In stock</p>"
+	if c.checks.Add(1)%2 == 0 {
+		body = "<p>Sold out</p>"
+	}
+	return pipeline.Response{
+		URL: r.URL, Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
 }

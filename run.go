@@ -190,6 +190,13 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // who sent a command waited for its decision
 	}
+	if r.volatile() {
+		told, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Drain)
+		defer cancel()
+		if err := s.delivery.EndDigests(told); err != nil {
+			return err
+		}
+	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var deadline <-chan time.Time
@@ -227,11 +234,16 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	}
 }
 
+// volatile reports whether what the Router knows ends with it.
+func (r *Router) volatile() bool {
+	return r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
+}
+
 // leftover says what becomes of notifications that were not delivered.
 func (r *Router) leftover(s *stages) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
-	volatile := r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
+	volatile := r.volatile()
 	switch {
 	case volatile && !r.transport.Idle():
 		return fmt.Errorf("what was under way when the time to drain was over (%v) is lost, since there is no data directory to keep it in", r.cfg.Drain)

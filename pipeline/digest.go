@@ -101,7 +101,7 @@ func (d Digest) End(start time.Time) time.Time {
 	return latest
 }
 
-var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // parseCron reads a line as in Digest.Cron.
 func parseCron(line string) (cron.Schedule, error) {

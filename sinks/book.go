@@ -100,6 +100,18 @@ func (b *book) inFlight(receiver string, attempt uint64, now time.Time, tenure u
 	return e.posted.IsZero() || e.tenure == tenure && now.Sub(e.posted) < postedFor
 }
 
+// collecting returns the receivers for which digests are collected.
+func (b *book) collecting() (receivers []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for receiver, e := range b.entries {
+		if e.collected > 0 {
+			receivers = append(receivers, receiver)
+		}
+	}
+	return receivers
+}
+
 func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,7 +48,7 @@ func (w *work) collect(p pendingRecord) error {
 	if win.Start.After(ws.Last) {
 		ws.Last = win.Start
 	}
-	if win.full() {
+	if win.full() || w.d.ending.Load() {
 		return w.flush(a.Subscription, win)
 	}
 	return w.measure()

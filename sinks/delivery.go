@@ -90,6 +90,8 @@ type Delivery struct {
 	book book
 	pool *pool
 	hand func(Attempt)
+	// ending says that nothing is collected any more; see EndDigests.
+	ending atomic.Bool
 }
 
 var _ pipeline.Processor = (*Delivery)(nil)
@@ -145,6 +147,19 @@ func (d *Delivery) Idle() bool { return d.pool.idle() }
 // handled since the start; that is everything once the wakes of the start have been handled.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
+}
+
+// EndDigests ends all digests now, and from now on each as soon as it begins: for a process
+// whose state ends with it. It returns once the lanes know, or ctx is done.
+func (d *Delivery) EndDigests(ctx context.Context) error {
+	d.ending.Store(true)
+	for _, receiver := range d.book.collecting() {
+		m := pipeline.WakeMessage(pipeline.GroupDelivery, pipeline.TopicNotifications, receiver, d.cfg.Now())
+		if err := d.cfg.Poster.Post(ctx, *m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // typeResult is the type of the messages by which the pool reports.
@@ -301,7 +316,11 @@ func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 		return err
 	}
 	lost := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key))
-	if err := w.flushDue(); err != nil {
+	flush := w.flushDue
+	if d.ending.Load() {
+		flush = w.flushAll
+	}
+	if err := flush(); err != nil {
 		return err
 	}
 	if lost {

@@ -85,25 +85,25 @@ func (m mail) read() ([]item, error) {
 	return items, nil
 }
 
-// says returns it with what the differences of one change say.
-func (it item) says(diffs []diff) (item, error) {
+// says returns i with what the differences of one change say.
+func (i item) says(diffs []diff) (item, error) {
 	for _, d := range diffs {
 		v := markVersion.FindStringSubmatch(d.Text)
 		if v == nil || v[1] != v[2] || v[2] != v[3] || v[3] != v[4] || d.Keyword != "marker" {
-			return it, fmt.Errorf("page %d: unexpected text %q", it.page, d.Text)
+			return i, fmt.Errorf("page %d: unexpected text %q", i.page, d.Text)
 		}
 		version, _ := strconv.Atoi(v[1])
 		switch d.Event {
 		case "added":
-			it.to = version
+			i.to = version
 		case "removed":
-			it.from = version
+			i.from = version
 		}
 	}
-	if it.from == 0 || it.to == 0 {
-		return it, fmt.Errorf("page %d: not one removal and one addition: %v", it.page, diffs)
+	if i.from == 0 || i.to == 0 {
+		return i, fmt.Errorf("page %d: not one removal and one addition: %v", i.page, diffs)
 	}
-	return it, nil
+	return i, nil
 }
 
 // timeouts returns the IDs by which mails say that page n was given up.
