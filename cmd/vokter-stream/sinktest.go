@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -173,7 +174,7 @@ func advice(err error, answer string) string {
 	class, _ := pipeline.ClassOf(err)
 	code, _, _ := strings.Cut(answer, " ")
 	switch {
-	case pipeline.TellsAtOnce(err):
+	case isCertificate(err):
 		return "the certificate of the receiver has to be put right"
 	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the latter are a mail server's
 		return "check its token, secret or password"
@@ -191,6 +192,12 @@ func advice(err error, answer string) string {
 		return "check its address, and whether it is up"
 	}
 	return "delivery would try it again later"
+}
+
+// isCertificate reports whether err says that a certificate does not hold.
+func isCertificate(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 // isNetwork reports whether err comes from the network, where nobody answered.

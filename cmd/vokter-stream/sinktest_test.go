@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -152,6 +153,17 @@ func TestSinkTestOfForbiddenAddress(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := vs(t, "sink", "test", "team", "-c", path, "--allow", "127.0.0.1/32"); got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSinkTestOfACertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(status(204))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	path := file(t, "c.yaml", fmt.Sprintf("sinks: {team: {webhook: {url: %q}}}\n", server.URL))
+	if got := vs(t, "sink", "test", "team", "-c", path, "--allow", loopback); got.code != 1 || !strings.Contains(got.stderr, "; the certificate of the receiver has to be put right") {
 		t.Errorf("got %+v", got)
 	}
 }
