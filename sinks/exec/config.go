@@ -57,8 +57,11 @@ func (c Config) Build() (*Exec, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		value := c.Env[name].Reveal()
-		if !names.MatchString(name) || strings.ContainsRune(value, 0) {
-			wrong("env", "%q cannot be the name of a variable, or its value has a NUL", name)
+		if !names.MatchString(name) {
+			wrong("env", "%q cannot be the name of a variable", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			wrong("env", "the value of %s has a NUL", name)
 		}
 		e.env = append(e.env, name+"="+value) // of two with one name the last counts
 		e.secrets.Add(value)

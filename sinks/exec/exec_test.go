@@ -125,7 +125,7 @@ func TestConfig(t *testing.T) {
 		{Config{Command: []string{filepath.Join(dir, "file")}}, "permission denied"},
 		{Config{Command: []string{"/bin/sh", "a\x00b"}}, "command[1]: "},
 		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A-B": {}}}, `env: "A-B"`},
-		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, `env: "A"`},
+		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, "env: the value of A has a NUL"},
 	} {
 		_, err := tt.c.Build()
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter22") {

@@ -4,6 +4,7 @@ package exec
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -118,6 +119,21 @@ func got(t *testing.T, dir string) []pipelinetest.Arrived {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// TestTail: of what a command says only the end is kept.
+func TestTail(t *testing.T) {
+	var kept tail
+	for _, size := range []int{1, 10, maxTail - 1, maxTail, 10 * maxTail, 3, 1 << 20} {
+		for range 3 {
+			if n, err := kept.Write(append(bytes.Repeat([]byte("x"), size-1), 'z')); n != size || err != nil {
+				t.Errorf("Write: %d, %v", n, err)
+			}
+			if len(kept.b) > maxTail || cap(kept.b) > 4*maxTail || !bytes.HasSuffix(kept.b, []byte("z")) {
+				t.Errorf("%d of %d bytes are kept, ending with %.3q", len(kept.b), cap(kept.b), kept.b[max(0, len(kept.b)-3):])
+			}
+		}
+	}
 }
 
 // TestReason: the last line of the standard error is told, without secrets.

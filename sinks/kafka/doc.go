@@ -1,7 +1,8 @@
 // Package kafka is the sink that writes notifications to a topic of the operator's own: one
 // record for each, whose value is the documented JSON and whose headers are those of a
 // CloudEvent (https://cloudevents.io) in the binary mode of its Kafka protocol binding. The
-// cluster has nothing to do with the pipeline's transport, which may be the local one.
+// cluster has nothing to do with the pipeline's transport, which may be the local one. It may
+// be in any network: what limits the networks of other sinks does not limit its brokers.
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent
 // and batches what is delivered at the same time; a notification that is tried again is a

@@ -120,8 +120,9 @@ func produced(c *kfake.Cluster, f func() *kerr.Error) {
 	})
 }
 
-// TestRightsAndReplicas: what the brokers refuse is told in words, and mended by itself.
-func TestRightsAndReplicas(t *testing.T) {
+// TestRights: what the brokers refuse is told in words, and mended by itself, by a new
+// producer.
+func TestRights(t *testing.T) {
 	for failure, want := range map[*kerr.Error]string{
 		kerr.TopicAuthorizationFailed:   "allow Write and Describe on it",
 		kerr.ClusterAuthorizationFailed: "allow IdempotentWrite on the cluster",
@@ -129,6 +130,12 @@ func TestRightsAndReplicas(t *testing.T) {
 		cluster := startFake(t)
 		c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 		makeTopic(t, c, 1, nil)
+		var begun atomic.Int32
+		cluster.ControlKey(int16(kmsg.InitProducerID), func(kmsg.Request) (kmsg.Response, error, bool) {
+			cluster.KeepControl()
+			begun.Add(1)
+			return nil, nil, false
+		})
 		var mended atomic.Bool
 		produced(cluster, func() *kerr.Error {
 			if mended.Load() {
@@ -145,6 +152,9 @@ func TestRightsAndReplicas(t *testing.T) {
 		mended.Store(true)
 		if err := s.Deliver(t.Context(), sample("N")); err != nil {
 			t.Errorf("after %v: %v", failure, err)
+		}
+		if err := s.Deliver(t.Context(), sample("N2")); err != nil || begun.Load() != 2 {
+			t.Errorf("after %v: %v, %d producers, want one before the failure and one after it", failure, err, begun.Load())
 		}
 	}
 }
