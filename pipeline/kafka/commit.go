@@ -11,9 +11,14 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// transactFor is how long a transaction may take: longer than the producer tries each of its
-// parts.
-const transactFor = 3 * time.Minute
+// How long a transaction may take.
+const (
+	// transactFor is longer than the producer tries each of its parts.
+	transactFor = 3 * time.Minute
+	// answeredFor is how long it may while brokers answer: after ten seconds they give it up
+	// themselves, as soon as they look. The producer may not notice for minutes.
+	answeredFor = 20 * time.Second
+)
 
 var errStuck = errors.New("kafka: a transaction did not end in time")
 
@@ -195,12 +200,33 @@ func (n *tenure) commit(last bool) error {
 // transact publishes ms in one transaction. One that takes too long is given up like one that
 // failed: the next tenure finds out what became of it.
 func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), n.t.transactFor, errStuck)
-	defer cancel()
+	ctx, giveUp := context.WithCancelCause(context.Background())
+	defer giveUp(nil)
+	go func() {
+		n.t.patience(ctx)
+		giveUp(errStuck)
+	}()
 	_, err := abandonable(ctx, func() (struct{}, error) {
 		return struct{}{}, n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms)
 	}, nil)
 	return err
+}
+
+// patience returns when a transaction that begins now takes too long, or when ctx is done.
+func (t *Transport) patience(ctx context.Context) {
+	began := time.Now()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-look.C:
+			if d := now.Sub(began); d > t.transactFor || min(d, t.away.answering(now)) > t.answeredFor {
+				return
+			}
+		}
+	}
 }
 
 // landed runs the functions that wait for the commit of b, in order, also those that come

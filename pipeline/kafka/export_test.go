@@ -36,10 +36,14 @@ func record(prefix string, lanes int, key, as string, value []byte) *sarama.Prod
 	return produced(prefix, partitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
 }
 
-// HangOnce makes the next transaction hang until release is closed. It is to be called before
-// there is any.
-func (t *Transport) HangOnce(release <-chan struct{}) {
-	t.transactFor = 2 * time.Second
+// HangOnce makes the next transaction hang until release is closed, which is noticed soon:
+// while brokers answer only, or always. It is to be called before there is any.
+func (t *Transport) HangOnce(release <-chan struct{}, answering bool) {
+	if answering {
+		t.answeredFor = time.Millisecond
+	} else {
+		t.transactFor = time.Millisecond
+	}
 	var hung atomic.Bool
 	t.transact = func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error {
 		if hung.CompareAndSwap(false, true) {

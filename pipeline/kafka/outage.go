@@ -21,6 +21,8 @@ type outage struct {
 	// waits is what is waited for, since then: brokers that do not answer, mostly.
 	waits error
 	since time.Time
+	// answers is since when brokers answer; zero while they do not, and before they were asked.
+	answers time.Time
 	// missing are the rights that the brokers do not give, since deniedAt.
 	missing  string
 	deniedAt time.Time
@@ -79,7 +81,7 @@ func (t *Transport) waiting(reason error) {
 	if o.waits == nil {
 		o.since = time.Now()
 	}
-	o.waits = reason
+	o.waits, o.answers = reason, time.Time{}
 }
 
 // answered notes that the brokers answer. If they did not, everything that failed did so for
@@ -94,10 +96,23 @@ func (t *Transport) answered() {
 		}
 	}
 	o.waits = nil
+	if o.answers.IsZero() {
+		o.answers = now
+	}
 	if !o.begun.IsZero() && len(o.troubles) == 0 {
 		t.log.Info("kafka: going on", "after", now.Sub(o.begun).Round(100*time.Millisecond))
 		o.begun = time.Time{}
 	}
+}
+
+// answering is for how long brokers answer; 0 where they do not.
+func (o *outage) answering(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.answers.IsZero() {
+		return 0
+	}
+	return now.Sub(o.answers)
 }
 
 // present returns since when the Transport does not go on, and why; nil where it does.

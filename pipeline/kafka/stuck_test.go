@@ -12,6 +12,11 @@ import (
 // TestStuckTransaction has a producer whose transaction never ends: its lane is taken anew, and
 // what was in the transaction is handled again, once.
 func TestStuckTransaction(t *testing.T) {
+	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })
+	t.Run("whatever they do", func(t *testing.T) { stuck(t, false) })
+}
+
+func stuck(t *testing.T, answering bool) {
 	brokers, prefix := brokers(t), "stuck-"+rand.Text()+"."
 	tr, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1})
 	if err != nil {
@@ -22,7 +27,7 @@ func TestStuckTransaction(t *testing.T) {
 		close(release)
 		_ = tr.Close()
 	})
-	tr.HangOnce(release)
+	tr.HangOnce(release, answering)
 	err = tr.Start(context.Background(), pipeline.Wiring{Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,8 @@ type Transport struct {
 	ready    atomic.Bool
 	// transact publishes what a lane commits; benchmarks have others.
 	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
-	// transactFor is how long that may take; tests have less patience.
-	transactFor time.Duration
+	// transactFor and answeredFor are how long that may take; tests have less patience.
+	transactFor, answeredFor time.Duration
 
 	// ctx is done when Close begins, life when all that was acknowledged is committed.
 	ctx, life   context.Context
@@ -97,7 +97,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic), transact: transact, transactFor: transactFor,
+		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
 		gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
