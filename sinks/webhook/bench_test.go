@@ -1,0 +1,72 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkDeliver compares a webhook with a bare client of net/http that encodes and posts the
+// same to the same receiver: x/bare is the ratio of the medians, taken in turns.
+func BenchmarkDeliver(b *testing.B) {
+	for name, opts := range map[string][]Option{
+		"documented":  {Secret("a secret of 24 characters")},
+		"v1":          {Format(FormatV1)},
+		"cloudevents": {Format(FormatCloudEvents), Secret("a secret of 24 characters"), Bearer("token"), Headers(map[string]string{"X-Key": "k"})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var v any
+				if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+					b.Error(err)
+				}
+				w.WriteHeader(http.StatusNoContent)
+			}))
+			defer server.Close()
+			w := New(server.URL, append(opts, Allow(netip.MustParsePrefix("127.0.0.0/8")))...)
+			n := sample()
+			client := &http.Client{Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			bare := func() error {
+				body, err := json.Marshal(n)
+				if err != nil {
+					return err
+				}
+				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL, bytes.NewReader(body))
+				if err != nil {
+					return err
+				}
+				req.Header.Set("Content-Type", "application/json")
+				resp, err := client.Do(req)
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				_, err = io.Copy(io.Discard, resp.Body)
+				return err
+			}
+			var ours, theirs []time.Duration
+			for b.Loop() {
+				ours = append(ours, timed(b, func() error { return w.Deliver(b.Context(), n) }))
+				theirs = append(theirs, timed(b, bare))
+			}
+			slices.Sort(ours)
+			slices.Sort(theirs)
+			b.ReportMetric(float64(ours[len(ours)/2])/float64(theirs[len(theirs)/2]), "x/bare")
+		})
+	}
+}
+
+func timed(b *testing.B, do func() error) time.Duration {
+	began := time.Now()
+	if err := do(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
