@@ -15,9 +15,10 @@ const (
 	maxPlain    = 2000
 )
 
-// budget keeps a message within its bound. A line has at most nine runs, each of up to 80
-// bytes besides its text; what is not in the budget takes less than 4 KB.
-var budget = layout.Budget{Total: 24_000, Lines: 30, LineCost: 800, Length: encoded}
+// budget keeps a message within its bound. A line has at most seven runs, each of up to 70
+// bytes besides its text; what is not in the budget takes less than 4 KB. A snippet has as
+// many bytes as 200 characters of any language.
+var budget = layout.Budget{Total: 24_000, Lines: 40, Line: 600, LineCost: 560, Length: encoded}
 
 // encoded is how many bytes s, which is clean, takes in a card.
 func encoded(s string) int {

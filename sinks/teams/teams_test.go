@@ -74,6 +74,21 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestManyRuns: what a card needs besides its texts is bounded too.
+func TestManyRuns(t *testing.T) {
+	n := chattest.Notification()
+	n.URL, n.Diffs = "https://example.com/?"+strings.Repeat("x", 1900), nil
+	for i := range 60 {
+		context := strings.Repeat(`\"`, 200)
+		n.Diffs = append(n.Diffs, pipeline.Diff{
+			Event: pipeline.Removed, Keyword: "in the shop", Text: "shop (now)", Snippet: context + " in the shop (now) " + context, Offset: i,
+		})
+	}
+	if _, c := deliver(t, n); len(c.snippets()) < 15 { // deliver fails the test for too large a card
+		t.Errorf("%d differences are shown", len(c.snippets()))
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	const off = `{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"Could not execute workflow 'x' trigger 'manual' with state '`
 	chattest.Verdicts(t, local,
