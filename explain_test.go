@@ -134,7 +134,8 @@ func TestListAndExplain(t *testing.T) {
 	if sub := p.Subscriptions[0]; sub.Client != "default" || sub.State != StateActive || sub.Origin != "go" || sub.Document != doc.ID || sub.From != 0 {
 		t.Errorf("subscription %+v", sub)
 	}
-	if got, want := l.Receivers[0], (ReceiverInfo{Sink: "box", State: StateActive}); got != want {
+	got := l.Receivers[0]
+	if want := (ReceiverInfo{Sink: "box", State: StateActive, Used: true, LastSuccess: got.LastSuccess}); got != want || got.LastSuccess.IsZero() {
 		t.Errorf("receiver %+v, want %+v", got, want)
 	}
 }
