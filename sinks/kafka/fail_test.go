@@ -159,6 +159,16 @@ func TestRights(t *testing.T) {
 	}
 }
 
+func TestBrokenConnections(t *testing.T) {
+	cluster := startFake(t)
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
+	makeTopic(t, c, 1, nil)
+	breakConnections(cluster)
+	s := build(t, c)
+	s.conf.Producer.Retry.Max = 1
+	wantErr(t, s.Deliver(t.Context(), sample("N")), pipeline.ClassRetry, "kafka: topic t: the connection to the brokers broke")
+}
+
 // TestEndOfTheContext: a wait ends with it, also while brokers say nothing.
 func TestEndOfTheContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

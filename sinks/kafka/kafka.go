@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 
 	"github.com/IBM/sarama"
 
@@ -94,7 +95,11 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 	if known := s.known(err); known != nil {
 		return true, known
 	}
-	return true, pipeline.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.cluster().Reason(err)))
+	reason := s.c.cluster().Reason(err)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
+	}
+	return true, pipeline.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, reason))
 }
 
 // known explains an err with which nothing was written, and is nil for all others.

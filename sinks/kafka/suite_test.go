@@ -34,10 +34,7 @@ func TestConformance(t *testing.T) {
 				}},
 				"broken connections": {Arrange: func() {
 					s.conf.Producer.Retry.Max = 1
-					cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
-						cluster.KeepControl()
-						return nil, errors.New("the connection breaks"), true
-					})
+					breakConnections(cluster)
 				}, Ambiguous: true},
 			}
 			return f
@@ -84,6 +81,14 @@ func newFake(t *testing.T, c Config) (pipelinetest.SinkFake, *Sink) {
 		}
 		return all
 	}}, s
+}
+
+// breakConnections makes each attempt to write end the connection.
+func breakConnections(cluster *kfake.Cluster) {
+	cluster.ControlKey(produceKey, func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		return nil, errors.New("the connection breaks"), true
+	})
 }
 
 // holdProduce holds the next attempt to write up, and the cluster with it.
