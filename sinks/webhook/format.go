@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -112,17 +110,15 @@ func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, h
 		return m.Body, h, nil
 	}
 	h.Set("Content-Type", mediaEvent)
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		value, err := encodeJSON(attributes[name])
-		if err != nil {
-			return nil, nil, err
-		}
-		fmt.Fprintf(&b, "%q:%s,", name, value)
+	attributes["datacontenttype"] = mediaJSON
+	b, err := encodeJSON(attributes)
+	if err != nil {
+		return nil, nil, err
 	}
-	fmt.Fprintf(&b, `"datacontenttype":%q,"data":%s}`, mediaJSON, m.Body)
-	return b.Bytes(), h, nil
+	// The data is not encoded again, but put behind the attributes.
+	b = append(b[:len(b)-1], `,"data":`...)
+	b = append(b, m.Body...)
+	return append(b, '}'), h, nil
 }
 
 // percentEncode encodes the value of an attribute for a header, as the HTTP binding of
