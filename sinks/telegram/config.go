@@ -20,8 +20,8 @@ const defaultAPI = "https://api.telegram.org"
 type Config struct {
 	// Token is that of the bot, such as 123456:ABC-DEF1234ghIkl, from @BotFather. Required.
 	Token registry.Secret `yaml:"token"`
-	// ChatID is the chat to write to: its number, such as "123456789" for a person and
-	// "-1001234567890" for a group, or the name of a public channel or group, such as
+	// ChatID is the chat to write to, in quotes: its number, such as "123456789" for a person
+	// and "-1001234567890" for a group, or the name of a public channel or group, such as
 	// "@example". Required.
 	ChatID string `yaml:"chat_id"`
 	// MessageThreadID is the number of the topic to write to, in a group with topics. Default:

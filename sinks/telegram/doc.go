@@ -4,7 +4,7 @@
 // Ask @BotFather for a bot: /newbot, then a name; it answers with the token, which is a
 // secret. Whoever is to get messages has to press Start in a chat with the bot, or add it to
 // the group, or make it an administrator of the channel. The ID of the chat stands in
-// https://api.telegram.org/bot<TOKEN>/getUpdates once something was written there; a public
+// what api.telegram.org/botTOKEN/getUpdates answers once something was written there; a public
 // channel or group can also be named, as @example.
 //
 // A message says in its first line what was found, then links to the page, and shows each
