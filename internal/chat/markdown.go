@@ -122,6 +122,17 @@ func Chars(s string) *Set {
 	return &set
 }
 
+// Count is how many characters of text are in the set.
+func (s *Set) Count(text string) int {
+	n := 0
+	for i := range len(text) {
+		if s[text[i]] {
+			n++
+		}
+	}
+	return n
+}
+
 // Escape returns s with each of the special characters as write writes it. It gets the
 // neighbours as well: the rune before, and the one after, or a letter where s ends, since
 // more may follow there.

@@ -17,7 +17,7 @@ const (
 // budget keeps the description within its bound: what is not in it is counted too.
 var budget = layout.Budget{
 	Total: maxDescription - 64, Lines: 20, LineCost: chat.LineCost,
-	Length: func(s string) int { return layout.UTF16(escape(s)) },
+	Length: func(s string) int { return layout.UTF16(s) + special.Count(s) }, // at least as much as it takes
 }
 
 // message is what a webhook is executed with.

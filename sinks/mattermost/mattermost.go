@@ -36,10 +36,11 @@ const (
 	maxPlain = 1000
 )
 
-// budget is far below the bound: nobody reads more in a chat.
+// budget is below the bound, since nobody reads as much in a chat. A special character is
+// counted as seven, the most that one takes.
 var budget = layout.Budget{
-	Total: 12_000, Lines: 40, LineCost: chat.LineCost,
-	Length: func(s string) int { return layout.Runes(escape(s)) },
+	Total: 12_000, Lines: 40, Line: 400, LineCost: chat.LineCost,
+	Length: func(s string) int { return layout.Runes(s) + 6*special.Count(s) },
 }
 
 // message is what an incoming webhook takes.

@@ -19,7 +19,8 @@ const (
 // budget keeps the text within its bound. A line costs a sign, two line ends and blanks.
 var budget = layout.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: length}
 
-func length(s string) int { return layout.UTF16(inert(s)) }
+// length is at least as much as s takes.
+func length(s string) int { return layout.UTF16(s) + special.Count(s) }
 
 // special are the characters that Telegram may make a link with.
 var special = chat.Chars("@#$./")
