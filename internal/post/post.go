@@ -69,14 +69,17 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) },
 	})
-	req, err := http.NewRequestWithContext(traced, method, u.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, pipeline.Permanent(s.Secrets.Wrap("making the request", err))
+	if h == nil {
+		h = make(http.Header)
 	}
-	if h != nil {
-		req.Header = h
-	}
-	req.Header.Set("User-Agent", UserAgent)
+	h.Set("User-Agent", UserAgent)
+	again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	first, _ := again()
+	// As http.NewRequest makes it, but that u was parsed before.
+	req := (&http.Request{
+		Method: method, URL: rooted(u), Host: u.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: first, GetBody: again, ContentLength: int64(len(body)),
+	}).WithContext(traced)
 	resp, err := s.Client.Do(req)
 	if err != nil {
 		return nil, s.failure(ctx, err, wrote.Load())
@@ -92,6 +95,18 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	Tell(ctx, statusText(a.Status))
 	return a, nil
+}
+
+// rooted returns u with the slash that begins a path, which JoinPath may leave out.
+func rooted(u *url.URL) *url.URL {
+	if u.Path == "" || u.Path[0] == '/' {
+		return u
+	}
+	r := *u
+	if r.Path = "/" + r.Path; r.RawPath != "" {
+		r.RawPath = "/" + r.RawPath
+	}
+	return &r
 }
 
 type observerKey struct{}

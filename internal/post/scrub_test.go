@@ -72,3 +72,16 @@ func TestRetryAfterNeverFails(t *testing.T) {
 		}
 	}
 }
+
+func TestRooted(t *testing.T) {
+	for in, want := range map[string]string{"": "http://a/", "x/y": "http://a/x/y", "/x": "http://a/x", "x%2Fy": "http://a/x%2Fy"} {
+		u := &url.URL{Scheme: "http", Host: "a"}
+		if in != "" {
+			u = u.JoinPath(in)
+		}
+		got := rooted(u)
+		if req := got.Scheme + "://" + got.Host + got.RequestURI(); req != want {
+			t.Errorf("%q: got %s, want %s", in, req, want)
+		}
+	}
+}

@@ -30,7 +30,10 @@ var joiners = &words.Joiners[string]{Middle: []rune("&@"), Leading: []rune("#.")
 //   - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Burmese) and
 //     Hangul give one token for each character (with its marks), so that a keyword is found
 //     wherever its characters stand next to each other.
-func Tokens(s string) []Token { return appendTokens(nil, s, 0, len(s)) }
+func Tokens(s string) []Token {
+	// A word and what follows it take some six bytes.
+	return appendTokens(make([]Token, 0, len(s)/6+1), s, 0, len(s))
+}
 
 // appendTokens appends the tokens of s[from:to], which is read as a text of its own.
 func appendTokens(ts []Token, s string, from, to int) []Token {
