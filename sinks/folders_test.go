@@ -1,0 +1,44 @@
+package sinks_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// suites are the calls of which every kind of sink makes one in its tests.
+var suites = regexp.MustCompile(`pipelinetest\.Test(HTTP)?Sink\(`)
+
+// TestEverySinkRunsItsSuite looks into the folders of the sinks.
+func TestEverySinkRunsItsSuite(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := 0
+	for _, e := range entries {
+		if !e.IsDir() || e.Name() == "testdata" {
+			continue
+		}
+		kinds++
+		files, err := filepath.Glob(filepath.Join(e.Name(), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := false
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = runs || suites.Match(b)
+		}
+		if !runs {
+			t.Errorf("the sink %s does not run the suite: call pipelinetest.TestHTTPSink, or TestSink where it does not talk HTTP", e.Name())
+		}
+	}
+	if kinds < 2 {
+		t.Errorf("%d kinds of sinks were found", kinds)
+	}
+}
