@@ -18,9 +18,14 @@ const (
 	// answeredFor is how long it may while brokers answer: after ten seconds they give it up
 	// themselves, as soon as they look. The producer may not notice for minutes.
 	answeredFor = 20 * time.Second
+	// lookAtTxn is how often one that takes long is looked at.
+	lookAtTxn = 500 * time.Millisecond
 )
 
-var errStuck = errors.New("kafka: a transaction did not end in time")
+var (
+	errStuck  = errors.New("kafka: a transaction did not end in time")
+	errFenced = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
+)
 
 // merge makes what x did part of the lane: what follows reads it, and it is committed
 // together with the position of its message. What nobody waits for is committed with the
@@ -200,30 +205,38 @@ func (n *tenure) commit(last bool) error {
 // transact publishes ms in one transaction. One that takes too long is given up like one that
 // failed: the next tenure finds out what became of it.
 func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
-	ctx, giveUp := context.WithCancelCause(context.Background())
+	return n.inTime(context.Background(), func() error {
+		return n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms)
+	})
+}
+
+// inTime returns what f returns, which uses n's producer, or earlier why nothing good can
+// come of it any more, or the cause of ctx.
+func (n *tenure) inTime(ctx context.Context, f func() error) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	go func() {
-		n.t.patience(ctx)
-		giveUp(errStuck)
-	}()
-	_, err := abandonable(ctx, func() (struct{}, error) {
-		return struct{}{}, n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms)
-	}, nil)
+	go func() { giveUp(n.hopeless(ctx)) }()
+	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, f() }, nil)
 	return err
 }
 
-// patience returns when a transaction that begins now takes too long, or when ctx is done.
-func (t *Transport) patience(ctx context.Context) {
-	began := time.Now()
-	look := time.NewTicker(lookEvery)
+// hopeless waits until a transaction that begins now cannot end well, and says why; or until
+// ctx is done. A producer of sarama that failed for good tries again for a minute.
+func (n *tenure) hopeless(ctx context.Context) error {
+	t, began := n.t, time.Now()
+	look := time.NewTicker(lookAtTxn)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case now := <-look.C:
-			if d := now.Sub(began); d > t.transactFor || min(d, t.away.answering(now)) > t.answeredFor {
-				return
+			d := now.Sub(began)
+			switch {
+			case n.txns.TxnStatus()&sarama.ProducerTxnFlagFatalError != 0:
+				return errFenced
+			case d > t.transactFor, min(d, t.away.answering(now)) > t.answeredFor:
+				return errStuck
 			}
 		}
 	}

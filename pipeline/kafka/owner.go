@@ -96,7 +96,7 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		case class == pipeline.ClassBroken:
 			t.broken(err)
 		case fenced(err):
-			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", err)
+			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", plain(t.cfg, err))
 			wait = fencedPause
 		default:
 			t.outage(what, err)

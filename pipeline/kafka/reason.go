@@ -55,6 +55,8 @@ func plain(c Config, err error) string {
 	switch {
 	case errors.Is(err, sarama.ErrFencedInstancedId):
 		return fmt.Sprintf("another process has the same instance_id (%s): give each one of its own", c.InstanceID)
+	case errors.Is(err, sarama.ErrProducerFenced), errors.Is(err, sarama.ErrInvalidProducerEpoch):
+		return "another producer has its transactional ID now"
 	case errors.Is(err, sarama.ErrTransactionalIDAuthorizationFailed):
 		return fmt.Sprintf("a right is missing: allow Write on the transactional IDs that begin with %s-", c.Group)
 	}

@@ -56,14 +56,10 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
 	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
-	end, err := abandonable(ctx, func() (int64, error) {
-		err := transactOnce(n.txns, fence)
-		return fence[0].Offset, err
-	}, nil)
-	if err != nil {
+	if err := n.inTime(ctx, func() error { return transactOnce(n.txns, fence) }); err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
-	if err := t.restore(ctx, n, end); err != nil {
+	if err := t.restore(ctx, n, fence[0].Offset); err != nil {
 		return fmt.Errorf("restoring its state: %w", err)
 	}
 	return nil
