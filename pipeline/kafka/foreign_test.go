@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -29,7 +30,7 @@ func TestProducerForTopicsOfOthers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.Brokers = []string{"127.0.0.1:1"}
-	if _, err := c.Connect(ctx, conf); err != context.Canceled {
+	if _, err := c.Connect(ctx, conf); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 	_, err = c.Connect(t.Context(), conf)

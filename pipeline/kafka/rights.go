@@ -137,10 +137,10 @@ func (t *Transport) deny(missing string) {
 	o, now := &t.away, time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case missing == o.missing:
+	switch missing {
+	case o.missing:
 		return
-	case missing == "":
+	case "":
 		t.log.Info("kafka: the rights are there that were missing", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
 	default:
 		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)

@@ -58,7 +58,7 @@ func TestMissingRights(t *testing.T) {
 			admin := testAdmin(t, c)
 			test.without.Principal, test.without.Host, test.without.PermissionType = "User:vokter", "*", sarama.AclPermissionDeny
 			test.on.ResourcePatternType = sarama.AclPatternLiteral
-			if err := admin.CreateACL(test.on, test.without); err != nil {
+			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: test.on, Acls: []*sarama.Acl{&test.without}}}); err != nil {
 				t.Fatal(err)
 			}
 			var logged logBuffer
