@@ -81,14 +81,20 @@ func (p *pool) hand(a Attempt) {
 		return
 	}
 	id := a.Receiver.ID()
-	p.held[id] = time.AfterFunc(d, func() {
+	if old := p.held[id]; old != nil { // of an earlier tenure
+		old.Stop()
+		p.open--
+	}
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if _, ok := p.held[id]; ok {
+		if p.held[id] == t {
 			delete(p.held, id)
 			p.wait(a)
 		}
 	})
+	p.held[id] = t
 }
 
 // wait makes a wait for a slot. p.mu is held.
@@ -172,6 +178,11 @@ func (p *pool) attempt(a Attempt, s slot) {
 	defer cancel()
 
 	h := &holding{pool: p, slot: s}
+	if !p.wanted(a) {
+		h.release()
+		p.closed()
+		return
+	}
 	if s == fastSlot {
 		t := time.AfterFunc(fastFor, func() { h.move(cut) })
 		defer t.Stop()
@@ -197,6 +208,17 @@ func (p *pool) attempt(a Attempt, s slot) {
 	}
 	p.post(a, err)
 	p.closed()
+}
+
+// wanted reports whether a, which may have waited for long, is still to be made: not where
+// another process has its receiver now, or had it meanwhile.
+func (p *pool) wanted(a Attempt) bool {
+	id := a.Receiver.ID()
+	if p.cfg.Owned(id) && p.book.knows(id, a.Number, p.cfg.Tenure(id)) {
+		return true
+	}
+	p.book.lost(id, a.Number)
+	return false
 }
 
 func (p *pool) closed() {

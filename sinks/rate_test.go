@@ -3,6 +3,7 @@ package sinks
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ func TestRate(t *testing.T) {
 			r.notify("fast", fmt.Sprint("f", i))
 		}
 		time.Sleep(21 * time.Second)
+		synctest.Wait()
 		if got, want := fmt.Sprint(slow), "[0s 0s 10s 20s]"; got != want {
 			t.Errorf("the slow sink was used at %s, want %s", got, want)
 		}
@@ -51,4 +53,57 @@ func TestRate(t *testing.T) {
 			t.Errorf("%d attempts after a restart, want 5", len(slow))
 		}
 	})
+}
+
+// TestHeldAttemptOfALostLane is not made: that is up to the process that has the lane now,
+// which may be this one again.
+func TestHeldAttemptOfALostLane(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		t.Run(fmt.Sprintf("back %v", back), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { heldAttempt(t, back) })
+		})
+	}
+}
+
+func heldAttempt(t *testing.T, back bool) {
+	var owned atomic.Bool
+	var tenure atomic.Uint64
+	owned.Store(true)
+	s, store := &recorder{}, txtest.New()
+	r := newRig(t, store, Config{
+		Sinks: map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 1./600, 1)},
+		Owned: func(string) bool { return owned.Load() }, Tenure: func(string) uint64 { return tenure.Load() },
+	})
+	r.notify("a", "x")
+	r.notify("a", "y") // held for ten minutes
+	synctest.Wait()
+	owned.Store(false)
+	want := "[x]"
+	if back {
+		// Another process begins the attempt anew, and goes down.
+		other := NewDelivery(Config{Hand: func(Attempt) {}})
+		for _, m := range store.Start(time.Now()) {
+			if err := store.Handle(t.Context(), other, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tenure.Add(1)
+		owned.Store(true)
+		for _, m := range store.Start(time.Now()) {
+			r.send(m)
+		}
+		want = "[x y]"
+	}
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	if got := s.got(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if !r.d.Idle() {
+		t.Error("it is not idle")
+	}
+	if q := r.queue("a"); back && q.Pending() != 0 {
+		t.Errorf("there is something left: %+v", q)
+	}
+	r.stop()
 }
