@@ -78,11 +78,12 @@ func heldAttempt(t *testing.T, back bool) {
 	r.notify("a", "y") // held for ten minutes
 	synctest.Wait()
 	owned.Store(false)
+	wakes := store.Start(time.Now()) // are another process's now
 	want := "[x]"
 	if back {
-		// Another process begins the attempt anew, and goes down.
+		// It begins the attempt anew, and goes down.
 		other := NewDelivery(Config{Hand: func(Attempt) {}})
-		for _, m := range store.Start(time.Now()) {
+		for _, m := range wakes {
 			if err := store.Handle(t.Context(), other, m); err != nil {
 				t.Fatal(err)
 			}
