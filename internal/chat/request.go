@@ -20,6 +20,11 @@ func (e *Endpoint) Do(ctx context.Context, method string, u *url.URL, h http.Hea
 	return e.post.Do(ctx, method, u, all, body)
 }
 
+// Token reports whether s can be a token in a header: visible characters of ASCII only.
+func Token(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
 // Below is what m says below its headline, as plain text; for a message that says no more
 // it is the headline.
 func Below(m layout.Message) string {

@@ -26,8 +26,9 @@ import (
 // UserAgent is what sinks call themselves.
 const UserAgent = "vokter (+https://github.com/vokter/vokter)"
 
-// MaxAnswer is how much of an answer's body is read at most, in bytes.
-const MaxAnswer = 64 << 10
+// MaxAnswer is how much of an answer's body is read at most, in bytes: room for a message of
+// 16,000 characters that comes back with six bytes for each.
+const MaxAnswer = 128 << 10
 
 // drainFor is how long the body of an answer is read at most.
 const drainFor = time.Second
@@ -91,8 +92,11 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 		now = s.Now
 	}
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
-	// The status says what became of the request, also where the body breaks off.
-	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	// After a change of protocol no context would end the reading.
+	if a.Status != http.StatusSwitchingProtocols {
+		// The status says what became of the request, also where the body breaks off.
+		a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	}
 	Tell(ctx, statusText(a.Status))
 	return a, nil
 }

@@ -1,15 +1,20 @@
 package post
 
 import (
+	"cmp"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/layout"
 )
 
 // reason is the text of a network error without what differs from attempt to attempt,
@@ -40,8 +45,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Scrubber takes secrets out of texts. The zero value knows none. It must not be altered
-// while it is used.
+// Scrubber takes secrets out of texts, also as URLs, base64 and quoted texts have them. The
+// zero value knows none. It must not be altered while it is used.
 type Scrubber struct{ secrets []string }
 
 // minSecret is the length from which a part of a URL may be a secret.
@@ -51,9 +56,19 @@ const minSecret = 6
 func (s *Scrubber) Add(parts ...string) {
 	for _, p := range parts {
 		if len(p) >= minSecret {
-			s.secrets = append(s.secrets, p)
+			quoted := strconv.Quote(p)
+			s.secrets = append(s.secrets, p, url.QueryEscape(p), url.PathEscape(p), quoted[1:len(quoted)-1],
+				base64.RawStdEncoding.EncodeToString([]byte(p)))
 		}
 	}
+	// One that is a part of another must not leave the rest of that.
+	slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	s.secrets = slices.Compact(s.secrets)
+}
+
+// AddLogin adds what signs in with basic authentication.
+func (s *Scrubber) AddLogin(username, password string) {
+	s.Add(username, password, username+":"+password)
 }
 
 // AddURL adds the parts of u that nobody but the receiver should see.
@@ -61,7 +76,8 @@ func (s *Scrubber) AddURL(u *url.URL) {
 	s.Add(u.String(), u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery)
 	if u.User != nil {
 		password, _ := u.User.Password()
-		s.Add(u.User.String(), password, u.User.Username())
+		s.Add(u.User.String())
+		s.AddLogin(u.User.Username(), password)
 	}
 }
 
@@ -82,7 +98,10 @@ type scrubbed struct {
 func (e *scrubbed) Error() string { return e.text }
 func (e *scrubbed) Unwrap() error { return e.err }
 
-// Wrap returns err with a text that holds none of the secrets.
+// maxReason bounds the text of an error, in runes: it can quote what the other side sent.
+const maxReason = 300
+
+// Wrap returns err with a short text that holds none of the secrets.
 func (s *Scrubber) Wrap(what string, err error) error {
-	return &scrubbed{s.Clean(what + ": " + reason(err)), err}
+	return &scrubbed{layout.Short(s.Clean(layout.Clean(what+": "+reason(err))), maxReason), err}
 }

@@ -50,6 +50,30 @@ func TestScrubber(t *testing.T) {
 	}
 }
 
+// TestTransformedSecrets: what answers may have made of a secret before it comes back.
+func TestTransformedSecrets(t *testing.T) {
+	u, err := url.Parse("https://robot:hunter%2022%26%22@example.com/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Scrubber
+	s.AddURL(u)
+	s.Add("T0KEN+A/", "T0KEN+A/B and more")
+	for in, want := range map[string]string{
+		`for hunter 22&"`:                       "for ***",
+		"for hunter+22%26%22":                   "for ***",
+		"for hunter%2022&%22":                   "for ***",
+		`for hunter 22&\"`:                      "for ***",
+		"Basic cm9ib3Q6aHVudGVyIDIyJiI= is bad": "Basic ***= is bad",
+		"T0KEN+A/B and more":                    "***",
+		"T0KEN%2BA%2FB+and+more":                "***",
+	} {
+		if got := s.Clean(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestRetryAfterNeverFails(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tt := range []struct {

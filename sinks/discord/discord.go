@@ -34,7 +34,7 @@ func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
 
 // Deliver posts n as an embed, or as short plain text where Discord refuses that. It
-// follows no redirects, and reads no more than 64 KB of the answer.
+// follows no redirects, and reads no more than 128 KB of the answer.
 func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich := embedded(m)

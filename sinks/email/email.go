@@ -16,7 +16,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"net"
 	"net/mail"
@@ -76,9 +75,7 @@ func (c Config) Build(opts ...Option) (*Email, error) {
 	}
 	e.dialer = newDialer(c.TLS, e.allow)
 	if password := c.Password.Reveal(); password != "" {
-		e.secrets.Add(password,
-			base64.StdEncoding.EncodeToString([]byte("\x00"+c.Username+"\x00"+password)), // as PLAIN says it
-			base64.StdEncoding.EncodeToString([]byte(password)))                          // as LOGIN does
+		e.secrets.Add(password, "\x00"+c.Username+"\x00"+password) // the latter as PLAIN says it, in base64
 	}
 	return e, nil
 }

@@ -59,7 +59,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if ctx.Err() != nil {
 		return pipeline.Ambiguous(fmt.Errorf("%s was killed, since it did not end: %w", filepath.Base(e.path), ctx.Err()))
 	}
-	return e.verdict(cmd.ProcessState.ExitCode(), err, stderr.last())
+	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.secrets.Clean(string(stderr.b))))
 }
 
 // The exit statuses that mean something, of sysexits.h.
@@ -73,7 +73,7 @@ const (
 // verdict says what the exit status code means; it is -1 where a signal ended the command.
 func (e *Exec) verdict(code int, err error, reason string) error {
 	text := fmt.Sprintf("%s: %v", filepath.Base(e.path), err)
-	if reason = layout.Short(layout.Clean(e.secrets.Clean(reason)), maxReason); reason != "" {
+	if reason = layout.Short(layout.Clean(reason), maxReason); reason != "" {
 		text += ": " + reason
 	}
 	failure := errors.New(text)
@@ -106,8 +106,9 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last returns the last line that says something.
-func (t *tail) last() string {
-	lines := strings.Split(strings.TrimSpace(string(t.b)), "\n")
+// last returns the last line of text that says something. Secrets have to be out of it: they may
+// have several lines.
+func last(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }

@@ -159,3 +159,15 @@ func TestReason(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretOfSeveralLines: its last line is no reason.
+func TestSecretOfSeveralLines(t *testing.T) {
+	c := Config{Command: []string{"/bin/sh", "-c", `echo "no: $KEY" >&2; exit 1`}, Env: map[string]registry.Secret{"KEY": registry.NewSecret("BEGIN\nhunter22\nEND")}}
+	e, err := c.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"}); err == nil || err.Error() != "sh: exit status 1: no: ***" {
+		t.Errorf("got %v", err)
+	}
+}

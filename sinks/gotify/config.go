@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/internal/post"
@@ -45,8 +44,8 @@ func (c Config) Build(opts ...Option) (*Gotify, error) {
 	switch {
 	case token == "":
 		wrong("token", "a token is needed: that of an application, from the page Apps of Gotify")
-	case strings.ContainsAny(token, " \t\r\n"):
-		wrong("token", "a token has no blanks")
+	case !chat.Token(token):
+		wrong("token", "a token has no blanks and no other such characters")
 	}
 	if c.Priority < 0 || c.Priority > 10 {
 		wrong("priority", fmt.Sprintf("%d is not between 1 and 10", c.Priority))

@@ -45,7 +45,7 @@ type message struct {
 	Extras   map[string]any `json:"extras"`
 }
 
-// Deliver sends n. It follows no redirects, and reads no more than 64 KB of the answer.
+// Deliver sends n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	text, ok := s.template.Render(ctx, n)

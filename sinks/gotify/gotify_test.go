@@ -1,6 +1,8 @@
 package gotify_test
 
 import (
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -48,6 +50,22 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestLongEcho: Gotify answers with the whole message, in which some characters take six bytes.
+func TestLongEcho(t *testing.T) {
+	r := chattest.NewReceiver(t, nil)
+	r.Answers[0] = func(w http.ResponseWriter, _ *http.Request) {
+		m, err := read(r.Got[0].Body)
+		if err != nil {
+			t.Error(err)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": 25, "message": m.Message, "title": m.Title})
+	}
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("{{.title}}" + strings.Repeat("<", 15_900))}
+	if err := newSink(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
 		chattest.Means(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, pipeline.ClassGone, "that of an application: you need to provide", 0),
@@ -75,7 +93,7 @@ func TestConfig(t *testing.T) {
 	url, token := registry.NewSecret("https://gotify.example.com"), registry.NewSecret("SECRET")
 	for field, list := range map[string][]gotify.Config{
 		"url":      {{Token: token}, {URL: registry.NewSecret("gotify.example.com/SECRET"), Token: token}},
-		"token":    {{URL: url}, {URL: url, Token: registry.NewSecret("SECRET \n")}},
+		"token":    {{URL: url}, {URL: url, Token: registry.NewSecret("SECRET \n")}, {URL: url, Token: registry.NewSecret("SECRET\x00")}},
 		"priority": {{URL: url, Token: token, Priority: 11}, {URL: url, Token: token, Priority: -1}},
 	} {
 		for _, c := range list {

@@ -65,8 +65,8 @@ func (c Config) Build(opts ...Option) (*Matrix, error) {
 	switch {
 	case token == "":
 		wrong("token", "the access token of an account is needed")
-	case strings.ContainsAny(token, " \t\r\n"):
-		wrong("token", "a token has no blanks")
+	case !chat.Token(token):
+		wrong("token", "a token has no blanks and no other such characters")
 	}
 	kind := cmp.Or(c.MsgType, msgNotice)
 	if kind != msgNotice && kind != msgText {

@@ -57,7 +57,7 @@ type content struct {
 }
 
 // Deliver sends n, or plain text where the homeserver refuses that. It follows no redirects,
-// and reads no more than 64 KB of the answer.
+// and reads no more than 128 KB of the answer.
 func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if strings.Trim(n.ID, ".") == "" { // it becomes a part of a path
 		return pipeline.Permanent(errors.New("the notification has no ID"))

@@ -52,7 +52,7 @@ type message struct {
 }
 
 // Deliver posts n, or short plain text where Mattermost refuses that. It follows no
-// redirects, and reads no more than 64 KB of the answer.
+// redirects, and reads no more than 128 KB of the answer.
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich := markdown(m)

@@ -78,8 +78,8 @@ func (c Config) Build(opts ...Option) (*Ntfy, error) {
 		return nil, errors.Join(errs...)
 	}
 	n := &Ntfy{
-		endpoint: chat.NewEndpoint(server, opts, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal()), server: server,
-		topic: topic, priority: c.Priority, tags: c.Tags, template: c.Template,
+		endpoint: chat.NewEndpoint(server, opts, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal(), c.Username+":"+c.Password.Reveal()),
+		server:   server, topic: topic, priority: c.Priority, tags: c.Tags, template: c.Template,
 	}
 	if auth != "" {
 		n.header = http.Header{"Authorization": {auth}}
@@ -114,8 +114,10 @@ func (c Config) authorization() (string, error) {
 		return wrong("password", "is needed with username")
 	case c.Username == "" && !c.Password.IsZero():
 		return wrong("username", "is needed with password")
-	case strings.ContainsAny(c.Token.Reveal(), " \t\r\n"):
-		return wrong("token", "a token has no blanks")
+	case !chat.Token(c.Token.Reveal()):
+		return wrong("token", "a token has no blanks and no other such characters")
+	case strings.Contains(c.Username, ":"):
+		return wrong("username", "a name has no colon, since the password follows behind one")
 	case !c.Token.IsZero():
 		return "Bearer " + c.Token.Reveal(), nil
 	case c.Username != "":

@@ -53,7 +53,7 @@ type message struct {
 	Priority int      `json:"priority,omitempty"`
 }
 
-// Deliver publishes n. It follows no redirects, and reads no more than 64 KB of the answer.
+// Deliver publishes n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	text, ok := s.template.Render(ctx, n)

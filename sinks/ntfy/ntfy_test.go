@@ -83,6 +83,19 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// TestLoginIsNotTold: a proxy may send the header back.
+func TestLoginIsNotTold(t *testing.T) {
+	r := chattest.NewReceiver(t, func(w http.ResponseWriter, req *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"the header `+req.Header.Get("Authorization")+` is bad"}`)
+	})
+	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/topic"), Username: "phil", Password: registry.NewSecret("mysecret")}
+	err := newSink(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification())
+	if err == nil || !strings.Contains(err.Error(), "the header Basic ***") || strings.Contains(err.Error(), "cGhpb") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
 		chattest.Means(401, `{"code":40101,"http":401,"error":"unauthorized","link":"https://ntfy.sh/docs/publish/#authentication"}`, pipeline.ClassGone, "check the token, or the user and password: unauthorized", 0),
@@ -116,16 +129,18 @@ func TestConfig(t *testing.T) {
 		_, err := ntfy.Config{URL: registry.NewSecret(raw)}.Build()
 		chattest.Refused(t, err, "url", "SECRET")
 	}
-	for field, c := range map[string]ntfy.Config{
-		"token":    {URL: good, Token: secret, Username: "u"},
-		"password": {URL: good, Username: "u"},
-		"username": {URL: good, Password: secret},
-		"priority": {URL: good, Priority: 6},
-		"tags":     {URL: good, Tags: slices.Repeat([]string{"a"}, 11)},
-		"tags[1]":  {URL: good, Tags: []string{"a", "b,c"}},
+	for field, list := range map[string][]ntfy.Config{
+		"token":    {{URL: good, Token: secret, Username: "u"}, {URL: good, Token: registry.NewSecret("SECRET\x7f")}},
+		"password": {{URL: good, Username: "u"}},
+		"username": {{URL: good, Password: secret}, {URL: good, Username: "a:b", Password: secret}},
+		"priority": {{URL: good, Priority: 6}},
+		"tags":     {{URL: good, Tags: slices.Repeat([]string{"a"}, 11)}},
+		"tags[1]":  {{URL: good, Tags: []string{"a", "b,c"}}},
 	} {
-		_, err := c.Build()
-		chattest.Refused(t, err, field, "SECRET")
+		for _, c := range list {
+			_, err := c.Build()
+			chattest.Refused(t, err, field, "SECRET")
+		}
 	}
 	var r registry.Registry
 	ntfy.Register(&r)

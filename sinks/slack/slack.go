@@ -151,7 +151,7 @@ func (s *Slack) Validate() error { return errors.Join(s.invalid...) }
 // Rate is what Slack allows a channel: one message a second, and a few at once.
 func (s *Slack) Rate() (perSecond float64, burst int) { return 1, 3 }
 
-// Deliver posts n. It follows no redirects, and reads no more than 64 KB of an answer.
+// Deliver posts n. It follows no redirects, and reads no more than 128 KB of an answer.
 // Where Slack refuses the message because of how it is made, it is posted as plain text.
 func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := s.Validate(); err != nil {

@@ -33,7 +33,7 @@ func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 func (s *Teams) Rate() (perSecond float64, burst int) { return 1, 4 }
 
 // Deliver posts n as a card, or as one of short plain text where Teams refuses that. It
-// follows no redirects, and reads no more than 64 KB of the answer.
+// follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	blocks := formatted(m)

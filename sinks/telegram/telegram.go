@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -43,7 +42,7 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 }
 
 // Deliver sends n with its formats, or short plain text where Telegram refuses that. It
-// follows no redirects, and reads no more than 64 KB of the answer.
+// follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich, entities := formatted(m)
@@ -103,7 +102,7 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	if said.OK || said.Description == "" {
 		return err
 	}
-	switch code := cmp.Or(said.Code, a.Status); {
+	switch code := said.Code; { // what is not from Telegram has none
 	case said.Parameters.MigrateTo != 0:
 		err = pipeline.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
 	case code == http.StatusTooManyRequests:

@@ -103,6 +103,7 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: entity 123456:ABC-DEF1234ghIkl is bad"}`, pipeline.ClassRefused, "entity *** is bad", 0),
 		chattest.Means(404, `{"ok":false,"error_code":404,"description":"Not Found"}`, pipeline.ClassRetry, "404", 0),
 		chattest.Means(500, `{"ok":false,"error_code":500,"description":"Internal"}`, pipeline.ClassRetry, "500", 0),
+		chattest.Means(403, `{"description":"a proxy does not let this pass"}`, pipeline.ClassRetry, "403 Forbidden: a proxy", 0),
 		chattest.Means(403, `<html>forbidden</html>`, pipeline.ClassRetry, "403", 0),
 	)
 }

@@ -106,17 +106,18 @@ func Bearer(token string) Option {
 	}
 }
 
-// checkAuthorization says where there is more than one.
-func (w *Webhook) checkAuthorization() error {
+// checkAuthorization notes where there is more than one.
+func (w *Webhook) checkAuthorization() {
 	user := w.url != nil && w.url.User != nil
 	given := w.headers.Get("Authorization") != ""
 	switch {
 	case w.bearer != "" && given:
-		return errors.New("headers has Authorization already; give one of them")
+		w.fail("bearer", errors.New("headers has Authorization already; give one of them"))
 	case w.bearer != "" && user:
-		return errors.New("url has a user already, which is sent as Authorization; give one of them")
+		w.fail("bearer", errors.New("url has a user already, which is sent as Authorization; give one of them"))
+	case given && user:
+		w.fail("headers.Authorization", errors.New("url has a user already, which is sent as that; give one of them"))
 	}
-	return nil
 }
 
 // quoted is an ID as the value of Idempotency-Key: a string in quotes.

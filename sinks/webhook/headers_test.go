@@ -59,6 +59,7 @@ func TestMistakes(t *testing.T) {
 		{Config{Bearer: registry.NewSecret(secret + "\n")}, "bearer", "a line break"},
 		{Config{Bearer: registry.NewSecret(secret), Headers: header("authorization", secret).Headers}, "bearer", "headers has Authorization already"},
 		{Config{URL: registry.NewSecret("https://u:p@example.com/"), Bearer: registry.NewSecret(secret)}, "bearer", "url has a user already"},
+		{Config{URL: registry.NewSecret("https://u:p@example.com/"), Headers: header("authorization", secret).Headers}, "headers.Authorization", "url has a user already"},
 		{Config{Format: "v2"}, "format", "documented, v1, cloudevents"},
 		{Config{Format: FormatCloudEvents, Mode: "batched"}, "mode", "structured, binary"},
 		{Config{Mode: ModeBinary}, "mode", "it belongs to format: cloudevents"},

@@ -158,9 +158,7 @@ func New(rawURL string, opts ...Option) *Webhook {
 	for _, opt := range opts {
 		opt(w)
 	}
-	if err := w.checkAuthorization(); err != nil {
-		w.fail("bearer", err)
-	}
+	w.checkAuthorization()
 	if w.mode != "" && (w.format == FormatDocumented || w.format == FormatV1) {
 		w.fail("mode", errors.New("it belongs to format: cloudevents; add that, or leave mode out"))
 	}
@@ -179,7 +177,7 @@ func (w *Webhook) fail(field string, err error) {
 // *pipeline.FieldErrors, or nil.
 func (w *Webhook) Validate() error { return errors.Join(w.invalid...) }
 
-// Deliver posts n. It follows no redirects, and reads no more than 64 KB of the answer.
+// Deliver posts n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := w.Validate(); err != nil {
 		return pipeline.Permanent(err)
