@@ -7,8 +7,12 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// flushBatch bounds the digests that one transaction makes because their time has come.
-const flushBatch = 10
+// flushBatch and flushBytes bound the digests that one transaction makes because their time
+// has come, and how large they are together, but for the last.
+const (
+	flushBatch = 100
+	flushBytes = 2 << 20
+)
 
 // collect puts a notification into the digest of its subscription.
 func (w *work) collect(p pendingRecord) error {
@@ -48,10 +52,13 @@ func (w *work) collect(p pendingRecord) error {
 	if win.Start.After(ws.Last) {
 		ws.Last = win.Start
 	}
+	if ws.Due.IsZero() || win.Due.Before(ws.Due) {
+		ws.Due = win.Due
+	}
 	if win.full() || w.d.ending.Load() {
 		return w.flush(a.Subscription, win)
 	}
-	return w.measure()
+	return nil
 }
 
 // flush ends the window of a subscription: what it holds becomes one notification, which is
@@ -112,32 +119,28 @@ func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 	if err := w.st.setWindow(subscription, win, window{}); err != nil {
 		return nil, err
 	}
-	w.q.Windows.Open--
-	w.q.Windows.Items -= win.Items
-	return items, w.measure()
-}
-
-// measure finds out when the first window ends.
-func (w *work) measure() error {
-	if w.q.Windows.Open == 0 {
-		w.q.Windows = Windows{}
-		return nil
+	ws := &w.q.Windows
+	ws.Open--
+	ws.Items -= win.Items
+	if ws.Open == 0 {
+		*ws = Windows{}
 	}
-	due, _, err := w.st.firstWindow()
-	w.q.Windows.Due = due
-	return err
+	w.measure = w.measure || !win.Due.After(ws.Due)
+	return items, nil
 }
 
 // flushDue ends the windows whose time has come, as many as fit into one transaction.
 func (w *work) flushDue() error {
-	for range flushBatch {
-		if w.q.Windows.Open == 0 || w.now.Before(w.q.Windows.Due) {
-			return nil
-		}
-		_, subscription, err := w.st.firstWindow()
-		if err != nil {
-			return err
-		}
+	if w.q.Windows.Open == 0 || w.now.Before(w.q.Windows.Due) {
+		return nil
+	}
+	w.measure = true
+	due, err := w.st.dueWindows(w.now, flushBatch)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, subscription := range due {
 		win, err := w.st.window(subscription)
 		switch {
 		case err != nil:
@@ -147,6 +150,9 @@ func (w *work) flushDue() error {
 		}
 		if err := w.flush(subscription, win); err != nil {
 			return err
+		}
+		if size += win.Bytes; size >= flushBytes {
+			break
 		}
 	}
 	return nil
@@ -220,7 +226,8 @@ func (w *work) redate() error {
 		}
 	}
 	ws.Last = w.now
-	return w.measure()
+	w.measure = true
+	return nil
 }
 
 func itemName(subscription string, i int) string {

@@ -48,20 +48,50 @@ func (s state) setWindow(subscription string, before, after window) error {
 	return errors.Join(append(errs, s.write(nameWindow+subscription, after))...)
 }
 
-// firstWindow returns which window ends first, and when. There has to be one.
-func (s state) firstWindow() (due time.Time, subscription string, err error) {
-	for name, v := range s.Scan(nameEnd) {
-		if v.Err != nil {
-			return due, "", v.Err
-		}
-		at, subscription, _ := strings.Cut(name[len(nameEnd):], "/")
-		var nanos int64
-		if _, err := fmt.Sscanf(at, "%d", &nanos); err != nil {
-			return due, "", damaged(name, err)
-		}
-		return time.Unix(0, nanos).UTC(), subscription, nil
+// firstWindow returns when the first window ends. There has to be one.
+func (s state) firstWindow() (time.Time, error) {
+	for end, err := range s.ends() {
+		return end.due, err
 	}
-	return due, "", damaged(nameEnd, errors.New("none is there, but a digest is open"))
+	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
+}
+
+// dueWindows returns whose windows have ended by now, at most so many, the first one first.
+func (s state) dueWindows(now time.Time, most int) (subscriptions []string, err error) {
+	for end, err := range s.ends() {
+		if err != nil || end.due.After(now) || len(subscriptions) == most {
+			return subscriptions, err
+		}
+		subscriptions = append(subscriptions, end.subscription)
+	}
+	return subscriptions, nil
+}
+
+// end says when the window of a subscription ends.
+type end struct {
+	due          time.Time
+	subscription string
+}
+
+// ends yields when windows end, in that order. An error is the last.
+func (s state) ends() iter.Seq2[end, error] {
+	return func(yield func(end, error) bool) {
+		for name, v := range s.Scan(nameEnd) {
+			if v.Err != nil {
+				yield(end{}, v.Err)
+				return
+			}
+			at, subscription, _ := strings.Cut(name[len(nameEnd):], "/")
+			var nanos int64
+			if _, err := fmt.Sscanf(at, "%d", &nanos); err != nil {
+				yield(end{}, damaged(name, err))
+				return
+			}
+			if !yield(end{time.Unix(0, nanos).UTC(), subscription}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // sorted yields m in the order of its keys.

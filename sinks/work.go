@@ -21,6 +21,8 @@ type work struct {
 	opened Queue
 	// marked says that there are markers, which spares looking for them where there are none.
 	marked bool
+	// measure says that it is to be found out when the first window ends.
+	measure bool
 	// expired are the pages that are told that the receiver is expired.
 	expired map[string]bool
 }
@@ -43,6 +45,13 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 // step applies ev, the last event of the message, does what follows from it and stores the
 // queue.
 func (w *work) step(ev Event) error {
+	if w.measure && w.q.Windows.Open > 0 {
+		due, err := w.st.firstWindow()
+		if err != nil {
+			return err
+		}
+		w.q.Windows.Due = due
+	}
 	if err := w.apply(ev); err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package sinks
+
+import (
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// scans counts how often the states of a transaction are looked through. Some transports
+// read all that a scan could yield before they yield the first.
+type scans struct {
+	pipeline.Tx
+	n *int
+}
+
+func (s scans) State(key string) pipeline.State { return scanned{s.Tx.State(key), s.n} }
+
+type scanned struct {
+	pipeline.State
+	n *int
+}
+
+func (s scanned) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+	*s.n++
+	return s.State.Scan(prefix)
+}
+
+// TestScansOfWindows: what one message costs does not grow with the digests that are open,
+// but for a few looks through them where some of them end.
+func TestScansOfWindows(t *testing.T) {
+	const open = 3 * flushBatch
+	k := newDesk(t)
+	most := 0
+	handle := func(ms ...pipeline.Message) {
+		t.Helper()
+		for _, m := range ms {
+			n := 0
+			tx := k.store.Begin()
+			if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
+				t.Fatal(err)
+			}
+			tx.Commit()
+			most = max(most, n)
+		}
+	}
+	check := func(what string, want int) {
+		t.Helper()
+		if most > want {
+			t.Errorf("%s: %d scans for a message, want at most %d", what, most, want)
+		}
+		most = 0
+	}
+	daily := &pipeline.Digest{Cron: "0 9 * * *"}
+	for i := range open {
+		handle(k.item(fmt.Sprint("sub", i), fmt.Sprint("a", i), daily, 1))
+		handle(k.item(fmt.Sprint("sub", i), fmt.Sprint("b", i), daily, 1))
+	}
+	check("collecting", 0)
+	handle(withdrawal("r", "sub0"))
+	check("withdrawing", 1)
+	k.now = k.now.Add(24 * time.Hour)
+	for ms := k.store.Due(k.now); len(ms) > 0; ms = k.store.Due(k.now) {
+		handle(ms...)
+	}
+	check("ending some", 2)
+	q, err := state{k.store.Begin().State("r")}.queue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Windows != (Windows{}) || q.Pending() != open-1 {
+		t.Errorf("the queue is %+v", q)
+	}
+
+	for i := range open {
+		handle(k.item(fmt.Sprint("sub", i), fmt.Sprint("c", i), daily, 1))
+	}
+	k.d.ending.Store(true)
+	handle(pipeline.Message{ID: "wake", Key: "r", Type: pipeline.TypeWake})
+	check("ending all", 2)
+}
