@@ -190,12 +190,8 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // who sent a command waited for its decision
 	}
-	if r.volatile() {
-		told, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Drain)
-		defer cancel()
-		if err := s.delivery.EndDigests(told); err != nil {
-			return err
-		}
+	if err := r.endDigests(ctx, s); err != nil {
+		return err
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -221,6 +217,11 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			// A receiver that goes on failing is waited for no longer than until.
 			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
 			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
+			if quiet { // some may have been committed only after they were ended
+				if err := r.endDigests(ctx, s); err != nil {
+					return err
+				}
+			}
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
@@ -232,6 +233,16 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			quietBefore, last = quiet, now
 		}
 	}
+}
+
+// endDigests ends the digests where there is no later process to tell them.
+func (r *Router) endDigests(ctx context.Context, s *stages) error {
+	if !r.volatile() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Drain)
+	defer cancel()
+	return s.delivery.EndDigests(ctx)
 }
 
 // volatile reports whether what the Router knows ends with it.

@@ -150,7 +150,8 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 }
 
 // EndDigests ends all digests now, and from now on each as soon as it begins: for a process
-// whose state ends with it. It returns once the lanes know, or ctx is done.
+// whose state ends with it. It returns once the lanes know, or ctx is done. An item that is
+// being committed meanwhile is not known yet: call it again when the lanes stand still.
 func (d *Delivery) EndDigests(ctx context.Context) error {
 	d.ending.Store(true)
 	for _, receiver := range d.book.collecting() {
