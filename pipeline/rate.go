@@ -1,18 +1,26 @@
 package pipeline
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // LimitRate returns s with another rate: perSecond attempts a second, above 0, and at most
 // burst, at least 1, at once.
 func LimitRate(s Sink, perSecond float64, burst int) Sink { return limited{s, perSecond, burst} }
 
-// RateOf returns the rate of s; ok is false where it has none.
+// RateOf returns the rate of s, with a burst of at least 1; ok is false where it has none, or
+// one that is not above 0 and finite.
 func RateOf(s Sink) (perSecond float64, burst int, ok bool) {
-	if r, ok := s.(interface{ Rate() (float64, int) }); ok {
-		perSecond, burst = r.Rate()
-		return perSecond, burst, true
+	r, ok := s.(interface{ Rate() (float64, int) })
+	if !ok {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	perSecond, burst = r.Rate()
+	if !(perSecond > 0) || math.IsInf(perSecond, 1) {
+		return 0, 0, false
+	}
+	return perSecond, max(burst, 1), true
 }
 
 // limited is a Sink with a rate. It closes what it wraps.
