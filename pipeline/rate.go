@@ -23,7 +23,7 @@ func RateOf(s Sink) (perSecond float64, burst int, ok bool) {
 	return perSecond, max(burst, 1), true
 }
 
-// limited is a Sink with a rate. It closes what it wraps.
+// limited is a Sink with a rate.
 type limited struct {
 	sink      Sink
 	perSecond float64
@@ -35,3 +35,11 @@ func (l limited) Rate() (perSecond float64, burst int)              { return l.p
 
 // Unwrap returns the sink that l limits.
 func (l limited) Unwrap() Sink { return l.sink }
+
+// Validate returns why the sink that l limits cannot be used, where it says that.
+func (l limited) Validate() error {
+	if v, ok := l.sink.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}

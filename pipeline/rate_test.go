@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 )
@@ -35,6 +36,28 @@ func TestRateOf(t *testing.T) {
 		perSecond, burst, ok := RateOf(c.sink)
 		if perSecond != c.perSecond || burst != c.burst || ok != c.ok {
 			t.Errorf("%+v: %v, %d, %v; want %v, %d, %v", c.sink, perSecond, burst, ok, c.perSecond, c.burst, c.ok)
+		}
+	}
+}
+
+type invalid struct{ hasty }
+
+var errInvalid = errors.New("it has no target")
+
+func (invalid) Validate() error { return errInvalid }
+
+// TestLimitedSinkIsValidated: what a rate is given to is checked as without it.
+func TestLimitedSinkIsValidated(t *testing.T) {
+	for _, c := range []struct {
+		sink Sink
+		want error
+	}{{invalid{}, errInvalid}, {hasty{}, nil}, {LimitRate(invalid{}, 1, 1), errInvalid}} {
+		v, ok := LimitRate(c.sink, 1, 1).(interface{ Validate() error })
+		if !ok {
+			t.Fatal("it cannot be validated")
+		}
+		if err := v.Validate(); !errors.Is(err, c.want) {
+			t.Errorf("%+v: got %v, want %v", c.sink, err, c.want)
 		}
 	}
 }
