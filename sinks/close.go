@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -65,10 +66,20 @@ func (s *settings) closeOver(report func(error)) {
 	}
 	s.mu.Unlock()
 	for _, c := range over {
-		if err := c.Close(); err != nil {
+		if err := closeSink(c); err != nil {
 			report(err)
 		}
 	}
+}
+
+// closeSink closes c; a panic there is an error.
+func closeSink(c io.Closer) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panicked: %v", r)
+		}
+	}()
+	return c.Close()
 }
 
 // closers returns the sinks of s that can be closed, each once.
@@ -95,5 +106,5 @@ func closerOf(sink pipeline.Sink) io.Closer {
 
 // contains reports whether c is in all; what cannot be compared is not.
 func contains(all []io.Closer, c io.Closer) bool {
-	return reflect.TypeOf(c).Comparable() && slices.Contains(all, c)
+	return reflect.ValueOf(c).Comparable() && slices.Contains(all, c)
 }

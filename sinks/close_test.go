@@ -25,6 +25,29 @@ type incomparable struct {
 	_ []int
 }
 
+// hidden cannot be compared either, which its type does not tell.
+type hidden struct {
+	*closable
+	rest any
+}
+
+// panicking panics where it is closed.
+type panicking struct{ recorder }
+
+func (*panicking) Close() error { panic("not today") }
+
+// TestHostileClosers: the process survives sinks that cannot be compared, or panic.
+func TestHostileClosers(t *testing.T) {
+	c := new(closable)
+	sink := hidden{c, []int{1}}
+	d := NewDelivery(Config{Sinks: map[string]pipeline.Sink{"a": sink, "b": sink, "c": new(panicking)}})
+	d.Reconfigure(map[string]pipeline.Sink{"a": sink}, Policy{})
+	d.Reconfigure(nil, Policy{})
+	if c.closed.Load() == 0 {
+		t.Error("it is not closed")
+	}
+}
+
 // TestSinksAreClosed: each once, after the last attempt with it, and only if the new
 // configuration does not have it too.
 func TestSinksAreClosed(t *testing.T) {
