@@ -56,7 +56,13 @@ type message struct {
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := layout.Of(n, budget)
 	rich := markdown(m)
-	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
+	values := func(s string) string {
+		if s == m.URL {
+			return strings.ReplaceAll(chat.Target.Replace(s), "@", "%40") // else it would be broken as a mention
+		}
+		return escape(s)
+	}
+	if text, ok := s.template.RenderFor(ctx, n, values); ok {
 		rich = unmentioned.Replace(text)
 	}
 	say := func(text string) []byte {

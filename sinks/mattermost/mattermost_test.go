@@ -87,11 +87,13 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
 	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** [{{.title}}]({{.url}}) @channel <!here>")}
-	if err := newSink(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	n := chattest.Notification()
+	n.URL = strings.Replace(n.URL, "/item", "/@shop/item", 1)
+	if err := newSink(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
-	if want := "**Look:** [Zeus &amp; Co &#91;\\*sale\\*&#93;](https://shop.example/item_%281%29?a=b&c=*d*) @\u200bchannel <\u200b!here>"; err != nil || m.Text != want || m.Channel != "" {
+	if want := "**Look:** [Zeus &amp; Co &#91;\\*sale\\*&#93;](https://shop.example/%40shop/item_%281%29?a=b&c=*d*) @\u200bchannel <\u200b!here>"; err != nil || m.Text != want || m.Channel != "" {
 		t.Errorf("got %s, want the text %q", r.Got[0].Body, want)
 	}
 }

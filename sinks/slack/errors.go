@@ -40,7 +40,7 @@ func kindOf(word string) kind {
 	case "no_text", "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "too_many_attachments",
 		"attachment_payload_limit_exceeded", "metadata_too_large", "invalid_payload":
 		return kindMessage
-	case "cannot_reply_to_message", "restricted_action_thread_locked":
+	case "cannot_reply_to_message", "restricted_action_thread_locked", "thread_not_found":
 		return kindThread
 	case "ratelimited", "rate_limited":
 		return kindWait

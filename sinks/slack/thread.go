@@ -33,7 +33,9 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 	}
 	if t, ok := s.noted(attempt); ok {
 		err := s.reply(ctx, attempt, m, t)
-		if _, gone := errors.AsType[*threadError](err); !gone {
+		_, locked := errors.AsType[*threadError](err)
+		// A channel that is gone may have left its name to another one.
+		if class, _ := pipeline.ClassOf(err); !locked && class != pipeline.ClassGone {
 			return err
 		}
 		attempt.SetNote("")

@@ -104,9 +104,9 @@ func TestDeletedThread(t *testing.T) {
 }
 
 // TestLockedThread: a thread that takes no answers is left for a new one, in the same
-// attempt.
+// attempt. So is one in a channel whose name another one has by now.
 func TestLockedThread(t *testing.T) {
-	for _, word := range []string{"cannot_reply_to_message", "restricted_action_thread_locked"} {
+	for _, word := range []string{"cannot_reply_to_message", "restricted_action_thread_locked", "thread_not_found", "is_archived", "channel_not_found"} {
 		th := newThreaded(t)
 		th.post(0)
 		th.fake.Script("#general", slackfake.Answer{Error: word})
