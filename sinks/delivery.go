@@ -115,6 +115,7 @@ func NewDelivery(cfg Config) *Delivery {
 func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 	next := &settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()}
 	if old := d.live.Swap(next); old != nil {
+		d.pool.rated(old.sinks)
 		old.retire(next, d.cfg.closeFailed)
 	}
 }

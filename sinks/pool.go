@@ -34,6 +34,12 @@ const (
 	slowSlot
 )
 
+// held is an attempt that waits until its sink may be used.
+type held struct {
+	attempt Attempt
+	timer   *time.Timer
+}
+
 // pool makes attempts: at most cfg.Fast of them that are younger than fastFor, at most
 // cfg.Slow others. Attempts wait for their slots in order.
 type pool struct {
@@ -47,7 +53,7 @@ type pool struct {
 	used    [slowSlot + 1]int
 	waiting [slowSlot + 1][]Attempt
 	// held are the attempts that wait until their sink may be used, by their receivers.
-	held map[string]*time.Timer
+	held map[string]*held
 	// open counts the attempts that were handed over and whose result was not posted.
 	open int
 	wg   sync.WaitGroup
@@ -56,7 +62,7 @@ type pool struct {
 }
 
 func newPool(cfg *Config, live *atomic.Pointer[settings], b *book) *pool {
-	return &pool{cfg: cfg, live: live, book: b, held: make(map[string]*time.Timer)}
+	return &pool{cfg: cfg, live: live, book: b, held: make(map[string]*held)}
 }
 
 func (p *pool) limit(s slot) int {
@@ -75,6 +81,11 @@ func (p *pool) hand(a Attempt) {
 		return
 	}
 	p.open++
+	p.admit(a)
+}
+
+// admit makes a wait until its sink may be used, and then for a slot. p.mu is held.
+func (p *pool) admit(a Attempt) {
 	d := p.limiters.reserve(a.Receiver.Sink, p.live.Load().sinks[a.Receiver.Sink], time.Now())
 	if d <= 0 {
 		p.wait(a)
@@ -82,19 +93,38 @@ func (p *pool) hand(a Attempt) {
 	}
 	id := a.Receiver.ID()
 	if old := p.held[id]; old != nil { // of an earlier tenure
-		old.Stop()
+		old.timer.Stop()
 		p.open--
 	}
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
+	h := &held{attempt: a}
+	h.timer = time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.held[id] == t {
+		if p.held[id] == h {
 			delete(p.held, id)
 			p.wait(a)
 		}
 	})
-	p.held[id] = t
+	p.held[id] = h
+}
+
+// rated makes the rates count that came into force in place of those of before, also for
+// what is held.
+func (p *pool) rated(before map[string]pipeline.Sink) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := p.limiters.change(before, p.live.Load().sinks)
+	var again []Attempt
+	for id, h := range p.held {
+		if changed[h.attempt.Receiver.Sink] {
+			h.timer.Stop()
+			delete(p.held, id)
+			again = append(again, h.attempt)
+		}
+	}
+	for _, a := range again {
+		p.admit(a)
+	}
 }
 
 // wait makes a wait for a slot. p.mu is held.
@@ -154,8 +184,8 @@ func (p *pool) run(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopped = true
 	p.open -= len(p.waiting[fastSlot]) + len(p.waiting[slowSlot]) + len(p.held)
-	for id, t := range p.held {
-		t.Stop()
+	for id, h := range p.held {
+		h.timer.Stop()
 		delete(p.held, id)
 	}
 	p.waiting = [slowSlot + 1][]Attempt{}

@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -10,20 +9,17 @@ import (
 )
 
 // limiters hold attempts back until their sinks may be used. They live as long as the
-// process: a rate is what a receiver bears, and stays when the configuration is read again.
+// process: a rate is what a receiver bears, and stays when the configuration is read again,
+// unless it is another one then.
 type limiters struct {
-	mu   sync.Mutex
-	list map[string]*rate.Limiter
+	list map[string]*rate.Limiter // guarded by pool.mu
 }
 
 // reserve takes the next attempt of the sink called name, and says in how long it may
 // begin.
 func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) time.Duration {
 	perSecond, burst, ok := pipeline.RateOf(s)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !ok {
-		delete(l.list, name)
 		return 0
 	}
 	lim := l.list[name]
@@ -34,7 +30,20 @@ func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) time.Dur
 		lim = rate.NewLimiter(rate.Limit(perSecond), burst)
 		l.list[name] = lim
 	}
-	lim.SetLimitAt(now, rate.Limit(perSecond))
-	lim.SetBurstAt(now, burst)
 	return lim.ReserveN(now, 1).DelayFrom(now)
+}
+
+// change forgets what was taken of the sinks of before that have another rate, or none, in
+// now, and returns their names.
+func (l *limiters) change(before, now map[string]pipeline.Sink) map[string]bool {
+	changed := make(map[string]bool)
+	for name, s := range before {
+		wasPerSecond, wasBurst, was := pipeline.RateOf(s)
+		perSecond, burst, is := pipeline.RateOf(now[name])
+		if perSecond != wasPerSecond || burst != wasBurst || is != was {
+			delete(l.list, name)
+			changed[name] = true
+		}
+	}
+	return changed
 }

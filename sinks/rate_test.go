@@ -33,6 +33,7 @@ func TestRate(t *testing.T) {
 		}
 		time.Sleep(21 * time.Second)
 		synctest.Wait()
+		synctest.Wait()
 		if got, want := fmt.Sprint(slow), "[0s 0s 10s 20s]"; got != want {
 			t.Errorf("the slow sink was used at %s, want %s", got, want)
 		}
@@ -107,4 +108,42 @@ func heldAttempt(t *testing.T, back bool) {
 		t.Errorf("there is something left: %+v", q)
 	}
 	r.stop()
+}
+
+// TestRateChanges: what is held begins as soon as a new rate lets it; the same one changes
+// nothing.
+func TestRateChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 1./3600, 1)}})
+		for _, id := range []string{"u", "v", "w", "x", "y"} {
+			r.notify("a", id)
+		}
+		for _, c := range []struct {
+			what string
+			sink pipeline.Sink
+			wait time.Duration
+			want string
+		}{
+			{"at first", nil, 59 * time.Minute, "[u]"},
+			{"the same", pipeline.LimitRate(s, 1./3600, 1), 59 * time.Second, "[u]"},
+			{"the same, later", nil, time.Second, "[u v]"},
+			{"a higher one", pipeline.LimitRate(s, 1./60, 1), 0, "[u v w]"},
+			{"a higher one, later", nil, time.Minute, "[u v w x]"},
+			{"none", s, 0, "[u v w x y]"},
+		} {
+			if c.sink != nil {
+				r.d.Reconfigure(map[string]pipeline.Sink{"a": c.sink}, Policy{})
+			}
+			time.Sleep(c.wait)
+			synctest.Wait()
+			if got := s.got(); got != c.want {
+				t.Errorf("%s: got %s, want %s", c.what, got, c.want)
+			}
+		}
+		if !r.d.Idle() {
+			t.Error("it is not idle")
+		}
+		r.stop()
+	})
 }
