@@ -56,7 +56,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if cmd.ProcessState.Success() {
 		return nil // also where what it left behind holds its pipes
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
 		return pipeline.Ambiguous(fmt.Errorf("%s was killed, since it did not end: %w", filepath.Base(e.path), ctx.Err()))
 	}
 	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.secrets.Clean(string(stderr.b))))

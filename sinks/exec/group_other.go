@@ -2,7 +2,13 @@
 
 package exec
 
-import "os/exec"
+import (
+	"os"
+	"os/exec"
+)
 
 // alone does nothing: there are no process groups.
 func alone(*exec.Cmd) {}
+
+// mayBeKilled reports whether a process may have been killed, which nothing tells here.
+func mayBeKilled(*os.ProcessState) bool { return true }

@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -12,3 +13,6 @@ func alone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
+
+// mayBeKilled reports whether a process may have been killed: it did not end by itself.
+func mayBeKilled(s *os.ProcessState) bool { return !s.Exited() }

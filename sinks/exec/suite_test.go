@@ -5,6 +5,7 @@ package exec
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -157,6 +158,34 @@ func TestReason(t *testing.T) {
 		if err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"}); err == nil || !strings.HasSuffix(err.Error(), want) || len(err.Error()) > 300 {
 			t.Errorf("%s: got %v, want %s", script, err, want)
 		}
+	}
+}
+
+// TestEndedBeforeItsPipes: a command that has ended has said what it has to say, also where
+// the context ends while something that it left behind holds its pipes.
+func TestEndedBeforeItsPipes(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// What is left behind waits until the command was waited for, says so, and goes on the test's word.
+	const left = `while kill -0 $1; do :; done 2>/dev/null; echo ended >$2; read go <$2`
+	e, err := Config{Command: []string{"/bin/sh", "-c", `sh -c '` + left + `' sh $$ $1 & exit 65`, "sh", fifo}}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_, _ = os.ReadFile(fifo)
+		cancel()
+	}()
+	err = e.Deliver(ctx, pipeline.Notification{ID: "N"})
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused || err.Error() != "sh: exit status 65" {
+		t.Errorf("got %v, want refused", err)
+	}
+	if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {
+		t.Error(err)
 	}
 }
 
