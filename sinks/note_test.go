@@ -39,6 +39,7 @@ func TestNotes(t *testing.T) {
 		r = newRig(t, store, cfg)
 		r.notify("a", "third")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if got, want := fmt.Sprint(seen), "[doc= doc=root of first doc=root of first doc=root of second]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-var seeds = flag.Int("seeds", 200, "how many seeds TestSeeded tries")
+var seeds = flag.Int("seeds", 50, "how many seeds TestSeeded tries")
 
 // TestSeeded says that every notification ends in exactly one way, that each receiver gets
 // its own in order, and that every change of state is told once.

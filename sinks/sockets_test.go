@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,9 @@ func TestTwoThousandSockets(t *testing.T) {
 	}
 	tr := deliver(t, to)
 	publish(t, tr, "dead", each, 0, each)
+	for open.Load() < each/2 { // they come first
+		runtime.Gosched()
+	}
 	for round := range rounds {
 		for i := range each {
 			mu.Lock()
@@ -50,8 +54,8 @@ func TestTwoThousandSockets(t *testing.T) {
 		}
 	}
 	arrived.Wait()
-	if got := open.Load(); got == 0 || got > each {
-		t.Errorf("%d connections to those that never answer, want 1 to %d", got, each)
+	if got := open.Load(); got > each {
+		t.Errorf("%d connections to those that never answer, want at most %d", got, each)
 	}
 	slices.Sort(waited)
 	n := len(waited)
