@@ -14,9 +14,11 @@ import (
 const (
 	// keepLetters is for how long a dead letter is kept.
 	keepLetters = 90 * 24 * time.Hour
-	// replayBatch bounds the letters that one transaction brings back or forgets; lookBatch
+	// replayBatch bounds the letters that one transaction brings back or forgets, replayBytes
+	// how large those that it brings back are together, but for the last; lookBatch bounds
 	// those that it looks at.
 	replayBatch = 500
+	replayBytes = 2 << 20
 	lookBatch   = 5000
 )
 

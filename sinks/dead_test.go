@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,5 +359,24 @@ func TestLettersAreForgotten(t *testing.T) {
 				t.Errorf("there is nothing left, but a wake at %s", wake.At)
 			}
 		})
+	}
+}
+
+// TestLargeLettersComeBackInParts: no transaction is much larger than one letter of a digest
+// may be, and each comes back, however large it is.
+func TestLargeLettersComeBackInParts(t *testing.T) {
+	m := newMorgue(t)
+	const letters = 40
+	large := strings.Repeat("x", maxDigestBytes)
+	for i := range letters {
+		m.handle(m.letter(fmt.Sprintf("n%02d", i), large, ""))
+	}
+	m.handle(m.letter("huge", strings.Repeat("x", 2*replayBytes), ""))
+	ids, transactions := m.replay("{}")
+	if len(ids) != letters+1 || len(m.ids()) != 0 {
+		t.Errorf("%d of %d letters came back, %d are left", len(ids), letters+1, len(m.ids()))
+	}
+	if least := letters * maxDigestBytes / replayBytes; transactions < least {
+		t.Errorf("in %d transactions, want %d at least", transactions, least)
 	}
 }

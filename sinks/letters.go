@@ -96,14 +96,22 @@ func (f *file) remove(ls []Letter) error {
 func (f *file) choose() ([]Letter, error) {
 	r := &f.Replays[0]
 	var chosen []Letter
-	for looked := 0; r.From < r.Until && looked < lookBatch && len(chosen) < replayBatch; looked++ {
-		l := Letter{number: r.From}
-		ok, err := f.state.read(letterName(r.From), &l)
+	size := 0
+	for looked := 0; r.From < r.Until && looked < lookBatch && len(chosen) < replayBatch && size < replayBytes; looked++ {
+		name := letterName(r.From)
+		b, ok, err := f.state.Get(name)
 		if err != nil {
 			return nil, err
 		}
-		if ok && r.Filter.Selects(l.DeadLetter) {
-			chosen = append(chosen, l)
+		if ok {
+			l := Letter{number: r.From}
+			if err := decode(name, b, &l); err != nil {
+				return nil, err
+			}
+			if r.Filter.Selects(l.DeadLetter) {
+				chosen = append(chosen, l)
+				size += len(b)
+			}
 		}
 		r.From++
 	}
@@ -130,7 +138,7 @@ func (f *file) age(now time.Time) (old, ahead []Letter, oldest time.Time, err er
 		case l.Time.After(now):
 			ahead = append(ahead, l)
 		case !l.Time.After(now.Add(-keepLetters)):
-			old = append(old, l)
+			old = append(old, Letter{ID: l.ID, number: l.number}) // what it says is not needed
 		case oldest.IsZero() || l.Time.Before(oldest):
 			oldest = l.Time
 		}
