@@ -219,7 +219,13 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 	}
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
-		d.failNode(n, "%s must be a mapping of keys to values, not %s", what, describe(n))
+		given := "a text" // which may be meant as a secret
+		switch n.(type) {
+		case *ast.StringNode, *ast.LiteralNode:
+		default:
+			given = describe(n)
+		}
+		d.failNode(n, "%s must be a mapping of keys to values, not %s", what, given)
 		d.broken[path] = true
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -168,6 +169,11 @@ func ParseURL(raw, example string) (*url.URL, error) {
 		return nil, errors.New("the URL must begin with https:// or http://")
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("the URL has no host; write one such as %s", example)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errors.New("the port of the URL is not between 1 and 65535")
+		}
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil

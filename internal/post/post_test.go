@@ -63,3 +63,16 @@ func TestReasonsAreShort(t *testing.T) {
 		}
 	}
 }
+
+func TestParseURL(t *testing.T) {
+	for raw, ok := range map[string]bool{
+		"https://example.com": true, "http://[::1]:8080/x": true, "http://example.com:/": true, "HTTPS://EXAMPLE.COM/": true,
+		"": false, "example.com": false, "//SECRET": false, "ftp://SECRET": false, "http://:80/SECRET": false, "http://SECRET:0/": false,
+		"http://SECRET:65536/": false, "http://SECRET:99999999999999999999/": false, "http://[SECRET": false, "http://SECRET\r\n": false, "%zz SECRET": false,
+	} {
+		u, err := ParseURL(raw, "https://example.com/hook")
+		if (err == nil) != ok || (u != nil) != ok || err != nil && strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%q: got %v, %v", raw, u, err)
+		}
+	}
+}
