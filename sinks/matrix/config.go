@@ -54,6 +54,8 @@ func (c Config) Build(opts ...Option) (*Matrix, error) {
 	u, err := post.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
 	if err != nil {
 		wrong("homeserver", err.Error())
+	} else if u.User != nil {
+		wrong("homeserver", "it can have no user, since the token logs in")
 	}
 	switch {
 	case strings.HasPrefix(c.Room, "#"):

@@ -135,10 +135,11 @@ func TestNoID(t *testing.T) {
 func TestConfig(t *testing.T) {
 	url, token := registry.NewSecret("https://matrix.example.org"), registry.NewSecret("SECRET")
 	for field, list := range map[string][]matrix.Config{
-		"homeserver": {{Room: room, Token: token}, {Homeserver: registry.NewSecret("matrix.org/SECRET"), Room: room, Token: token}},
-		"room":       {{Homeserver: url, Token: token}, {Homeserver: url, Token: token, Room: "#room:matrix.org"}, {Homeserver: url, Token: token, Room: "!a/b"}},
-		"token":      {{Homeserver: url, Room: room}, {Homeserver: url, Room: room, Token: registry.NewSecret("SECRET\n")}},
-		"msgtype":    {{Homeserver: url, Room: room, Token: token, MsgType: "m.image"}},
+		"homeserver": {{Room: room, Token: token}, {Homeserver: registry.NewSecret("matrix.org/SECRET"), Room: room, Token: token},
+			{Homeserver: registry.NewSecret("https://u:SECRET@matrix.org"), Room: room, Token: token}},
+		"room":    {{Homeserver: url, Token: token}, {Homeserver: url, Token: token, Room: "#room:matrix.org"}, {Homeserver: url, Token: token, Room: "!a/b"}},
+		"token":   {{Homeserver: url, Room: room}, {Homeserver: url, Room: room, Token: registry.NewSecret("SECRET\n")}},
+		"msgtype": {{Homeserver: url, Room: room, Token: token, MsgType: "m.image"}},
 	} {
 		for _, c := range list {
 			_, err := c.Build()

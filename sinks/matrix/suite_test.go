@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -52,7 +53,12 @@ func TestConformance(t *testing.T) {
 		ForPeople: true,
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-		c := matrix.Config{Homeserver: registry.NewSecret(rawURL), Room: room, Token: registry.NewSecret(o.Secret)}
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = nil // the token logs in
+		c := matrix.Config{Homeserver: registry.NewSecret(u.String()), Room: room, Token: registry.NewSecret(o.Secret)}
 		return newSink(t, c, matrix.Allow(o.Allow...), matrix.RootCAs(o.RootCAs))
 	})
 }

@@ -63,6 +63,9 @@ func (c Config) Build(opts ...Option) (*Ntfy, error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
+	if server != nil && server.User != nil && auth != "" {
+		wrong("url", "it has a user, beside token or username; keep one of them")
+	}
 	if c.Priority < 0 || c.Priority > 5 {
 		wrong("priority", fmt.Sprintf("%d is not between 1 and 5", c.Priority))
 	}

@@ -130,6 +130,7 @@ func TestConfig(t *testing.T) {
 		chattest.Refused(t, err, "url", "SECRET")
 	}
 	for field, list := range map[string][]ntfy.Config{
+		"url":      {{URL: registry.NewSecret("https://u:SECRET@ntfy.sh/topic"), Token: secret}, {URL: registry.NewSecret("https://u:SECRET@ntfy.sh/topic"), Username: "u", Password: secret}},
 		"token":    {{URL: good, Token: secret, Username: "u"}, {URL: good, Token: registry.NewSecret("SECRET\x7f")}},
 		"password": {{URL: good, Username: "u"}},
 		"username": {{URL: good, Password: secret}, {URL: good, Username: "a:b", Password: secret}},

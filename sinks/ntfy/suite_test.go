@@ -3,6 +3,7 @@ package ntfy_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -44,7 +45,12 @@ func TestConformance(t *testing.T) {
 		if strings.HasSuffix(rawURL, "/") {
 			rawURL += "pages"
 		}
-		return newSink(t, ntfy.Config{URL: registry.NewSecret(rawURL), Token: registry.NewSecret(o.Secret)}, ntfy.Allow(o.Allow...), ntfy.RootCAs(o.RootCAs))
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = nil // the token logs in
+		return newSink(t, ntfy.Config{URL: registry.NewSecret(u.String()), Token: registry.NewSecret(o.Secret)}, ntfy.Allow(o.Allow...), ntfy.RootCAs(o.RootCAs))
 	})
 }
 
