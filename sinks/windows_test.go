@@ -3,6 +3,7 @@ package sinks
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,4 +81,43 @@ func TestScansOfWindows(t *testing.T) {
 	k.d.ending.Store(true)
 	handle(pipeline.Message{ID: "wake", Key: "r", Type: pipeline.TypeWake})
 	check("ending all", 2)
+}
+
+// TestScansOfNotes: notes are looked through once, when all else is forgotten, and not again
+// for each part of that.
+func TestScansOfNotes(t *testing.T) {
+	k := newDesk(t)
+	k.handle(k.item("s", "last", nil, 1))
+	k.handle(k.tried[0].Result(nil))
+	tx := k.store.Begin()
+	st := state{tx.State("r")}
+	for i := range 2*pruneBatch + 1 {
+		if err := st.end(fmt.Sprint("n", i), Record{State: RecordDelivered, Time: k.now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.setNote("doc", "text", k.now); err != nil {
+		t.Fatal(err)
+	}
+	tx.Commit()
+	var scanned []int
+	k.now = k.now.Add(DefaultRemember + time.Hour)
+	for ms := k.store.Due(k.now); len(ms) > 0; ms = k.store.Due(k.now) {
+		for _, m := range ms {
+			n := 0
+			tx := k.store.Begin()
+			if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
+				t.Fatal(err)
+			}
+			tx.Commit()
+			scanned = append(scanned, n)
+		}
+		k.now = k.now.Add(pruneAgain)
+	}
+	if want := []int{2, 2, 3}; !slices.Equal(scanned, want) {
+		t.Errorf("%v scans, want %v: IDs and markers each time, and notes in the end", scanned, want)
+	}
+	if names := k.store.Names("r"); !slices.Equal(names, []string{nameQueue}) {
+		t.Errorf("there is still %v", names)
+	}
 }

@@ -96,11 +96,14 @@ func (w *work) apply(ev Event) error {
 	if err != nil {
 		return err
 	}
-	notes, err := w.st.pruneNotes(prune.Before)
-	if err != nil {
-		return err
+	if !pruned.More { // a look through all notes does for the rest, too
+		notes, err := w.st.pruneNotes(prune.Before)
+		if err != nil {
+			return err
+		}
+		pruned.Left = pruned.Left || notes
 	}
-	pruned.At, pruned.Left = w.now, pruned.Left || notes
+	pruned.At = w.now
 	return w.apply(pruned)
 }
 
