@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -59,11 +60,14 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
+// maxTarget bounds what is told of where a redirect leads, in runes.
+const maxTarget = 100
+
 // target names where a redirect leads, without its path and query, which may be secret.
 func target(a *Answer) string {
 	u, err := a.url.Parse(a.Header.Get("Location"))
 	if a.Header.Get("Location") == "" || err != nil || u.Host == "" {
 		return ""
 	}
-	return fmt.Sprintf(", to %s://%s", u.Scheme, u.Host)
+	return ", to " + layout.Short(layout.Clean(u.Scheme+"://"+u.Host), maxTarget)
 }

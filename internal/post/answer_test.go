@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,20 @@ func TestRetryAfterOnAnyFailure(t *testing.T) {
 	a := &Answer{Status: http.StatusNoContent, Header: http.Header{"Retry-After": {"90"}}}
 	if err := a.Err(); err != nil {
 		t.Errorf("204: got %v", err)
+	}
+}
+
+// TestRedirectsAreNamedInShort: who redirects chooses the name of the host.
+func TestRedirectsAreNamedInShort(t *testing.T) {
+	for host, want := range map[string]string{
+		"b.example":                 "answered 302 Found, to https://b.example; redirects are not followed",
+		"b\u202e.example":           "answered 302 Found, to https://b.example; redirects are not followed",
+		strings.Repeat("x", 30_000): "answered 302 Found, to https://" + strings.Repeat("x", 92) + " ...; redirects are not followed",
+	} {
+		a := &Answer{Status: http.StatusFound, Header: http.Header{"Location": {"https://" + host + "/?secret"}}, url: &url.URL{Scheme: "https", Host: "a.example"}}
+		if got := a.Err().Error(); got != want {
+			t.Errorf("got %.300q, want %q", got, want)
+		}
 	}
 }
 
