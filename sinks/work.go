@@ -215,7 +215,7 @@ func (w *work) observe(kind string, a pipeline.Addressed, text string) {
 // log tells of what changed for the receiver. Its target may be a secret and is left out.
 func (w *work) log(before Queue, acts []Action) {
 	dead, dropped := 0, 0
-	var reason string
+	var reason, degraded string
 	for _, act := range acts {
 		switch act := act.(type) {
 		case Dead:
@@ -223,6 +223,10 @@ func (w *work) log(before Queue, acts []Action) {
 			reason = act.Reason
 		case Drop:
 			dropped++
+		case Tell:
+			if act.Event == pipeline.HealthReceiverDegraded {
+				degraded = act.Reason
+			}
 		}
 	}
 	sink, _, _ := strings.Cut(w.key, " ")
@@ -231,11 +235,14 @@ func (w *work) log(before Queue, acts []Action) {
 		if dropped > 0 {
 			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)
 		}
+		if degraded != "" {
+			log.Warn("notifications arrive, but not as the configuration says", "reason", degraded)
+		}
 		switch {
 		case before.Failures > 0 && q.Failures == 0:
 			log.Info("a receiver takes notifications again", "failed_for", now.Sub(before.FailingSince), "attempts", before.Failures)
 		case q.Expired() && !before.Expired():
-			log.Error("a receiver is expired", "reason", q.ExpiredReason, "dead", dead)
+			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", dead)
 		case dead > 0:
 			log.Error("notifications were given up", "dead", dead, "reason", reason)
 		case q.Failures > before.Failures && q.Reason != before.Reason:

@@ -116,7 +116,7 @@ func (r *reloader) reload(ctx context.Context) {
 		lines = append(lines, "transport changed: this takes effect with the next start")
 	}
 	if len(lines) == 0 {
-		r.log.Info("the configuration was read again; nothing differs", "file", r.path)
+		r.log.Info("the configuration was read again; nothing differs, but perhaps the options of sinks, which are taken over", "file", r.path)
 		return
 	}
 	r.log.Info("the configuration was changed and is taken over", "file", r.path, "differences", len(lines))

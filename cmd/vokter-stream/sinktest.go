@@ -177,6 +177,9 @@ func advice(err error, answer string) string {
 	case isCertificate(err):
 		return "the certificate of the receiver has to be put right"
 	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the latter are a mail server's
+		if class == pipeline.ClassGone {
+			return "check its token, secret or password: delivery would give this receiver up"
+		}
 		return "check its token, secret or password"
 	case code == "404" || code == "405" || code == "410" || strings.HasPrefix(code, "3"):
 		return "check its address"

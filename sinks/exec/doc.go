@@ -5,7 +5,7 @@
 //	0    delivered
 //	65   the notification is refused (EX_DATAERR): tried again a few times, then given up,
 //	     and the next one follows
-//	67   the receiver does not exist any more (EX_NOUSER): nothing more is sent to it
+//	67   the receiver does not exist any more (EX_NOUSER): it is expired
 //	77   not permitted (EX_NOPERM), and
 //	78   not configured (EX_CONFIG): tried again, and told at once as an event of health
 //	else tried again, such as 75 (EX_TEMPFAIL), or 1, with which most commands fail

@@ -1,7 +1,10 @@
 package mattermost
 
 import (
+	"errors"
+
 	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
@@ -29,11 +32,24 @@ type Config struct {
 // Option alters how a Mattermost reaches its receiver.
 type Option = chat.Option
 
-// Build returns the sink, or the *pipeline.FieldError that says what is wrong.
+// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
 func (c Config) Build(opts ...Option) (*Mattermost, error) {
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+	}
 	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
 	if err != nil {
-		return nil, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()}
+		wrong("webhook_url", err.Error())
+	}
+	if !chat.Token(c.Channel) {
+		wrong("channel", "write the name in the channel's URL, such as town-square, or @ and a user's name")
+	}
+	if layout.Clean(c.Username) != c.Username {
+		wrong("username", "write one line, without blanks around it")
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return &Mattermost{chat.NewEndpoint(u, opts), c.Channel, c.Username, c.Template}, nil
 }

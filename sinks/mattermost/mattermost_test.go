@@ -103,6 +103,19 @@ func TestConfig(t *testing.T) {
 		_, err := mattermost.Config{WebhookURL: registry.NewSecret(raw)}.Build()
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
+	good := registry.NewSecret("https://mattermost.example.com/hooks/SECRET")
+	for field, list := range map[string][]mattermost.Config{
+		"channel":  {{WebhookURL: good, Channel: "Town Square"}, {WebhookURL: good, Channel: "town\r\n"}, {WebhookURL: good, Channel: "jürgen"}},
+		"username": {{WebhookURL: good, Username: "a\nb"}, {WebhookURL: good, Username: "a\x00"}, {WebhookURL: good, Username: " "}},
+	} {
+		for _, c := range list {
+			_, err := c.Build()
+			chattest.Refused(t, err, field, "SECRET")
+		}
+	}
+	if _, err := (mattermost.Config{WebhookURL: good, Channel: "@ann.b", Username: "Page watch é"}).Build(); err != nil {
+		t.Error(err)
+	}
 	var r registry.Registry
 	mattermost.Register(&r)
 	if _, ok := r.LookupSink("mattermost"); !ok {
