@@ -234,7 +234,8 @@ func TestNoSecretInErrors(t *testing.T) {
 		}
 	}
 	// What stands where there should be a mapping may be meant as the secret in it.
-	for _, text := range []string{"sinks: {a: {fake: https://example.com/" + secret + "}}\n", "sinks: {a: https://example.com/" + secret + "}\n", "sinks: " + secret + "\n"} {
+	for _, text := range []string{"sinks: {a: {fake: https://example.com/" + secret + "}}\n", "sinks: {a: https://example.com/" + secret + "}\n", "sinks: " + secret + "\n",
+		"sinks: {a: {'https://example.com/" + secret + "': {}}}\n", "sinks: {a: {fake: {url: x, xoxb-" + secret + ": y}}}\n"} {
 		if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v", text, err)
 		}

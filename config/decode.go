@@ -207,7 +207,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 		if path != "" {
 			where = " in " + path
 		}
-		d.failNode(keyNode, "unknown key %q%s; %s", key, where, nearest.Hint(key, known))
+		d.failNode(keyNode, "unknown key%s%s; %s", shownKey(key), where, nearest.Hint(key, known))
 	})
 }
 

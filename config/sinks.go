@@ -64,6 +64,18 @@ var (
 	errDecode = errors.New("the configuration has mistakes")
 )
 
+// keyLike is what a key looks like that was meant to be one.
+var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
+
+// shownKey quotes key behind a blank, unless it may be an address or a token in the wrong
+// place.
+func shownKey(key string) string {
+	if keyLike.MatchString(key) {
+		return fmt.Sprintf(" %q", key)
+	}
+	return ""
+}
+
 // buildSinks builds the sinks of f.
 func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
 	sinks := make(map[string]pipeline.Sink, len(f.Sinks))
@@ -78,7 +90,7 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		}
 		build, ok := reg.LookupSink(entry.kind)
 		if !ok {
-			d.failNode(entry.kindKey, "unknown kind of sink %q; %s", entry.kind, nearest.Hint(entry.kind, reg.SinkKinds()))
+			d.failNode(entry.kindKey, "unknown kind of sink%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SinkKinds()))
 			continue
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}

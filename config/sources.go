@@ -37,7 +37,7 @@ func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger
 		}
 		build, ok := reg.LookupSource(entry.kind)
 		if !ok {
-			d.failNode(entry.kindKey, "unknown kind of source %q; %s", entry.kind, nearest.Hint(entry.kind, reg.SourceKinds()))
+			d.failNode(entry.kindKey, "unknown kind of source%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SourceKinds()))
 			continue
 		}
 		path = join(path, entry.kind)

@@ -153,7 +153,7 @@ func checkHost(host string) error {
 	case host == "":
 		return errors.New("the name of a mail server is needed, such as smtp.example.com")
 	case net.ParseIP(host) == nil && !hostName.MatchString(host):
-		return fmt.Errorf("%q is not the name or address of a server; write it without scheme and port, such as smtp.example.com", host)
+		return errors.New("this is not the name or address of a server; write it without scheme, user and port, such as smtp.example.com")
 	}
 	return nil
 }
