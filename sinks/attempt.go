@@ -19,6 +19,7 @@ type Attempt struct {
 	note  string
 	said  said
 	slow  bool
+	owned bool // by this process, when it was handed over
 	trace string
 }
 

@@ -81,6 +81,7 @@ func (p *pool) hand(a Attempt) {
 		return
 	}
 	p.open++
+	a.owned = p.cfg.Owned(a.Receiver.ID())
 	p.admit(a)
 }
 
@@ -241,10 +242,10 @@ func (p *pool) attempt(a Attempt, s slot) {
 }
 
 // wanted reports whether a, which may have waited for long, is still to be made: not where
-// another process has its receiver now, or had it meanwhile.
+// the receiver was this process's and is another's now, or was meanwhile.
 func (p *pool) wanted(a Attempt) bool {
 	id := a.Receiver.ID()
-	if p.cfg.Owned(id) && p.book.knows(id, a.Number, p.cfg.Tenure(id)) {
+	if (!a.owned || p.cfg.Owned(id)) && p.book.knows(id, a.Number, p.cfg.Tenure(id)) {
 		return true
 	}
 	p.book.lost(id, a.Number)
