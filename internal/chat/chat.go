@@ -78,6 +78,17 @@ func (e *Endpoint) Post(ctx context.Context, body []byte) (*post.Answer, error) 
 	return e.post.Do(ctx, http.MethodPost, e.url, http.Header{"Content-Type": {"application/json"}}, body)
 }
 
+// Posting returns what posts a body to e and says what verdict makes of the answer.
+func (e *Endpoint) Posting(verdict func(*post.Answer) error) func(context.Context, []byte) error {
+	return func(ctx context.Context, body []byte) error {
+		a, err := e.Post(ctx, body)
+		if err != nil {
+			return err
+		}
+		return verdict(a)
+	}
+}
+
 // maxReason bounds what a receiver may say in an error, in runes.
 const maxReason = 200
 

@@ -16,18 +16,7 @@ type Config[S pipeline.Sink] interface {
 
 // Register makes the configuration know kind, whose sinks share their connections.
 func Register[C Config[S], S pipeline.Sink](r *registry.Registry, kind string) {
-	var clients post.Clients
-	r.Sink(kind, func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
-		var c C
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		s, err := c.Build(withClient(clients.For(env.AllowSinks)))
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
+	post.Register(r, kind, func(c C, client *http.Client) (S, error) { return c.Build(withClient(client)) })
 }
 
 // withClient makes sinks share their connections. The client has to be one of package

@@ -179,15 +179,15 @@ func ParseURL(raw, example string) (*url.URL, error) {
 	return u, nil
 }
 
-// Clients shares clients, and with them connections, between sinks that may reach the
+// clients shares clients, and with them connections, between sinks that may reach the
 // same networks. The zero value is ready; it is not safe for concurrent use.
-type Clients struct {
+type clients struct {
 	client *http.Client
 	allow  []netip.Prefix
 }
 
-// For returns the client of sinks that reach allow besides public addresses.
-func (c *Clients) For(allow []netip.Prefix) *http.Client {
+// of returns the client of sinks that reach allow besides public addresses.
+func (c *clients) of(allow []netip.Prefix) *http.Client {
 	if c.client == nil || !slices.Equal(c.allow, allow) {
 		c.allow = slices.Clone(allow)
 		c.client = NewClient(allow, nil)

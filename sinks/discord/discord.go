@@ -41,15 +41,7 @@ func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if text, ok := d.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
 		rich = message{Embeds: []embed{{Description: layout.Cut(text, maxDescription, layout.UTF16)}}, Mentions: noMentions}
 	}
-	return chat.Insist(ctx, d.send, chat.JSON(rich), func() []byte { return chat.JSON(plain(m)) })
-}
-
-func (d *Discord) send(ctx context.Context, body []byte) error {
-	a, err := d.endpoint.Post(ctx, body)
-	if err != nil {
-		return err
-	}
-	return d.verdict(a)
+	return chat.Insist(ctx, d.endpoint.Posting(d.verdict), chat.JSON(rich), func() []byte { return chat.JSON(plain(m)) })
 }
 
 // verdict reads what Discord answered: the message, or what is wrong.

@@ -71,7 +71,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 			Props: map[string]string{"vokter_id": n.ID},
 		})
 	}
-	return chat.Insist(ctx, s.send, say(rich), func() []byte { return say(chat.Plain(m, maxPlain, escape)) })
+	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(chat.Plain(m, maxPlain, escape)) })
 }
 
 // markdown is m as a post.
@@ -87,14 +87,6 @@ func markdown(m layout.Message) string {
 		parts = append(parts, body)
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-func (s *Mattermost) send(ctx context.Context, body []byte) error {
-	a, err := s.endpoint.Post(ctx, body)
-	if err != nil {
-		return err
-	}
-	return s.verdict(a)
 }
 
 // verdict reads what Mattermost answered: "ok", or what is wrong.

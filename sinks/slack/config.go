@@ -2,6 +2,7 @@ package slack
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
@@ -86,16 +87,5 @@ func (c Config) make(opts []Option) (*Slack, error) {
 // Register makes the configuration know the kind of sink "slack". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	var clients post.Clients
-	r.Sink("slack", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
-		var c Config
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		s, err := c.Build(withClient(clients.For(env.AllowSinks)))
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
+	post.Register(r, "slack", func(c Config, client *http.Client) (*Slack, error) { return c.Build(withClient(client)) })
 }

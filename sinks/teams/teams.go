@@ -40,17 +40,9 @@ func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
 		blocks = lines(layout.Cut(text, maxTemplate, written))
 	}
-	return chat.Insist(ctx, s.send, message(n.ID, m.URL, blocks), func() []byte {
+	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), message(n.ID, m.URL, blocks), func() []byte {
 		return message(n.ID, m.URL, lines(inert(layout.Cut(m.Plain(), maxPlain, layout.Bytes))))
 	})
-}
-
-func (s *Teams) send(ctx context.Context, body []byte) error {
-	a, err := s.endpoint.Post(ctx, body)
-	if err != nil {
-		return err
-	}
-	return s.verdict(a)
 }
 
 // verdict reads what the workflow answered. Success is a status: what a workflow says with

@@ -49,7 +49,7 @@ func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
 		rich, entities = layout.Cut(text, maxText, layout.UTF16), nil
 	}
-	return chat.Insist(ctx, s.send, s.message(rich, entities), func() []byte {
+	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), s.message(rich, entities), func() []byte {
 		return s.message(inert(layout.Cut(m.Plain(), maxPlain, length)), nil)
 	})
 }
@@ -63,14 +63,6 @@ func (s *Telegram) message(text string, entities []entity) []byte {
 		Entities []entity        `json:"entities,omitempty"`
 		Preview  map[string]bool `json:"link_preview_options"`
 	}{s.chat, s.thread, text, entities, map[string]bool{"is_disabled": true}})
-}
-
-func (s *Telegram) send(ctx context.Context, body []byte) error {
-	a, err := s.endpoint.Post(ctx, body)
-	if err != nil {
-		return err
-	}
-	return s.verdict(a)
 }
 
 // answer is what the Bot API says.

@@ -1,8 +1,9 @@
 package webhook
 
 import (
+	"net/http"
+
 	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -75,16 +76,5 @@ func (c Config) Build(opts ...Option) (*Webhook, error) {
 // Register makes the configuration know the kind of sink "webhook". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	var clients post.Clients
-	r.Sink("webhook", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
-		var c Config
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		w, err := c.Build(withClient(clients.For(env.AllowSinks)))
-		if err != nil {
-			return nil, err
-		}
-		return w, nil
-	})
+	post.Register(r, "webhook", func(c Config, client *http.Client) (*Webhook, error) { return c.Build(withClient(client)) })
 }
