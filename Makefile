@@ -12,8 +12,8 @@ race: ## everything under the race detector, in random order
 lint: ## golangci-lint with .golangci.yml
 	.ci/lint
 
-fuzz: ## five seconds for every fuzz target
-	.ci/fuzz 5s
+fuzz: ## 20,000 inputs for every fuzz target
+	.ci/fuzz 20000x
 
 sim: ## the seeded simulator, 2,000 seeds
 	go test ./internal/sim -run TestSeeds -count=1 -sim.seeds=2000
