@@ -8,10 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
-	"time"
 
+	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -81,7 +80,9 @@ func BenchmarkDeliver(b *testing.B) {
 				b.Fatal(err)
 			}
 			deliver := func() error { return sink.Deliver(b.Context(), n) }
-			timed(b, deliver) // tells the request
+			if err := deliver(); err != nil { // tells the request
+				b.Fatal(err)
+			}
 			send := func() error {
 				req, err := http.NewRequestWithContext(b.Context(), first.Method, server.URL+first.RequestURI, bytes.NewReader(body))
 				if err != nil {
@@ -98,27 +99,7 @@ func BenchmarkDeliver(b *testing.B) {
 				}
 				return nil
 			}
-			var ours, theirs []time.Duration
-			for b.Loop() {
-				ours = append(ours, timed(b, deliver))
-				theirs = append(theirs, timed(b, send))
-			}
-			b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x/bare")
-			b.ReportMetric(float64(time.Second)/float64(median(ours)), "deliveries/s")
+			beside.Run(b, 1, deliver, send)
 		})
 	}
-}
-
-func timed(b *testing.B, f func() error) time.Duration {
-	b.Helper()
-	begin := time.Now()
-	if err := f(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(begin)
-}
-
-func median(ds []time.Duration) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)/2]
 }

@@ -1,21 +1,16 @@
 package pipelinetest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/testcert"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -50,7 +45,7 @@ func (s *httpSuite) certificates(t *testing.T) {
 		"wrong host": {"192.0.2.1", -day, day, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cert, pool := certificate(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
+			cert, pool := testcert.New(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
 			server := httptest.NewUnstartedServer(s.Accept)
 			server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 			server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
@@ -76,30 +71,4 @@ func (s *httpSuite) certificates(t *testing.T) {
 			}
 		})
 	}
-}
-
-// certificate makes a certificate for an address, which is its own authority.
-func certificate(t *testing.T, host string, from, until time.Time) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: from, NotAfter: until, IPAddresses: []net.IP{net.ParseIP(host)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }

@@ -16,11 +16,7 @@ var accept = chattest.Answer(200, `{"id":"1180000000000000000","type":0,"content
 
 func newSink(t *testing.T, rawURL string, opts ...discord.Option) pipeline.Sink {
 	t.Helper()
-	s, err := discord.Config{WebhookURL: registry.NewSecret(rawURL)}.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return chattest.Build(t, discord.Config{WebhookURL: registry.NewSecret(rawURL)}, opts...)
 }
 
 func TestConformance(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/testcert"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // trusted returns a good certificate for 127.0.0.1, and the option that trusts it.
 func trusted(t testing.TB) (tls.Certificate, Option) {
 	t.Helper()
-	cert, pool := certificate(t, "127.0.0.1", time.Now().Add(-day), time.Now().Add(day))
+	cert, pool := testcert.New(t, "127.0.0.1", time.Now().Add(-day), time.Now().Add(day))
 	return cert, RootCAs(pool)
 }
 
@@ -94,7 +95,7 @@ func TestCertificates(t *testing.T) {
 	} {
 		for _, way := range []string{StartTLS, Implicit} {
 			t.Run(name+" "+way, func(t *testing.T) {
-				cert, pool := certificate(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
+				cert, pool := testcert.New(t, tt.host, time.Now().Add(tt.from), time.Now().Add(tt.until))
 				s := &scripted{cert: cert, implicit: way == Implicit, offers: "AUTH PLAIN"}
 				if way == StartTLS {
 					s.offers = "STARTTLS,AUTH PLAIN"

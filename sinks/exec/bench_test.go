@@ -6,10 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
-	"slices"
 	"testing"
-	"time"
 
+	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -35,25 +34,5 @@ func BenchmarkDeliver(b *testing.B) {
 		cmd.Stdin, cmd.Stderr = bytes.NewReader(body), &stderr
 		return cmd.Run()
 	}
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		ours = append(ours, timed(b, func() error { return e.Deliver(b.Context(), n) }))
-		theirs = append(theirs, timed(b, bare))
-	}
-	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x/bare")
-	b.ReportMetric(float64(time.Second)/float64(median(ours)), "deliveries/s")
-}
-
-func timed(b *testing.B, f func() error) time.Duration {
-	b.Helper()
-	begin := time.Now()
-	if err := f(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(begin)
-}
-
-func median(ds []time.Duration) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)/2]
+	beside.Run(b, 1, func() error { return e.Deliver(b.Context(), n) }, bare)
 }

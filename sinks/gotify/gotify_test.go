@@ -16,7 +16,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := gotify.Config{URL: registry.NewSecret(rawURL + "/gotify/"), Token: registry.NewSecret("AWTpRwsk0bnC5Ji"), Priority: 5}
-	return newSink(t, c, gotify.Allow(chattest.Loopback))
+	return chattest.Build(t, c, gotify.Allow(chattest.Loopback))
 }
 
 // deliver returns what Gotify reads.
@@ -61,7 +61,7 @@ func TestLongEcho(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"id": 25, "message": m.Message, "title": m.Title})
 	}
 	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("{{.title}}" + strings.Repeat("<", 15_900))}
-	if err := newSink(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	if err := chattest.Build(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestVerdicts(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
 	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("Look: " + strings.Repeat("{{.title}}", 1000))}
-	if err := newSink(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	if err := chattest.Build(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)

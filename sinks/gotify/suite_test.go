@@ -15,15 +15,6 @@ import (
 
 var accept = chattest.Answer(200, `{"id":25,"appid":5,"message":"x","title":"x","priority":2,"date":"2026-01-02T03:04:05Z"}`)
 
-func newSink(t *testing.T, c gotify.Config, opts ...gotify.Option) pipeline.Sink {
-	t.Helper()
-	s, err := c.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		Accept: accept,
@@ -51,7 +42,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := gotify.Config{URL: registry.NewSecret(rawURL), Token: registry.NewSecret(o.Secret)}
-		return newSink(t, c, gotify.Allow(o.Allow...), gotify.RootCAs(o.RootCAs))
+		return chattest.Build(t, c, gotify.Allow(o.Allow...), gotify.RootCAs(o.RootCAs))
 	})
 }
 

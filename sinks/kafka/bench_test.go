@@ -1,15 +1,16 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/internal/beside"
 )
 
 // BenchmarkDeliver writes notifications to one topic with the sink, and in turn with a bare
@@ -52,40 +53,31 @@ func bench(b *testing.B, s *Sink, bare sarama.SyncProducer, workers int) {
 		b.Fatal(err)
 	}
 	url := func(worker, i int) string { return fmt.Sprintf("https://example.com/%d/%d", worker, i) }
-	round := func(write func(worker, i int) error) time.Duration {
-		begin := time.Now()
+	round := func(write func(worker, i int) error) error {
+		errs := make([]error, workers)
 		var wg sync.WaitGroup
 		for worker := range workers {
 			wg.Go(func() {
 				for i := range each {
-					if err := write(worker, i); err != nil {
-						b.Error(err)
-					}
+					errs[worker] = errors.Join(errs[worker], write(worker, i))
 				}
 			})
 		}
 		wg.Wait()
-		return time.Since(begin)
+		return errors.Join(errs...)
 	}
-	var ours, theirs []time.Duration
-	for b.Loop() {
-		ours = append(ours, round(func(worker, i int) error {
+	beside.Run(b, workers*each, func() error {
+		return round(func(worker, i int) error {
 			n := sample("N")
 			n.URL = url(worker, i)
 			return s.Deliver(b.Context(), n)
-		}))
-		theirs = append(theirs, round(func(worker, i int) error {
+		})
+	}, func() error {
+		return round(func(worker, i int) error {
 			_, _, err := bare.SendMessage(&sarama.ProducerMessage{
 				Topic: finished.Topic, Headers: finished.Headers, Value: finished.Value, Key: sarama.StringEncoder(url(worker, i)),
 			})
 			return err
-		}))
-	}
-	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x/bare")
-	b.ReportMetric(float64(workers*each)*float64(time.Second)/float64(median(ours)), "deliveries/s")
-}
-
-func median(ds []time.Duration) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)/2]
+		})
+	})
 }

@@ -16,7 +16,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := matrix.Config{Homeserver: registry.NewSecret(rawURL + "/"), Room: room, Token: registry.NewSecret("syt_secret")}
-	return newSink(t, c, matrix.Allow(chattest.Loopback))
+	return chattest.Build(t, c, matrix.Allow(chattest.Loopback))
 }
 
 // deliver returns what a homeserver reads.
@@ -107,7 +107,7 @@ func TestTemplate(t *testing.T) {
 		r := chattest.NewReceiver(t, accept)
 		a := &chattest.Attempt{}
 		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: template.New(source)}
-		if err := newSink(t, c, matrix.Allow(chattest.Loopback)).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
+		if err := chattest.Build(t, c, matrix.Allow(chattest.Loopback)).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := read(r.Got[0].Body)

@@ -20,15 +20,6 @@ var accept = chattest.Answer(200, `{"event_id":"$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-
 
 const room = "!QtykxKocfZaZOUrTwp:matrix.org"
 
-func newSink(t *testing.T, c matrix.Config, opts ...matrix.Option) pipeline.Sink {
-	t.Helper()
-	s, err := c.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		Accept: accept,
@@ -59,7 +50,7 @@ func TestConformance(t *testing.T) {
 		}
 		u.User = nil // the token logs in
 		c := matrix.Config{Homeserver: registry.NewSecret(u.String()), Room: room, Token: registry.NewSecret(o.Secret)}
-		return newSink(t, c, matrix.Allow(o.Allow...), matrix.RootCAs(o.RootCAs))
+		return chattest.Build(t, c, matrix.Allow(o.Allow...), matrix.RootCAs(o.RootCAs))
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL + "/hooks/xxxgeneratedkeyxxx"), Channel: "town-square", Username: "vokter"}
-	return newSink(t, c, mattermost.Allow(chattest.Loopback))
+	return chattest.Build(t, c, mattermost.Allow(chattest.Loopback))
 }
 
 // deliver returns what Mattermost reads.
@@ -89,7 +89,7 @@ func TestTemplate(t *testing.T) {
 	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** [{{.title}}]({{.url}}) @channel <!here>")}
 	n := chattest.Notification()
 	n.URL = strings.Replace(n.URL, "/item", "/@shop/item", 1)
-	if err := newSink(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
+	if err := chattest.Build(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)

@@ -18,15 +18,6 @@ import (
 
 var accept = chattest.Answer(200, "ok")
 
-func newSink(t *testing.T, c mattermost.Config, opts ...mattermost.Option) pipeline.Sink {
-	t.Helper()
-	s, err := c.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		Accept: accept,
@@ -48,7 +39,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL)}
-		return newSink(t, c, mattermost.Allow(o.Allow...), mattermost.RootCAs(o.RootCAs))
+		return chattest.Build(t, c, mattermost.Allow(o.Allow...), mattermost.RootCAs(o.RootCAs))
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := ntfy.Config{URL: registry.NewSecret(rawURL + "/my-topic"), Token: registry.NewSecret("tk_secret"), Priority: 4, Tags: []string{"eyes"}}
-	return newSink(t, c, ntfy.Allow(chattest.Loopback))
+	return chattest.Build(t, c, ntfy.Allow(chattest.Loopback))
 }
 
 // deliver returns what ntfy reads.
@@ -74,7 +74,7 @@ func TestLogin(t *testing.T) {
 		"Bearer tk_secret":           {URL: url, Token: registry.NewSecret("tk_secret")},
 		"Basic cGhpbDpteXNlY3JldA==": {URL: url, Username: "phil", Password: registry.NewSecret("mysecret")},
 	} {
-		if err := newSink(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+		if err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
 		if header != want {
@@ -90,7 +90,7 @@ func TestLoginIsNotTold(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":"the header `+req.Header.Get("Authorization")+` is bad"}`)
 	})
 	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/topic"), Username: "phil", Password: registry.NewSecret("mysecret")}
-	err := newSink(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification())
+	err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification())
 	if err == nil || !strings.Contains(err.Error(), "the header Basic ***") || strings.Contains(err.Error(), "cGhpb") {
 		t.Errorf("got %v", err)
 	}
@@ -112,7 +112,7 @@ func TestVerdicts(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
 	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: template.New("Look: {{.title}}" + strings.Repeat("ä", 3000))}
-	if err := newSink(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	if err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)

@@ -16,15 +16,6 @@ import (
 
 var accept = chattest.Answer(200, `{"id":"sPs71M8A2T","time":1767323045,"expires":1767366245,"event":"message","topic":"pages","message":"x"}`)
 
-func newSink(t *testing.T, c ntfy.Config, opts ...ntfy.Option) pipeline.Sink {
-	t.Helper()
-	s, err := c.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		Accept: accept,
@@ -50,7 +41,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User = nil // the token logs in
-		return newSink(t, ntfy.Config{URL: registry.NewSecret(u.String()), Token: registry.NewSecret(o.Secret)}, ntfy.Allow(o.Allow...), ntfy.RootCAs(o.RootCAs))
+		return chattest.Build(t, ntfy.Config{URL: registry.NewSecret(u.String()), Token: registry.NewSecret(o.Secret)}, ntfy.Allow(o.Allow...), ntfy.RootCAs(o.RootCAs))
 	})
 }
 

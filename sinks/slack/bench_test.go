@@ -7,12 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
-	"time"
 
 	slackgo "github.com/slack-go/slack"
 
+	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/internal/slackfake"
 )
@@ -54,26 +53,7 @@ func BenchmarkDeliver(b *testing.B) {
 	for _, way := range []string{"bot", "webhook"} {
 		b.Run(way, func(b *testing.B) {
 			s := ways(fake, "C1")[way]
-			var ours, theirs []time.Duration
-			for b.Loop() {
-				ours = append(ours, timed(b, func() error { return s.Deliver(b.Context(), n) }))
-				theirs = append(theirs, timed(b, bare[way]))
-			}
-			b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x/bare")
-			b.ReportMetric(float64(time.Second)/float64(median(ours)), "deliveries/s")
+			beside.Run(b, 1, func() error { return s.Deliver(b.Context(), n) }, bare[way])
 		})
 	}
-}
-
-func timed(b *testing.B, f func() error) time.Duration {
-	begin := time.Now()
-	if err := f(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(begin)
-}
-
-func median(ds []time.Duration) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)/2]
 }

@@ -19,11 +19,7 @@ var accept = chattest.Answer(202, "")
 
 func newSink(t *testing.T, rawURL string, opts ...teams.Option) pipeline.Sink {
 	t.Helper()
-	s, err := teams.Config{WebhookURL: registry.NewSecret(rawURL)}.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return chattest.Build(t, teams.Config{WebhookURL: registry.NewSecret(rawURL)}, opts...)
 }
 
 func TestConformance(t *testing.T) {

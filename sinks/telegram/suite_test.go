@@ -18,15 +18,6 @@ import (
 
 var accept = chattest.Answer(200, `{"ok":true,"result":{"message_id":42,"date":1767323045,"chat":{"id":-100,"type":"supergroup"},"text":"x"}}`)
 
-func newSink(t *testing.T, c telegram.Config, opts ...telegram.Option) pipeline.Sink {
-	t.Helper()
-	s, err := c.Build(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		Accept: accept,
@@ -50,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := telegram.Config{Token: registry.NewSecret("123456:" + o.Secret), ChatID: "-100", APIURL: rawURL}
-		return newSink(t, c, telegram.Allow(o.Allow...), telegram.RootCAs(o.RootCAs))
+		return chattest.Build(t, c, telegram.Allow(o.Allow...), telegram.RootCAs(o.RootCAs))
 	})
 }
 

@@ -21,7 +21,7 @@ func config(rawURL string) telegram.Config {
 
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
-	return newSink(t, config(rawURL), telegram.Allow(chattest.Loopback))
+	return chattest.Build(t, config(rawURL), telegram.Allow(chattest.Loopback))
 }
 
 // deliver returns what Telegram reads.
@@ -124,7 +124,7 @@ func TestTemplate(t *testing.T) {
 	c.Template = template.New("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
 	n := chattest.Notification()
 	n.Diffs = n.Diffs[3:4]
-	if err := newSink(t, c, telegram.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
+	if err := chattest.Build(t, c, telegram.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
@@ -141,7 +141,7 @@ func TestRate(t *testing.T) {
 	for chat, want := range map[string]float64{"5": 1, "-5": 20.0 / 60, "@news": 20.0 / 60} {
 		c := config("https://example.com")
 		c.ChatID = chat
-		if got, burst, ok := pipeline.RateOf(newSink(t, c)); !ok || got != want || burst != 3 {
+		if got, burst, ok := pipeline.RateOf(chattest.Build(t, c)); !ok || got != want || burst != 3 {
 			t.Errorf("%s: got %v and %d, want %v", chat, got, burst, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
+	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	sink "github.com/vokter/vokter/sinks/watermill"
@@ -161,35 +162,21 @@ func TestWhatItNeeds(t *testing.T) {
 	}
 }
 
-// BenchmarkDeliver publishes notifications with the sink, and finished payloads with the
-// publisher alone.
+// BenchmarkDeliver publishes notifications with the sink, and in turn finished payloads with
+// the publisher alone.
 func BenchmarkDeliver(b *testing.B) {
 	n := pipeline.Notification{
 		ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
 	}
-	b.Run("sink", func(b *testing.B) {
-		s := sink.New(newReceiver(b), topic)
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := s.Deliver(b.Context(), n); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("bare", func(b *testing.B) {
-		r := newReceiver(b)
-		e, err := n.Event()
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			m := message.NewMessage("N", e.Body)
-			m.Metadata = e.Metadata()
-			if err := r.Publish(topic, m); err != nil {
-				b.Fatal(err)
-			}
-		}
+	s, r := sink.New(newReceiver(b), topic), newReceiver(b)
+	e, err := n.Event()
+	if err != nil {
+		b.Fatal(err)
+	}
+	beside.Run(b, 1, func() error { return s.Deliver(b.Context(), n) }, func() error {
+		m := message.NewMessage("N", e.Body)
+		m.Metadata = e.Metadata()
+		return r.Publish(topic, m)
 	})
 }

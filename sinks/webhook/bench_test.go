@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"slices"
 	"testing"
-	"time"
+
+	"github.com/vokter/vokter/internal/beside"
 )
 
 // BenchmarkDeliver compares a webhook with a bare client of net/http that encodes the notification
@@ -54,22 +54,7 @@ func BenchmarkDeliver(b *testing.B) {
 				_, err = io.Copy(io.Discard, resp.Body)
 				return err
 			}
-			var ours, theirs []time.Duration
-			for b.Loop() {
-				ours = append(ours, timed(b, func() error { return w.Deliver(b.Context(), n) }))
-				theirs = append(theirs, timed(b, bare))
-			}
-			slices.Sort(ours)
-			slices.Sort(theirs)
-			b.ReportMetric(float64(ours[len(ours)/2])/float64(theirs[len(theirs)/2]), "x/bare")
+			beside.Run(b, 1, func() error { return w.Deliver(b.Context(), n) }, bare)
 		})
 	}
-}
-
-func timed(b *testing.B, do func() error) time.Duration {
-	began := time.Now()
-	if err := do(); err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(began)
 }

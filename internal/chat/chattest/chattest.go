@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -110,6 +111,16 @@ func Answer(status int, body string) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
+}
+
+// Build returns the sink of c.
+func Build[S pipeline.Sink](t *testing.T, c chat.Config[S], opts ...chat.Option) S {
+	t.Helper()
+	s, err := c.Build(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // Golden compares body, which is JSON, with testdata/NAME.golden.json, where it is
