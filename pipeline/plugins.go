@@ -99,6 +99,12 @@ type Sink interface {
 //   - Rate() (perSecond float64, burst int) says how many attempts a second its protocol
 //     bears, and how many at once after a pause; perSecond is above 0 and burst at least 1.
 //     An attempt waits until its sink may be used again. LimitRate gives a sink a rate.
+//   - Batch() (notifications, atOnce int) says how many notifications that wait for one
+//     receiver an attempt may deliver, and how many of them at the same time, both at least
+//     1. Each is a call of Deliver; those of one document come one after the other. The
+//     attempt is known to have ended, and so is stored, as a whole: after a crash, or where
+//     one of those at the same time fails, the others are delivered again, under the same
+//     IDs. It is for sinks whose receivers recognise those. A sink with a rate has no batches.
 
 // SinkFunc is a function that is a Sink.
 type SinkFunc func(ctx context.Context, n Notification) error

@@ -34,8 +34,13 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 		q.pruned(ev)
 	case Resulted:
 		q.notice(at)
+		began := q.Began
 		q.InFlight, q.Began = false, time.Time{}
 		acts = q.degraded(at, ev.Degraded)
+		for range ev.Before {
+			acts = append(acts, q.delivered(at)...)
+			q.First = began
+		}
 		if ev.Outcome.Delivered {
 			acts = append(acts, q.delivered(at)...)
 		} else {

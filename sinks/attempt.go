@@ -7,40 +7,70 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Attempt is one attempt to hand a notification to its receiver.
+// Attempt is one attempt to hand a receiver what waits for it.
 type Attempt struct {
-	Receiver     pipeline.Receiver
-	Notification pipeline.Notification
+	Receiver pipeline.Receiver
+	// Notifications are the oldest that wait, in their order. There is one, or several
+	// where the sink takes batches.
+	Notifications []pipeline.Notification
 	// Number tells the attempts of one receiver apart.
 	Number uint64
 
-	document string
-	// note is what an earlier attempt noted; said what this one said.
-	note  string
-	said  said
-	slow  bool
-	owned bool // by this process, when it was handed over
-	trace string
+	// contexts has what belongs to each of the Notifications.
+	contexts []attemptContext
+	slow     bool
+	owned    bool // by this process, when it was handed over
+	trace    string
+}
+
+// attemptContext is what a sink is told beside a notification: its document, and what an
+// earlier attempt noted of that.
+type attemptContext struct{ document, note string }
+
+// ending is how the delivery of one notification ended: the error of Sink.Deliver, and what
+// the sink said beside it.
+type ending struct {
+	err  error
+	said said
 }
 
 // result is the body of typeResult.
 type result struct {
 	Attempt uint64 `json:"attempt"`
+	// Before has what was said of each notification that was delivered before the one that
+	// the rest is about.
+	Before []said `json:"before,omitempty"`
 	Outcome
 	said
 }
 
-// Result returns the message that tells Delivery.Process how a ended; err is what
-// Sink.Deliver returned. It goes to the lane of its key through a pipeline.Poster.
-func (a Attempt) Result(err error) pipeline.Message {
-	body, merr := json.Marshal(result{Attempt: a.Number, Outcome: OutcomeOf(err), said: a.said})
-	if merr != nil {
-		panic("sinks: result: " + merr.Error()) // every field is encodable
+// Result returns the message that tells Delivery.Process how a ended: errs are what
+// Sink.Deliver returned for the first of its Notifications, at least one. Only the last may
+// be an error; those behind it have not been tried. It goes to the lane of its key through a
+// pipeline.Poster.
+func (a Attempt) Result(errs ...error) pipeline.Message {
+	ends := make([]ending, len(errs))
+	for i, err := range errs {
+		ends[i].err = err
 	}
+	return a.result(ends)
+}
+
+func (a Attempt) result(ends []ending) pipeline.Message {
+	last := ends[len(ends)-1]
+	r := result{Attempt: a.Number, Outcome: OutcomeOf(last.err), said: last.said}
+	for _, e := range ends[:len(ends)-1] {
+		r.Before = append(r.Before, e.said)
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		panic("sinks: result: " + err.Error()) // every field is encodable
+	}
+	first := a.Notifications[0]
 	m := pipeline.Message{
-		ID:    pipeline.DeriveID("delivery", a.Notification.ID, strconv.FormatUint(a.Number, 10)),
+		ID:    pipeline.DeriveID("delivery", first.ID, strconv.FormatUint(a.Number, 10)),
 		Topic: pipeline.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
-		Subject: a.Notification.URL, Body: body,
+		Subject: first.URL, Body: body,
 	}
 	if a.trace != "" {
 		m.Header = map[string]string{pipeline.HeaderTrace: a.trace}

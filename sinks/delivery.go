@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -296,11 +297,17 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 	if !w.q.InFlight || r.Attempt != w.q.Attempt {
 		return nil
 	}
-	pipeline.SyncTx(tx)
-	if err := w.keepNote(r.Note); err != nil {
-		return err
+	if len(r.Before) >= w.q.Pending() {
+		return pipeline.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
-	ev := Resulted{At: w.now, Attempt: r.Attempt, Outcome: r.Outcome, Degraded: r.Degraded, Jitter: d.cfg.Jitter()}
+	pipeline.SyncTx(tx)
+	ev := Resulted{At: w.now, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.Outcome, Jitter: d.cfg.Jitter()}
+	for i, said := range append(r.Before, r.said) {
+		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
+			return err
+		}
+		ev.Degraded = cmp.Or(ev.Degraded, said.Degraded)
+	}
 	if next, _ := w.policy.Apply(w.q, ev, nil); next.Expired() && !w.q.Expired() {
 		if err := w.flushAll(); err != nil { // what is collected is given up with what is pending
 			return err

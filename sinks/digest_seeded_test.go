@@ -115,7 +115,7 @@ func (c *collector) look() {
 	if len(c.tried) == 0 {
 		return
 	}
-	n := c.tried[len(c.tried)-1].Notification
+	n := c.tried[len(c.tried)-1].Notifications[0]
 	before, again := c.digests[n.ID]
 	if again && !reflect.DeepEqual(before, n) {
 		c.Fatalf("seed %d: %s was %+v and is %+v", c.seed, n.ID, before, n)

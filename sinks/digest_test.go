@@ -118,7 +118,7 @@ func (k *desk) took() string {
 	for len(k.tried) > 0 {
 		a := k.tried[0]
 		k.tried = k.tried[1:]
-		all = append(all, itemsOf(a.Notification))
+		all = append(all, itemsOf(a.Notifications[0]))
 		k.handle(a.Result(nil))
 	}
 	return strings.Join(all, " | ")
@@ -167,7 +167,7 @@ func TestDigest(t *testing.T) {
 	if len(k.tried) != 1 {
 		t.Fatalf("%d attempts after an hour", len(k.tried))
 	}
-	got := k.tried[0].Notification
+	got := k.tried[0].Notifications[0]
 	want := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationTypeDigest,
 		ID: pipeline.DeriveID("digest", "s", "2026-01-02T03:04:05Z", "a", "bb"), Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb",
@@ -207,7 +207,7 @@ func TestADigestThatFailsStaysTheSame(t *testing.T) {
 	k.handle(first.Result(pipeline.RetryAfter(fmt.Errorf("busy"), time.Minute)), k.item("s", "ccc", hourly(0), 1))
 	k.start() // and the process is replaced
 	k.tick(2 * time.Minute)
-	if len(k.tried) != 2 || !reflect.DeepEqual(k.tried[1].Notification, first.Notification) || k.tried[1].Number == first.Number {
+	if len(k.tried) != 2 || !reflect.DeepEqual(k.tried[1].Notifications[0], first.Notifications[0]) || k.tried[1].Number == first.Number {
 		t.Fatalf("tried %+v", k.tried)
 	}
 	k.tried = k.tried[1:]
@@ -340,7 +340,7 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 		k.handle(m)
 	}
 	k.handle(k.tried[0].Result(nil)) // of the other notification
-	if len(k.tried) != 2 || k.tried[1].Notification.ID != digest || itemsOf(k.tried[1].Notification) != "[a]" {
+	if len(k.tried) != 2 || k.tried[1].Notifications[0].ID != digest || itemsOf(k.tried[1].Notifications[0]) != "[a]" {
 		t.Fatalf("tried %+v", k.tried)
 	}
 	k.handle(k.tried[1].Result(nil))

@@ -13,11 +13,14 @@ type Event interface{ at() time.Time }
 type (
 	// Enqueued says that notification number Queue.Next was put behind the others.
 	Enqueued struct{ At time.Time }
-	// Resulted says how an attempt ended. Jitter spreads the next one; 0 <= Jitter < 1.
-	// Degraded says why the notification was delivered other than was wanted.
+	// Resulted says how an attempt ended: it delivered the Before oldest notifications, and
+	// Outcome is how it went with the one behind them, which was the last it tried. Jitter
+	// spreads the next attempt; 0 <= Jitter < 1. Degraded says why a notification was
+	// delivered other than was wanted.
 	Resulted struct {
 		At       time.Time
 		Attempt  uint64
+		Before   int
 		Outcome  Outcome
 		Degraded string
 		Jitter   float64
@@ -52,8 +55,8 @@ func (e Pruned) at() time.Time     { return e.At }
 type Action interface{ action() }
 
 type (
-	// Send begins attempt Number, of the notification Seq. Slow says that the receiver
-	// failed last time.
+	// Send begins attempt Number, of the notification Seq and of those behind it that the
+	// sink takes with it. Slow says that the receiver failed last time: only Seq is tried.
 	Send struct {
 		Seq    uint64
 		Number uint64

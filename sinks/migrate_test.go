@@ -61,7 +61,7 @@ func TestMigrateState(t *testing.T) {
 	var sent []string
 	now := t0.Add(time.Minute)
 	var attempt Attempt
-	d := NewDelivery(Config{Now: func() time.Time { return now }, Hand: func(a Attempt) { attempt = a; sent = append(sent, a.Notification.ID) }})
+	d := NewDelivery(Config{Now: func() time.Time { return now }, Hand: func(a Attempt) { attempt = a; sent = append(sent, a.Notifications[0].ID) }})
 	for _, m := range []pipeline.Message{notification(t, "a", "S", "old"), notification(t, "a", "S", "first"), {Type: pipeline.TypeWake, Key: "a"}} {
 		if err := store.Handle(t.Context(), d, m); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ type said struct {
 	Degraded string  `json:"degraded,omitempty"`
 }
 
-// handle is the pipeline.Attempt of one attempt.
+// handle is the pipeline.Attempt of one notification in an attempt.
 type handle struct {
 	document string
 
@@ -108,12 +108,12 @@ func (s state) pruneNotes(before time.Time) (left bool, err error) {
 	return left, err
 }
 
-// keepNote keeps what the attempt in flight has noted.
-func (w *work) keepNote(text *string) error {
+// keepNote keeps what the attempt in flight has noted with a pending notification.
+func (w *work) keepNote(seq uint64, text *string) error {
 	if text == nil {
 		return nil
 	}
-	p, err := w.st.pending(w.q.Head)
+	p, err := w.st.pending(seq)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package sinks
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,24 +218,24 @@ func (p *pool) attempt(a Attempt, s slot) {
 	}
 	live := hold(p.live)
 	defer live.letGo(p.cfg.closeFailed)
-	at := &handle{document: a.document, note: a.note}
-	err := p.deliver(pipeline.WithAttempt(ctx, at), live.sinks[a.Receiver.Sink], a)
-	a.said = at.end()
+	ends := p.batch(ctx, live.sinks[a.Receiver.Sink], a)
 	h.release()
 
-	switch class, _ := pipeline.ClassOf(err); {
-	case err == nil:
+	last := &ends[len(ends)-1]
+	switch class, _ := pipeline.ClassOf(last.err); {
+	case last.err == nil:
 	case errors.Is(context.Cause(ctx), errCut):
-		err = errCut
+		last.err = errCut
 	case class != pipeline.ClassCanceled:
 	case p.ctx.Err() != nil:
-		p.closed() // broken off: as if it had not begun
-		return
+		ends = ends[:len(ends)-1] // broken off: as if it had not begun
 	default:
 		// Nobody asked it to give up, so it counts: the cancellation must not be seen through.
-		err = errors.New("the sink gave up: " + err.Error())
+		last.err = errors.New("the sink gave up: " + last.err.Error())
 	}
-	p.post(a, err)
+	if len(ends) > 0 {
+		p.post(a, ends)
+	}
 	p.closed()
 }
 
@@ -258,28 +256,14 @@ func (p *pool) closed() {
 	p.open--
 }
 
-// deliver calls s; a panic there is a failed attempt.
-func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt) (err error) {
-	if s == nil {
-		return fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			p.cfg.Logger.Error("a sink panicked", "sink", a.Receiver.Sink, "panic", oneLine(fmt.Sprint(r)), "stack", string(debug.Stack()))
-			err = fmt.Errorf("the sink panicked: %v", r)
-		}
-	}()
-	return s.Deliver(ctx, a.Notification)
-}
-
 // post hands the result to its lane. What was delivered should be known, so it goes on
 // for a moment after the pool was told to stop.
-func (p *pool) post(a Attempt, result error) {
+func (p *pool) post(a Attempt, ends []ending) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx))
 	defer cancel()
 	stop := context.AfterFunc(p.ctx, func() { time.AfterFunc(postGrace, cancel) })
 	defer stop()
-	m := a.Result(result)
+	m := a.result(ends)
 	for ctx.Err() == nil {
 		tenure := p.cfg.Tenure(m.Key) // before: what is posted may be lost at once
 		err := p.cfg.Poster.Post(ctx, m)

@@ -249,3 +249,23 @@ func BenchmarkAmongDead(b *testing.B) {
 	b.ReportMetric(among, "among/s")
 	b.ReportMetric(among/alone, "ratio")
 }
+
+// BenchmarkOneReceiver delivers what waits for one webhook, several in each attempt, and then
+// one by one: ratio is the first rate to the second.
+func BenchmarkOneReceiver(b *testing.B) {
+	rate := func(wrap func(pipeline.Sink) pipeline.Sink) float64 {
+		var arrived sync.WaitGroup
+		r := newReceiver(b, func() { arrived.Done() })
+		tr := deliver(b, map[string]pipeline.Sink{"r0": wrap(webhook.New(r.URL, loopback))})
+		arrived.Add(b.N)
+		start := time.Now()
+		publish(b, tr, "r", 1, 0, b.N)
+		arrived.Wait()
+		return float64(b.N) / time.Since(start).Seconds()
+	}
+	batches := rate(func(s pipeline.Sink) pipeline.Sink { return s })
+	alone := rate(func(s pipeline.Sink) pipeline.Sink { return pipeline.SinkFunc(s.Deliver) })
+	b.ReportMetric(batches, "batches/s")
+	b.ReportMetric(alone, "alone/s")
+	b.ReportMetric(batches/alone, "ratio")
+}

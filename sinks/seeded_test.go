@@ -32,9 +32,10 @@ func TestSeeded(t *testing.T) {
 			how[string(event)] += n
 		}
 		how["replayed"] += w.replayed
+		how["batched"] += w.batched
 	}
 	for _, what := range []string{
-		pipeline.KindDelivered, pipeline.KindDead, pipeline.KindDropped, "replayed", string(pipeline.HealthReceiverExpired),
+		pipeline.KindDelivered, pipeline.KindDead, pipeline.KindDropped, "replayed", "batched", string(pipeline.HealthReceiverExpired),
 		string(pipeline.HealthReceiverFailing), string(pipeline.HealthReceiverRecovered), string(pipeline.HealthDeadLetter),
 	} {
 		if how[what] < *seeds/10 {
@@ -251,7 +252,8 @@ func (w *world) finish(err error) {
 		}
 		a := w.flying[key]
 		delete(w.flying, key)
-		m := a.Result(err)
+		delivered := w.r.IntN(len(a.Notifications))
+		m := a.Result(append(make([]error, delivered), err)...)
 		w.posted[key] = append(w.posted[key], m)
 		w.d.book.posted(key, a.Number, w.now, 0)
 		return

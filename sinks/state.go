@@ -33,6 +33,8 @@ const pruneBatch = 10_000
 type pendingRecord struct {
 	Addressed pipeline.Addressed `json:"addressed"`
 	Trace     string             `json:"trace,omitempty"`
+
+	size int // bytes stored
 }
 
 // marker says when a subscription was cancelled.
@@ -94,11 +96,16 @@ func (s state) add(seq uint64, p pendingRecord) error {
 }
 
 func (s state) pending(seq uint64) (pendingRecord, error) {
-	var p pendingRecord
-	ok, err := s.read(pendingName(seq), &p)
-	if err == nil && !ok {
-		err = damaged(pendingName(seq), errors.New("it is missing"))
+	name := pendingName(seq)
+	b, ok, err := s.Get(name)
+	switch {
+	case err != nil:
+		return pendingRecord{}, err
+	case !ok:
+		return pendingRecord{}, damaged(name, errors.New("it is missing"))
 	}
+	p := pendingRecord{size: len(b)}
+	err = decode(name, b, &p)
 	return p, err
 }
 

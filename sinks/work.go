@@ -150,12 +150,14 @@ func (w *work) send(s Send) error {
 	if err != nil {
 		return err
 	}
-	a := Attempt{
-		Receiver: p.Addressed.Receiver, Notification: p.Addressed.Notification,
-		Number: s.Number, document: p.Addressed.Document, slow: s.Slow, trace: p.Trace,
-	}
-	if a.note, err = w.st.noteOf(a.document, w.now.Add(-w.policy.withDefaults().Remember)); err != nil {
+	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number, slow: s.Slow, trace: p.Trace}
+	if err := w.include(&a, p); err != nil {
 		return err
+	}
+	if !s.Slow {
+		if err := w.fill(&a, s.Seq+1); err != nil {
+			return err
+		}
 	}
 	w.d.book.makes(w.key, s.Number, w.d.cfg.Tenure(w.key))
 	w.tx.OnCommit(func() { w.d.hand(a) })

@@ -36,7 +36,9 @@ type world struct {
 	starting []pipeline.Message
 
 	receivers []string
-	sent      []pipeline.Message
+	// sinks say how many notifications the receivers take in one attempt.
+	sinks map[string]pipeline.Sink
+	sent  []pipeline.Message
 	// queue is what each receiver still has to get, in order.
 	queue map[string][]string
 	// ended says how a notification ended, by the kind of its observation, and at when.
@@ -57,6 +59,8 @@ type world struct {
 	told     map[pipeline.HealthEvent]int
 	ids      map[string]bool
 	replayed int
+	// batched counts the notifications that were sent behind others in one attempt.
+	batched int
 
 	// seen is what was observed with the last commit.
 	seen   []pipeline.Observation
@@ -68,11 +72,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: t0, latest: t0,
 		store: txtest.New(), dead: deadWorld{txtest.New()}, posted: make(map[string][]pipeline.Message),
 		queue: make(map[string][]string), ended: make(map[string]string), at: make(map[string]time.Time),
-		lives: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), sub: make(map[string]string), unmarked: make(map[string]bool), state: make(map[string]pipeline.HealthEvent),
+		sinks: make(map[string]pipeline.Sink), lives: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), sub: make(map[string]string), unmarked: make(map[string]bool), state: make(map[string]pipeline.HealthEvent),
 		toldDead: make(map[string]bool), told: make(map[pipeline.HealthEvent]int), ids: make(map[string]bool),
 	}
 	for i := range 1 + w.r.IntN(4) {
-		w.receivers = append(w.receivers, fmt.Sprintf("r%d", i))
+		key := fmt.Sprintf("r%d", i)
+		w.receivers = append(w.receivers, key)
+		w.sinks[key] = inBatches{1 + 2*i, 1}
 	}
 	w.start()
 	return w
@@ -88,6 +94,7 @@ func (w *world) start() {
 	w.flying = make(map[string]Attempt)
 	w.posted = make(map[string][]pipeline.Message)
 	w.d = NewDelivery(Config{
+		Sinks:  w.sinks,
 		Policy: Policy{DeadAfter: 10 * time.Hour, ExpireAfter: 20 * time.Hour, Remember: remember},
 		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
 		Observe: func(o pipeline.Observation) { w.seen = append(w.seen, o); w.end(o) },
@@ -125,13 +132,19 @@ func (w *world) hand(a Attempt) {
 	if len(w.posted[key]) > 0 {
 		w.fatalf("%s: attempt %d begins before a result was handled", key, a.Number)
 	}
-	id := a.Notification.ID
-	if q := w.queue[key]; len(q) == 0 || q[0] != id {
-		w.fatalf("%s: %s is sent, want the first of %v", key, id, q)
+	limit, _ := pipeline.BatchOf(w.sinks[key])
+	if len(a.Notifications) > limit {
+		w.fatalf("%s: %d notifications are sent at once, want %d at most", key, len(a.Notifications), limit)
 	}
-	if w.isWithdrawn(id) {
-		w.fatalf("%s: %s is sent after its subscription was cancelled", key, id)
+	for i, n := range a.Notifications {
+		if q := w.queue[key]; i >= len(q) || q[i] != n.ID {
+			w.fatalf("%s: %s is sent as number %d, want the first of %v", key, n.ID, i, q)
+		}
+		if w.isWithdrawn(n.ID) {
+			w.fatalf("%s: %s is sent after its subscription was cancelled", key, n.ID)
+		}
 	}
+	w.batched += len(a.Notifications) - 1
 	w.flying[key] = a
 	w.handed++
 }

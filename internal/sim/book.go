@@ -128,29 +128,42 @@ func (b *book) moves(now time.Time) {
 // attempted takes how an attempt ended, and returns what must be told. Where a standstill
 // may separate failures, told says whether the receiver is held to be expired.
 func (b *book) attempted(p posted, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
-	if p.attempt != b.attempt {
+	if p.of.Number != b.attempt {
 		return nil
 	}
 	b.attempt = 0
 	b.moves(now)
-	if p.err == nil {
-		var tell []pipeline.HealthEvent
-		if b.failing || b.expired {
-			tell = append(tell, pipeline.HealthReceiverRecovered)
+	var tell []pipeline.HealthEvent
+	for _, a := range p.answers {
+		if a.err != nil {
+			return append(tell, b.failed(a, now, policy, told)...)
 		}
-		delete(b.tried, p.notification)
-		b.sure = 0
-		b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
-		return tell
+		tell = append(tell, b.delivered(a)...)
 	}
+	return tell
+}
+
+// delivered takes that a notification was delivered.
+func (b *book) delivered(a answer) (tell []pipeline.HealthEvent) {
+	if b.failing || b.expired {
+		tell = append(tell, pipeline.HealthReceiverRecovered)
+	}
+	delete(b.tried, a.notification)
+	b.sure = 0
+	b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
+	return tell
+}
+
+// failed takes that an attempt failed with a notification.
+func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
 	if b.failures++; b.since.IsZero() {
 		b.since = now
 	}
 	b.sure++
-	t := b.tried[p.notification]
+	t := b.tried[a.notification]
 	t.failures++
-	b.tried[p.notification] = t
-	class, _ := pipeline.ClassOf(p.err)
+	b.tried[a.notification] = t
+	class, _ := pipeline.ClassOf(a.err)
 	switch {
 	case b.expired:
 	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
@@ -189,27 +202,30 @@ func (b *book) givenUp(letter pipeline.DeadLetter, now time.Time, policy policy)
 
 // hand takes an attempt that delivery makes in p. It makes none of what was withdrawn.
 func (w *world) hand(p *process, a sinks.Attempt) {
-	receiver, id := a.Receiver.ID(), a.Notification.ID
+	receiver := a.Receiver.ID()
 	l := p.lanes[w.t.lane(receiver)]
 	b := l.books[receiver].clone()
 	if b.tried == nil {
 		b.tried = make(map[string]try)
 	}
-	of := id
-	if len(a.Notification.Items) > 0 {
-		of = a.Notification.Items[0].ID
-	}
-	if act, ok := b.withdrawn[w.subscriptionOf[of]]; ok && act < w.followed {
-		w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", id, receiver))
-	}
-	t := b.tried[id]
-	if t.first.IsZero() {
-		t.first = w.handled
+	for _, n := range a.Notifications {
+		of := n.ID
+		if len(n.Items) > 0 {
+			of = n.Items[0].ID
+		}
+		if act, ok := b.withdrawn[w.subscriptionOf[of]]; ok && act < w.followed {
+			w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", n.ID, receiver))
+		}
+		t := b.tried[n.ID]
+		if t.first.IsZero() {
+			t.first = w.handled
+		}
+		b.tried[n.ID] = t
 	}
 	if b.attempt != 0 {
 		b.sure = 0 // one was lost, and counts from when it first began
 	}
-	b.tried[id], b.attempt = t, a.Number
+	b.attempt = a.Number
 	b.moves(w.handled)
 	before := l.books[receiver]
 	l.books[receiver] = b

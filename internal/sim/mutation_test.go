@@ -414,15 +414,7 @@ func TestCatches(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			caught(t, c.want, func(seed uint64) Config {
-				m := c.m()
-				return Config{Seed: seed, Stormy: strings.Contains(c.name, "durable"), Processes: 1, Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
-					if group == c.group {
-						return m(p)
-					}
-					return p
-				}}
-			})
+			caughtIn(t, c.group, c.m, strings.Contains(c.name, "durable"), c.want)
 		})
 	}
 	t.Run("the answer to a lost request taken for that to another", func(t *testing.T) {

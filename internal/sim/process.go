@@ -35,12 +35,16 @@ type attempt struct {
 
 // posted is the result of an attempt on its way to delivery.
 type posted struct {
-	message      pipeline.Message
+	message pipeline.Message
+	answers []answer // in the order of the attempt's notifications; only the last may be an error
+	of      sinks.Attempt
+}
+
+// answer is how it went with one notification of an attempt.
+type answer struct {
 	notification string
-	attempt      uint64
-	err          error // of the attempt
-	taken        int   // which reception it is the answer of, or -1
-	of           sinks.Attempt
+	err          error
+	taken        int // which reception it is the answer of, or -1
 }
 
 // works reports whether p does anything now.
@@ -92,14 +96,14 @@ func (p *process) ready() []handleable {
 
 // forget takes that nobody will hear of how an attempt ended.
 func (p *process) forget(x posted) {
-	p.w.receivers.excuse(x.taken)
+	p.w.receivers.unheard(x)
 	p.delivery.Posted(x.of)
 }
 
 // end ends the process: what was in memory is lost.
 func (p *process) end() {
-	for _, a := range p.inbox {
-		p.w.receivers.excuse(a.taken)
+	for _, x := range p.inbox {
+		p.w.receivers.unheard(x)
 	}
 	p.checks, p.attempts, p.inbox = nil, nil, nil
 }

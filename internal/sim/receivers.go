@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"hash/fnv"
 	"slices"
@@ -15,6 +16,13 @@ import (
 var sinkNames = []string{"steady", "flaky", "down", picky, "leaver"}
 
 const picky = "picky"
+
+// inBatches is a sink that takes so many notifications in one attempt. It is never called:
+// the world offers them to the receivers.
+type inBatches int
+
+func (inBatches) Deliver(context.Context, pipeline.Notification) error { panic("not called") }
+func (b inBatches) Batch() (notifications, atOnce int)                 { return int(b), 1 }
 
 // receivers are the other side of delivery. They outlive the process.
 type receivers struct {
@@ -39,8 +47,19 @@ func newReceivers() *receivers {
 	return &receivers{unconfirmed: make(map[int]bool), excused: make(map[string]int)}
 }
 
-// confirmed is called when delivery has stored how the attempt of a reception ended.
-func (r *receivers) confirmed(taken int) { delete(r.unconfirmed, taken) }
+// confirmed is called when delivery has stored how an attempt ended.
+func (r *receivers) confirmed(x posted) {
+	for _, a := range x.answers {
+		delete(r.unconfirmed, a.taken)
+	}
+}
+
+// unheard is called when delivery will not hear how an attempt ended.
+func (r *receivers) unheard(x posted) {
+	for _, a := range x.answers {
+		r.excuse(a.taken)
+	}
+}
 
 // excuse excuses one repeat of a reception of which delivery will not hear any more.
 func (r *receivers) excuse(taken int) {
@@ -76,19 +95,17 @@ func (w *world) stepAttempt(p *process) {
 	i := w.rng.IntN(len(p.attempts))
 	a := p.attempts[i]
 	p.attempts = slices.Delete(p.attempts, i, i+1)
-	before := len(w.receivers.got)
-	err := w.offer(a)
-	w.tracef("delivery: %s at %s: %v", a.Notification.ID[:6], a.Receiver.Sink, err)
-	taken := -1
-	if err == nil {
-		taken = before
-		w.receivers.unconfirmed[taken] = true
-		if a.stale {
-			w.stats.Stale++
-			w.receivers.excuse(taken)
+	x := posted{of: a.Attempt}
+	var errs []error
+	for _, n := range a.Notifications {
+		x.answers = append(x.answers, w.answer(a, n))
+		errs = append(errs, x.answers[len(errs)].err)
+		if errs[len(errs)-1] != nil || w.chance(10) { // or its time is over
+			break
 		}
 	}
-	x := posted{a.Result(err), a.Notification.ID, a.Number, err, taken, a.Attempt}
+	w.stats.Batched += len(errs) - 1
+	x.message = a.Result(errs...)
 	if p.lanes[w.t.lane(a.Receiver.ID())] == nil {
 		p.forget(x)
 		return
@@ -99,11 +116,27 @@ func (w *world) stepAttempt(p *process) {
 	}
 }
 
+// answer offers a notification of a to its receiver.
+func (w *world) answer(a attempt, n pipeline.Notification) answer {
+	taken := len(w.receivers.got)
+	err := w.offer(a, n)
+	w.tracef("delivery: %s at %s: %v", n.ID[:6], a.Receiver.Sink, err)
+	if err != nil {
+		return answer{n.ID, err, -1}
+	}
+	w.receivers.unconfirmed[taken] = true
+	if a.stale {
+		w.stats.Stale++
+		w.receivers.excuse(taken)
+	}
+	return answer{n.ID, nil, taken}
+}
+
 // offer hands a notification to its receiver.
-func (w *world) offer(a attempt) error {
-	r, id := w.receivers, a.Notification.ID
+func (w *world) offer(a attempt, n pipeline.Notification) error {
+	r, id := w.receivers, n.ID
 	take := func() {
-		r.got = append(r.got, reception{a.Receiver.Sink, a.Notification, w.steps, a.stale})
+		r.got = append(r.got, reception{a.Receiver.Sink, n, w.steps, a.stale})
 	}
 	switch a.Receiver.Sink {
 	case "flaky":

@@ -47,6 +47,7 @@ type Stats struct {
 	Lazy, Lost, Shuttles                    int // messages that waited for a transaction, and that were lost
 	Refused                                 int // commands
 	Returns, Stale                          int // pages that are again as they were, after moves; deliveries by earlier owners
+	Batched                                 int // notifications that were delivered behind others in one attempt
 	Digests, Merged                         int // digests, and those with several items
 }
 
@@ -67,7 +68,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Moves, o.Moves}, {&s.Freezes, o.Freezes}, {&s.Wipes, o.Wipes}, {&s.Rebuilds, o.Rebuilds},
 		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
-		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale},
+		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale}, {&s.Batched, o.Batched},
 		{&s.Digests, o.Digests}, {&s.Merged, o.Merged},
 	} {
 		*p.to += p.from

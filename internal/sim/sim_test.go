@@ -71,6 +71,7 @@ func TestSeeds(t *testing.T) {
 		"compactions": total.Compactions, "outages": total.Outages, "fenced owners": total.Fenced, "unknown commits": total.Unknown,
 		"messages without a transaction": total.Lazy, "lost messages": total.Lost, "pages changed and changed back while they move": total.Shuttles,
 		"refused commands": total.Refused, "pages that return after moves": total.Returns, "deliveries by earlier owners": total.Stale,
+		"notifications in batches": total.Batched,
 		"digests of several items": total.Merged,
 	} {
 		if n == 0 {

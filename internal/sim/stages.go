@@ -18,7 +18,7 @@ func (w *world) build(p *process) {
 	w.slow = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
-		Sinks: map[string]pipeline.Sink{}, Now: clock, Jitter: w.rng.Float64,
+		Sinks: map[string]pipeline.Sink{"flaky": inBatches(2), "down": inBatches(100), picky: inBatches(5)}, Now: clock, Jitter: w.rng.Float64,
 		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Tenure: p.tenure,
 		Hand: func(a sinks.Attempt) {
 			w.hand(p, a)

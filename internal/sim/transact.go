@@ -118,7 +118,7 @@ func (w *world) commit(p *process, l *lane) error {
 	l.at, l.synced = log.next, w.steps
 	after := l.batch.after
 	for _, x := range l.batch.results {
-		w.receivers.confirmed(x.taken)
+		w.receivers.confirmed(x)
 	}
 	w.tracef("process %d commits %d messages in lane %d", p.name, l.batch.n, l.id)
 	l.batch = w.newBatch()

@@ -219,7 +219,7 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 	}
 	if !h.fromLog && !h.waker {
 		if i := h.posted; i < len(h.p.inbox) {
-			w.receivers.confirmed(h.p.inbox[i].taken)
+			w.receivers.confirmed(h.p.inbox[i])
 			h.p.inbox = slices.Delete(h.p.inbox, i, i+1)
 		}
 	}

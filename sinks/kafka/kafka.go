@@ -65,6 +65,10 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
+// Batch says that an attempt delivers what waits, all at the same time: the producer sends it
+// together.
+func (s *Sink) Batch() (notifications, atOnce int) { return 100, 100 }
+
 // send hands m to p and waits for what became of it. broken says that p is of no use.
 func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
 	done := make(chan error, 1)

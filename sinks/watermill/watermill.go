@@ -38,6 +38,9 @@ func (s *Sink) Validate() error {
 	return nil
 }
 
+// Batch says that an attempt delivers what waits, one after the other.
+func (s *Sink) Batch() (notifications, atOnce int) { return 100, 1 }
+
 // Deliver publishes n, and returns nil once the publisher has. When ctx is done it returns,
 // also where the publisher does not; the context of the message is done as well then. Any
 // failure to publish is tried again, unless its error has another class.

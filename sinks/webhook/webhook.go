@@ -177,6 +177,9 @@ func (w *Webhook) fail(field string, err error) {
 // *pipeline.FieldErrors, or nil.
 func (w *Webhook) Validate() error { return errors.Join(w.invalid...) }
 
+// Batch says that an attempt delivers what waits, one after the other.
+func (w *Webhook) Batch() (notifications, atOnce int) { return 100, 1 }
+
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := w.Validate(); err != nil {

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestCatchesBatches breaks the results of attempts that deliver several notifications, and
+// wants the simulator to notice.
+func TestCatchesBatches(t *testing.T) {
+	type result = map[string]any
+	for name, c := range map[string]struct {
+		alter func(r *result)
+		want  string // in the error
+	}{
+		"what was delivered before the last not counted": {func(r *result) { delete(*r, "before") }, ""},
+		"a failure behind others taken for a success": {func(r *result) {
+			if (*r)["before"] != nil {
+				(*r)["delivered"] = true
+			}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caughtIn(t, pipeline.GroupDelivery, input(alter("vokter.delivery.result.v1", c.alter)), false, c.want)
+		})
+	}
+}
+
+// caughtIn fails t unless the simulator notices m in a group.
+func caughtIn(t *testing.T, group string, m mutation, stormy bool, want string) {
+	t.Helper()
+	caught(t, want, func(seed uint64) Config {
+		broken := m()
+		return Config{Seed: seed, Stormy: stormy, Processes: 1, Wrap: func(g string, p pipeline.Processor) pipeline.Processor {
+			if g == group {
+				return broken(p)
+			}
+			return p
+		}}
+	})
+}
