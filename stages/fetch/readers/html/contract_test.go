@@ -25,7 +25,7 @@ b<li><a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">[e
 	f.Fuzz(func(t *testing.T, body []byte, xml bool, sel, rem string) {
 		raw := pipeline.Raw{ContentType: "text/html", Body: body}
 		if xml {
-			raw.ContentType = xhtml
+			raw.ContentType = "application/xhtml+xml"
 		}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
 		pipelinetest.CheckReader(t, New(), raw, everything)

@@ -4,6 +4,7 @@ package html
 import (
 	"bytes"
 	"context"
+	"mime"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -22,10 +23,8 @@ func New() Reader { return Reader{} }
 
 // ContentTypes returns the media types of HTML and XHTML.
 func (Reader) ContentTypes() []string {
-	return []string{"text/html", xhtml, "application/vnd.wap.xhtml+xml"}
+	return []string{"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
 }
-
-const xhtml = "application/xhtml+xml"
 
 // Extractor names the rules by which the text is made; it changes with them.
 func (Reader) Extractor() string { return "html/1" }
@@ -33,7 +32,7 @@ func (Reader) Extractor() string { return "html/1" }
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
 	body := raw.Body
-	if strings.Contains(raw.ContentType, xhtml) {
+	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); strings.HasSuffix(mediaType, "xhtml+xml") {
 		body = expandSelfClosing(body)
 	}
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))

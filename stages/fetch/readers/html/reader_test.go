@@ -117,10 +117,15 @@ func TestTitleAndLanguage(t *testing.T) {
 func TestXHTML(t *testing.T) {
 	page := `<?xml version="1.0"?><html xml:lang="nl" xmlns="http://www.w3.org/1999/xhtml"><head><script src="x.js"/><title>T</title></head>` +
 		`<body><div hidden="hidden"/><p>a<br/>b</p><textarea/>c<svg><circle/></svg></body></html>`
-	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
-		got, err := New().Read(t.Context(), pipeline.Raw{ContentType: "application/xhtml+xml; charset=utf-8", Body: []byte(page)}, view)
-		if want := "T|a|b|c|"; err != nil || show.Replace(got.Content) != want || got.Language != "nl" {
-			t.Errorf("%s: got %s %q, %v, want %s", path, show.Replace(got.Content), got.Language, err, want)
+	for _, contentType := range []string{
+		"application/xhtml+xml; charset=utf-8", "Application/XHTML+XML; charset=utf-8", "application/xhtml+xml; charset",
+		"application/vnd.wap.xhtml+xml",
+	} {
+		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+			got, err := New().Read(t.Context(), pipeline.Raw{ContentType: contentType, Body: []byte(page)}, view)
+			if want := "T|a|b|c|"; err != nil || show.Replace(got.Content) != want || got.Language != "nl" {
+				t.Errorf("%s, %s: got %s %q, %v, want %s", contentType, path, show.Replace(got.Content), got.Language, err, want)
+			}
 		}
 	}
 }
