@@ -14,12 +14,14 @@ import (
 type wish struct {
 	url, client   string
 	keep          bool
+	keepOnly      bool // whatever is subscribed
 	keepInterval  time.Duration
 	subscriptions []Subscription
 }
 
 // wishes returns what cfg asks for, by page and in its order. Where only some pages are
-// checked (Config.Only), each client's wishes leave those of others alone.
+// checked (Config.Only), each client's wishes leave those of others alone, and so does what
+// is asked of the page itself.
 func wishes(cfg *Config) []*wish {
 	type key struct{ page, client string }
 	by := make(map[key]*wish)
@@ -43,6 +45,7 @@ func wishes(cfg *Config) []*wish {
 	}
 	for _, d := range cfg.Documents {
 		w := at(d.URL, "")
+		w.keepOnly = len(cfg.Only) > 0
 		w.keep = w.keep || d.Keep
 		w.keepInterval = d.Interval
 	}
@@ -52,7 +55,8 @@ func wishes(cfg *Config) []*wish {
 // command returns what makes w all that cfg asks of its page.
 func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
 	return pipeline.ApplyCommand{
-		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, KeepOnly: w.keepOnly,
+		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
 }
 

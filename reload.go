@@ -75,7 +75,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 		if !r.owns(w.url) {
 			continue
 		}
-		gone := &wish{url: w.url, client: w.client}
+		gone := &wish{url: w.url, client: w.client, keepOnly: w.keepOnly}
 		if err := b.send(ctx, w.url, pipeline.TypeApply, gone.command(cfg)); err != nil {
 			return err
 		}

@@ -185,8 +185,10 @@ type ApplyCommand struct {
 	Client string `json:"client,omitempty"`
 	// Keep keeps the page without subscriptions. It is fetched for that, unless KeepInterval
 	// is Never.
-	Keep          bool           `json:"keep,omitempty"`
-	KeepInterval  time.Duration  `json:"keep_interval,omitempty"`
+	Keep         bool          `json:"keep,omitempty"`
+	KeepInterval time.Duration `json:"keep_interval,omitempty"`
+	// KeepOnly leaves all subscriptions as they are; Subscriptions is empty then.
+	KeepOnly      bool           `json:"keep_only,omitempty"`
 	Subscriptions []Subscription `json:"subscriptions"`
 	// Resume also begins anew what expired and is listed unchanged.
 	Resume bool `json:"resume,omitempty"`

@@ -92,6 +92,9 @@ func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyComman
 		return nil, r, nil
 	}
 	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Resume: c.Resume}
+	if c.KeepOnly { // with none at hand, none is replaced
+		return do, nil, nil
+	}
 	seen := make(map[string]bool, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		if s.Client == "" {
