@@ -30,14 +30,26 @@ func TestTailWaits(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var refusals atomic.Int32
+	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
+	if _, err := tr.Tail(t.Context(), pipeline.TopicDecisions); err != nil {
+		t.Errorf("got %v after %d refusals", err, refusals.Load())
+	}
+	if refusals.Load() < 5 {
+		t.Errorf("the broker refused %d times only", refusals.Load())
+	}
+}
+
+// refuseOffsets makes cluster answer the first n questions for where a topic ends as a broker
+// does that does not lead it any more, and counts all of them.
+func refuseOffsets(cluster *kfake.Cluster, n int32) *atomic.Int32 {
+	var asked atomic.Int32
 	cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		if refusals.Add(1) > 4 { // sarama asks twice each time
+		if asked.Add(1) > n {
 			return nil, nil, false
 		}
 		cluster.KeepControl()
-		asked, resp := req.(*kmsg.ListOffsetsRequest), req.ResponseKind().(*kmsg.ListOffsetsResponse)
-		for _, topic := range asked.Topics {
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range req.(*kmsg.ListOffsetsRequest).Topics {
 			answer := kmsg.NewListOffsetsResponseTopic()
 			answer.Topic = topic.Topic
 			for _, p := range topic.Partitions {
@@ -49,10 +61,5 @@ func TestTailWaits(t *testing.T) {
 		}
 		return resp, nil, true
 	})
-	if _, err := tr.Tail(t.Context(), pipeline.TopicDecisions); err != nil {
-		t.Errorf("got %v after %d refusals", err, refusals.Load())
-	}
-	if refusals.Load() < 5 {
-		t.Errorf("the broker refused %d times only", refusals.Load())
-	}
+	return &asked
 }

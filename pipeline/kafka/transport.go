@@ -193,14 +193,10 @@ func (t *Transport) connect(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	for {
-		if err = t.stateLost(); err != nil {
-			if away(err) {
-				t.waiting(err)
-			} else {
-				return err
-			}
+		// Only once it is known that no state was lost: what is missing is made.
+		if _, err = abandonable(ctx, func() (struct{}, error) { return struct{}{}, t.stateLost() }, nil); err == nil {
+			t.info, err = ensureTopics(ctx, t.admin, t.cfg, t.cfg.specs(t.topics))
 		}
-		t.info, err = ensureTopics(ctx, t.admin, t.cfg, t.cfg.specs(t.topics))
 		if err == nil || ctx.Err() != nil || !away(err) {
 			break
 		}
