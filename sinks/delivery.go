@@ -180,7 +180,7 @@ func (d *Delivery) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message
 	case pipeline.TypeWake:
 		return d.wake(tx, m)
 	}
-	return pipeline.Broken(fmt.Errorf("delivery: message %s has the unknown type %q", m.ID, m.Type))
+	return m.UnknownType(pipeline.GroupDelivery)
 }
 
 // enqueue puts a notification behind the others of its receiver, or into the digest of its

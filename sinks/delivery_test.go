@@ -234,6 +234,7 @@ func TestBadMessages(t *testing.T) {
 		"result":   {Type: typeResult, Body: []byte("[]")},
 		"withdraw": {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte("[]")},
 		"no sub":   {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+		"foreign":  {Type: "com.example.surprise", Source: "/crm", Key: "a"},
 	} {
 		err := txtest.New().Handle(t.Context(), d, m)
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {

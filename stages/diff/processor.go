@@ -36,8 +36,8 @@ func New(cfg Config) *Processor {
 // Process handles one message. A snapshot without one before it, or without a token
 // difference and without a moved block, emits nothing; any other emits its change. The
 // end of a page is passed on behind its last change, as it is. What cannot be read is a
-// permanent error, and a type that is not known a broken one, as it may come from a newer
-// version: no message is dropped in silence.
+// permanent error, and a type that is not known a pipeline.Message.UnknownType: no message
+// is dropped in silence.
 func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	switch m.Type {
 	case pipeline.TypeSnapshot:
@@ -45,7 +45,7 @@ func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Messag
 	case pipeline.TypeEnded:
 		return passOn(tx, m)
 	}
-	return pipeline.Broken(fmt.Errorf("diff: message %s: type %q is not known", m.ID, m.Type))
+	return m.UnknownType(pipeline.GroupDiff)
 }
 
 func (p *Processor) snapshot(tx pipeline.Tx, m pipeline.Message) error {

@@ -155,6 +155,7 @@ func TestProcessRefuses(t *testing.T) {
 		want pipeline.Class
 	}{
 		"unknown type":    {pipeline.Message{ID: "1", Type: "vokter.snapshot.v9"}, pipeline.ClassBroken},
+		"one of others":   {pipeline.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, pipeline.ClassPermanent},
 		"a wake":          {pipeline.Message{Type: pipeline.TypeWake}, pipeline.ClassBroken},
 		"no header":       {pipeline.Message{ID: "2", Type: pipeline.TypeSnapshot}, pipeline.ClassPermanent},
 		"broken texts":    {broken, pipeline.ClassPermanent},

@@ -54,8 +54,9 @@ func New(cfg Config) *Processor {
 // emits a notification for each subscription that it touches and each of its receivers;
 // the end of a page clears its table, and where the page was given up emits a timeout
 // notification for each client. Changes and ends that name a stamp which has not come yet
-// are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones; state that
-// cannot be read, and types that are not known, are of pipeline.ClassBroken.
+// are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones, state that
+// cannot be read is of pipeline.ClassBroken. Types that are not known are a
+// pipeline.Message.UnknownType.
 func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	var err error
 	switch m.Type {
@@ -66,7 +67,7 @@ func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Messag
 	case pipeline.TypeEnded:
 		err = handle(m, func(e *pipeline.Ended) error { return p.ended(tx, m, e) })
 	default:
-		err = pipeline.Broken(fmt.Errorf("message %s: type %q is not known to this version of the program", m.ID, m.Type))
+		return m.UnknownType(pipeline.GroupMatch)
 	}
 	if err != nil {
 		return fmt.Errorf("match: %w", err)

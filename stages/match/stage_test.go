@@ -228,6 +228,7 @@ func TestWhatCannotBeHandled(t *testing.T) {
 		want pipeline.Class
 	}{
 		"an unknown type":      {pipeline.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, pipeline.ClassBroken},
+		"one of others":        {pipeline.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, pipeline.ClassPermanent},
 		"a body that is none":  {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeChange, Body: []byte("{")}, pipeline.ClassPermanent},
 		"a stamp that is none": {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeStamp, Body: []byte("7")}, pipeline.ClassPermanent},
 		"a window that lies":   {body(pipeline.TypeChange, bad), pipeline.ClassPermanent},
