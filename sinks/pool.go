@@ -138,7 +138,7 @@ func (p *pool) wait(a Attempt) {
 
 // dispatch starts what has a slot. p.mu is held.
 func (p *pool) dispatch() {
-	if p.ctx == nil || p.stopped {
+	if p.ctx == nil || p.ctx.Err() != nil {
 		return
 	}
 	for s := fastSlot; s <= slowSlot; s++ {
