@@ -11,60 +11,64 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// settings is what can be changed while Delivery works. Attempts hold them, so that their
-// sinks are not closed under them.
+// settings is what can be changed while Delivery works.
 type settings struct {
 	sinks  map[string]pipeline.Sink
 	policy Policy
-
-	mu      sync.Mutex
-	holders int
-	// retired says that others replaced them; over are those of their sinks to close then.
-	retired bool
-	over    []io.Closer
 }
 
-// hold returns what live points to. The caller lets go of it.
-func hold(live *atomic.Pointer[settings]) *settings {
-	for {
-		s := live.Load()
-		s.mu.Lock()
-		if !s.retired {
-			s.holders++
-			s.mu.Unlock()
-			return s
-		}
-		s.mu.Unlock() // they were replaced in between
+// inForce points to the settings in force, and knows which ones attempts hold, so that no
+// sink is closed under them.
+type inForce struct {
+	atomic.Pointer[settings]
+
+	mu      sync.Mutex // held where the pointer changes, too
+	holders map[*settings]int
+}
+
+// hold returns the settings in force. The caller lets go of them.
+func (f *inForce) hold() *settings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.Load()
+	f.holders[s]++
+	return s
+}
+
+// letGo ends a hold of s, and closes the sinks that are over with it.
+func (f *inForce) letGo(s *settings, report func(error)) {
+	f.mu.Lock()
+	if f.holders[s]--; f.holders[s] == 0 {
+		delete(f.holders, s)
 	}
+	over := f.over(s)
+	f.mu.Unlock()
+	closeAll(over, report)
 }
 
-// letGo ends a hold. The last one closes the sinks that are over.
-func (s *settings) letGo(report func(error)) {
-	s.mu.Lock()
-	s.holders--
-	s.mu.Unlock()
-	s.closeOver(report)
+// replace puts next in force. It returns what was before, and the sinks that are over with
+// it.
+func (f *inForce) replace(next *settings) (before *settings, over []io.Closer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before = f.Swap(next)
+	return before, f.over(before)
 }
 
-// retire marks s as replaced by next, and closes the sinks that are not in there once
-// nobody holds s.
-func (s *settings) retire(next *settings, report func(error)) {
-	kept := next.closers()
-	s.mu.Lock()
-	s.retired = true
-	s.over = slices.DeleteFunc(s.closers(), func(c io.Closer) bool { return contains(kept, c) })
-	s.mu.Unlock()
-	s.closeOver(report)
-}
-
-// closeOver closes what is over if nobody holds s.
-func (s *settings) closeOver(report func(error)) {
-	s.mu.Lock()
-	var over []io.Closer
-	if s.holders == 0 {
-		over, s.over = s.over, nil
+// over returns the sinks of s that are to be closed: those that neither the settings in
+// force have nor any that an attempt holds. f.mu is held.
+func (f *inForce) over(s *settings) []io.Closer {
+	if s == nil || s == f.Load() || f.holders[s] > 0 {
+		return nil
 	}
-	s.mu.Unlock()
+	used := f.Load().closers()
+	for held := range f.holders {
+		used = append(used, held.closers()...)
+	}
+	return slices.DeleteFunc(s.closers(), func(c io.Closer) bool { return contains(used, c) })
+}
+
+func closeAll(over []io.Closer, report func(error)) {
 	for _, c := range over {
 		if err := closeSink(c); err != nil {
 			report(err)

@@ -60,7 +60,7 @@ func TestSinksAreClosed(t *testing.T) {
 		}})
 		r.notify("busy", "x")
 		synctest.Wait()
-		r.d.Reconfigure(map[string]pipeline.Sink{"renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
+		r.d.Reconfigure(map[string]pipeline.Sink{"busy": busy, "renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
 		check := func(when string, want map[*closable]int32) {
 			t.Helper()
 			synctest.Wait()
@@ -71,6 +71,9 @@ func TestSinksAreClosed(t *testing.T) {
 			}
 		}
 		check("while an attempt is under way", map[*closable]int32{busy: 0, kept: 0, gone: 0, odd: 0})
+		// Nothing began under the settings that are replaced now, but the attempt uses a sink of theirs.
+		r.d.Reconfigure(map[string]pipeline.Sink{"renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
+		check("while it is still under way", map[*closable]int32{busy: 0, kept: 0, gone: 0, odd: 0})
 		close(release)
 		check("after it", map[*closable]int32{busy: 1, kept: 0, gone: 1, odd: 1})
 		r.notify("renamed", "y")

@@ -87,7 +87,7 @@ func (c *Config) closeFailed(err error) {
 // in that receiver's state, and Run makes the attempts.
 type Delivery struct {
 	cfg  Config
-	live atomic.Pointer[settings]
+	live inForce
 	book book
 	pool *pool
 	hand func(Attempt)
@@ -100,7 +100,7 @@ var _ pipeline.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, book: book{entries: make(map[string]entry), made: make(map[string]made)}}
+	d := &Delivery{cfg: cfg, live: inForce{holders: make(map[*settings]int)}, book: book{entries: make(map[string]entry), made: make(map[string]made)}}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live, &d.book)
 	d.hand = d.pool.hand
@@ -111,14 +111,15 @@ func NewDelivery(cfg Config) *Delivery {
 }
 
 // Reconfigure replaces Config.Sinks and Config.Policy. Attempts that are under way end
-// with the sink that they began with; once none is, each sink that is an io.Closer, and is
-// not among the new ones, is closed. It is safe for concurrent use.
+// with the sink that they began with. Each sink that is an io.Closer, and is not among the
+// new ones, is closed once no attempt uses it. It is safe for concurrent use.
 func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 	next := &settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()}
-	if old := d.live.Swap(next); old != nil {
-		d.pool.rated(old.sinks)
-		old.retire(next, d.cfg.closeFailed)
+	before, over := d.live.replace(next)
+	if before != nil {
+		d.pool.rated(before.sinks)
 	}
+	closeAll(over, d.cfg.closeFailed)
 }
 
 // Run makes attempts until ctx is done. Then it begins no more, breaks off those that

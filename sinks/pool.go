@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -42,7 +41,7 @@ type held struct {
 // cfg.Slow others. Attempts wait for their slots in order.
 type pool struct {
 	cfg  *Config
-	live *atomic.Pointer[settings]
+	live *inForce
 	book *book
 
 	mu      sync.Mutex
@@ -59,7 +58,7 @@ type pool struct {
 	limiters limiters
 }
 
-func newPool(cfg *Config, live *atomic.Pointer[settings], b *book) *pool {
+func newPool(cfg *Config, live *inForce, b *book) *pool {
 	return &pool{cfg: cfg, live: live, book: b, held: make(map[string]*held)}
 }
 
@@ -216,8 +215,8 @@ func (p *pool) attempt(a Attempt, s slot) {
 		t := time.AfterFunc(fastFor, func() { h.move(cut) })
 		defer t.Stop()
 	}
-	live := hold(p.live)
-	defer live.letGo(p.cfg.closeFailed)
+	live := p.live.hold()
+	defer p.live.letGo(live, p.cfg.closeFailed)
 	ends := p.batch(ctx, live.sinks[a.Receiver.Sink], a)
 	h.release()
 
