@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -57,22 +58,48 @@ func (s *Source) Validate() error {
 	return err
 }
 
+// closeFor is how long leaving the group may take: brokers that are away keep sarama waiting.
+const closeFor = 3 * time.Second
+
 // Run hands over the topic's records until ctx is done. It returns an error where the brokers
 // cannot be reached, and where a page is not taken.
-func (s *Source) Run(ctx context.Context, emit pipeline.Emit) (err error) {
+func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	conf, err := s.cluster().ConsumerGroup()
 	if err != nil {
 		return err
 	}
-	group, err := sarama.NewConsumerGroup(s.c.Brokers, s.c.Group, conf)
+	client, err := s.cluster().Connect(ctx, conf)
 	if err != nil {
+		return err
+	}
+	group, err := sarama.NewConsumerGroupFromClient(s.c.Group, client)
+	if err != nil {
+		_ = client.Close() // what went wrong is err
 		return fmt.Errorf("kafka: %w", err)
 	}
-	defer func() {
-		if cerr := group.Close(); cerr != nil && ctx.Err() == nil {
+	consumed := make(chan error, 1)
+	go func() { consumed <- s.consume(ctx, group, emit) }()
+	select {
+	case err = <-consumed:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- errors.Join(group.Close(), client.Close()) }() // which ends consume
+	limit := time.NewTimer(closeFor)
+	defer limit.Stop()
+	select {
+	case cerr := <-closed:
+		if cerr != nil && ctx.Err() == nil {
 			err = errors.Join(err, fmt.Errorf("kafka: leaving group %q: %w", s.c.Group, cerr))
 		}
-	}()
+	case <-limit.C:
+	}
+	return err
+}
+
+// consume hands over records until ctx is done or group is closed, or fails.
+func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit pipeline.Emit) error {
 	page := s.c.Page
 	if page == nil {
 		page = Page
