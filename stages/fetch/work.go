@@ -69,7 +69,13 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 	if j.busy != nil {
 		return []pipeline.Outcome{failed(j.busy)}
 	}
-	p, err := s.get(ctx, j.req)
+	large := &place{of: s.places}
+	defer large.leave()
+	p, err := s.get(ctx, j.req, large)
+	if err != nil && large.waited && ctx.Err() == nil {
+		s.cfg.Logger.Warn("too many large pages are being fetched or read; one was dropped and will be asked for again", "host", j.host.name, "err", err)
+		return nil // it had to wait for us, which says nothing about its page
+	}
 	if err != nil {
 		return []pipeline.Outcome{failed(err)}
 	}
@@ -84,8 +90,8 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 	}, failed)
 }
 
-// get fetches the page of req, its body included.
-func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err error) {
+// get fetches the page of req, its body included, which takes large before it grows.
+func (s *Stage) get(ctx context.Context, req pipeline.Request, large *place) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]
 	if f == nil {
@@ -108,7 +114,7 @@ func (s *Stage) get(ctx context.Context, req pipeline.Request) (p Page, err erro
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}
-	p.Body, err = readAll(io.LimitReader(resp.Body, s.cfg.MaxBody+1))
+	p.Body, err = readAll(io.LimitReader(resp.Body, s.cfg.MaxBody+1), s.small, func() error { return large.take(ctx) })
 	if int64(len(p.Body)) > s.cfg.MaxBody {
 		return p, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", s.cfg.MaxBody), Status: resp.Status}
 	}
@@ -124,14 +130,20 @@ const (
 
 var buffers sync.Pool // of *bytes.Buffer
 
-// readAll reads r to its end. release takes back what it returns.
-func readAll(r io.Reader) ([]byte, error) {
+// readAll reads r to its end, and calls more before it holds more than one byte beyond small.
+// release takes back what it returns.
+func readAll(r io.Reader, small int64, more func() error) ([]byte, error) {
 	b, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
 		b = bytes.NewBuffer(make([]byte, 0, minBuffer))
 	}
 	b.Reset()
-	_, err := b.ReadFrom(r)
+	n, err := b.ReadFrom(io.LimitReader(r, small+1))
+	if err == nil && n > small {
+		if err = more(); err == nil {
+			_, err = b.ReadFrom(r)
+		}
+	}
 	return b.Bytes(), err
 }
 
