@@ -22,11 +22,14 @@ var _ pipeline.Processor = (*healthStage)(nil)
 
 // Process handles one event, or what follows from one in a lane.
 func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-	if m.Type == pipeline.TypeSweep {
+	switch m.Type {
+	case pipeline.TypeHealth:
+	case pipeline.TypeSweep:
 		return h.sweep(ctx, tx, m)
-	}
-	if m.Type != pipeline.TypeHealth {
-		return pipeline.Broken(fmt.Errorf("health: the type %q is not known", m.Type))
+	case pipeline.TypeWake:
+		return tx.State(m.Key).Delete(toldOf(pipeline.HealthDeadLetter))
+	default:
+		return m.UnknownType(pipeline.GroupHealth)
 	}
 	e, err := pipeline.HealthFrom(m)
 	if err != nil {
@@ -38,6 +41,9 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 	news, err := h.news(tx.State(m.Key), e)
 	if err != nil {
 		return err
+	}
+	if news && ofMessage(e) {
+		tx.WakeAt(m.Key, e.Time.Add(quiet)) // or pages that came and went would add up
 	}
 	for _, sink := range h.sinks() {
 		r := pipeline.Receiver{Sink: sink}
@@ -58,12 +64,20 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 // Names in the state of an event's key. Values are times, as time.Time.MarshalText writes them.
 const (
 	nameOffline = "offline" // of HealthKey: since when the process is
-	nameTold    = "told/"   // + event, of a receiver that is told of health itself: when it last was
+	nameTold    = "told/"   // + event that is told once in quiet: when it last was
 )
 
+func toldOf(event pipeline.HealthEvent) string { return nameTold + string(event) }
+
 // quiet is for how long an event about a sink for health events is not told again: two that
-// fail in turns would keep each other going.
+// fail in turns would keep each other going. Nor are further messages of one page that could
+// not be handled: whoever pushes one such page pushes many.
 const quiet = time.Hour
+
+// ofMessage reports whether e says that a message could not be handled.
+func ofMessage(e pipeline.Health) bool {
+	return e.Event == pipeline.HealthDeadLetter && e.Receiver == nil
+}
 
 // news reports whether e is to be told. The process says once that it is offline, however
 // often it starts meanwhile.
@@ -77,8 +91,8 @@ func (h *healthStage) news(st pipeline.State, e pipeline.Health) (bool, error) {
 		return true, setTime(st, nameOffline, e.Time)
 	case e.Event == pipeline.HealthOnline:
 		return true, st.Delete(nameOffline)
-	case e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
-		name := nameTold + string(e.Event)
+	case ofMessage(e) || e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
+		name := toldOf(e.Event)
 		last, err := getTime(st, name)
 		if err != nil || !last.IsZero() && e.Time.Sub(last).Abs() < quiet {
 			return false, err

@@ -3,6 +3,7 @@ package vokter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -102,4 +103,47 @@ func (f fullTransport) Publish(ctx context.Context, _ ...pipeline.Message) error
 
 func (fullTransport) States(string) iter.Seq2[string, pipeline.State] {
 	return func(func(string, pipeline.State) bool) {}
+}
+
+// TestUnreadablePagesAreToldOncePerHour: who pushes one page that cannot be read pushes many.
+func TestUnreadablePagesAreToldOncePerHour(t *testing.T) {
+	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
+	store := txtest.New()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	bad := func(after time.Duration) {
+		t.Helper()
+		for i := range 100 {
+			for _, page := range []string{"https://example.com/a", "https://example.com/b"} {
+				e := pipeline.Health{ID: fmt.Sprint(after, i, page), Event: pipeline.HealthDeadLetter, Time: at.Add(after), URL: page}
+				if err := store.Handle(t.Context(), h, e.Message()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if sent := len(store.Take()); sent != 2 {
+			t.Errorf("%d notifications of 200 unreadable versions of two pages, want one for each page", sent)
+		}
+	}
+	bad(0)
+	for _, m := range store.Due(at.Add(quiet)) {
+		if err := store.Handle(t.Context(), h, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys := store.Keys(); len(keys) != 0 {
+		t.Errorf("%q are remembered for ever", keys)
+	}
+	bad(quiet)
+}
+
+// TestForeignHealthStopsNothing: anybody may write to a public topic, but what a newer
+// version of this program sent must wait for it.
+func TestForeignHealthStopsNothing(t *testing.T) {
+	h := &healthStage{sinks: func() []string { return nil }, now: time.Now}
+	for source, want := range map[string]pipeline.Class{"": pipeline.ClassBroken, "https://example.com/tool": pipeline.ClassPermanent} {
+		err := txtest.New().Handle(t.Context(), h, pipeline.Message{ID: "1", Key: "k", Type: "vokter.surprise.v1", Source: source})
+		if class, _ := pipeline.ClassOf(err); class != want {
+			t.Errorf("source %q: got %v, want class %v", source, err, want)
+		}
+	}
 }
