@@ -10,21 +10,21 @@ import (
 // HealthEvent is a change in how a page, a document, a receiver or the process does.
 type HealthEvent string
 
-// The health events. Each is told once per change of state, never once per check.
+// The health events. Each is told once per change of state, never once per check; but
+// HealthDeadLetter without a receiver is published for each message that could not be handled.
 const (
 	HealthFailing           HealthEvent = "failing"       // a page: three checks in a row failed
 	HealthRecovered         HealthEvent = "recovered"     // a page that was failing is read again, or a document is found again
 	HealthOffline           HealthEvent = "offline"       // the process: every check of at least three hosts fails
 	HealthOnline            HealthEvent = "online"        // the process: a host answers again
 	HealthSelectorGone      HealthEvent = "selector_gone" // a document: its selector matches nothing, or its text is empty
-	HealthPageReplaced      HealthEvent = "page_replaced" // a document: its text shrank to a login wall or a shell
 	HealthExpired           HealthEvent = "expired"       // a page: given up, its clients were told
 	HealthOverdue           HealthEvent = "overdue"       // the process: checks are not made in time
 	HealthReceiverFailing   HealthEvent = "receiver_failing"
 	HealthReceiverRecovered HealthEvent = "receiver_recovered"
 	HealthReceiverExpired   HealthEvent = "receiver_expired"
 	HealthReceiverDegraded  HealthEvent = "receiver_degraded" // notifications arrive, but not as the configuration says
-	HealthDeadLetter        HealthEvent = "dead_letter"       // something was given up
+	HealthDeadLetter        HealthEvent = "dead_letter"       // the first notification since a receiver's last success was given up, or a message could not be handled
 	HealthRebaselined       HealthEvent = "rebaselined"       // a document got a new baseline, since its text is made by other rules
 	HealthRefused           HealthEvent = "refused"           // a command was not carried out: an answer to whoever sent it
 )

@@ -17,7 +17,6 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthOffline:           "no host can be reached; nothing counts until one answers",
 	pipeline.HealthOnline:            "a host answers again",
 	pipeline.HealthSelectorGone:      "the selector matches nothing, or the text is empty; what was read before stands",
-	pipeline.HealthPageReplaced:      "the text shrank to a login wall or an empty shell; what was read before stands",
 	pipeline.HealthExpired:           "it failed too often and is not watched any more",
 	pipeline.HealthOverdue:           "checks are not made in time",
 	pipeline.HealthReceiverFailing:   "the receiver takes nothing at the moment; what is for it waits",
@@ -37,8 +36,11 @@ var good = map[pipeline.HealthEvent]bool{
 func ofHealth(h pipeline.Health, b Budget) Message {
 	name := strings.ReplaceAll(Clean(string(h.Event)), "_", " ")
 	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Good: good[h.Event], Reason: meanings[h.Event]}
-	if m.Reason == "" {
+	switch {
+	case m.Reason == "":
 		m.Reason = name
+	case h.Event == pipeline.HealthDeadLetter && h.Receiver == nil:
+		m.Reason = "a message could not be handled; it is kept, but cannot be replayed"
 	}
 	if f := facts(h, b); f != "" {
 		m.Reason += " (" + f + ")"
