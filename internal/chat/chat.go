@@ -28,6 +28,8 @@ type network struct {
 	allow  []netip.Prefix
 	roots  *x509.CertPool
 	client *http.Client
+	// statusDecides says that a status 2xx is enough.
+	statusDecides bool
 }
 
 // Allow permits networks besides public addresses.
@@ -39,6 +41,9 @@ func Allow(networks ...netip.Prefix) Option {
 func RootCAs(pool *x509.CertPool) Option {
 	return func(n *network) { n.roots = pool }
 }
+
+// StatusDecides is for receivers whose body says no more of a success than its status.
+func StatusDecides(n *network) { n.statusDecides = true }
 
 // Endpoint is the URL that a sink posts to. It is safe for concurrent use.
 type Endpoint struct {
@@ -59,7 +64,7 @@ func NewEndpoint(u *url.URL, opts []Option, secrets ...string) *Endpoint {
 	if n.client == nil {
 		n.client = post.NewClient(n.allow, n.roots)
 	}
-	e := &Endpoint{url: u, post: post.Sender{Client: n.client}}
+	e := &Endpoint{url: u, post: post.Sender{Client: n.client, BodyDecides: !n.statusDecides}}
 	e.post.Secrets.AddURL(u)
 	e.post.Secrets.Add(secrets...)
 	for segment := range strings.SplitSeq(u.Path, "/") {

@@ -37,6 +37,15 @@ func (a *Answer) Err() error {
 	return err
 }
 
+// Without is the error of a, whose status is 2xx, where the body lacks what the receiver says
+// of a notification that it has. It may have it all the same, as where the answer broke off.
+func (a *Answer) Without(what string) error {
+	if a.Broken != nil {
+		return pipeline.Ambiguous(fmt.Errorf("answered %s, but %w", statusText(a.Status), a.Broken))
+	}
+	return pipeline.Ambiguous(fmt.Errorf("answered %s, but without %s", statusText(a.Status), what))
+}
+
 // RetryAfter returns how long the receiver wishes to be left alone, at most a day; ok is
 // false where it does not say.
 func (a *Answer) RetryAfter() (wait time.Duration, ok bool) {

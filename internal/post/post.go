@@ -5,6 +5,7 @@ package post
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,18 +28,25 @@ import (
 // UserAgent is what sinks call themselves.
 const UserAgent = "vokter (+https://github.com/vokter/vokter)"
 
-// MaxAnswer is how much of an answer's body is read at most, in bytes: room for a message of
+// maxAnswer is how much of an answer's body is read at most, in bytes: room for a message of
 // 16,000 characters that comes back with six bytes for each.
-const MaxAnswer = 128 << 10
+const maxAnswer = 128 << 10
 
-// drainFor is how long the body of an answer is read at most.
-const drainFor = time.Second
+// How long the body of an answer is read at most, so that one that never ends does not hold an
+// attempt: where it decides, and where the status does.
+const (
+	readFor  = 15 * time.Second
+	drainFor = time.Second
+)
 
 // Sender makes requests. Client has to be one of package guard, and Secrets has to know
 // all that must not be told. It is safe for concurrent use.
 type Sender struct {
 	Client  *http.Client
 	Secrets Scrubber
+	// BodyDecides says that a status 2xx is not enough: the body says whether the receiver has
+	// the notification, and is waited for.
+	BodyDecides bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -53,8 +61,10 @@ func NewClient(allow []netip.Prefix, roots *x509.CertPool) *http.Client {
 type Answer struct {
 	Status int
 	Header http.Header
-	// Body is what came within a second, at most MaxAnswer bytes.
+	// Body is what came in time, at most 128 KB.
 	Body []byte
+	// Broken says why the body is not whole; nil where it is, or is longer than that.
+	Broken error
 
 	url *url.URL
 	now time.Time
@@ -64,11 +74,11 @@ type Answer struct {
 // the network: it is permanent where the address is refused, marked ambiguous where the
 // whole request was written, and told at once where the certificate does not hold.
 func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	reading, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	// The transport may report this after Do returned, from another goroutine.
 	var wrote atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	traced := httptrace.WithClientTrace(reading, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) },
 	})
 	if h == nil {
@@ -87,7 +97,11 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 		return nil, s.failure(ctx, err, wrote.Load())
 	}
 	defer resp.Body.Close()
-	defer time.AfterFunc(drainFor, cancel).Stop()
+	limit := drainFor
+	if s.BodyDecides {
+		limit = readFor
+	}
+	defer time.AfterFunc(limit, func() { cancel(errSlow) }).Stop()
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
@@ -95,12 +109,15 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
 	// After a change of protocol no context would end the reading.
 	if a.Status != http.StatusSwitchingProtocols {
-		// The status says what became of the request, also where the body breaks off.
-		a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
+		}
 	}
 	Tell(ctx, statusText(a.Status))
 	return a, nil
 }
+
+var errSlow = errors.New("its end did not come in time")
 
 // rooted returns u with the slash that begins a path, which JoinPath may leave out.
 func rooted(u *url.URL) *url.URL {

@@ -3,14 +3,18 @@ package post
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // ask makes a request that is answered with exactly answer, after which the connection stays
@@ -44,6 +48,61 @@ func TestSwitchingProtocols(t *testing.T) {
 	a, err := ask(t.Context(), t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 	if err != nil || a.Err() == nil {
 		t.Errorf("got %v, %v, want an answer that is a failure", a, err)
+	}
+}
+
+// slowly answers after no time, with a body whose last byte comes after d.
+type slowly struct{ d time.Duration }
+
+func (s slowly) RoundTrip(req *http.Request) (*http.Response, error) {
+	r, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, "o")
+		select {
+		case <-time.After(s.d):
+			_, _ = io.WriteString(w, "k")
+			w.Close()
+		case <-req.Context().Done():
+			w.CloseWithError(req.Context().Err())
+		}
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Body: r, Request: req}, nil
+}
+
+// TestSlowBodies: a body that decides is waited for, one that does not is not, and none for
+// ever.
+func TestSlowBodies(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		after, within time.Duration
+		decides       bool
+		want, broken  string
+		took          time.Duration
+	}{
+		{"it decides", 10 * time.Second, time.Minute, true, "ok", "", 10 * time.Second},
+		{"it does not decide", 10 * time.Second, time.Minute, false, "o", "the answer broke off: its end did not come in time", time.Second},
+		{"it never ends", time.Hour, time.Minute, true, "o", "the answer broke off: its end did not come in time", 15 * time.Second},
+		{"the attempt ends", time.Hour, 5 * time.Second, true, "o", "the answer broke off: context deadline exceeded", 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
+				defer cancel()
+				s := Sender{Client: &http.Client{Transport: slowly{tt.after}}, BodyDecides: tt.decides}
+				began := time.Now()
+				a, err := s.Do(ctx, http.MethodPost, &url.URL{Scheme: "http", Host: "example.com"}, nil, nil)
+				if err != nil || string(a.Body) != tt.want || time.Since(began) != tt.took || a.Err() != nil {
+					t.Fatalf("got %+v, %v after %s, want %q after %s", a, err, time.Since(began), tt.want, tt.took)
+				}
+				if tt.broken == "" && a.Broken != nil || tt.broken != "" && (a.Broken == nil || a.Broken.Error() != tt.broken) {
+					t.Errorf("got %v, want %q", a.Broken, tt.broken)
+				}
+				without := a.Without("a word")
+				if class, _ := pipeline.ClassOf(without); class != pipeline.ClassRetry || !pipeline.IsAmbiguous(without) {
+					t.Errorf("got %v of class %d, ambiguous %v", without, class, pipeline.IsAmbiguous(without))
+				}
+			})
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -59,7 +58,7 @@ func (d *Discord) verdict(a *post.Answer) error {
 	case err == nil && said.ID != "":
 		return nil
 	case err == nil:
-		return fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+		return a.Without("the ID of a message")
 	case a.Status == http.StatusTooManyRequests:
 		err = chat.Later(err, a, said.RetryAfter)
 	case said.Code == unknownChannel || said.Code == unknownWebhook || said.Code == invalidToken:

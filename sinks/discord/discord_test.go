@@ -90,8 +90,11 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(404, `<html>not found</html>`, pipeline.ClassRetry, "404", 0),
 		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, pipeline.ClassRefused, "Invalid Form Body", 0),
 		chattest.Means(500, `{"message":"x","code":0}`, pipeline.ClassRetry, "500", 0),
+		chattest.Without(200, `<html>welcome</html>`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"message":"Invalid Form Body","code":50035}`), accept, local)

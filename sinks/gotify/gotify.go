@@ -80,7 +80,7 @@ func (s *Gotify) verdict(a *post.Answer) error {
 	case err == nil && said.ID != 0:
 		return nil
 	case err == nil:
-		err = fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+		err = a.Without("the ID of a message")
 	case said.Code == http.StatusUnauthorized && a.Status == said.Code, said.Code == http.StatusForbidden && a.Status == said.Code:
 		err = pipeline.Gone(fmt.Errorf("%w: check the token, which has to be that of an application", err))
 	}

@@ -73,8 +73,11 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(401, `<html>a proxy</html>`, pipeline.ClassRetry, "401", 0),
 		chattest.Means(400, `{"error":"Bad Request","errorCode":400,"errorDescription":"AWTpRwsk0bnC5Ji is bad"}`, pipeline.ClassRefused, "*** is bad", 0),
 		chattest.Means(500, `{"error":"Internal Server Error","errorCode":500,"errorDescription":"database is locked"}`, pipeline.ClassRetry, "database is locked", 0),
+		chattest.Without(200, `[]`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)

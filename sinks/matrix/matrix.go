@@ -111,7 +111,7 @@ func (s *Matrix) verdict(a *post.Answer) error {
 	case err == nil && strings.HasPrefix(said.EventID, "$"):
 		return nil
 	case err == nil:
-		err = fmt.Errorf("answered %d, but without the ID of an event", a.Status)
+		err = a.Without("the ID of an event")
 	case said.Code == "M_LIMIT_EXCEEDED":
 		err = chat.Later(err, a, said.RetryAfter/1000)
 	case a.Status < 500 && gone[said.Code] && !said.SoftLogout:

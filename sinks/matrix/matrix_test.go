@@ -76,8 +76,11 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(403, `<html>a proxy</html>`, pipeline.ClassRetry, "403", 0),
 		chattest.Means(413, `{"errcode":"M_TOO_LARGE","error":"event too large"}`, pipeline.ClassRefused, "event too large", 0),
 		chattest.Means(500, `{"errcode":"M_FORBIDDEN","error":"syt_secret"}`, pipeline.ClassRetry, "***", 0),
+		chattest.Without(200, `{}`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestRetryAfterIsTheLonger(t *testing.T) {
 	r := chattest.NewReceiver(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -96,7 +95,7 @@ func (s *Mattermost) verdict(a *post.Answer) error {
 		if string(a.Body) == "ok" {
 			return nil
 		}
-		return fmt.Errorf("answered %d, but not \"ok\"", a.Status)
+		return a.Without(`the word "ok"`)
 	}
 	var said struct {
 		ID      string `json:"id"`

@@ -72,8 +72,11 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(501, `{"id":"web.incoming_webhook.disabled.app_error","message":"Incoming webhooks have been disabled."}`, pipeline.ClassRetry, "have been disabled", 0),
 		chattest.Means(400, `{"id":"api.post.create_post.x","message":"the key xxxgeneratedkeyxxx is bad"}`, pipeline.ClassRefused, "the key *** is bad", 0),
 		chattest.Means(404, `not found`, pipeline.ClassRetry, "404", 0),
+		chattest.Without(200, `OK`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"id":"x","message":"no"}`), accept, local)

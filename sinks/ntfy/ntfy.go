@@ -97,7 +97,7 @@ func (s *Ntfy) verdict(a *post.Answer) error {
 	case err == nil && said.ID != "":
 		return nil
 	case err == nil:
-		return s.endpoint.Because(fmt.Errorf("answered %d, but without the ID of a message", a.Status), said.Error)
+		return s.endpoint.Because(a.Without("the ID of a message"), said.Error)
 	case said.Code == codeUnauthorized, said.Code == codeForbidden:
 		err = pipeline.Gone(fmt.Errorf("%w: check the token, or the user and password", err))
 	case said.Code == codeDailyQuota:

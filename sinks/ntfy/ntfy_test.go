@@ -105,9 +105,12 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`, pipeline.ClassRetry, "too many requests", time.Minute),
 		chattest.Means(429, `{"code":42908,"http":429,"error":"limit reached: daily message quota reached"}`, pipeline.ClassRetry, "quota", time.Hour),
 		chattest.Means(507, `{"code":50701,"http":507,"error":"cannot publish to UnifiedPush topic without previously active subscriber"}`, pipeline.ClassRetry, "507", 0),
-		chattest.Means(200, `{"error":"my-topic and tk_secret are bad"}`, pipeline.ClassRetry, "*** and *** are bad", 0),
+		chattest.Without(200, `{"error":"my-topic and tk_secret are bad"}`, "*** and *** are bad"),
+		chattest.Without(200, `{}`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)

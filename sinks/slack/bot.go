@@ -3,7 +3,6 @@ package slack
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,9 +38,9 @@ func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (p
 	case d.answer.Status != http.StatusOK:
 		return posted{}, statusError(d.answer, "")
 	case err != nil:
-		return posted{}, s.apiError(ctx, d.answer)
+		return posted{}, apiError(d.answer)
 	case ts == "":
-		return posted{}, errors.New("answered 200 OK, but not that the message is posted")
+		return posted{}, d.answer.Without("the ts of a message")
 	}
 	return posted{place{channel, said.ThreadTimestamp}, ts}, nil
 }
@@ -74,15 +73,11 @@ func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 
 // apiError says what an answer 200 means that is an error to slack-go, which loses Slack's
 // word for it where it cannot read the rest.
-func (s *Slack) apiError(ctx context.Context, a *post.Answer) error {
+func apiError(a *post.Answer) error {
 	if word := wordOf(a.Body); word != "" {
 		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
 	}
-	// It may have come from Slack and not have arrived whole.
-	if ctx.Err() != nil {
-		return pipeline.Ambiguous(s.post.Secrets.Wrap("the answer broke off", ctx.Err()))
-	}
-	return pipeline.Ambiguous(errors.New("answered 200 OK, but with something that Slack does not say"))
+	return a.Without("what Slack says")
 }
 
 // doer makes the requests of slack-go through a Sender, which bounds what is read, and

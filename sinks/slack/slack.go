@@ -131,7 +131,7 @@ func NewWebhook(rawURL string, opts ...Option) *Slack {
 }
 
 func (s *Slack) apply(opts []Option) {
-	s.post.Now = time.Now
+	s.post.Now, s.post.BodyDecides = time.Now, true
 	for _, opt := range opts {
 		opt(s)
 	}

@@ -27,7 +27,7 @@ func (c Config) Build(opts ...Option) (*Teams, error) {
 	if err != nil {
 		return nil, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()}
 	}
-	return &Teams{chat.NewEndpoint(u, opts), c.Template}, nil
+	return &Teams{chat.NewEndpoint(u, append([]Option{chat.StatusDecides}, opts...)), c.Template}, nil
 }
 
 // Register makes the configuration know the kind of sink "teams". Its sinks share their

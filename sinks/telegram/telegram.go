@@ -88,8 +88,10 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	switch {
 	case err == nil && said.OK && said.Result.MessageID != 0:
 		return nil
+	case err == nil && said.Code == 0:
+		err = a.Without("the ID of a message")
 	case err == nil:
-		err = fmt.Errorf("answered %d, but without the ID of a message", a.Status)
+		err = fmt.Errorf("answered %d, but not that all is well", a.Status)
 	}
 	if said.OK || said.Description == "" {
 		return err

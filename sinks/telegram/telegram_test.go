@@ -105,8 +105,11 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(500, `{"ok":false,"error_code":500,"description":"Internal"}`, pipeline.ClassRetry, "500", 0),
 		chattest.Means(403, `{"description":"a proxy does not let this pass"}`, pipeline.ClassRetry, "403 Forbidden: a proxy", 0),
 		chattest.Means(403, `<html>forbidden</html>`, pipeline.ClassRetry, "403", 0),
+		chattest.Without(200, `{"ok":true}`, "answered 200 OK, but without "),
 	)
 }
+
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	refuse := chattest.Answer(400, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse entities"}`)

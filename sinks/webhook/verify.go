@@ -52,7 +52,9 @@ func (w *Webhook) challenge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := w.send(ctx, "verification_"+challenge, http.Header{"Content-Type": {mediaJSON}}, body)
+	asking := w.post
+	asking.BodyDecides = true
+	answer, err := w.send(ctx, asking, "verification_"+challenge, http.Header{"Content-Type": {mediaJSON}}, body)
 	switch {
 	case pipeline.IsAmbiguous(err):
 		return errors.Unwrap(err) // whatever arrived, it was no notification

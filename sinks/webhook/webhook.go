@@ -197,15 +197,15 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 			return err
 		}
 	}
-	answer, err := w.send(ctx, n.ID, h, body)
+	answer, err := w.send(ctx, w.post, n.ID, h, body)
 	if err != nil {
 		return err
 	}
 	return answer.Err()
 }
 
-// send posts body with h, which is that of body alone, under id.
-func (w *Webhook) send(ctx context.Context, id string, h http.Header, body []byte) (*post.Answer, error) {
+// send posts body by sender with h, which is that of body alone, under id.
+func (w *Webhook) send(ctx context.Context, sender post.Sender, id string, h http.Header, body []byte) (*post.Answer, error) {
 	maps.Copy(h, w.headers)
 	at := w.post.Now()
 	h.Set("webhook-id", id)
@@ -219,5 +219,5 @@ func (w *Webhook) send(ctx context.Context, id string, h http.Header, body []byt
 	if w.idempotent {
 		h.Set("Idempotency-Key", quoted(id))
 	}
-	return w.post.Do(ctx, http.MethodPost, w.url, h, body)
+	return sender.Do(ctx, http.MethodPost, w.url, h, body)
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -154,12 +155,20 @@ type Verdict struct {
 	class  pipeline.Class
 	says   string
 	wait   time.Duration
+	// ambiguous says that the receiver may have the notification all the same.
+	ambiguous bool
 }
 
 // Means says that an answer of this status and body gives an error of this class, which
 // says that, after which to wait for at least so long.
 func Means(status int, body string, class pipeline.Class, says string, wait time.Duration) Verdict {
-	return Verdict{status, body, class, says, wait}
+	return Verdict{status, body, class, says, wait, false}
+}
+
+// Without is what an answer of this status 2xx and this body means, which lacks what says
+// that the receiver has the notification.
+func Without(status int, body, says string) Verdict {
+	return Verdict{status, body, pipeline.ClassRetry, says, 0, true}
 }
 
 // Verdicts delivers to receivers that answer as each of list says.
@@ -169,9 +178,28 @@ func Verdicts(t *testing.T, newSink func(t *testing.T, rawURL string) pipeline.S
 		r := NewReceiver(t, Answer(v.status, v.body))
 		err := newSink(t, r.URL).Deliver(t.Context(), Notification())
 		class, wait := pipeline.ClassOf(err)
-		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) {
-			t.Errorf("%d %s: got class %d, wait %v: %v; want class %d, wait %v, %q", v.status, v.body, class, wait, err, v.class, v.wait, v.says)
+		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) || pipeline.IsAmbiguous(err) != v.ambiguous {
+			t.Errorf("%d %s: got class %d, wait %v, ambiguous %v: %v; want class %d, wait %v, ambiguous %v, %q",
+				v.status, v.body, class, wait, pipeline.IsAmbiguous(err), err, v.class, v.wait, v.ambiguous, v.says)
 		}
+	}
+}
+
+// BreaksOff delivers to a receiver whose answer is accept but for its last bytes: it may have
+// the notification.
+func BreaksOff(t *testing.T, accept http.HandlerFunc, newSink func(t *testing.T, rawURL string) pipeline.Sink) {
+	t.Helper()
+	r := NewReceiver(t, func(w http.ResponseWriter, req *http.Request) {
+		whole := httptest.NewRecorder()
+		accept(whole, req)
+		body := whole.Body.Bytes()
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(whole.Code)
+		_, _ = w.Write(body[:len(body)/2])
+	})
+	err := newSink(t, r.URL).Deliver(t.Context(), Notification())
+	if !pipeline.IsAmbiguous(err) || !strings.Contains(err.Error(), "the answer broke off: ") {
+		t.Errorf("got %v, ambiguous %v, want an ambiguous error that says that the answer broke off", err, pipeline.IsAmbiguous(err))
 	}
 }
 
