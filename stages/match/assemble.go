@@ -40,8 +40,8 @@ func assemble(s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, 
 	var first []bool
 	missing := len(kinds)
 	for _, r := range reports {
-		if missing == 0 && len(diffs) > maxDiffs {
-			break // none of the others would be kept
+		if missing == 0 && len(diffs) > max(maxDiffs, len(kinds)) {
+			break // none of the others would be kept, and one of these is not
 		}
 		d := r.diff(s)
 		same := d

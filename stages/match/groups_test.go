@@ -173,6 +173,19 @@ func TestNotMoreThanFits(t *testing.T) {
 	if m = one(t, ch, kw(words[:50]...)); len(m.Diffs) != 50 || m.Truncated {
 		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
 	}
+	// More than fit, each twice: what is said of each is all that is kept, and not all there was.
+	groups = nil
+	for _, text := range []string{"once ", "twice "} {
+		for _, w := range words {
+			groups = append(groups, pairOf{new: text + w})
+		}
+	}
+	ch, _ = changeOf(64, groups...)
+	for _, n := range []int{51, 60} {
+		if m = one(t, ch, kw(words[:n]...)); len(m.Diffs) != n || !m.Truncated {
+			t.Errorf("%d keywords: %d diffs, truncated %v", n, len(m.Diffs), m.Truncated)
+		}
+	}
 	// Identical reports are one, and do not count.
 	groups = nil
 	for range 60 {
