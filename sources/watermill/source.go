@@ -26,8 +26,8 @@ type Config struct {
 }
 
 // Source takes pages from a topic of a Watermill subscriber, one message at a time. A message
-// is acknowledged once its page is handed over; otherwise it is rejected, and comes again as
-// its subscriber does that.
+// is acknowledged once its page is handed over; otherwise it is rejected and the subscription
+// ends: with the next one it comes again, unless the subscriber keeps nothing.
 type Source struct{ c Config }
 
 var _ pipeline.Source = (*Source)(nil)
@@ -49,7 +49,7 @@ func (s *Source) Validate() error {
 }
 
 // Run hands over what is published until ctx is done. It returns an error where the
-// subscription fails or ends.
+// subscription fails or ends, and where a page is not taken: whoever runs it again pauses.
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,9 +58,16 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 		return fmt.Errorf("subscribing to %q: %w", s.c.Topic, err)
 	}
 	for m := range messages {
-		if ctx.Err() != nil || emit(ctx, s.c.Page(m)) != nil {
+		if ctx.Err() != nil {
 			m.Nack()
 			continue
+		}
+		if err := emit(ctx, s.c.Page(m)); err != nil {
+			m.Nack()
+			if ctx.Err() != nil {
+				continue
+			}
+			return fmt.Errorf("message %s was not taken: %w", m.UUID, err)
 		}
 		m.Ack()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,6 +101,23 @@ func TestSource(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestRefused has a page that is not taken: Run says so, and ends its subscription.
+func TestRefused(t *testing.T) {
+	q, refused := newQueue(), errors.New("not now")
+	q.add(message.NewMessage("7", nil))
+	s, calls := watermill.New(watermill.Config{Subscriber: q, Topic: "pages"}), 0
+	err := s.Run(t.Context(), func(context.Context, pipeline.Pushed) error {
+		calls++
+		return refused
+	})
+	if calls != 1 || !errors.Is(err, refused) || !strings.Contains(err.Error(), "message 7 was not taken") {
+		t.Errorf("Run returned %v after %d calls, want one that names the message", err, calls)
+	}
+	if m := q.front(); m == nil || m.UUID != "7" {
+		t.Errorf("the next message is %v, want the one that was refused", m)
+	}
 }
 
 func TestPage(t *testing.T) {
