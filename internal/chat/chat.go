@@ -78,15 +78,10 @@ func NewEndpoint(u *url.URL, opts []Option, secrets ...string) *Endpoint {
 	return e
 }
 
-// Post posts body, which is JSON, and returns the answer, whatever its status.
-func (e *Endpoint) Post(ctx context.Context, body []byte) (*post.Answer, error) {
-	return e.post.Do(ctx, http.MethodPost, e.url, http.Header{"Content-Type": {"application/json"}}, body)
-}
-
 // Posting returns what posts a body to e and says what verdict makes of the answer.
 func (e *Endpoint) Posting(verdict func(*post.Answer) error) func(context.Context, []byte) error {
 	return func(ctx context.Context, body []byte) error {
-		a, err := e.Post(ctx, body)
+		a, err := e.Do(ctx, http.MethodPost, e.url, nil, body)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package discord
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -45,14 +44,13 @@ func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 
 // verdict reads what Discord answered: the message, or what is wrong.
 func (d *Discord) verdict(a *post.Answer) error {
-	var said struct {
+	type answer struct {
 		ID         string  `json:"id"`
 		Code       int     `json:"code"`
 		Message    string  `json:"message"`
 		RetryAfter float64 `json:"retry_after"` // in seconds
 	}
-	// What is no JSON leaves said as it is, which fits what follows.
-	_ = json.Unmarshal(a.Body, &said)
+	said := chat.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.ID != "":

@@ -91,6 +91,7 @@ func TestVerdicts(t *testing.T) {
 		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, pipeline.ClassRefused, "Invalid Form Body", 0),
 		chattest.Means(500, `{"message":"x","code":0}`, pipeline.ClassRetry, "500", 0),
 		chattest.Without(200, `<html>welcome</html>`, "answered 200 OK, but without "),
+		chattest.Without(200, `{"id":"1","code":"none"}`, "answered 200 OK, but without "), // of another shape altogether
 	)
 }
 

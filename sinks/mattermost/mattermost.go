@@ -3,7 +3,6 @@ package mattermost
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"net/netip"
 	"strings"
 
@@ -97,12 +96,11 @@ func (s *Mattermost) verdict(a *post.Answer) error {
 		}
 		return a.Without(`the word "ok"`)
 	}
-	var said struct {
+	type answer struct {
 		ID      string `json:"id"`
 		Message string `json:"message"`
 	}
-	// What is no JSON leaves said as it is, which fits what follows.
-	_ = json.Unmarshal(a.Body, &said)
+	said := chat.Read[answer](a.Body)
 	if a.Status < 500 && gone[said.ID] {
 		err = pipeline.Gone(err)
 	}

@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"net/netip"
 	"strings"
 
@@ -52,14 +51,13 @@ func (s *Teams) verdict(a *post.Answer) error {
 	if err == nil {
 		return nil
 	}
-	var said struct {
+	type answer struct {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	// What is no JSON leaves said as it is, which fits what follows.
-	_ = json.Unmarshal(a.Body, &said)
+	said := chat.Read[answer](a.Body)
 	switch code := said.Error.Code; {
 	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
 		err = pipeline.Gone(err)

@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -81,9 +80,7 @@ type answer struct {
 
 // verdict reads what Telegram answered: the message, or what is wrong.
 func (s *Telegram) verdict(a *post.Answer) error {
-	var said answer
-	// What is no JSON leaves said as it is, which fits what follows.
-	_ = json.Unmarshal(a.Body, &said)
+	said := chat.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.OK && said.Result.MessageID != 0:
