@@ -15,12 +15,12 @@ import (
 
 // Bounds of a client.
 const (
-	// DefaultDialTimeout covers looking up the name and connecting.
-	DefaultDialTimeout = 3 * time.Second
-	// DefaultResponseHeaderTimeout is how long a server may think.
-	DefaultResponseHeaderTimeout = 15 * time.Second
-	// MaxResponseHeaderBytes is how large the header of a response may be.
-	MaxResponseHeaderBytes = 64 << 10
+	// defaultDialTimeout covers looking up the name and connecting.
+	defaultDialTimeout = 3 * time.Second
+	// defaultResponseHeaderTimeout is how long a server may think.
+	defaultResponseHeaderTimeout = 15 * time.Second
+	// maxResponseHeaderBytes is how large the header of a response may be.
+	maxResponseHeaderBytes = 64 << 10
 
 	tlsHandshakeTimeout = 5 * time.Second
 	idleConnTimeout     = 30 * time.Second
@@ -33,11 +33,11 @@ const (
 type Config struct {
 	// Allow lists networks that may be reached besides public addresses.
 	Allow []netip.Prefix
-	// CheckRedirect is http.Client's; nil means NoRedirects.
+	// CheckRedirect is http.Client's; nil means noRedirects.
 	CheckRedirect func(req *http.Request, via []*http.Request) error
-	// DialTimeout is DefaultDialTimeout if 0.
+	// DialTimeout is defaultDialTimeout if 0.
 	DialTimeout time.Duration
-	// ResponseHeaderTimeout is DefaultResponseHeaderTimeout if 0, and none if negative.
+	// ResponseHeaderTimeout is defaultResponseHeaderTimeout if 0, and none if negative.
 	ResponseHeaderTimeout time.Duration
 	// RootCAs are the authorities to trust; nil means the system's.
 	RootCAs *x509.CertPool
@@ -56,7 +56,7 @@ type Config struct {
 // *AddressError within the dialer's error.
 func NewDialer(c Config) *net.Dialer {
 	return &net.Dialer{
-		Timeout:  orDefault(c.DialTimeout, DefaultDialTimeout),
+		Timeout:  orDefault(c.DialTimeout, defaultDialTimeout),
 		Resolver: c.Resolver,
 		Control: func(_, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
@@ -81,14 +81,14 @@ func NewClient(c Config) *http.Client {
 		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdlePerHost),
 		IdleConnTimeout:        idleConnTimeout,
-		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, DefaultResponseHeaderTimeout), 0),
-		MaxResponseHeaderBytes: MaxResponseHeaderBytes,
+		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, defaultResponseHeaderTimeout), 0),
+		MaxResponseHeaderBytes: maxResponseHeaderBytes,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
 	}
 	check := c.CheckRedirect
 	if check == nil {
-		check = NoRedirects
+		check = noRedirects
 	}
 	return &http.Client{Transport: t, CheckRedirect: check}
 }

@@ -218,7 +218,7 @@ func TestTLSIsVerified(t *testing.T) {
 
 func TestHeadersAreBounded(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Long", strings.Repeat("x", MaxResponseHeaderBytes+1))
+		w.Header().Set("X-Long", strings.Repeat("x", maxResponseHeaderBytes+1))
 	}))
 	defer srv.Close()
 	allow, _ := ParseAllow([]string{"127.0.0.1/32"})

@@ -12,8 +12,8 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return e.Reason }
 
-// NoRedirects hands the redirecting response to the caller.
-func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirects hands the redirecting response to the caller.
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Redirects follows at most n redirects, to http and https only. What it refuses is a
 // *RedirectError.

@@ -15,8 +15,8 @@ const (
 	maxURL      = 2000
 	maxKeyword  = 60
 	maxReason   = 400
-	// DefaultLine bounds a snippet.
-	DefaultLine = 240
+	// defaultLine bounds a snippet.
+	defaultLine = 240
 )
 
 // Of lays n out within b. What does not fit is left out from the end, and counted.
@@ -25,7 +25,7 @@ func Of(n pipeline.Notification, b Budget) Message {
 		b.Length = Runes
 	}
 	if b.Line == 0 {
-		b.Line = DefaultLine
+		b.Line = defaultLine
 	}
 	if n.Health != nil {
 		return ofHealth(*n.Health, b)

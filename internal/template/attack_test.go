@@ -48,7 +48,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		`{{template "a" js .x}}{{define "a"}}{{end}}`: `no function "js"`,
 		`{{define "unused"}}{{js .x}}{{end}}`:         `no function "js"`,
 		"a\nb {{.x":                                   "line 2: unclosed action",
-		strings.Repeat("x", MaxSource+1):              "at most 16384",
+		strings.Repeat("x", maxSource+1):              "at most 16384",
 	} {
 		err := New(source).Validate()
 		if err == nil || !strings.Contains(err.Error(), want) {

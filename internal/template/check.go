@@ -174,7 +174,7 @@ func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []pa
 }
 
 func noFunction(name string) string {
-	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, Functions()))
+	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, functionNames()))
 }
 
 // plainFormat reports whether format has only verbs without width, precision and flags.

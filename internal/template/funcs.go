@@ -51,8 +51,8 @@ var functions = template.FuncMap{
 	"markdown": func(s string) (string, error) { return bounded(Markdown(s)) },
 }
 
-// Functions lists the names of all functions that a template may call.
-func Functions() []string {
+// functionNames lists the names of all functions that a template may call.
+func functionNames() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(builtins), maps.Keys(functions))))
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/internal/layout"
 )
 
-// MaxSource bounds the source of a template, in bytes.
-const MaxSource = 16 << 10
+// maxSource bounds the source of a template, in bytes.
+const maxSource = 16 << 10
 
 // Text is the template of a sink: a field of its Config. The zero value is none. It is
 // safe for concurrent use.
@@ -67,8 +67,8 @@ const name = "template"
 
 // compile reads and checks source, and makes its loops stoppable.
 func compile(source string) (*template.Template, error) {
-	if len(source) > MaxSource {
-		return nil, fmt.Errorf("the template has %d bytes; at most %d are allowed", len(source), MaxSource)
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("the template has %d bytes; at most %d are allowed", len(source), maxSource)
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(source)
 	if err != nil {

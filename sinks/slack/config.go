@@ -51,7 +51,7 @@ func (c Config) Build(opts ...Option) (*Slack, error) {
 }
 
 func (c Config) make(opts []Option) (*Slack, error) {
-	opts = append(opts, Template(c.Template))
+	opts = append(opts, withTemplate(c.Template))
 	wrong := func(field, reason string) error { return &pipeline.FieldError{Field: field, Reason: reason} }
 	if c.WebhookURL.IsZero() {
 		if c.Token.IsZero() && c.Channel == "" {

@@ -166,7 +166,7 @@ func TestNotOKInThePipeline(t *testing.T) {
 // the next.
 func TestThreadsInThePipeline(t *testing.T) {
 	l, fake := newLine(t, func(fake *slackfake.Slack, clock func() time.Time) map[string]pipeline.Sink {
-		return map[string]pipeline.Sink{"a": NewBot(slackfake.Token, "#general", APIURL(fake.API()), Allow(loopback), Thread(), Clock(clock))}
+		return map[string]pipeline.Sink{"a": NewBot(slackfake.Token, "#general", APIURL(fake.API()), Allow(loopback), Thread(), withClock(clock))}
 	})
 	for _, id := range []string{"N1", "N2", "N3"} {
 		l.notify("a", id)

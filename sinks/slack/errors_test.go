@@ -118,7 +118,7 @@ func TestAnswers(t *testing.T) {
 			fake := slackfake.Start(t, nil)
 			fake.Script("C1", tt.answer)
 			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			s := NewBot(slackfake.Token, "C1", APIURL(fake.API()), Allow(loopback), Clock(func() time.Time { return at }))
+			s := NewBot(slackfake.Token, "C1", APIURL(fake.API()), Allow(loopback), withClock(func() time.Time { return at }))
 			err := s.Deliver(t.Context(), sample())
 			if err == nil {
 				t.Fatal("delivered")

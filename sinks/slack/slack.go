@@ -63,20 +63,14 @@ func APIURL(rawURL string) Option {
 	return func(s *Slack) { s.api = rawURL }
 }
 
-// Template lays notifications out in place of the built-in layout, as Slack's mrkdwn.
-func Template(t template.Text) Option {
+// withTemplate lays notifications out in place of the built-in layout, as Slack's mrkdwn.
+func withTemplate(t template.Text) Option {
 	return func(s *Slack) {
 		if err := t.Validate(); err != nil {
 			s.wrong("template", err.Error())
 		}
 		s.template = t
 	}
-}
-
-// Clock is the clock by which threads end and dates in answers are read, time.Now by
-// default.
-func Clock(now func() time.Time) Option {
-	return func(s *Slack) { s.post.Now = now }
 }
 
 // withClient makes sinks share their connections. The client has to be one of package

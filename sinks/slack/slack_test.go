@@ -224,7 +224,7 @@ func TestTemplate(t *testing.T) {
 	for way := range ways(slackfake.New(nil), "C1") {
 		fake := slackfake.Start(t, nil)
 		s := ways(fake, "C1")[way]
-		Template(tmpl)(s)
+		withTemplate(tmpl)(s)
 		m := deliver(t, fake, s, n)
 		want := "*&lt;!channel&gt; &amp; co* <https://example.com/item?a=b&amp;c=d|look>"
 		if m.Text != want || !m.Markup || m.Blocks != nil || m.Unfurls || (m.Metadata == nil) != m.Webhook {
@@ -232,7 +232,7 @@ func TestTemplate(t *testing.T) {
 		}
 		// One that cannot be used does not cost the alert.
 		for _, source := range []string{"{{.nothing}}", strings.Repeat("long ", 800)} {
-			Template(template.New(source))(s)
+			withTemplate(template.New(source))(s)
 			a := &notes{}
 			if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), n); err != nil {
 				t.Fatal(err)

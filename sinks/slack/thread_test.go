@@ -18,11 +18,16 @@ type threaded struct {
 	notes
 }
 
+// withClock is the clock by which threads end and dates in answers are read.
+func withClock(now func() time.Time) Option {
+	return func(s *Slack) { s.post.Now = now }
+}
+
 func newThreaded(t *testing.T) *threaded {
 	th := &threaded{t: t, now: time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC), notes: notes{document: "doc"}}
 	clock := func() time.Time { return th.now }
 	th.fake = slackfake.Start(t, clock)
-	th.s = NewBot(slackfake.Token, "#general", APIURL(th.fake.API()), Allow(loopback), Clock(clock), Thread())
+	th.s = NewBot(slackfake.Token, "#general", APIURL(th.fake.API()), Allow(loopback), withClock(clock), Thread())
 	return th
 }
 
