@@ -1,6 +1,9 @@
 package pipeline
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCanonicalURL(t *testing.T) {
 	for raw, want := range map[string]string{
@@ -27,6 +30,27 @@ func TestCanonicalURL(t *testing.T) {
 	for _, raw := range []string{"", "example.com", "/a", "http://", "mailto:a@b", "http:example.com", "http://a b/", "http://x:99999999999/", "http://x:0/"} {
 		if got, err := CanonicalURL(raw); err == nil {
 			t.Errorf("CanonicalURL(%q) = %q, want an error", raw, got)
+		}
+	}
+}
+
+func TestErrorsNameNoPassword(t *testing.T) {
+	for raw, shown := range map[string]string{
+		"https://bob:hunter2@example.com/x":       "https://xxxxx@example.com/x",
+		"https://hunter2@example.com/@x":          "https://xxxxx@x",
+		"https://bob:hunter2@example.com:99999/x": "https://xxxxx@example.com:99999/x",
+		"https://bob:hunter2@@example.com:0/x":    "https://xxxxx@example.com:0/x",
+		"https://bob:hunter2@example .com/x":      "https://xxxxx@example .com/x",
+		"https://bob:hunter2/x@example.com/":      "https://xxxxx@example.com/",
+		"https://bob:hunter2#x@example.com/":      "https://xxxxx@example.com/",
+		"//bob:hunter2@example.com/":              "//xxxxx@example.com/",
+		"bob:hunter2@example.com":                 "xxxxx@example.com",
+		"example.com/@bob":                        "example.com/@bob",
+		"https://example.com:99999/x":             "https://example.com:99999/x",
+	} {
+		err := CheckURL(raw)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), shown+" ") && !strings.Contains(err.Error(), shown+`" `) {
+			t.Errorf("%s: got %v, want an error about %s", raw, err, shown)
 		}
 	}
 }
