@@ -33,6 +33,7 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 	case Pruned:
 		q.pruned(ev)
 	case Resulted:
+		q.held(earlier(ev.Ready, at))
 		q.notice(at)
 		began := q.Began
 		q.InFlight, q.Began = false, time.Time{}

@@ -3,6 +3,7 @@ package sinks
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -19,7 +20,8 @@ type Attempt struct {
 	// contexts has what belongs to each of the Notifications.
 	contexts []attemptContext
 	slow     bool
-	owned    bool // by this process, when it was handed over
+	ready    time.Time // when its sink could be used; zero: at once
+	owned    bool      // by this process, when it was handed over
 	trace    string
 }
 
@@ -40,6 +42,8 @@ type result struct {
 	// Before has what was said of each notification that was delivered before the one that
 	// the rest is about.
 	Before []said `json:"before,omitempty"`
+	// Ready is that of the Attempt.
+	Ready time.Time `json:"ready,omitzero"`
 	Outcome
 	said
 }
@@ -58,7 +62,7 @@ func (a Attempt) Result(errs ...error) pipeline.Message {
 
 func (a Attempt) result(ends []ending) pipeline.Message {
 	last := ends[len(ends)-1]
-	r := result{Attempt: a.Number, Outcome: OutcomeOf(last.err), said: last.said}
+	r := result{Attempt: a.Number, Ready: a.ready, Outcome: OutcomeOf(last.err), said: last.said}
 	for _, e := range ends[:len(ends)-1] {
 		r.Before = append(r.Before, e.said)
 	}

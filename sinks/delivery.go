@@ -302,7 +302,7 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 		return pipeline.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	pipeline.SyncTx(tx)
-	ev := Resulted{At: w.now, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.Outcome, Jitter: d.cfg.Jitter()}
+	ev := Resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.Outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
 			return err

@@ -16,9 +16,11 @@ type (
 	// Resulted says how an attempt ended: it delivered the Before oldest notifications, and
 	// Outcome is how it went with the one behind them, which was the last it tried. Jitter
 	// spreads the next attempt; 0 <= Jitter < 1. Degraded says why a notification was
-	// delivered other than was wanted.
+	// delivered other than was wanted. Ready is when the rate of its sink let the attempt
+	// begin, zero where it had not to wait.
 	Resulted struct {
 		At       time.Time
+		Ready    time.Time
 		Attempt  uint64
 		Before   int
 		Outcome  Outcome

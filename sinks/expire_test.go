@@ -48,6 +48,14 @@ func (s *script) result(d time.Duration, err error) {
 	s.apply(Resulted{At: s.now, Attempt: s.q.Attempt, Outcome: OutcomeOf(err), Jitter: 0.5})
 }
 
+// heldFor ends the attempt in flight, which its sink's rate held for hold, late.
+func (s *script) heldFor(hold, late time.Duration, err error) {
+	s.t.Helper()
+	ready := s.now.Add(hold)
+	s.now = ready.Add(late)
+	s.apply(Resulted{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: OutcomeOf(err), Jitter: 0.5})
+}
+
 // fail waits for the next attempt, at least d, and lets it fail.
 func (s *script) fail(d time.Duration, err error) {
 	s.t.Helper()

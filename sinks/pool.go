@@ -85,6 +85,7 @@ func (p *pool) hand(a Attempt) {
 // admit makes a wait until its sink may be used, and then for a slot. p.mu is held.
 func (p *pool) admit(a Attempt) {
 	d := p.limiters.reserve(a.Receiver.Sink, p.live.Load().sinks[a.Receiver.Sink], time.Now())
+	a.ready = p.cfg.Now().Add(d).UTC()
 	if d <= 0 {
 		p.wait(a)
 		return

@@ -127,6 +127,17 @@ func (q *Queue) lose() {
 	}
 }
 
+// held says that the attempt in flight could begin at ready only: to wait for the rate of
+// its sink is no standstill, and no time in which anything failed.
+func (q *Queue) held(ready time.Time) {
+	if !ready.After(q.Began) {
+		return
+	}
+	if q.Began = ready; q.Tries == 0 {
+		q.First = ready
+	}
+}
+
 // notice looks for a standstill: the time at which something begins or ends is far from
 // when it should have. Then the failures that giving up needs are counted anew.
 func (q *Queue) notice(at time.Time) {

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -108,6 +109,28 @@ func heldAttempt(t *testing.T, back bool) {
 		t.Errorf("there is something left: %+v", q)
 	}
 	r.stop()
+}
+
+// TestRateAndFailures: a receiver that is asked less than once an hour, and always fails, is
+// given up in its time.
+func TestRateAndFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
+		r := newRig(t, txtest.New(), Config{
+			Sinks:  map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 0.4/3600, 1)},
+			Policy: Policy{Retry: []time.Duration{time.Minute}, DeadAfter: 7 * time.Hour, ExpireAfter: 12 * time.Hour},
+		})
+		r.notify("a", "x")
+		r.notify("a", "y")
+		time.Sleep(13 * time.Hour)
+		r.stop()
+		if got, want := s.got(), "[x x x x y y]"; got != want { // at 0h, 2.5h, 5h ...
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(r.events()), "[a receiver_failing a dead_letter a receiver_expired]"; got != want || len(r.dead) != 2 {
+			t.Errorf("events %s and %d dead letters, want %s and 2", got, len(r.dead), want)
+		}
+	})
 }
 
 // TestRateChanges: what is held begins as soon as a new rate lets it; the same one changes

@@ -52,6 +52,28 @@ func TestStandstill(t *testing.T) {
 			},
 			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
 		},
+		"to be held by a rate is none": {
+			func(s *script) {
+				s.apply(Enqueued{s.now})
+				for range 4 {
+					s.now = later(s.now, s.q.Due)
+					s.apply(Woken{s.now})
+					s.heldFor(24*h, 0, plain)
+				}
+			},
+			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell dead_letter", "dead 0 after 4"},
+		},
+		"to be held for longer is one": {
+			func(s *script) {
+				three(s)
+				s.now = s.q.Due
+				s.apply(Woken{s.now})
+				s.heldFor(24*h, 144*h, plain)
+				s.fail(0, plain)
+				s.fail(0, plain)
+			},
+			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
+		},
 		"an attempt in flight is lost": {
 			func(s *script) {
 				s.apply(Enqueued{s.now})
