@@ -168,6 +168,28 @@ func TestOfflineIsAboutHosts(t *testing.T) {
 	})
 }
 
+// Hosts that answer are there, though all their pages be gone: those may expire.
+func TestGonePagesAreNotOffline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+			return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailStatus, Status: 404, Reason: "HTTP status 404 Not Found"}
+		})
+		for check := range uint64(3) {
+			for _, page := range []string{"https://a.example/", "https://b.example/", "https://c.example/"} {
+				b.ask(t, request(page, check))
+				time.Sleep(time.Minute) // of the bubble
+				synctest.Wait()
+				if o := b.out.take()[page]; o.Class != pipeline.FailStatus || o.Offline {
+					t.Errorf("got %+v", o)
+				}
+			}
+		}
+		if len(b.out.events) != 0 {
+			t.Errorf("got events %+v", b.out.events)
+		}
+	})
+}
+
 func TestOfflineEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, Config{}, func(ctx context.Context, _ pipeline.FetchRequest) (pipeline.Response, error) {

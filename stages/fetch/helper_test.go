@@ -16,10 +16,10 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// fetcherFunc is a function that fetches http.
+// fetcherFunc is a function that fetches http and https.
 type fetcherFunc func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error)
 
-func (f fetcherFunc) Schemes() []string { return []string{"http"} }
+func (f fetcherFunc) Schemes() []string { return []string{"http", "https"} }
 func (f fetcherFunc) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	return f(ctx, r)
 }

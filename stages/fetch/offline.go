@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,9 @@ const (
 	failing                // it may be closed
 )
 
-// resultOf returns what the outcomes of one check say.
+// resultOf returns what the outcomes of one check say. A page that is gone, or cannot be read,
+// came from its host where TLS says so; over http it may be what a portal or a proxy answers
+// that lets nobody through.
 func resultOf(outcomes []pipeline.Outcome) result {
 	r := neutral
 	for _, o := range outcomes {
@@ -39,6 +42,11 @@ func resultOf(outcomes []pipeline.Outcome) result {
 		switch o.Class {
 		case pipeline.FailSelectorGone, pipeline.FailEmpty, pipeline.FailBusy:
 			return answered
+		case pipeline.FailStatus, pipeline.FailType, pipeline.FailUnreadable, pipeline.FailTooLarge, pipeline.FailRedirect:
+			if strings.HasPrefix(o.Page, "https:") {
+				return answered
+			}
+			r = failing
 		case pipeline.FailAddress, pipeline.FailURL:
 		default:
 			r = failing

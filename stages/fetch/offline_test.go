@@ -112,7 +112,10 @@ func TestOfflineForgets(t *testing.T) {
 
 func TestResultOf(t *testing.T) {
 	failed := func(class string) pipeline.Outcome {
-		return pipeline.Outcome{Kind: pipeline.OutcomeFailed, Class: class}
+		return pipeline.Outcome{Page: "http://a.example/", Kind: pipeline.OutcomeFailed, Class: class}
+	}
+	behindTLS := func(class string) pipeline.Outcome {
+		return pipeline.Outcome{Page: "https://a.example/", Kind: pipeline.OutcomeFailed, Class: class}
 	}
 	read, unchanged := pipeline.Outcome{Kind: pipeline.OutcomeRead}, pipeline.Outcome{Kind: pipeline.OutcomeUnchanged}
 	for _, tc := range []struct {
@@ -135,6 +138,15 @@ func TestResultOf(t *testing.T) {
 		{[]pipeline.Outcome{failed(pipeline.FailNetwork)}, failing},
 		{[]pipeline.Outcome{failed(pipeline.FailRedirect)}, failing},
 		{[]pipeline.Outcome{failed(pipeline.FailType)}, failing},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailStatus)}, answered},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailType)}, answered},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailUnreadable)}, answered},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailTooLarge)}, answered},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailRedirect)}, answered},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailTLS)}, failing},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailRefused)}, failing},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailTimeout)}, failing},
+		{[]pipeline.Outcome{behindTLS(pipeline.FailNetwork)}, failing},
 		{[]pipeline.Outcome{failed(pipeline.FailAddress)}, neutral},
 		{[]pipeline.Outcome{failed(pipeline.FailURL)}, neutral},
 	} {
