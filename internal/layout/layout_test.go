@@ -75,6 +75,40 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestKeywordsAreShown: a line lists the keywords that its excerpt shows, however long the
+// excerpt may be in the way of counting; others have lines of their own.
+func TestKeywordsAreShown(t *testing.T) {
+	japanese := "東京" + strings.Repeat("の天気", 40) + "大阪" + strings.Repeat("の天気", 40)
+	marked := "alpha " + strings.Repeat("a_b.c ", 30) + "beta"
+	for _, tt := range []struct {
+		text     string
+		keywords []string
+		length   func(string) int
+	}{
+		{japanese, []string{"東京", "大阪"}, Bytes},
+		{marked, []string{"alpha", "beta"}, func(s string) int { return Runes(s) + 6*strings.Count(s, "_") }},
+	} {
+		var n pipeline.Notification
+		for _, k := range tt.keywords {
+			n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: k, Text: tt.text, Snippet: tt.text})
+		}
+		if lines := Of(n, Budget{}).Lines; len(lines) != 1 || len(lines[0].Keywords) != 2 {
+			t.Errorf("in runes: got %v, want one line for both keywords", lines)
+		}
+		m := Of(n, Budget{Length: tt.length})
+		if len(m.Lines) != 2 {
+			t.Errorf("got %v, want a line for each keyword", m.Lines)
+		}
+		for _, l := range m.Lines {
+			for _, k := range l.Keywords {
+				if !strings.Contains(l.Text(), k) {
+					t.Errorf("%q does not show %s", l.Text(), k)
+				}
+			}
+		}
+	}
+}
+
 func TestHostileText(t *testing.T) {
 	n := sample()
 	n.Title = "a\x00b\u202Ec\r\nd\xff\x1b[2J"

@@ -16,6 +16,9 @@ type difference struct {
 	// to; they are equal where it is not seen.
 	snippet  string
 	from, to int
+	// spans are the excerpt, which has the bytes from start to end.
+	spans      []Span
+	start, end int
 }
 
 // differences joins the diffs of one difference, as far as one excerpt shows their
@@ -41,17 +44,15 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 		from, to := find(snippet, words, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
 		p := place{d.Event, d.Offset, d.Text, d.Snippet}
 		i := slices.IndexFunc(at[p], func(i int) bool {
-			if from == to {
-				return true
-			}
-			start, end := window(snippet, found[i].from, b.Line)
-			return from >= start && to <= end
+			return from == to || from >= found[i].start && to <= found[i].end
 		})
 		if i >= 0 {
 			i = at[p][i]
 		} else {
 			i = len(found)
-			found = append(found, difference{Diff: d, snippet: snippet, from: from, to: to})
+			next := difference{Diff: d, snippet: snippet, from: from, to: to}
+			next.cutWithin(b)
+			found = append(found, next)
 			at[p] = append(at[p], i)
 		}
 		if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(found[i].found, k) {
@@ -61,14 +62,14 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 	return found
 }
 
-// line is d within b.
-func (d difference) line(b Budget) Line {
-	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans(b)}
+// line is d as a Message has it.
+func (d *difference) line() Line {
+	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans}
 }
 
-// spans cuts an excerpt of at most b.Line, dots included, around the keyword, or around the
-// text where that is not seen.
-func (d difference) spans(b Budget) []Span {
+// cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around
+// the text where that is not seen.
+func (d *difference) cutWithin(b Budget) {
 	at, changed := strings.Index(d.snippet, Clean(d.Text)), len(Clean(d.Text))
 	if at < 0 {
 		at, changed = 0, 0
@@ -78,20 +79,20 @@ func (d difference) spans(b Budget) []Span {
 		focus = d.from
 	}
 	for limit := b.Line; ; limit -= max(limit/8, 1) {
-		start, end := window(d.snippet, focus, limit)
-		spans := d.cut(start, end, at, at+changed)
+		d.start, d.end = window(d.snippet, focus, limit)
+		d.spans = d.cut(d.start, d.end, at, at+changed)
 		n := 0
-		for _, s := range spans {
+		for _, s := range d.spans {
 			n += b.Length(s.Text)
 		}
 		if n <= b.Line || limit <= 1 {
-			return spans
+			return
 		}
 	}
 }
 
 // cut returns the excerpt from start to end, of which from at to until was changed.
-func (d difference) cut(start, end, at, until int) []Span {
+func (d *difference) cut(start, end, at, until int) []Span {
 	var spans []Span
 	if start > 0 {
 		spans = append(spans, Span{Text: "... "})

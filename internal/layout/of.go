@@ -54,7 +54,7 @@ func Of(n pipeline.Notification, b Budget) Message {
 			m.More++
 			continue
 		}
-		l := d.line(b)
+		l := d.line()
 		if left -= l.cost(b); b.Total > 0 && left < 0 {
 			m.More++
 			continue
