@@ -113,7 +113,7 @@ func (r *Router) build() (*stages, error) {
 			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.owns, Tenure: r.tenure,
 			Logger: log, Observe: note,
 		}),
-		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log}),
+		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
 			sinks: func() []string { return r.live.Load().Health },
 			now:   r.cfg.Now,

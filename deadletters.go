@@ -13,21 +13,32 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// DeadLetters returns the notifications that were given up and that f selects, the oldest
-// first.
+// DeadLetters returns what was given up and f selects, the oldest first. Bodies of messages
+// that could not be handled are left out: together they may be large.
 func (r *Router) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
 	if err := r.readable(ctx); err != nil {
 		return nil, err
 	}
 	var found []pipeline.DeadLetter
-	err := r.letters(ctx, f, func(_ string, d pipeline.DeadLetter) { found = append(found, d) })
+	err := r.letters(ctx, f, func(_ string, d pipeline.DeadLetter) {
+		d.Body = nil
+		found = append(found, d)
+	})
 	slices.SortStableFunc(found, func(a, b pipeline.DeadLetter) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Addressed.Receiver.ID(), b.Addressed.Receiver.ID()))
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
 	})
 	return found, err
 }
 
-// Replay brings the dead letters that f selects back into delivery, and returns how many
+// receiverOf is the ID of the receiver of d, if it has one.
+func receiverOf(d pipeline.DeadLetter) string {
+	if d.Addressed == nil {
+		return ""
+	}
+	return d.Addressed.Receiver.ID()
+}
+
+// Replay brings the notifications that f selects back into delivery, and returns how many
 // there are. They keep their IDs, and are delivered whatever is remembered of these: a
 // receiver may get what it has. When it returns the command is durable. An expired receiver
 // is open again with the first success.
@@ -38,6 +49,7 @@ func (r *Router) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
 	if err := shortage(r.transport); err != nil {
 		return 0, err
 	}
+	f.Messages = false // nobody was to receive them
 	body, err := json.Marshal(pipeline.ReplayCommand{Filter: f})
 	if err != nil {
 		return 0, err

@@ -24,6 +24,10 @@ func (r *Router) Gauges() []Gauge {
 		counter("vokter_notifications_total", "Notifications that changes made.", n.Notifications),
 		counter("vokter_deliveries_total", "Notifications that were delivered.", n.Delivered),
 		counter("vokter_dead_letters_total", "Notifications that were given up.", n.Dead),
+		counter("vokter_unhandled_messages_total", "Messages that could not be handled, such as pages that were pushed and cannot be read.", n.Unhandled),
+		counter("vokter_pushed_total", "Pages that were pushed and read.", n.Pushed),
+		counter("vokter_pushed_unwatched_total", "Pages that were pushed and dropped, since nobody watches them.", n.Unwatched),
+		counter("vokter_pushed_repeated_total", "Pages that were pushed and dropped, since they came again under the same ID.", n.Repeated),
 	}
 	transport := r.cfg.Transport
 	select {

@@ -172,6 +172,36 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 			t.Errorf("no dead letter says %q", want)
 		}
 	}
+	poisonIsShown(t, r, len(poison))
+}
+
+// poisonIsShown checks that n messages that could not be handled are counted and listed, and
+// that none is replayed.
+func poisonIsShown(t *testing.T, r *Router, n int) {
+	t.Helper()
+	waitFor(t, func() bool { return r.Summary().Unhandled == n })
+	for f, want := range map[pipeline.DeadFilter]int{
+		{}: 0, {Messages: true}: n, {Messages: true, Sink: "box"}: 0, {Messages: true, Client: "default"}: 0,
+		{Messages: true, URL: nowhere}: n - 2, // the others have no such URL
+	} {
+		letters, err := r.DeadLetters(t.Context(), f)
+		if err != nil || len(letters) != want {
+			t.Errorf("%+v: got %d letters, %v, want %d", f, len(letters), err, want)
+		}
+		for _, d := range letters {
+			if d.Reason == "" || len(d.Body) > 0 {
+				t.Errorf("got %+v, want a reason and no body", d)
+			}
+		}
+		if n, err := r.Replay(t.Context(), f); n != 0 || err != nil {
+			t.Errorf("%+v: %d were replayed, %v", f, n, err)
+		}
+	}
+	for _, g := range r.Gauges() {
+		if g.Name == "vokter_unhandled_messages_total" && g.Value != float64(n) {
+			t.Errorf("got %v unhandled messages, want %d", g.Value, n)
+		}
+	}
 }
 
 // TestAPushedPageSurvivesACrash ends the process in each of the steps.

@@ -23,6 +23,9 @@ type Counts struct {
 	Pushed    int `json:"pushed,omitempty"`
 	Unwatched int `json:"unwatched,omitempty"`
 	Repeated  int `json:"repeated,omitempty"`
+	// Unhandled counts the messages, such as pages that were pushed and cannot be read, that
+	// are kept as dead letters.
+	Unhandled int `json:"unhandled,omitempty"`
 }
 
 // Summary is what a Router did, in all and per document. Documents of pages whose last
@@ -120,6 +123,8 @@ func count(c *Counts, kind string) {
 		c.Unwatched++
 	case pipeline.KindRepeated:
 		c.Repeated++
+	case pipeline.KindUnhandled:
+		c.Unhandled++
 	}
 }
 

@@ -8,18 +8,26 @@ import (
 
 // DeadLetter is what was given up: the body of TypeDeadLetter.
 type DeadLetter struct {
-	// Reason says why, without secrets; Group and Topic say where a message that could not
-	// be handled was read.
+	// Reason says why, without secrets.
 	Reason   string    `json:"reason"`
 	Time     time.Time `json:"time"`
 	Attempts int       `json:"attempts"`
-	// Addressed is the notification that was not delivered, if it is one.
+	// Addressed is the notification that was not delivered; nil: it was another message, such
+	// as a page that was pushed, which could not be handled.
 	Addressed *Addressed `json:"addressed,omitempty"`
-	Group     string     `json:"group,omitempty"`
-	Topic     string     `json:"topic,omitempty"`
-	// Message is any other message, with its headers.
+	// Group and Topic say where that message was read; Headers and Body are its own.
+	Group   string            `json:"group,omitempty"`
+	Topic   string            `json:"topic,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    []byte            `json:"body,omitempty"`
+}
+
+// URL returns the URL of the page that d is about, or nothing where it is about none.
+func (d DeadLetter) URL() string {
+	if d.Addressed != nil {
+		return d.Addressed.Notification.URL
+	}
+	return d.Headers[headerSubject]
 }
 
 // Message returns d as a message on TopicDead, under key. id is that of what was given up.
@@ -32,24 +40,27 @@ func (d DeadLetter) Message(id, key, subject string) Message {
 		Subject: subject, Time: d.Time, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
-// DeadFilter selects dead letters. Empty fields select all.
+// DeadFilter selects dead letters. Empty fields select all notifications.
 type DeadFilter struct {
 	Sink   string    `json:"sink,omitempty"`
 	Client string    `json:"client,omitempty"`
 	URL    string    `json:"url,omitempty"`  // its page
 	Since  time.Time `json:"since,omitzero"` // given up then or later
+	// Messages also selects other messages that could not be handled, such as pages that were
+	// pushed, where Sink and Client are empty. They can be listed, but not replayed.
+	Messages bool `json:"messages,omitempty"`
 }
 
-// Selects reports whether f selects d. Only notifications are ever selected.
+// Selects reports whether f selects d.
 func (f DeadFilter) Selects(d DeadLetter) bool {
-	if d.Addressed == nil {
+	if f.URL != "" && !samePage(f.URL, d.URL()) || d.Time.Before(f.Since) {
 		return false
 	}
-	n := d.Addressed.Notification
+	if d.Addressed == nil {
+		return f.Messages && f.Sink == "" && f.Client == ""
+	}
 	return (f.Sink == "" || f.Sink == d.Addressed.Receiver.Sink) &&
-		(f.Client == "" || f.Client == n.Client) &&
-		(f.URL == "" || samePage(f.URL, n.URL)) &&
-		!d.Time.Before(f.Since)
+		(f.Client == "" || f.Client == d.Addressed.Notification.Client)
 }
 
 func samePage(a, b string) bool {

@@ -16,7 +16,8 @@ const (
 	KindChange       = "change"       // two versions differ; N is the new one's number
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
 	KindDelivered    = "delivered"    // a receiver has a notification
-	KindDead         = "dead"         // something was given up; Text is the reason
+	KindDead         = "dead"         // a notification was given up; Text is the reason
+	KindUnhandled    = "unhandled"    // a message could not be handled and is kept as a dead letter; only URL, ID and Text, the reason, are set
 	KindDropped      = "dropped"      // a notification is not delivered, since its subscription was cancelled
 )
 

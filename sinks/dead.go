@@ -26,6 +26,8 @@ const (
 type DeadConfig struct {
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
+	// Observe is told of each message that is kept because it could not be handled.
+	Observe pipeline.Observer
 	// Logger hears of letters that are brought back or forgotten; nil means nobody does.
 	Logger *slog.Logger
 }
@@ -87,8 +89,13 @@ func (d *DeadLetters) keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
 	if err != nil || known {
 		return err
 	}
-	// Delivery tells of notifications itself. That an event could not be told is not told.
-	if l.Addressed == nil && l.Topic != pipeline.TopicHealth {
+	if l.Addressed != nil {
+		return nil // Delivery tells of notifications itself.
+	}
+	tx.OnCommit(func() {
+		d.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindUnhandled, URL: m.Subject, ID: m.ID, Time: l.Time, Text: l.Reason})
+	})
+	if l.Topic != pipeline.TopicHealth { // that an event could not be told is not told
 		tx.Emit(pipeline.Health{
 			ID:    pipeline.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
 			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: m.Subject, Reason: l.Reason, Count: l.Attempts,

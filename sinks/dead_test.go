@@ -168,8 +168,10 @@ func TestLetterOfAMessage(t *testing.T) {
 	if again := m.handle(msg); len(again) > 0 {
 		t.Errorf("the same letter is told again: %v", again)
 	}
-	if got, _ := m.replay("{}"); len(got) > 0 {
-		t.Errorf("%v came back", got)
+	for _, filter := range []string{"{}", `{"messages":true}`} {
+		if got, _ := m.replay(filter); len(got) > 0 {
+			t.Errorf("%s: %v came back", filter, got)
+		}
 	}
 	n := 0
 	for l, err := range Letters(m.store.Begin().State("a")) {

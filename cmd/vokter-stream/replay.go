@@ -55,7 +55,7 @@ func (a *app) replay() *cobra.Command {
 	fs.StringVar(&f.Client, "client", "", "only what was for the client `NAME`")
 	fs.StringVar(&f.URL, "url", "", "only what was about the page of this `URL`")
 	fs.Var(&since{&f.Since, time.Now}, "since", "only what was given up since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
-	fs.BoolVar(&dry, "dry-run", false, "only list what would be sent again")
+	fs.BoolVar(&dry, "dry-run", false, "only list what would be sent again, and what cannot be: messages that could not be handled")
 	return cmd
 }
 
@@ -94,8 +94,9 @@ func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool)
 	return a.replayHere(cmd.Context(), c, silent, f)
 }
 
-// listLetters prints what f selects.
+// listLetters prints what f selects, also what cannot be sent again.
 func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
+	f.Messages = true
 	letters, err := m.DeadLetters(ctx, f)
 	if err != nil {
 		return err
@@ -104,19 +105,29 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.Dead
 		return err
 	}
 	out := a.results()
-	var rows [][]string
+	var again, stuck [][]string
 	for _, d := range letters {
+		if d.Addressed == nil {
+			out.object(letterLine{"unhandled", d})
+			stuck = append(stuck, []string{when(d.Time, out.now), d.URL(), "of " + d.Topic, d.Reason})
+			continue
+		}
 		out.object(letterLine{"dead_letter", d})
 		n := d.Addressed.Notification
 		to := "by " + d.Addressed.Receiver.ID()
-		rows = append(rows, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
+		again = append(again, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
 	}
-	if len(letters) > 0 {
-		out.text("%s would be sent again:", count(len(letters), "notification"))
-		out.table("  ", rows)
+	switch {
+	case len(again) > 0:
+		out.text("%s would be sent again:", count(len(again), "notification"))
+		out.table("  ", again)
 		out.text("%s", bypasses)
-	} else {
+	case len(stuck) == 0:
 		out.text("there is no such dead letter")
+	}
+	if len(stuck) > 0 {
+		out.text("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", count(len(stuck), "message"))
+		out.table("  ", stuck)
 	}
 	return out.end()
 }

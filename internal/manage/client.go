@@ -88,6 +88,9 @@ func (c *Client) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipe
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.Format(time.RFC3339Nano))
 	}
+	if f.Messages {
+		q.Set("messages", "true")
+	}
 	var found lettersBody
 	err := c.get(ctx, "/dead-letters", q, &found)
 	return found.DeadLetters, err

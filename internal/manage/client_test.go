@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 	check("list of sinks", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
-	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
+	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime, Messages: true}
 	d, err := c.DeadLetters(ctx, filter)
 	check("dead letters", d, f.letters, err)
 	n, err := c.Replay(ctx, filter)

@@ -22,9 +22,9 @@ type Manager interface {
 	// Resume begins the expired subscriptions of client on the page of url anew, or those
 	// of all clients where it is empty.
 	Resume(ctx context.Context, url, client string) error
-	// DeadLetters returns the notifications that were given up and that f selects.
+	// DeadLetters returns what was given up and f selects.
 	DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error)
-	// Replay puts the dead letters that f selects back into delivery and returns how many.
+	// Replay puts the notifications that f selects back into delivery and returns how many.
 	Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
 	// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it.
 	Backup(ctx context.Context, w io.Writer) error

@@ -77,6 +77,17 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	return q, nil
 }
 
+// flag returns whether the parameter name of q, which may be absent, is true.
+func flag(q url.Values, name string) (bool, error) {
+	switch q.Get(name) {
+	case "":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalid("%s: %q is not true; write that, or leave it out", name, q.Get(name))
+}
+
 // decode reads the JSON object of r's body into v. It takes no key that v does not know.
 func decode(w *writer, r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != mediaJSON {

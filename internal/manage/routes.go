@@ -52,9 +52,9 @@ func (a *api) list(r *http.Request) (vokter.Listing, error) {
 	if err != nil {
 		return vokter.Listing{}, err
 	}
-	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client"), Sinks: q.Get("sinks") == "true"}
-	if s := q.Get("sinks"); s != "" && !f.Sinks {
-		return vokter.Listing{}, invalid("sinks: %q is not true; write that, or leave it out", s)
+	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
+	if f.Sinks, err = flag(q, "sinks"); err != nil {
+		return vokter.Listing{}, err
 	}
 	if f.URL != "" {
 		if err := checkURL(f.URL); err != nil {
@@ -80,11 +80,14 @@ func (a *api) explain(w *writer, r *http.Request) error {
 }
 
 func (a *api) deadLetters(w *writer, r *http.Request) error {
-	q, err := query(r, "sink", "client", "url", "since")
+	q, err := query(r, "sink", "client", "url", "since", "messages")
 	if err != nil {
 		return err
 	}
 	f := pipeline.DeadFilter{Sink: q.Get("sink"), Client: q.Get("client"), URL: q.Get("url")}
+	if f.Messages, err = flag(q, "messages"); err != nil {
+		return err
+	}
 	if since := q.Get("since"); since != "" {
 		if f.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
 			return invalid("since: %q is not a time such as 2026-01-31T15:04:05Z", since)
