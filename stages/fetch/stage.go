@@ -133,7 +133,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 		return s.take(tx, m)
 	}
 	if m.Type != pipeline.TypeRequest {
-		return pipeline.Permanent(fmt.Errorf("fetch: message %s is of type %q; only %s is known", m.ID, m.Type, pipeline.TypeRequest))
+		return m.UnknownType(pipeline.GroupFetch)
 	}
 	req, err := pipeline.RequestFrom(m)
 	if err != nil {

@@ -286,7 +286,7 @@ func TestLossAndPanic(t *testing.T) {
 func TestProcessRefuses(t *testing.T) {
 	s := New(Config{Publisher: &outbox{}, Readers: NewReaders()})
 	for _, m := range []pipeline.Message{
-		{ID: "1", Type: "vokter.other.v1"},
+		{ID: "1", Type: "vokter.other.v1", Source: "https://example.com/"},
 		{ID: "2", Type: pipeline.TypeRequest, Body: []byte("{")},
 		{ID: "3", Type: pipeline.TypeRequest, Body: []byte("{}")},
 		{ID: "4", Type: pipeline.TypeRequest, Body: []byte(`{"page":"http://a.example/"}`)},
@@ -295,6 +295,10 @@ func TestProcessRefuses(t *testing.T) {
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 			t.Errorf("%s: got %v, want a permanent error", m.ID, err)
 		}
+	}
+	err := txtest.New().Handle(t.Context(), s, pipeline.Message{ID: "5", Type: "vokter.request.v2"})
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+		t.Errorf("a request of a newer version: got %v, want one that is broken", err)
 	}
 	if !s.Idle() {
 		t.Error("something was queued")
