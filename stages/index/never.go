@@ -34,6 +34,6 @@ func (a *application) rest() {
 func (r *run) rest(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.requests, page)
+	r.over(page)
 	delete(r.waiting, page)
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -17,10 +18,12 @@ func (s *Stage) Overdue() []string {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.prune(now)
 	var pages []string
 	for page, o := range r.requests {
 		if !s.cfg.Owned(page) {
 			delete(r.requests, page)
+			delete(r.made, page)
 			continue
 		}
 		if now.Sub(o.since) > max(2*o.interval, overdueAfter) {
@@ -50,18 +53,17 @@ func (s *Stage) Late() int {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := 0
-	for page, at := range r.late {
-		if now.Sub(at) > lateShown {
-			delete(r.late, page)
-			continue
-		}
-		n++
-	}
+	r.prune(now)
+	n := len(r.late)
 	for page, o := range r.requests {
 		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(o.since) > tooLate(o.interval) {
 			n++
 		}
 	}
 	return n
+}
+
+// prune forgets the pages that are late no more at now, by Config.Steady.
+func (r *run) prune(now time.Time) {
+	maps.DeleteFunc(r.late, func(_ string, at time.Time) bool { return now.Sub(at) > lateShown })
 }

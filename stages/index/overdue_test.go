@@ -159,3 +159,35 @@ func TestLate(t *testing.T) {
 	d.wake()
 	late(0)
 }
+
+// TestNothingIsRememberedOfPagesThatAreOver looks at all that a run remembers of a page that was
+// late, after it ended, came to rest, or went to another process.
+func TestNothingIsRememberedOfPagesThatAreOver(t *testing.T) {
+	for name, over := range map[string]func(d *desk, owned *bool){
+		"ended": func(d *desk, _ *bool) { d.cancel("c") },
+		"rests": func(d *desk, _ *bool) {
+			d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+			d.cancel("c")
+			d.overdue(d.now.Add(lateShown + time.Second))
+		},
+		"another has it": func(d *desk, owned *bool) {
+			*owned = false
+			d.overdue(d.now.Add(lateShown + time.Second))
+		},
+	} {
+		owned := true
+		d := newDesk(t, Config{Owned: func(string) bool { return owned }})
+		d.subscribe("c") // every 10 minutes
+		d.answer("one")
+		d.now = d.now.Add(30 * time.Minute)
+		d.wake()
+		r := d.stage.run
+		if len(r.late) != 1 || len(r.made) != 1 || len(r.requests) != 1 {
+			t.Fatalf("%s: got %v, %v and %v, want one of each", name, r.late, r.made, r.requests)
+		}
+		over(d, &owned)
+		if len(r.late)+len(r.made)+len(r.requests) != 0 {
+			t.Errorf("%s: still there are %v, %v and %v", name, r.late, r.made, r.requests)
+		}
+	}
+}

@@ -19,7 +19,7 @@ type run struct {
 	expected map[string]bool
 	waiting  map[string]bool      // expected pages that Finished waits for
 	told     map[string]bool      // pages that a command came for, where there is a limit
-	late     map[string]time.Time // when a page was asked for too late, by Config.Steady
+	late     map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
 // request names a request.
@@ -157,6 +157,7 @@ func (r *run) lives(page string, begins bool) {
 	case !begins:
 		r.over(page)
 		delete(r.waiting, page)
+		delete(r.late, page)
 	case r.expected[page] && r.counts[page] < r.limit:
 		r.waiting[page] = true
 	}
