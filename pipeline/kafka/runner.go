@@ -29,11 +29,11 @@ type runner struct {
 	signal chan struct{}
 	turn   int
 
-	// stopping is closed when nothing new is to be handed out, abandoned when what was is not
-	// waited for any more; prev when the runner before this one has ended.
-	stopping, abandoned, done chan struct{}
-	prev                      <-chan struct{}
-	stopOnce, abandonOnce     sync.Once
+	// stopping is closed when nothing new is to be handed out; prev when the runner before
+	// this one has ended.
+	stopping, done chan struct{}
+	prev           <-chan struct{}
+	stopOnce       sync.Once
 	// ctx is the parent of the contexts of messages.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -43,7 +43,7 @@ type runner struct {
 func newRunner(n *tenure, who consumer, sub *subscription) *runner {
 	r := &runner{
 		n: n, who: who, sub: sub, signal: make(chan struct{}, 1),
-		stopping: make(chan struct{}), abandoned: make(chan struct{}), done: make(chan struct{}),
+		stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.wakes = n.wakesOf(who)
 	r.inbox = n.t.inbox(who, n.lane)
@@ -51,13 +51,13 @@ func newRunner(n *tenure, who consumer, sub *subscription) *runner {
 	return r
 }
 
-func (r *runner) stop()    { r.stopOnce.Do(func() { close(r.stopping) }) }
-func (r *runner) abandon() { r.abandonOnce.Do(func() { close(r.abandoned) }) }
+func (r *runner) stop() { r.stopOnce.Do(func() { close(r.stopping) }) }
 
 func (r *runner) loop() {
 	defer r.sub.runs.Done()
 	defer close(r.done)
 	defer r.cancel()
+	defer context.AfterFunc(r.n.handling, r.cancel)()
 	if r.prev != nil {
 		<-r.prev
 	}
@@ -199,7 +199,9 @@ func (r *runner) try(x *tx) (done, over bool) {
 	case <-msg.Acked():
 	case <-msg.Nacked():
 		return false, false
-	case <-r.abandoned:
+	case <-r.sub.abandoned:
+		return false, true
+	case <-r.n.abandoned:
 		return false, true
 	}
 	if err := x.Fits(); err != nil {

@@ -38,7 +38,10 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if err := s.t.ensure(topic); err != nil {
 		return nil, err
 	}
-	sub := s.t.attach(ctx, consumer{s.group, topic})
+	sub, err := s.t.attach(ctx, consumer{s.group, topic})
+	if err != nil {
+		return nil, err
+	}
 	s.subs = append(s.subs, sub)
 	return sub.out, nil
 }
@@ -62,20 +65,29 @@ type subscription struct {
 	cancel context.CancelFunc
 	// runs serve its lanes.
 	runs sync.WaitGroup
-	once sync.Once
+	// abandoned is closed when messages in flight are not waited for any more.
+	abandoned chan struct{}
+	once      sync.Once
 }
 
 // attach adds a subscription of who, which gets its part of the lanes.
-func (t *Transport) attach(ctx context.Context, who consumer) *subscription {
-	s := &subscription{t: t, who: who, out: make(chan *message.Message)}
+func (t *Transport) attach(ctx context.Context, who consumer) (*subscription, error) {
+	s := &subscription{t: t, who: who, out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.subsMu.Lock()
-	t.subs[who] = append(t.subs[who], s)
+	closed := t.ctx.Err() != nil // asked here: Close has seen the subscriptions that there are
+	if !closed {
+		t.subs[who] = append(t.subs[who], s)
+	}
 	t.subsMu.Unlock()
+	if closed {
+		s.cancel()
+		return nil, ErrClosed
+	}
 	t.reassign(who)
 	unwatch := context.AfterFunc(ctx, s.close)
 	context.AfterFunc(s.ctx, func() { unwatch() })
-	return s
+	return s, nil
 }
 
 // close ends the subscription: nothing new is handed out, what is in flight may finish
@@ -89,13 +101,9 @@ func (s *subscription) close() {
 			delete(t.subs, s.who)
 		}
 		t.subsMu.Unlock()
-		stopped := t.reassign(s.who)
+		t.reassign(s.who)
 		cancel := time.AfterFunc(t.grace, s.cancel)
-		abandon := time.AfterFunc(t.grace+finishFor, func() {
-			for _, r := range stopped {
-				r.abandon()
-			}
-		})
+		abandon := time.AfterFunc(t.grace+finishFor, func() { close(s.abandoned) })
 		s.runs.Wait()
 		cancel.Stop()
 		abandon.Stop()
@@ -104,20 +112,16 @@ func (s *subscription) close() {
 	})
 }
 
-// reassign spreads the lanes over the subscriptions of who. It returns the runners that it
-// stopped.
-func (t *Transport) reassign(who consumer) (stopped []*runner) {
+// reassign spreads the lanes over the subscriptions of who.
+func (t *Transport) reassign(who consumer) {
 	if !t.ready.Load() {
-		return nil
+		return
 	}
 	for lane := range t.owned {
 		if n := t.tenure(lane); n != nil {
-			if r := n.run(who); r != nil {
-				stopped = append(stopped, r)
-			}
+			n.run(who)
 		}
 	}
-	return stopped
 }
 
 // subscription returns who serves a lane for a consumer; nil where nobody does.

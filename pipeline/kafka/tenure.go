@@ -56,6 +56,12 @@ type tenure struct {
 	queues  map[consumer]*wakes
 	marked  map[string]int64
 
+	// handling is done when handlers are to end, abandoned closed when they are not waited for
+	// any more.
+	handling  context.Context
+	cut       context.CancelFunc
+	abandoned chan struct{}
+
 	runMu   sync.Mutex
 	running bool
 	runners map[consumer]*runner
@@ -67,8 +73,9 @@ func newTenure(t *Transport, lane int) *tenure {
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
 		queues: make(map[consumer]*wakes), marked: make(map[string]int64),
-		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}),
+		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}), abandoned: make(chan struct{}),
 	}
+	n.handling, n.cut = context.WithCancel(context.Background())
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	return n
 }
@@ -124,14 +131,14 @@ func (n *tenure) runAll() {
 }
 
 // run makes the subscription that serves who in this lane, if there is one, get what it
-// consumes. It returns the runner that it stopped, if any.
-func (n *tenure) run(who consumer) (stopped *runner) {
+// consumes.
+func (n *tenure) run(who consumer) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	sub := n.t.subscription(who, n.lane) // asked here: one that was closed since must not come back
 	old := n.runners[who]
 	if !n.running || old != nil && old.sub == sub || old == nil && sub == nil {
-		return nil
+		return
 	}
 	if old != nil {
 		old.stop()
@@ -139,41 +146,32 @@ func (n *tenure) run(who consumer) (stopped *runner) {
 	}
 	if sub == nil {
 		n.last[who] = old.done
-		return old
+		return
 	}
 	r := newRunner(n, who, sub)
 	r.prev = n.last[who]
 	n.runners[who], n.last[who] = r, r.done
 	sub.runs.Add(1)
 	go r.loop()
-	return old
 }
 
-// endRunners stops all runners and waits for their handlers, within bounds.
+// endRunners stops all runners and waits for their handlers, within bounds: also for those of
+// a runner that was stopped before, since its subscription serves the lane no more.
 func (n *tenure) endRunners() {
 	n.runMu.Lock()
 	n.running = false
-	var all []*runner
 	for _, r := range n.runners {
 		r.stop()
-		all = append(all, r)
 	}
 	n.runMu.Unlock()
-	cut := time.AfterFunc(finishFor, func() {
-		for _, r := range all {
-			r.cancel()
-		}
-	})
+	cut := time.AfterFunc(finishFor, n.cut)
 	defer cut.Stop()
-	abandon := time.AfterFunc(2*finishFor, func() {
-		for _, r := range all {
-			r.abandon()
-		}
-	})
+	abandon := time.AfterFunc(2*finishFor, func() { close(n.abandoned) })
 	defer abandon.Stop()
-	for _, r := range all {
-		<-r.done
+	for _, ended := range n.last { // run leaves it alone now
+		<-ended
 	}
+	n.cut()
 }
 
 // wakesOf returns the wakes of who.

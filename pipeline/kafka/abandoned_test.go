@@ -1,0 +1,105 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// guard is how long a test waits for what comes within seconds.
+const guard = 30 * time.Second
+
+// hanging returns a transport of two lanes in which two subscriptions share what "g" consumes,
+// and the first one has a message of each lane that it never acknowledges.
+func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
+	t.Helper()
+	c := testConfig(startFake(t))
+	c.Lanes, c.Topics = 2, map[string]pipeline.Topic{"in": {Groups: []string{"g"}}}
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tr.grace = time.Millisecond
+	<-tr.Gained()
+	first = tr.Subscriber("g")
+	ms, err := first.Subscribe(t.Context(), "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 16 {
+		key := fmt.Sprint("k", i)
+		if err := tr.Publish(t.Context(), pipeline.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range tr.lanes {
+		<-ms
+	}
+	if _, err := tr.Subscriber("g").Subscribe(t.Context(), "in"); err != nil {
+		t.Fatal(err)
+	}
+	return tr, first
+}
+
+// TestCloseAfterLanesMoved closes a subscription that has messages of lanes in flight which
+// another one serves now.
+func TestCloseAfterLanesMoved(t *testing.T) {
+	_, first := hanging(t)
+	closed := make(chan error, 1)
+	go func() { closed <- first.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(guard):
+		t.Fatal("the subscription does not close")
+	}
+}
+
+// TestTenureEndsAfterLanesMoved gives up lanes of which a subscription has messages in flight
+// that does not serve them any more.
+func TestTenureEndsAfterLanesMoved(t *testing.T) {
+	tr, _ := hanging(t)
+	var before []*tenure
+	for lane := range tr.owned {
+		before = append(before, tr.tenure(lane))
+	}
+	for _, n := range before {
+		n.fail(errors.New("a test"))
+	}
+	for lane, n := range before {
+		for now := tr.tenure(lane); now == nil || now == n; now = tr.tenure(lane) {
+			select {
+			case <-tr.Gained():
+			case <-time.After(guard):
+				t.Fatal("the lanes are not taken again")
+			}
+		}
+	}
+}
+
+// TestSubscribeWhileClosing subscribes when Close has seen the subscriptions that there are.
+func TestSubscribeWhileClosing(t *testing.T) {
+	c := testConfig(startFake(t))
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.attach(t.Context(), consumer{"g", "in"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want %v", err, ErrClosed)
+	}
+}
