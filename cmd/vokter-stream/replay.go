@@ -151,32 +151,29 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 	cfg := c.Router
 	cfg.Mode = vokter.ModeDeliver
 	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
-	var n int
-	receivers := make(map[pipeline.Receiver]bool)
-	r, err := opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
+	line := replayLine{Kind: "replay"}
+	asked := make(asked)
+	_, err := opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
 		letters, err := r.DeadLetters(ctx, f)
 		if err != nil {
 			return err
 		}
-		for _, d := range letters {
-			receivers[d.Addressed.Receiver] = true
-		}
-		n, err = r.Replay(ctx, f)
+		asked.add(letters)
+		line.Replayed, err = r.Replay(ctx, f)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	line := replayLine{Kind: "replay", Replayed: n, Dead: r.Summary().Dead}
 	var failed []string
 	err = a.managed(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
-		l, err := m.List(ctx, vokter.ListFilter{})
-		for _, rc := range l.Receivers {
-			if receivers[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}] && rc.Pending > 0 {
-				line.Pending += rc.Pending
-				failed = append(failed, fmt.Sprintf("sink %s: %s", strings.TrimSpace(rc.Sink+" "+rc.Target), rc.Reason))
-			}
+		letters, err := m.DeadLetters(ctx, f)
+		if err != nil {
+			return err
 		}
+		line.Dead = asked.remove(letters)
+		l, err := m.List(ctx, vokter.ListFilter{})
+		line.Pending, failed = asked.waiting(l.Receivers)
 		return err
 	})
 	if err != nil {
@@ -188,6 +185,42 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 		return err
 	}
 	return undelivered(line, failed)
+}
+
+// asked are the IDs of notifications that were put back into delivery, by receiver.
+type asked map[pipeline.Receiver]map[string]bool
+
+func (a asked) add(letters []pipeline.DeadLetter) {
+	for _, d := range letters {
+		to := d.Addressed.Receiver
+		if a[to] == nil {
+			a[to] = make(map[string]bool)
+		}
+		a[to][d.Addressed.Notification.ID] = true
+	}
+}
+
+// remove removes those that are dead letters again, and returns how many.
+func (a asked) remove(letters []pipeline.DeadLetter) int {
+	n := 0
+	for _, d := range letters {
+		if ids := a[d.Addressed.Receiver]; ids[d.Addressed.Notification.ID] {
+			delete(ids, d.Addressed.Notification.ID)
+			n++
+		}
+	}
+	return n
+}
+
+// waiting returns how many still wait, and why. They stand behind whatever waited before them.
+func (a asked) waiting(receivers []vokter.ReceiverInfo) (n int, why []string) {
+	for _, rc := range receivers {
+		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}])); wait > 0 {
+			n += wait
+			why = append(why, fmt.Sprintf("sink %s: %s", strings.TrimSpace(rc.Sink+" "+rc.Target), rc.Reason))
+		}
+	}
+	return n, why
 }
 
 // replayed says what was put back into delivery.
