@@ -35,8 +35,7 @@ type Group struct {
 	// added, in document order.
 	Old []Window `json:"old,omitempty"`
 	New []Window `json:"new,omitempty"`
-	// Differences are the edits as people read them: those of one block at most three
-	// equal tokens apart are one.
+	// Differences are the edits as people read them; see ShownEdits.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
@@ -62,6 +61,26 @@ type Window struct {
 
 // Span is a half-open range [0] <= i < [1].
 type Span [2]int
+
+// shownAsOne is how many equal tokens may stand between edits that are shown as one.
+const shownAsOne = 3
+
+// ShownEdits returns the edits of one block, or of a window of it, as people read them: those
+// that hold tokens, and as one those that are at most three equal tokens apart.
+func ShownEdits(edits []Span) []Span {
+	var shown []Span
+	for _, e := range edits {
+		last := len(shown) - 1
+		switch {
+		case e[0] == e[1]:
+		case last >= 0 && e[0]-shown[last][1] <= shownAsOne:
+			shown[last][1] = e[1]
+		default:
+			shown = append(shown, e)
+		}
+	}
+	return shown
+}
 
 // Difference is one contiguous stretch that was added or removed.
 type Difference struct {

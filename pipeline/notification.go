@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -118,6 +119,17 @@ func (r Receiver) ID() string {
 		return r.Sink
 	}
 	return r.Sink + " " + r.Target
+}
+
+// Receivers returns whom s is to be delivered to, each once.
+func (s Subscription) Receivers() []Receiver {
+	all := make([]Receiver, 0, len(s.Sinks))
+	for _, sink := range s.Sinks {
+		if r := (Receiver{Sink: sink}); !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // Message returns a as a message on TopicNotifications.

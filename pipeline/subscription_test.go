@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,5 +37,12 @@ func TestSubscriptionValidate(t *testing.T) {
 	}
 	if !good.Wants(Added) || !good.Wants(Removed) || (Subscription{Events: []Event{Added}}).Wants(Removed) {
 		t.Error("no events means both, and otherwise only those named")
+	}
+}
+
+func TestReceivers(t *testing.T) {
+	got := Subscription{Sinks: []string{"b", "a", "b"}}.Receivers()
+	if want := []Receiver{{Sink: "b"}, {Sink: "a"}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

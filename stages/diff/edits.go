@@ -5,9 +5,6 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// shownAsOne is how many equal tokens may stand between edits that are shown as one.
-const shownAsOne = 3
-
 // partners returns where on the other side each symbol is kept, or -1.
 func partners(kept []run, n, m int) (a, b []int) {
 	a, b = make([]int, n), make([]int, m)
@@ -48,20 +45,9 @@ func blockEdits(partner []int) []pipeline.Span {
 	return edits
 }
 
-// differences returns the edits of block b of d as people read them. Empty ones are not
-// read.
+// differences returns the edits of block b of d as people read them.
 func differences(d *text.Doc, b int, edits []pipeline.Span, event pipeline.Event) []pipeline.Difference {
-	var shown []pipeline.Span
-	for _, e := range edits {
-		if e[0] == e[1] {
-			continue
-		}
-		if k := len(shown) - 1; k >= 0 && e[0]-shown[k][1] <= shownAsOne {
-			shown[k][1] = e[1]
-			continue
-		}
-		shown = append(shown, e)
-	}
+	shown := pipeline.ShownEdits(edits)
 	out := make([]pipeline.Difference, len(shown))
 	for i, e := range shown {
 		first := d.Blocks[b].First

@@ -167,7 +167,7 @@ func (a *application) withdraw(s pipeline.Stamped, kept func(pipeline.Receiver) 
 // told lists whom s and the records before it may have told something.
 func told(s pipeline.Stamped) []pipeline.Former {
 	all := slices.Clone(s.Former)
-	for _, r := range receivers(s.Subscription) {
+	for _, r := range s.Subscription.Receivers() {
 		all = append(all, pipeline.Former{Receiver: r, Subscription: s.Incarnation})
 	}
 	return all

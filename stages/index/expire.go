@@ -104,7 +104,7 @@ func (a *application) expireReceiver(e Expire) bool {
 
 // unreachable reports whether all receivers of s expired.
 func (p *Page) unreachable(s pipeline.Subscription) bool {
-	return !slices.ContainsFunc(receivers(s), func(r pipeline.Receiver) bool {
+	return !slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool {
 		_, expired := slices.BinarySearch(p.Unreachable, r.ID())
 		return !expired
 	})

@@ -86,7 +86,7 @@ func Receivers(st pipeline.State) ([]string, error) {
 	}
 	ids := slices.Clone(p.Unreachable)
 	for _, s := range standing {
-		for _, r := range receivers(s.Subscription) {
+		for _, r := range s.Subscription.Receivers() {
 			ids = append(ids, r.ID())
 		}
 	}
@@ -94,18 +94,7 @@ func Receivers(st pipeline.State) ([]string, error) {
 	return slices.Compact(ids), nil
 }
 
-// receivers returns whom s is to be delivered to, each once.
-func receivers(s pipeline.Subscription) []pipeline.Receiver {
-	rs := make([]pipeline.Receiver, 0, len(s.Sinks))
-	for _, sink := range s.Sinks {
-		if r := (pipeline.Receiver{Sink: sink}); !slices.Contains(rs, r) {
-			rs = append(rs, r)
-		}
-	}
-	return rs
-}
-
 // names reports whether s is to be delivered to receiver.
 func names(s pipeline.Subscription, receiver string) bool {
-	return slices.ContainsFunc(receivers(s), func(r pipeline.Receiver) bool { return r.ID() == receiver })
+	return slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool { return r.ID() == receiver })
 }

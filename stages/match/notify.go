@@ -23,7 +23,7 @@ func (p *Processor) tell(tx pipeline.Tx, c *pipeline.Change, t *table, r *Change
 			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
 			Truncated: found.Truncated,
 		}
-		for _, to := range receivers(s) {
+		for _, to := range s.Subscription.Receivers() {
 			n.ID = pipeline.NotificationID(c.ID, s.Incarnation, to.ID())
 			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
 				return told, err
@@ -54,7 +54,7 @@ func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
 			Time: e.Expiry.Time, Client: client, Reason: reason,
 		}
-		for _, to := range receivers(s) {
+		for _, to := range s.Subscription.Receivers() {
 			if told[ear{client, to}] {
 				continue
 			}
@@ -86,17 +86,6 @@ func expiredRecords(st pipeline.State, incarnation string) ([]*pipeline.Stamped,
 		return cmp.Or(cmp.Compare(a.Subscription.WithDefaults().Client, b.Subscription.WithDefaults().Client), cmp.Compare(a.Incarnation, b.Incarnation))
 	})
 	return all, nil
-}
-
-// receivers returns those of s, each once.
-func receivers(s *pipeline.Stamped) []pipeline.Receiver {
-	var all []pipeline.Receiver
-	for _, sink := range s.Subscription.Sinks {
-		if to := (pipeline.Receiver{Sink: sink}); !slices.Contains(all, to) {
-			all = append(all, to)
-		}
-	}
-	return all
 }
 
 // send emits n, which s hears, to one receiver and notes it in r. It is collected there where

@@ -6,16 +6,12 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// shownAsOne is how many equal tokens may stand between edits that are shown as one.
-const shownAsOne = 3
-
 // window is a stretch of one block with its edits, as they are searched.
 type window struct {
 	*pipeline.Window
 	// edits are Window.Edits, or the whole stretch of a moved block.
 	edits []pipeline.Span
-	// shown are the edits as people read them: those that hold tokens, merged where at most
-	// shownAsOne equal tokens are between them.
+	// shown are the edits as people read them; see pipeline.ShownEdits.
 	shown []pipeline.Span
 }
 
@@ -24,16 +20,7 @@ func newWindow(w *pipeline.Window, moved bool) window {
 	if moved {
 		v.edits = []pipeline.Span{{0, len(w.Tokens)}}
 	}
-	for _, e := range v.edits {
-		last := len(v.shown) - 1
-		switch {
-		case e[0] == e[1]:
-		case last >= 0 && e[0]-v.shown[last][1] <= shownAsOne:
-			v.shown[last][1] = e[1]
-		default:
-			v.shown = append(v.shown, e)
-		}
-	}
+	v.shown = pipeline.ShownEdits(v.edits)
 	return v
 }
 
