@@ -88,6 +88,55 @@ func TestDrainOfAFailingReceiverEnds(t *testing.T) {
 	})
 }
 
+// The encoder is made here, outside the bubbles of the tests, which share it.
+var _ = pipeline.PackText("")
+
+// TestDrainLeavesWhatARateHolds: neither a signal nor the end of a number of checks waits for an
+// attempt that may begin in an hour; of those that may soon, the end of the checks waits.
+func TestDrainLeavesWhatARateHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		checks    int
+		perSecond float64
+		dir       bool
+		want      int           // attempts
+		within    time.Duration // from when it was to end, or began
+	}{
+		"checks":             {3, 1. / 3600, false, 1, time.Second},
+		"checks, held a bit": {3, 0.1, false, 2, 11 * time.Second},
+		"signal":             {0, 1. / 3600, true, 1, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts, second := 0, time.Second
+				box := SinkFunc(func(context.Context, Notification) error { attempts++; return nil })
+				cfg := Config{
+					Sinks:         map[string]Sink{"box": pipeline.LimitRate(box, c.perSecond, 1)},
+					Subscriptions: []Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+					Fetchers:      []Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>", "<p>Zeus.</p>"}}},
+					Checks:        c.checks, Every: &second,
+				}
+				if c.dir {
+					cfg.Dir = t.TempDir()
+				}
+				r, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				began := time.Now()
+				if c.checks == 0 {
+					time.AfterFunc(10*time.Second, func() { began = time.Now(); cancel() })
+				}
+				_ = r.Run(ctx) // without a directory the loss is an error
+				cancel()
+				if took := time.Since(began); attempts != c.want || took > c.within+3*time.Second {
+					t.Errorf("%d attempts, ended after %s; want %d, within %s", attempts, took, c.want, c.within)
+				}
+			})
+		})
+	}
+}
+
 // pagesFetcher answers each fetch with the next body; the last one stays.
 type pagesFetcher struct {
 	bodies []string

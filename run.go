@@ -195,10 +195,11 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+	var held time.Duration // for how long a rate may hold an attempt that is waited for
 	var deadline <-chan time.Time
 	var until time.Time
 	if ctx.Err() == nil {
-		until = time.Now().Add(drainHorizon)
+		until, held = time.Now().Add(drainHorizon), drainHorizon
 	}
 	done := ctx.Done()
 	var last uint64
@@ -207,7 +208,10 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	for {
 		select {
 		case <-done:
-			done, until = nil, time.Time{}
+			done, until, held = nil, time.Time{}, 0
+			if r.volatile() {
+				held = r.cfg.Drain // no later process makes it
+			}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
 			return r.leftover(s)
@@ -216,7 +220,7 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 		case <-tick.C:
 			// A receiver that goes on failing is waited for no longer than until.
 			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
-			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle()
+			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle(held)
 			if quiet { // some may have been committed only after they were ended
 				if err := r.endDigests(ctx, s); err != nil {
 					return err

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,12 +23,19 @@ type Attempt struct {
 	slow     bool
 	ready    time.Time // when its sink could be used; zero: at once
 	owned    bool      // by this process, when it was handed over
+	recalled bool      // before it began
 	trace    string
 }
 
 // attemptContext is what a sink is told beside a notification: its document, and what an
 // earlier attempt noted of that.
-type attemptContext struct{ document, note string }
+// The subscription is that of the notification.
+type attemptContext struct{ document, note, subscription string }
+
+// has reports whether one of the Notifications is of a subscription.
+func (a Attempt) has(subscription string) bool {
+	return slices.ContainsFunc(a.contexts, func(c attemptContext) bool { return c.subscription == subscription })
+}
 
 // ending is how the delivery of one notification ended: the error of Sink.Deliver, and what
 // the sink said beside it.

@@ -28,7 +28,7 @@ func (w *work) include(a *Attempt, p pendingRecord) error {
 		return err
 	}
 	a.Notifications = append(a.Notifications, p.Addressed.Notification)
-	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note})
+	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription})
 	return nil
 }
 

@@ -30,9 +30,11 @@ type entry struct {
 	// collected is how many notifications wait in digests, the first of which ends at ends.
 	collected int
 	ends      time.Time
-	// attempt is the number of the attempt in flight, 0 if there is none; posted is when
-	// its result was handed to its lane, and tenure when that was the process's.
+	// attempt is the number of the attempt in flight, 0 if there is none; begins is when the
+	// rate of its sink lets it begin; posted is when its result was handed to its lane, and
+	// tenure when that was the process's.
 	attempt uint64
+	begins  time.Time
 	posted  time.Time
 	tenure  uint64
 }
@@ -55,10 +57,20 @@ func (b *book) set(receiver string, q Queue) {
 	if q.InFlight {
 		e.attempt = q.Attempt
 		if old := b.entries[receiver]; old.attempt == e.attempt {
-			e.posted, e.tenure = old.posted, old.tenure
+			e.begins, e.posted, e.tenure = old.begins, old.posted, old.tenure
 		}
 	}
 	b.entries[receiver] = e
+}
+
+// begins notes when the attempt in flight begins.
+func (b *book) begins(receiver string, attempt uint64, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[receiver]; ok && e.attempt == attempt {
+		e.begins = at
+		b.entries[receiver] = e
+	}
 }
 
 func (b *book) posted(receiver string, attempt uint64, at time.Time, tenure uint64) {
@@ -119,7 +131,11 @@ func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, 
 		if !owned(receiver) {
 			continue
 		}
-		if e.attempt != 0 || !e.due.After(until) {
+		next := e.due
+		if e.attempt != 0 {
+			next = e.begins
+		}
+		if !next.After(until) {
 			due += e.pending
 		} else {
 			parked += e.pending

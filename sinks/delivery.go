@@ -141,12 +141,13 @@ func (d *Delivery) Posted(a Attempt) {
 }
 
 // Idle reports whether no attempt is under way, waiting to begin, or ended without its
-// result having been posted.
-func (d *Delivery) Idle() bool { return d.pool.idle() }
+// result having been posted. One that the rate of its sink holds for longer than horizon
+// does not count.
+func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.idle(d.cfg.Now().Add(horizon)) }
 
 // Backlog counts the pending notifications, and those that wait in digests: due are those of
-// receivers with an attempt under way or due within horizon, and of digests that end by then,
-// parked all others. Receivers that another process has now do not count. It knows what was
+// receivers with an attempt under way, or one that may begin within horizon, and of digests that
+// end by then, parked all others. Receivers that another process has now do not count. It knows what was
 // handled since the start; that is everything once the wakes of the start have been handled.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
@@ -280,6 +281,9 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 	w.marked = true
 	if err := w.discard(wd.Subscription); err != nil {
 		return err
+	}
+	if attempt := w.q.Attempt; w.q.InFlight {
+		tx.OnCommit(func() { d.pool.recall(wd.Receiver, attempt, wd.Subscription) })
 	}
 	return w.step(Remembered{At: w.now, Markers: 1})
 }

@@ -34,7 +34,7 @@ func TestDeliversInOrder(t *testing.T) {
 		if got, want := seen[0], "delivered 0 https://example.com/"; len(seen) != 5 || got != want {
 			t.Errorf("observed %q and %d in all, want %q and 5", got, len(seen), want)
 		}
-		if !r.d.Idle() {
+		if !r.d.Idle(0) {
 			t.Error("not idle")
 		}
 	})

@@ -52,7 +52,7 @@ func TestHangingReceiversHoldUpNobody(t *testing.T) {
 		if got, want := slots(r), ([3]int{0, 0, hanging}); got != want {
 			t.Errorf("slots in use %v, want %v", got, want)
 		}
-		if r.d.Idle() {
+		if r.d.Idle(0) {
 			t.Error("idle with attempts under way")
 		}
 		close(release)
@@ -89,7 +89,7 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 			t.Errorf("slots in use %v, want %v", got, want)
 		}
 		r.stop()
-		if !r.d.Idle() {
+		if !r.d.Idle(0) {
 			t.Error("not idle after the end")
 		}
 	})

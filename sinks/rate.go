@@ -15,12 +15,12 @@ type limiters struct {
 	list map[string]*rate.Limiter // guarded by pool.mu
 }
 
-// reserve takes the next attempt of the sink called name, and says in how long it may
-// begin.
-func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) time.Duration {
+// reserve takes the next attempt of the sink called name. The reservation says in how long
+// it may begin; nil: at once, since there is no rate.
+func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Reservation {
 	perSecond, burst, ok := pipeline.RateOf(s)
 	if !ok {
-		return 0
+		return nil
 	}
 	lim := l.list[name]
 	if lim == nil {
@@ -30,7 +30,7 @@ func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) time.Dur
 		lim = rate.NewLimiter(rate.Limit(perSecond), burst)
 		l.list[name] = lim
 	}
-	return lim.ReserveN(now, 1).DelayFrom(now)
+	return lim.ReserveN(now, 1)
 }
 
 // change forgets what was taken of the sinks of before that have another rate, or none, in

@@ -41,11 +41,13 @@ func TestRate(t *testing.T) {
 		if got, want := fmt.Sprint(fast), "[0s 0s 0s 0s 0s]"; got != want {
 			t.Errorf("the other was used at %s, want %s", got, want)
 		}
-		if r.d.Idle() {
-			t.Error("it is idle while an attempt waits")
+		for horizon, want := range map[time.Duration]bool{8 * time.Second: true, 10 * time.Second: false} {
+			if due, parked := r.d.Backlog(horizon); r.d.Idle(horizon) != want || (due == 0) != want || due+parked != 1 {
+				t.Errorf("idle %v, %d due and %d parked, while an attempt waits for nine seconds and the horizon is %s", r.d.Idle(horizon), due, parked, horizon)
+			}
 		}
 		r.stop()
-		if !r.d.Idle() {
+		if !r.d.Idle(0) {
 			t.Error("it is not idle after its end")
 		}
 		r = newRig(t, store, cfg)
@@ -102,13 +104,49 @@ func heldAttempt(t *testing.T, back bool) {
 	if got := s.got(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if !r.d.Idle() {
+	if !r.d.Idle(0) {
 		t.Error("it is not idle")
 	}
 	if q := r.queue("a"); back && q.Pending() != 0 {
 		t.Errorf("there is something left: %+v", q)
 	}
 	r.stop()
+}
+
+// TestWithdrawnBeforeItBegins: what waits for its sink's rate, or for a slot, is not delivered
+// after its subscription was cancelled, and the next one takes its place.
+func TestWithdrawnBeforeItBegins(t *testing.T) {
+	for name, wrap := range map[string]func(pipeline.Sink) pipeline.Sink{
+		"held by a rate":   func(s pipeline.Sink) pipeline.Sink { return pipeline.LimitRate(s, 1./3600, 1) },
+		"waits for a slot": func(s pipeline.Sink) pipeline.Sink { return s },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &recorder{}
+				began := time.Now()
+				var last time.Duration
+				s.do = func(context.Context, pipeline.Notification) error { last = time.Since(began); return nil }
+				busy := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { time.Sleep(fastFor / 2); return nil })
+				r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": wrap(s), "busy": busy}, Fast: 1, Slow: 1})
+				r.notify("a", "x")
+				synctest.Wait()
+				r.notify("busy", "b")
+				r.send(notification(t, "a", "old", "y"))
+				r.send(notification(t, "a", "new", "z"))
+				synctest.Wait()
+				r.send(withdrawal("a", "another"))
+				r.send(withdrawal("a", "old"))
+				time.Sleep(2 * time.Hour)
+				r.stop()
+				if got := s.got(); got != "[x z]" || last > time.Hour {
+					t.Errorf("got %s, the last after %s; want [x z], within an hour", got, last)
+				}
+				if q := r.queue("a"); q.Attempt != 3 || q.Failures != 0 {
+					t.Errorf("got %+v, want three attempts", q)
+				}
+			})
+		})
+	}
 }
 
 // TestRateAndFailures: a receiver that is asked less than once an hour, and always fails, is
@@ -164,7 +202,7 @@ func TestRateChanges(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", c.what, got, c.want)
 			}
 		}
-		if !r.d.Idle() {
+		if !r.d.Idle(0) {
 			t.Error("it is not idle")
 		}
 		r.stop()

@@ -179,8 +179,8 @@ func TestWithdraw(t *testing.T) {
 		if got, want := fmt.Sprint(dropped), "[0 3 2]"; got != want {
 			t.Errorf("dropped %s, want %s", got, want)
 		}
-		if due, parked := r.d.Backlog(0); due+parked != 0 || !r.d.Idle() || len(r.dead) != 0 {
-			t.Errorf("backlog %d, idle %v, %d dead; want 0, true, 0", due+parked, r.d.Idle(), len(r.dead))
+		if due, parked := r.d.Backlog(0); due+parked != 0 || !r.d.Idle(0) || len(r.dead) != 0 {
+			t.Errorf("backlog %d, idle %v, %d dead; want 0, true, 0", due+parked, r.d.Idle(0), len(r.dead))
 		}
 		if k, ok, err := Known(store.Begin().State("a"), "2"); err != nil || !ok || k.State != RecordDropped {
 			t.Errorf("got %+v, %v, %v; want it dropped", k, ok, err)

@@ -84,7 +84,7 @@ func (l *line) settle() {
 		case m := <-l.results:
 			l.handle(m)
 		default:
-			if l.d.Idle() && len(l.results) == 0 {
+			if l.d.Idle(0) && len(l.results) == 0 {
 				return
 			}
 			runtime.Gosched()
