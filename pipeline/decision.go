@@ -11,8 +11,8 @@ import (
 type Decision struct {
 	// Command is the ID of the command.
 	Command string `json:"command"`
-	// Code is 0 where the command was carried out, otherwise why it was refused, as the REST
-	// API numbers it; Reason says it in words for the user.
+	// Code is 0 where the command was carried out, otherwise why it was refused, as in
+	// Health.Code; Reason says it in words for the user.
 	Code   int    `json:"code,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -13,7 +13,8 @@ type Snapshot struct {
 	Document    string `json:"document"`
 	// Lineage is the store in which the version was made; see ChangeID.
 	Lineage string `json:"lineage,omitempty"`
-	// N is the version's number; Previous is N-1, or 0 for the first.
+	// N is the version's number; Previous is N-1, or 0 for a baseline, which is compared with
+	// nothing: the first version, and later ones whose text stands for no change of the page.
 	N        uint64    `json:"version"`
 	Previous uint64    `json:"previous"`
 	Check    uint64    `json:"check"`

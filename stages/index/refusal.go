@@ -11,7 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Codes of refused commands, as the original's REST API numbers them.
+// Codes of refused commands. Programs in other languages read them (Code in the schema of
+// health events), so that each keeps its number; there is no 2.
 const (
 	CodeURL      = 1 // the document's URL is invalid
 	CodeKeywords = 3 // no keyword, or one that is invalid

@@ -25,8 +25,9 @@ type Config struct {
 }
 
 // Processor is the stage. It keeps the stamped subscriptions of each page in the page's
-// state, in which the handlers of the two topics write different names, so that they can
-// run at the same time.
+// state. The handlers of the two topics can run at the same time: what a stamp writes, the
+// other one deletes only where no stamp can write it again, which are the records that ended
+// and, behind the last stamp of an incarnation, all that there is of it.
 type Processor struct {
 	cfg   Config
 	cache *cache
