@@ -55,12 +55,12 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	} else if err != nil {
 		return err
 	}
-	if err := t.ensureAll(out); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.ctx, func() { cancel(ErrClosed) })()
+	if err := t.ensureAll(ctx, out); err != nil {
+		return err
+	}
 	for {
 		err := t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
 		if err == nil || ctx.Err() != nil || hopeless(err) {

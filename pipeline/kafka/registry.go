@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,22 +112,30 @@ func (t *Transport) topicOf(name string) pipeline.Topic {
 	return t.topics[name]
 }
 
-// ensure makes topic if it was not declared at Start.
-func (t *Transport) ensure(topic string) error {
+// ensure makes topic if it was not declared at Start. It ends with ctx, whose cause it then
+// returns, and with the Transport.
+func (t *Transport) ensure(ctx context.Context, topic string) error {
 	if t.knows(topic) {
 		return nil
 	}
 	if !t.ready.Load() {
 		return ErrClosed
 	}
-	t.making.Lock()
-	defer t.making.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })()
+	select {
+	case t.making <- struct{}{}:
+		defer func() { <-t.making }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if t.knows(topic) {
 		return nil
 	}
 	c := t.cfg
 	c.Lanes = t.lanes
-	info, err := ensureTopics(t.life, t.admin, c, c.specs(map[string]pipeline.Topic{topic: {}}))
+	info, err := ensureTopics(ctx, t.admin, c, c.specs(map[string]pipeline.Topic{topic: {}}))
 	if err != nil {
 		return err
 	}
@@ -151,9 +160,9 @@ func (t *Transport) knows(topic string) bool {
 }
 
 // ensureAll makes the topics of out.
-func (t *Transport) ensureAll(out []output) error {
+func (t *Transport) ensureAll(ctx context.Context, out []output) error {
 	for _, o := range out {
-		if err := t.ensure(o.topic); err != nil {
+		if err := t.ensure(ctx, o.topic); err != nil {
 			return err
 		}
 	}

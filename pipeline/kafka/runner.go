@@ -208,7 +208,10 @@ func (r *runner) try(x *tx) (done, over bool) {
 		r.n.t.outage("what a handler did can never be committed, so that its message comes again for ever", err)
 		return false, false
 	}
-	if err := r.n.t.ensureAll(x.outputs()); err != nil {
+	if err := r.n.t.ensureAll(ctx, x.outputs()); err != nil {
+		if ctx.Err() != nil {
+			return false, true
+		}
 		r.n.t.outage("a topic that a handler publishes to cannot be made", err)
 		return false, false
 	}
@@ -238,7 +241,10 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 		return false, false, false
 	}
 	x.moveTo(lane)
-	if err := r.n.t.ensureAll(x.outputs()); err != nil {
+	if err := r.n.t.ensureAll(r.ctx, x.outputs()); err != nil {
+		if r.ctx.Err() != nil {
+			return false, true, true
+		}
 		r.n.t.outage("a misplaced message cannot be moved", err)
 		return false, false, true
 	}

@@ -35,7 +35,7 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if s.closed || s.t.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	if err := s.t.ensure(topic); err != nil {
+	if err := s.t.ensure(ctx, topic); err != nil {
 		return nil, err
 	}
 	sub, err := s.t.attach(ctx, consumer{s.group, topic})

@@ -18,7 +18,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Mes
 	if t.ctx.Err() != nil || !t.ready.Load() {
 		return nil, ErrClosed
 	}
-	if err := t.ensure(topic); err != nil {
+	if err := t.ensure(ctx, topic); err != nil {
 		return nil, err
 	}
 	client, err := patiently(ctx, t, func() (sarama.Client, error) { return sarama.NewClient(t.cfg.Brokers, t.base) })

@@ -53,7 +53,7 @@ type Transport struct {
 	ended       sync.Once
 	failed      error // of Close
 
-	making    sync.Mutex // held while a topic is made
+	making    chan struct{} // holds a token while a topic is made
 	mu        sync.Mutex
 	assigned  map[int]bool
 	joined    bool
@@ -99,7 +99,7 @@ func New(c Config) (*Transport, error) {
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
-		gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
+		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
