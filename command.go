@@ -73,7 +73,7 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	decided := r.decisions.expect(m.ID)
 	defer r.decisions.forget(m.ID)
 	if err := r.transport.Publish(ctx, m); err != nil && ctx.Err() == nil {
-		return err
+		return r.unlessClosing(err)
 	}
 	select {
 	case err := <-decided:

@@ -30,7 +30,7 @@ type Config struct {
 	Transport Transport
 	// Sinks are the sinks that subscriptions name. One with a method Validate() error is
 	// refused by New where that returns an error. One that is an io.Closer is closed when Run
-	// ends, or after Reload with a Config that does not have it.
+	// ends, also where Run could not start, or after Reload with a Config that does not have it.
 	Sinks map[string]Sink
 	// Subscriptions are all that Origin wants: at start what is new is added, what
 	// differs is changed, and what Origin had in the data directory and is not here is

@@ -27,7 +27,7 @@ func (r *Router) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipe
 	slices.SortStableFunc(found, func(a, b pipeline.DeadLetter) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
 	})
-	return found, err
+	return found, r.unlessClosing(err)
 }
 
 // receiverOf is the ID of the receiver of d, if it has one.
@@ -65,10 +65,13 @@ func (r *Router) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
 			})
 		}
 	})
-	if err != nil || n == 0 {
-		return 0, err
+	if err == nil && n > 0 {
+		err = r.transport.Publish(ctx, commands...)
 	}
-	return n, r.transport.Publish(ctx, commands...)
+	if err != nil {
+		return 0, r.unlessClosing(err)
+	}
+	return n, nil
 }
 
 // letters calls found with the dead letters that f selects, and the key that keeps each.
@@ -99,7 +102,7 @@ func (r *Router) Backup(ctx context.Context, w io.Writer) error {
 	if !ok {
 		return errors.New("the transport keeps the state, and there is no store here to copy; back up what the transport keeps it in")
 	}
-	return t.BackupTo(w)
+	return r.unlessClosing(t.BackupTo(w))
 }
 
 // readable waits until the store can be read, and says why it cannot.

@@ -18,6 +18,11 @@ import (
 // where the page is neither watched nor expired, with ErrElsewhere where another process looks
 // after it, and where the store cannot be read.
 func (r *Router) Explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
+	e, err := r.explain(ctx, url, f)
+	return e, r.unlessClosing(err)
+}
+
+func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
 	e := Explanation{Checks: []CheckInfo{}, Changes: []ChangeInfo{}, Keywords: []KeywordInfo{}}
 	if err := r.readable(ctx); err != nil {
 		return e, err

@@ -18,6 +18,11 @@ import (
 // is as it stood at some moment during the call. Where processes share the work, those that
 // others look after are left out, and f.URL may be one of them: then it fails with ErrElsewhere.
 func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
+	l, err := r.list(ctx, f)
+	return l, r.unlessClosing(err)
+}
+
+func (r *Router) list(ctx context.Context, f ListFilter) (Listing, error) {
 	l := Listing{Pages: []PageInfo{}, Receivers: []ReceiverInfo{}}
 	if err := r.readable(ctx); err != nil {
 		return l, err

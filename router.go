@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/fetch"
 )
 
@@ -33,6 +34,8 @@ type Router struct {
 	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
+	// closing says that the transport is being closed, so that what is read may fail.
+	closing atomic.Bool
 	// broken gets why the Router must stop.
 	broken chan error
 	// finish is closed when Finish is called.
@@ -124,6 +127,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		r.stopped(err)
 		close(r.ended)
 	}()
+	defer r.closeSinks()
 	switch err := r.open(ctx); {
 	case errors.Is(err, errNotStarted):
 		return nil
@@ -131,7 +135,10 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.workers.Close()
-	defer func() { err = errors.Join(err, r.closeTransport()) }()
+	defer func() {
+		r.closing.Store(true)
+		err = errors.Join(err, r.closeTransport())
+	}()
 	if r.stages, err = r.build(); err != nil {
 		return err
 	}
@@ -149,6 +156,23 @@ func (r *Router) stop(err error) {
 	case r.broken <- err:
 	default: // it stops already
 	}
+}
+
+// closeSinks closes the sinks that delivery did not close, since it never ran.
+func (r *Router) closeSinks() {
+	d := sinks.NewDelivery(sinks.Config{Sinks: r.cfg.Sinks, Logger: r.cfg.Logger})
+	if r.stages != nil {
+		d = r.stages.delivery
+	}
+	d.Reconfigure(nil, sinks.Policy{})
+}
+
+// unlessClosing returns err, or ErrStopped where it may come of the end of Run.
+func (r *Router) unlessClosing(err error) error {
+	if err != nil && r.closing.Load() {
+		return ErrStopped
+	}
+	return err
 }
 
 // stopped makes Ready tell why nothing new is begun.

@@ -131,10 +131,21 @@ func delivered(l sinkTestLine) string {
 
 func closeSinks(sinks map[string]pipeline.Sink) {
 	for _, s := range sinks {
-		if c, ok := s.(io.Closer); ok {
+		if c := closerOf(s); c != nil {
 			_ = c.Close() // nothing is waiting in it
 		}
 	}
+}
+
+// closerOf returns what closes s or the sink that it wraps; nil: nothing does.
+func closerOf(s pipeline.Sink) io.Closer {
+	if c, ok := s.(io.Closer); ok {
+		return c
+	}
+	if w, ok := s.(interface{ Unwrap() pipeline.Sink }); ok {
+		return closerOf(w.Unwrap())
+	}
+	return nil
 }
 
 // testSink sends the test message through s, once.

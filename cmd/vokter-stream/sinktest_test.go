@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // tested is a receiver of test messages.
@@ -175,5 +177,22 @@ func TestInterruptedSinkTest(t *testing.T) {
 	s.stop()
 	if code := <-s.ended; code != 1 || s.err.String() != "vokter-stream: sink team: interrupted; it may have arrived all the same\n" {
 		t.Errorf("code %d, %s", code, &s.err)
+	}
+}
+
+// closable counts how often it is closed.
+type closable struct {
+	pipeline.SinkFunc
+	closed *int
+}
+
+func (c closable) Close() error { *c.closed++; return nil }
+
+// TestTestedSinksAreClosed: also one whose rate the file sets.
+func TestTestedSinksAreClosed(t *testing.T) {
+	n := 0
+	closeSinks(map[string]pipeline.Sink{"plain": closable{closed: &n}, "rated": pipeline.LimitRate(closable{closed: &n}, 1, 1)})
+	if n != 2 {
+		t.Errorf("%d were closed, want 2", n)
 	}
 }
