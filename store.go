@@ -17,6 +17,10 @@ func Migrations() map[int][]store.Migration {
 	}
 }
 
+// ErrInUse says that Config.Dir, or the directory of OpenStore, is open already: in another
+// process, or in this one.
+var ErrInUse = store.ErrInUse
+
 // Store is an open data directory that several Routers of one process share, each under a
 // Config.Name of its own.
 type Store struct {

@@ -141,7 +141,7 @@ func opened(ctx context.Context, cfg vokter.Config, silent error, do func(contex
 	go func() { ended <- r.Run(ctx) }()
 	select {
 	case err := <-ended:
-		if err != nil && strings.Contains(err.Error(), "in use by") {
+		if errors.Is(err, vokter.ErrInUse) {
 			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
 		}
 		if err == nil {

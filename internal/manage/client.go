@@ -195,15 +195,18 @@ func (f failure) err() error {
 	case codeConflict:
 		return &vokter.Refusal{Code: vokter.CodeConflict, Message: f.Message}
 	case codeBusy:
-		return vokter.ErrBusy
+		return remote{vokter.ErrBusy, f.Message}
 	case codeElsewhere:
-		return elsewhere(f.Message)
+		return remote{vokter.ErrElsewhere, f.Message}
 	}
 	return errors.New(f.Message)
 }
 
-// elsewhere is a vokter.ErrElsewhere in the words of the process that returned it.
-type elsewhere string
+// remote is an error of package vokter in the words of the process that returned it.
+type remote struct {
+	error
+	words string
+}
 
-func (e elsewhere) Error() string        { return string(e) }
-func (e elsewhere) Is(target error) bool { return target == vokter.ErrElsewhere }
+func (r remote) Error() string { return r.words }
+func (r remote) Unwrap() error { return r.error }

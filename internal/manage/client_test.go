@@ -3,6 +3,7 @@ package manage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -69,6 +70,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		&vokter.Refusal{Code: vokter.CodeNotFound, Message: "there is no such page"},
 		&vokter.Refusal{Code: vokter.CodeConflict, Message: "it is watched already"},
 		vokter.ErrBusy,
+		fmt.Errorf("%w (the disk has too little room)", vokter.ErrBusy),
+		fmt.Errorf("https://example.com/: %w", vokter.ErrElsewhere),
 		errBroken,
 	} {
 		c, _ := serve(t, &fake{err: want})
@@ -76,8 +79,17 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		for what, err := range map[string]error{
 			"list": listed, "cancel": c.Cancel(t.Context(), "https://example.com/", "c"), "backup": c.Backup(t.Context(), new(bytes.Buffer)),
 		} {
-			if reflect.TypeOf(err) != reflect.TypeOf(want) || err.Error() != want.Error() {
-				t.Errorf("%s: got %T %v, want %T %v", what, err, err, want, want)
+			if err == nil || err.Error() != want.Error() {
+				t.Errorf("%s: got %v, want %v", what, err, want)
+			}
+			for _, kind := range []error{vokter.ErrBusy, vokter.ErrElsewhere} {
+				if errors.Is(err, kind) != errors.Is(want, kind) {
+					t.Errorf("%s: %v is %q, unlike %v", what, err, kind, want)
+				}
+			}
+			var refused, refusal *vokter.Refusal
+			if errors.As(want, &refusal) && (!errors.As(err, &refused) || *refused != *refusal) {
+				t.Errorf("%s: got %T %v, want %v", what, err, err, want)
 			}
 		}
 	}

@@ -25,6 +25,9 @@ func prepare(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// ErrInUse says that somebody has the directory of a store open.
+var ErrInUse = errors.New("in use")
+
 // openError says what to do about err.
 func openError(dir string, err error) error {
 	text := err.Error()
@@ -33,9 +36,9 @@ func openError(dir string, err error) error {
 	case class == pipeline.ClassBroken:
 		return err // it says what to do
 	case strings.Contains(text, "resource temporarily unavailable"):
-		return fmt.Errorf("%s is in use by another process: stop that one, or use another directory", dir)
+		return fmt.Errorf("%s is %w by another process: stop that one, or use another directory", dir, ErrInUse)
 	case strings.Contains(text, "lock held by current process"):
-		return fmt.Errorf("%s is in use by this process: open it once and share it", dir)
+		return fmt.Errorf("%s is %w by this process: open it once and share it", dir, ErrInUse)
 	case dir == "":
 		return fmt.Errorf("opening a store in memory: %w", err)
 	case pebble.IsCorruptionError(err), strings.Contains(text, "object size mismatch"):
