@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -23,13 +24,15 @@ const (
 
 // slot is a lane as this process sees it.
 type slot struct {
+	// mu is also held while the lane's copy is written, which may wait for the disk.
 	mu sync.Mutex
 	// tenure is the present one, also while it is restored; nil while another process owns
-	// the lane. ready says that it works.
+	// the lane.
 	tenure *tenure
-	ready  bool
+	// working is tenure once it works, for those who must not wait for mu.
+	working atomic.Pointer[tenure]
 	// count is how many tenures there were.
-	count uint64
+	count atomic.Uint64
 }
 
 // hook is told by the consumer group which lanes this process owns: watermill-kafka has a
@@ -149,15 +152,18 @@ func (t *Transport) own(n *tenure) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tenure, s.ready = n, false
-	s.count++
+	s.tenure = n
+	s.working.Store(nil)
+	s.count.Add(1)
 }
 
 // begin makes n, which was restored, the one that works.
 func (t *Transport) begin(n *tenure) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
-	s.ready = s.tenure == n
+	if s.tenure == n {
+		s.working.Store(n)
+	}
 	s.mu.Unlock()
 	t.gain()
 }
@@ -168,7 +174,8 @@ func (t *Transport) disown(n *tenure) {
 	s.mu.Lock()
 	present := s.tenure == n
 	if present {
-		s.tenure, s.ready = nil, false
+		s.tenure = nil
+		s.working.Store(nil)
 	}
 	s.mu.Unlock()
 	if present {
@@ -176,16 +183,8 @@ func (t *Transport) disown(n *tenure) {
 	}
 }
 
-// tenure returns the one of lane that works; nil where there is none.
-func (t *Transport) tenure(lane int) *tenure {
-	s := &t.owned[lane]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ready {
-		return nil
-	}
-	return s.tenure
-}
+// tenure returns the one of lane that works; nil where there is none. It returns at once.
+func (t *Transport) tenure(lane int) *tenure { return t.owned[lane].working.Load() }
 
 // Owns reports whether this process handles the messages of key now.
 func (t *Transport) Owns(key string) bool {
@@ -198,10 +197,7 @@ func (t *Transport) Tenure(key string) uint64 {
 	if !t.ready.Load() {
 		return 0
 	}
-	s := &t.owned[partitionOf(key, t.lanes)]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
+	return t.owned[partitionOf(key, t.lanes)].count.Load()
 }
 
 // Gained receives whenever all lanes that this process was given are restored and worked on,
