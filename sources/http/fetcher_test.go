@@ -247,6 +247,22 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// deadline is a context whose deadline passes when the test says so.
+type deadline struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (d deadline) Done() <-chan struct{} { return d.passed }
+func (d deadline) Err() error {
+	select {
+	case <-d.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestTimeoutAndCancel(t *testing.T) {
 	release := make(chan struct{})
 	arrived := make(chan struct{}, 8)
@@ -261,15 +277,14 @@ func TestTimeoutAndCancel(t *testing.T) {
 	defer close(release)
 	f := New(Config{Allow: loopback})
 	for _, path := range []string{"/headers", "/body"} {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("test"))
-		_, _, err := fetch(ctx, f, pipeline.FetchRequest{URL: srv.URL + path})
-		cancel()
+		late := deadline{t.Context(), make(chan struct{})}
+		go func() { <-arrived; close(late.passed) }()
+		_, _, err := fetch(late, f, pipeline.FetchRequest{URL: srv.URL + path})
 		if e, _ := errors.AsType[*pipeline.FetchError](err); e == nil || e.Class != pipeline.FailTimeout || e.Reason != "127.0.0.1 did not answer in time" {
 			t.Errorf("%s: got %v, want a timeout", path, err)
 		}
-		<-arrived
 
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		_, _, err = fetch(ctx, f, pipeline.FetchRequest{URL: srv.URL + path})
 		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassCanceled {
