@@ -72,12 +72,15 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 // wake says when q is to be looked at next; more says that there is more to clear.
 func (q *Queue) wake(at time.Time, more bool) Wake {
 	w := q.wakePending(at, more)
-	if q.Windows.Open > 0 {
-		if due := q.Windows.Due; w.At.IsZero() || due.Before(w.At) {
-			w.At = due
-		}
-		w.AtStart = true
+	switch {
+	case q.Windows.Open == 0:
+		return w
+	case q.endsWindows():
+		w.At = at
+	case q.Windows.Over == "" && (w.At.IsZero() || q.Windows.Due.Before(w.At)):
+		w.At = q.Windows.Due
 	}
+	w.AtStart = true
 	return w
 }
 
@@ -163,7 +166,7 @@ func (q *Queue) delivered(at time.Time) []Action {
 	}
 	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
 	q.ToldFailing, q.ToldDead = false, false
-	q.ExpiredSince, q.ExpiredReason = time.Time{}, ""
+	q.ExpiredSince, q.ExpiredReason, q.Windows.Over = time.Time{}, "", ""
 	return acts
 }
 
@@ -221,10 +224,13 @@ func (q *Queue) degraded(at time.Time, reason string) []Action {
 	return []Action{Tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
 }
 
-// expire gives up the receiver, and with it all that is pending.
+// expire gives up the receiver, and with it all that is pending or in digests.
 func (q *Queue) expire(at time.Time, reason string) []Action {
 	q.ExpiredSince, q.ExpiredReason = at, reason
 	q.DropTo, q.DropReason = q.Next, reason
+	if q.Windows.Open > 0 {
+		q.Windows.Over = reason
+	}
 	return []Action{q.tell(pipeline.HealthReceiverExpired, q.FailingSince, reason)}
 }
 

@@ -3,6 +3,7 @@ package sinks
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -62,8 +63,9 @@ func (w *work) collect(p pendingRecord) error {
 }
 
 // flush ends the window of a subscription: what it holds becomes one notification, which is
-// pending from now on.
+// pending from now on, or is given up with the next step.
 func (w *work) flush(subscription string, win window) error {
+	ends, over := w.q.endsWindows(), w.q.Windows.Over
 	items, err := w.take(subscription, win)
 	if err != nil {
 		return err
@@ -78,6 +80,11 @@ func (w *work) flush(subscription string, win window) error {
 	}
 	if err := w.st.add(w.q.Next, digest); err != nil {
 		return err
+	}
+	if ends {
+		w.q.enqueue(w.now)
+		w.q.DropTo, w.q.DropReason = w.q.Next, over
+		return nil
 	}
 	return w.apply(Enqueued{At: w.now})
 }
@@ -129,13 +136,18 @@ func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 	return items, nil
 }
 
-// flushDue ends the windows whose time has come, as many as fit into one transaction.
+// flushDue ends the windows whose time has come, or all where the receiver is expired, as
+// many as fit into one transaction.
 func (w *work) flushDue() error {
-	if w.q.Windows.Open == 0 || w.now.Before(w.q.Windows.Due) {
+	by, ws := w.now, w.q.Windows
+	switch {
+	case w.q.endsWindows():
+		by = time.Time{}
+	case ws.Open == 0 || ws.Over != "" || w.now.Before(ws.Due):
 		return nil
 	}
 	w.measure = true
-	due, err := w.st.dueWindows(w.now, flushBatch)
+	due, err := w.st.dueWindows(by, flushBatch)
 	if err != nil {
 		return err
 	}

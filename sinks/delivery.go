@@ -313,11 +313,6 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 		}
 		ev.Degraded = cmp.Or(ev.Degraded, said.Degraded)
 	}
-	if next, _ := w.policy.Apply(w.q, ev, nil); next.Expired() && !w.q.Expired() {
-		if err := w.flushAll(); err != nil { // what is collected is given up with what is pending
-			return err
-		}
-	}
 	return w.step(ev)
 }
 

@@ -18,6 +18,9 @@ type Windows struct {
 	// Due is when the first of them ends. None began later than Last.
 	Due  time.Time `json:"due,omitzero"`
 	Last time.Time `json:"last,omitzero"`
+	// Over is why all of them are to end and to be given up, since the receiver is expired;
+	// empty where they are not.
+	Over string `json:"over,omitempty"`
 }
 
 // window is the digest of one subscription while it is collected. The zero window is that

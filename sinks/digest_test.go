@@ -307,48 +307,6 @@ func TestACancelledDigestIsDropped(t *testing.T) {
 	}
 }
 
-func TestADigestOfAnExpiredReceiver(t *testing.T) {
-	k := newDesk(t)
-	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
-	k.handle(k.tried[0].Result(pipeline.Gone(fmt.Errorf("it moved"))))
-	digest := k.known("a").In
-	if r := k.known("a"); r.State != RecordDead || digest == "" || !strings.Contains(r.Reason, "it moved") {
-		t.Errorf("it is known as %+v", r)
-	}
-	// What comes later is tried once.
-	k.handle(k.item("s", "bb", hourly(0), 1))
-	k.tried = nil
-	k.tick(time.Hour)
-	if len(k.tried) != 1 {
-		t.Fatal("it is not tried once")
-	}
-	k.handle(k.tried[0].Result(fmt.Errorf("not there")))
-	if r := k.known("bb"); r.State != RecordDead || r.In == digest || !strings.Contains(r.Reason, "not there") {
-		t.Errorf("it is known as %+v", r)
-	}
-	k.tried = nil
-	// The dead letter holds all of it, and comes back as it was, at once.
-	dead := deadWorld{txtest.New()}
-	for _, m := range k.store.Take() {
-		if m.Topic == pipeline.TopicDead {
-			if err := dead.store.Handle(t.Context(), NewDeadLetters(DeadConfig{Now: func() time.Time { return k.now }}), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, m := range dead.replay(&world{t: t, r: rand.New(rand.NewPCG(1, 1)), now: k.now}, "r") {
-		k.handle(m)
-	}
-	k.handle(k.tried[0].Result(nil)) // of the other notification
-	if len(k.tried) != 2 || k.tried[1].Notifications[0].ID != digest || itemsOf(k.tried[1].Notifications[0]) != "[a]" {
-		t.Fatalf("tried %+v", k.tried)
-	}
-	k.handle(k.tried[1].Result(nil))
-	if r := k.known("a"); r.State != RecordDelivered || r.In != digest {
-		t.Errorf("it is known as %+v", r)
-	}
-}
-
 // TestMissedDigests are those whose time came while no process was there, or whose clock
 // is set.
 func TestMissedDigests(t *testing.T) {

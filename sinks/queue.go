@@ -81,6 +81,12 @@ func (q Queue) Pending() int { return int(q.Next - q.Head) }
 // Expired reports whether the receiver is expired.
 func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
 
+// endsWindows reports whether the digests are to end now, and to be given up: the receiver is
+// expired, and what was pending before them has come to its end.
+func (q Queue) endsWindows() bool {
+	return q.Windows.Over != "" && (q.Pending() == 0 || q.DropTo == q.Next)
+}
+
 // blank reports whether q says no more than the zero Queue would.
 func (q Queue) blank() bool {
 	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0

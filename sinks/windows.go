@@ -56,10 +56,11 @@ func (s state) firstWindow() (time.Time, error) {
 	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
 }
 
-// dueWindows returns whose windows have ended by now, at most so many, the first one first.
-func (s state) dueWindows(now time.Time, most int) (subscriptions []string, err error) {
+// dueWindows returns whose windows end by by, or at all where that is zero: at most so many,
+// the first one first.
+func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
 	for end, err := range s.ends() {
-		if err != nil || end.due.After(now) || len(subscriptions) == most {
+		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
 			return subscriptions, err
 		}
 		subscriptions = append(subscriptions, end.subscription)
