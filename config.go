@@ -28,7 +28,7 @@ type Config struct {
 	// Transport replaces the embedded transport over Dir. The Router starts it, where it can be
 	// started, and closes it.
 	Transport Transport
-	// Sinks are the sinks that subscriptions name. One with a method Validate() error is
+	// Sinks are the sinks that subscriptions name, by names without blanks. One with a method Validate() error is
 	// refused by New where that returns an error. One that is an io.Closer is closed when Run
 	// ends, also where Run could not start, or after Reload with a Config that does not have it.
 	Sinks map[string]Sink
@@ -39,7 +39,7 @@ type Config struct {
 	// ResumeExpired begins anew what expired earlier and is in Subscriptions or Documents
 	// again. Without it such an entry stays expired until it changes, or Router.Resume.
 	ResumeExpired bool
-	// Documents are pages to be watched without a subscription.
+	// Documents are pages to be watched without a subscription, each once.
 	Documents []Document
 	// Origin names who made Subscriptions, so that several who use one data directory
 	// leave each other's alone. It must not be OriginAPI. Default "go".
@@ -88,7 +88,8 @@ type Config struct {
 // Document is a page that is watched without a subscription, for its versions and changes.
 type Document struct {
 	URL string
-	// Keep keeps the page alive while nobody subscribes to it.
+	// Keep keeps the page alive while nobody subscribes to it. It must be set: without it New
+	// refuses the Document, which would do nothing.
 	Keep bool
 	// Interval is pipeline.Never for a page that is only pushed: it is not fetched unless a
 	// subscription asks for that. Otherwise 0.

@@ -37,9 +37,13 @@ func ends(t *testing.T, cfg Config, limit time.Duration, during func(context.Con
 	return err
 }
 
-// TestChecksOfNothingEnd: a page that nobody asks to be kept is not waited for.
+// TestChecksOfNothingEnd: a page that was given up earlier is not waited for.
 func TestChecksOfNothingEnd(t *testing.T) {
-	cfg := Config{Documents: []Document{{URL: "https://example.com/"}}, Checks: 1}
+	s := newSite(t, "")
+	s.answer(http.StatusNotFound)
+	cfg := watching(s, newMailbox(), t.TempDir(), "argus")
+	cfg.Expire.After = 1
+	runs(t, cfg)
 	if err := ends(t, cfg, 5*time.Second, nil); err != nil {
 		t.Error(err)
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
@@ -57,9 +60,21 @@ func (c Config) acceptable(s Subscription) error {
 
 func (c Config) validatePages() error {
 	var errs []error
+	seen := map[string]int{}
 	for i, d := range c.Documents {
-		if err := pipeline.CheckURL(d.URL); err != nil {
+		page, err := pipeline.CanonicalURL(d.URL)
+		if err == nil {
+			err = pipeline.CheckURL(d.URL)
+		}
+		switch j, dup := seen[page]; {
+		case err != nil:
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
+		case dup:
+			errs = append(errs, fmt.Errorf("document %d (%s): it is document %d already; remove one", i+1, d.URL, j+1))
+		case !d.Keep:
+			errs = append(errs, fmt.Errorf("document %d (%s): without Keep it would do nothing; set Keep to true, or remove it", i+1, d.URL))
+		default:
+			seen[page] = i
 		}
 		if d.Interval != 0 && d.Interval != pipeline.Never {
 			errs = append(errs, fmt.Errorf("document %d: its interval can only be Never; subscriptions say how often a page is fetched", i+1))
@@ -77,6 +92,9 @@ func (c Config) validatePlugins() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		s := c.Sinks[name]
+		if !validSinkName(name) {
+			errs = append(errs, fmt.Errorf("%q cannot be the name of a sink; name it without blanks and control characters", name))
+		}
 		if s == nil {
 			errs = append(errs, fmt.Errorf("sink %q is nil", name))
 		} else if v, ok := s.(interface{ Validate() error }); ok {
@@ -103,6 +121,13 @@ func (c Config) validatePlugins() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validSinkName reports whether the name of a sink can be part of a receiver's ID, where a blank
+// ends it.
+func validSinkName(name string) bool {
+	return name != "" && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
 
 func (c Config) validateNumbers() error {

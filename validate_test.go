@@ -30,6 +30,11 @@ func TestWhatNewRefuses(t *testing.T) {
 		"only: ":                             {Only: []string{"nowhere"}},
 		"has a user name or password in it":  {Documents: []Document{{URL: "https://user:secret@example.com"}}},
 		"document 1: ":                       {Documents: []Document{{}}},
+		"it is document 1 already":           {Documents: []Document{{URL: "https://example.com", Keep: true}, {URL: "https://example.com/#a", Keep: true}}},
+		"without Keep it would do nothing":   {Documents: []Document{{URL: "https://example.com"}}},
+		`"my sink" cannot be the name`:       {Sinks: map[string]Sink{"my sink": good}},
+		`"" cannot be the name`:              {Sinks: map[string]Sink{"": good}},
+		`"a\x00" cannot be the name`:         {Sinks: map[string]Sink{"a\x00": good}},
 		"every must not be negative":         {Every: new(time.Duration(-1))},
 		"has no valid port; ports are 1 to ": {Documents: []Document{{URL: "https://example.com:99999"}}},
 	} {

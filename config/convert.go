@@ -107,6 +107,9 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			continue
 		}
 		seen[page] = i
+		if !doc.Keep {
+			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "without it nothing is done; write keep: true, or remove the entry"})
+		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: time.Duration(doc.Interval)})
 	}
 	return docs
