@@ -106,7 +106,7 @@ func TestSinkTestOfSlack(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	fake.Script("C1", slackfake.Answer{Status: http.StatusOK, Body: "{}"})
-	if r := run(slackfake.Token); r.code != 1 || !strings.Contains(r.stderr, "not that the message is posted") {
+	if r := run(slackfake.Token); r.code != 1 || !strings.Contains(r.stderr, "without the ts of a message") {
 		t.Errorf("got %+v", r)
 	}
 }
