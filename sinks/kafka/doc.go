@@ -10,6 +10,7 @@
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent
 // and batches what is delivered at the same time; a notification that is tried again is a
-// record with the same ce_id, which consumers drop. It connects with the first notification,
+// record with the same ce_id, which consumers drop. Where the brokers refuse what came together
+// as too large, each record of it is written once more, alone. It connects with the first notification,
 // and anew after a failure.
 package kafka

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,37 @@ func TestTooLarge(t *testing.T) {
 		}
 		if got := headersOf(records(t, c, 1)[0])["ce_id"]; got != "N" {
 			t.Errorf("got %s, want N", got)
+		}
+	})
+}
+
+// TestTooLargeTogether: a limit that each record keeps refuses none of them, however many are
+// sent at the same time.
+func TestTooLargeTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, c Config) {
+		const deliveries, workers = 200, 20
+		makeTopic(t, c, 1, map[string]string{"max.message.bytes": "4096"})
+		s := build(t, c)
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() {
+				for i := w; i < deliveries; i += workers {
+					n := sample(fmt.Sprint("N", i))
+					n.Diffs[0].Text = strings.Repeat("x", 1000)
+					if err := s.Deliver(t.Context(), n); err != nil {
+						t.Errorf("%s: %v", n.ID, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		last := make(map[int]int) // by worker, of which each sends in order
+		for _, m := range records(t, c, deliveries) {
+			i, err := strconv.Atoi(headersOf(m)["ce_id"][1:])
+			if before, ok := last[i%workers]; err != nil || ok && before >= i {
+				t.Errorf("N%d came behind N%d: %v", i, before, err)
+			}
+			last[i%workers] = i
 		}
 	})
 }
@@ -233,9 +265,12 @@ func TestDeadline(t *testing.T) {
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 1, nil)
+	s := build(t, c)
+	if err := s.Deliver(t.Context(), sample("CONNECTED")); err != nil { // which may take long
+		t.Fatal(err)
+	}
 	_, release := holdProduce(cluster)
 	defer release()
-	s := build(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	err := s.Deliver(ctx, sample("N"))

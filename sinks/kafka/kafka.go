@@ -17,6 +17,10 @@ import (
 type Sink struct {
 	c    Config
 	conf *sarama.Config
+	// room holds one for each record that is being sent; one that is sent alone takes it all.
+	room chan struct{}
+	// alone is held by what takes all of room.
+	alone chan struct{}
 	// life ends with Close.
 	life context.Context
 	end  context.CancelFunc
@@ -37,7 +41,10 @@ var (
 var errClosed = errors.New("kafka: the sink is closed")
 
 func newSink(c Config, conf *sarama.Config) *Sink {
-	s := &Sink{c: c, conf: conf, open: make(map[*producer]struct{})}
+	s := &Sink{
+		c: c, conf: conf, open: make(map[*producer]struct{}),
+		room: make(chan struct{}, atOnce), alone: make(chan struct{}, 1),
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -60,14 +67,59 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err != nil {
 		return err
 	}
-	broken, err := s.send(ctx, p, m)
+	broken, err := s.together(ctx, p, m)
 	s.release(p, broken)
 	return err
 }
 
+// atOnce is how many records are sent at the same time at most.
+const atOnce = 100
+
 // Batch says that an attempt delivers what waits, all at the same time: the producer sends it
 // together.
-func (s *Sink) Batch() (notifications, atOnce int) { return 100, 100 }
+func (s *Sink) Batch() (notifications, together int) { return atOnce, atOnce }
+
+// together sends m with what is sent at the same time. The brokers' limit is one of all that
+// comes together: where they refuse that, m is sent once more, alone.
+func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
+	if err := take(ctx, s.room, 1); err != nil {
+		return false, err
+	}
+	broken, err = s.send(ctx, p, m)
+	give(s.room, 1)
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+		return broken, err
+	}
+	if err := take(ctx, s.alone, 1); err != nil {
+		return false, err
+	}
+	defer give(s.alone, 1)
+	if err := take(ctx, s.room, atOnce); err != nil {
+		return false, err
+	}
+	defer give(s.room, atOnce)
+	return s.send(ctx, p, m)
+}
+
+// take takes n places of room, or none where ctx is done before.
+func take(ctx context.Context, room chan struct{}, n int) error {
+	for i := range n {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			give(room, i)
+			return fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// give gives n places of room back.
+func give(room chan struct{}, n int) {
+	for range n {
+		<-room
+	}
+}
 
 // send hands m to p and waits for what became of it. broken says that p is of no use.
 func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
