@@ -38,9 +38,10 @@ type Config struct {
 	IdempotencyKey bool `yaml:"idempotency_key"`
 	// Verify sends nothing before the receiver has proved that it wants it: a POST of
 	// {"type":"verification","challenge":C} has to be answered with a status from 200 to 299
-	// and C alone, as text or as {"challenge":C}. Until then notifications wait. It is asked
-	// again after a start or a change of the configuration, unless it has proved itself in the
-	// week before. Default: false.
+	// and C alone, as text or as {"challenge":C}. Until then notifications wait. The first
+	// notification after a start or a change of the configuration asks it again, unless it is
+	// known to have got one about the same document in the week before, so it has to go on
+	// answering. Default: false.
 	Verify bool `yaml:"verify"`
 }
 

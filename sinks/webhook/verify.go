@@ -20,8 +20,8 @@ type verification struct {
 	Challenge string `json:"challenge"`
 }
 
-// prove asks the receiver to prove that it wants notifications, unless it has, in this
-// process or by a note of an earlier one. It fails with an error to try again after,
+// prove asks the receiver to prove that it wants notifications, unless w knows that it
+// has, or a note with the document says so, which an earlier process may have left. It fails with an error to try again after,
 // unless the receiver is gone or must not be reached.
 func (w *Webhook) prove(ctx context.Context) error {
 	attempt, proof := pipeline.AttemptFrom(ctx), w.proof()

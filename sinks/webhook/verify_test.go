@@ -112,6 +112,12 @@ func TestVerify(t *testing.T) {
 	if got := p.got(); len(got) != 7 || a.note == "" {
 		t.Errorf("got %v, note %q", got, a.note)
 	}
+	// After a start such a document does not tell that it has.
+	a.note = ""
+	deliver(made(rawURL), "f")
+	if got, want := p.got()[7:], []string{"verification", "f"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // TestUnproved sends no notification to a receiver that answers otherwise.
