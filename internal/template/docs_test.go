@@ -28,6 +28,11 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for k := range items(all[2].notification.Items, diffs)[0] {
 		names[k] = true
 	}
+	for _, s := range all {
+		if !strings.Contains(doc, "`"+s.notification.Type+"`") {
+			t.Errorf("the type %s is not documented", s.notification.Type)
+		}
+	}
 	for name := range names {
 		if !strings.Contains(doc, "`."+name+"`") {
 			t.Errorf(".%s is not documented", name)

@@ -291,14 +291,15 @@ func TestZero(t *testing.T) {
 func TestTry(t *testing.T) {
 	for source, want := range map[string]string{
 		`{{.headline}} {{.title}} {{.url}} {{.reason}}`: "",
-		`{{.titel}}`:                             "fails for an ordinary notification: line 1: ",
-		`{{(index .diffs 0).text}}`:              "fails for a page that was given up, which has no diffs: ",
-		`{{if eq .type "digest"}}{{.x}}{{end}}a`: "fails for a digest: ",
-		`{{if eq .type "health"}}{{.x}}{{end}}a`: "fails for a health event, ",
+		`{{.titel}}`:                                                                               "fails for an ordinary notification: line 1: ",
+		`{{(index .diffs 0).text}}`:                                                                "fails for a page that was given up, which has no diffs: ",
+		`{{if eq .type "digest"}}{{.x}}{{end}}a`:                                                   "fails for a digest: ",
+		`{{if eq .type "health"}}{{.x}}{{end}}a`:                                                   "fails for a health event, ",
+		`{{if eq .type "test"}}{{.x}}{{end}}a`:                                                     "fails for the message of a test: ",
 		`{{if eq .type "health"}}{{.health.since}}{{else}}{{.client}}{{end}}`:                      "",
 		`{{$x := .title}}{{range .diffs}}{{$x = print $x $x}}{{end}}a`:                             "fails for a page that tries to break it: ",
 		`{{range .items}}{{range .diffs}}{{else}}{{range $.diffs}}{{.text}}{{end}}{{end}}{{end}}a`: "",
-		`{{range 5}}{{end}}`: "line 1: range goes",
+		`{{range 5}}{{end}}`:                                                                       "line 1: range goes",
 	} {
 		err := Try(source)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

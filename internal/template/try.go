@@ -50,6 +50,8 @@ func samples() []sample {
 			ID: fmt.Sprint("ITEM", i), Time: change.Time, Version: uint64(6 + i), Title: change.Title, Change: change.Change, Diffs: 1,
 		})
 	}
+	test := change
+	test.Type, test.Title, test.Change, test.Version = pipeline.NotificationTypeTest, "Test message of vokter-stream", "", 0
 	health := pipeline.Notification{
 		Status: string(pipeline.HealthFailing), ID: change.ID, Type: pipeline.NotificationTypeHealth, Time: change.Time, Reason: timeout.Reason,
 		Health: &pipeline.Health{
@@ -63,6 +65,7 @@ func samples() []sample {
 		{"a digest", digest},
 		{"a health event, which has no diffs", health},
 		{"a page that tries to break it", hostile(digest)},
+		{"the message of a test", test},
 	}
 }
 
