@@ -45,7 +45,7 @@ func outputOf(m pipeline.Message, lanes int) output {
 
 // outputOfWatermill directs a message that was published with Watermill's interface.
 func outputOfWatermill(topic string, m *message.Message, lanes int) output {
-	o := output{topic: topic, key: m.Metadata[pipeline.HeaderKey], uuid: m.UUID, meta: m.Metadata, payload: m.Payload}
+	o := output{topic: topic, key: m.Metadata[pipeline.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
 	key := o.key
 	if key == "" {
 		key = m.UUID

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -157,6 +158,7 @@ func (x *tx) Message() (m pipeline.Message, ok bool) {
 		return pipeline.Message{}, false
 	}
 	m = *x.w.message
+	m.Header = maps.Clone(m.Header) // an attempt that comes after this one has the same
 	m.Topic = x.who.topic
 	return m, true
 }

@@ -156,7 +156,7 @@ func (t *Transport) Publisher() message.Publisher {
 		var out []output
 		for _, m := range msgs {
 			out = append(out, t.outputOf(topic, m.Metadata[pipeline.HeaderKey],
-				store.Record{ID: m.UUID, Meta: m.Metadata, Payload: m.Payload}))
+				store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
 		}
 		return t.send(msgs[0].Context(), true, out)
 	}, ErrClosed)

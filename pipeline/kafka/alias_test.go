@@ -1,0 +1,33 @@
+package kafka
+
+import (
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestPublishedStays changes a message of Watermill once it was published.
+func TestPublishedStays(t *testing.T) {
+	m := message.NewMessage("1", nil)
+	m.Metadata.Set("for", "a")
+	o := outputOfWatermill("a", m, 1)
+	m.Metadata.Set("for", "b")
+	if o.meta["for"] != "a" {
+		t.Errorf("topic a gets the metadata of %s", o.meta["for"])
+	}
+}
+
+// TestPostedStays changes the headers of a posted message in one attempt to handle it.
+func TestPostedStays(t *testing.T) {
+	posted := &pipeline.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
+	for range 2 {
+		x := &tx{w: work{kind: fromPost, message: posted}}
+		m, ok := x.Message()
+		if !ok || m.Header["attempt"] != "first" {
+			t.Errorf("got %v", m.Header)
+		}
+		m.Header["attempt"] = "another"
+	}
+}
