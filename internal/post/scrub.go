@@ -81,6 +81,14 @@ func (s *Scrubber) AddURL(u *url.URL) {
 	}
 }
 
+// Longest is the length of the longest text that Clean takes out.
+func (s *Scrubber) Longest() int {
+	if len(s.secrets) == 0 {
+		return 0
+	}
+	return len(s.secrets[0])
+}
+
 // Clean returns text with each secret as "***".
 func (s *Scrubber) Clean(text string) string {
 	for _, secret := range s.secrets {

@@ -59,7 +59,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
 		return pipeline.Ambiguous(fmt.Errorf("%s was killed, since it did not end: %w", filepath.Base(e.path), ctx.Err()))
 	}
-	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.secrets.Clean(string(stderr.b))))
+	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.clean(stderr)))
 }
 
 // The exit statuses that mean something, of sysexits.h.
@@ -97,13 +97,27 @@ const (
 	maxReason = 200
 )
 
-// tail keeps the end of what is written to it.
-type tail struct{ b []byte }
+// tail keeps the end of what is written to it. cut says that it is not all.
+type tail struct {
+	b   []byte
+	cut bool
+}
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.cut = t.cut || len(t.b)+len(p) > maxTail
 	t.b = append(t.b, p[max(0, len(p)-maxTail):]...)
 	t.b = append(t.b[:0], t.b[max(0, len(t.b)-maxTail):]...)
 	return len(p), nil
+}
+
+// clean is t as text without secrets. One of which t has only the end is not known any more,
+// so that the beginning is left out that may be such an end.
+func (e *Exec) clean(t tail) string {
+	text := e.secrets.Clean(string(t.b))
+	if t.cut {
+		text = text[min(e.secrets.Longest(), len(text)):]
+	}
+	return text
 }
 
 // last returns the last line of text that says something. Secrets have to be out of it: they may

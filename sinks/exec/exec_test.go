@@ -92,6 +92,24 @@ func TestLargeNotificationIsNotRead(t *testing.T) {
 	}
 }
 
+// TestHalfASecret: where no more than the end of a secret was kept of what a command says, that
+// is not told either.
+func TestHalfASecret(t *testing.T) {
+	for _, secret := range []string{"A-SECRET-OF-SOME-LENGTH", "A-SECRET-OF\nSOME-LENGTH"} {
+		e, err := Config{
+			Command: []string{"/bin/sh", "-c", `{ printf %s "$KEY"; head -c 4080 /dev/zero | tr '\0' x; } >&2; exit 1`},
+			Env:     map[string]registry.Secret{"KEY": registry.NewSecret(secret)},
+		}.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
+		if err == nil || strings.Contains(err.Error(), "LENGTH") || !strings.Contains(err.Error(), ": xxxx") {
+			t.Errorf("%q: got %v", secret, err)
+		}
+	}
+}
+
 func TestProgramThatIsGone(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
