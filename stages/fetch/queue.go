@@ -51,6 +51,7 @@ type queue struct {
 	changed chan struct{} // there may be something to take
 
 	mu      sync.Mutex
+	latest  time.Time // that was heard of
 	hosts   map[string]*host
 	queued  map[string]*job // by page; a later request replaces an earlier one
 	active  map[jobKey]bool
@@ -85,6 +86,7 @@ func newQueue(l limits) *queue {
 func (q *queue) add(j *job, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.hear(now)
 	if q.active[j.key()] {
 		return true
 	}
@@ -114,6 +116,7 @@ func (q *queue) add(j *job, now time.Time) bool {
 func (q *queue) take(now time.Time) (jobs []*job, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.hear(now)
 	for len(q.later) > 0 && !q.later[0].at.After(now) {
 		q.place(q.later[0], now)
 	}
@@ -139,6 +142,23 @@ func (q *queue) take(now time.Time) (jobs []*job, next time.Time) {
 	return jobs, next
 }
 
+// setBack is by how much the clock must go back at least for that to be no disorder of calls.
+const setBack = time.Second
+
+// hear moves what hosts wait for along with a clock that was set back: they would wait for
+// longer than they asked for.
+func (q *queue) hear(now time.Time) {
+	back := q.latest.Sub(now)
+	if back > setBack {
+		for _, h := range q.hosts {
+			h.until, h.at = h.until.Add(-back), h.at.Add(-back)
+		}
+	}
+	if back > setBack || back < 0 {
+		q.latest = now
+	}
+}
+
 // pop takes the next job of h, or nil if it came too late.
 func (q *queue) pop(h *host, now time.Time) *job {
 	j := h.jobs.Remove(h.jobs.Front()).(*job)
@@ -158,6 +178,7 @@ func (q *queue) pop(h *host, now time.Time) *job {
 func (q *queue) done(j *job, pause time.Duration, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.hear(now)
 	delete(q.active, j.key())
 	j.host.running--
 	if until := now.Add(pause); pause > 0 && until.After(j.host.until) {

@@ -1,0 +1,41 @@
+package fetch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// A host that asked to be left alone for a second is asked again after one, also where the
+// clock is set back meanwhile.
+func TestClockSetBack(t *testing.T) {
+	for name, queued := range map[string]bool{"before it is asked for": false, "while it waits": true} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10})
+			now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
+			add := func(check uint64) {
+				if !q.add(&job{req: pipeline.Request{Page: "http://example.com/", Check: check, NotAfter: now.Add(time.Hour)}}, now) {
+					t.Fatal("there is no room")
+				}
+			}
+			add(1)
+			jobs, _ := q.take(now)
+			q.done(jobs[0], time.Second, now)
+			if queued {
+				add(2)
+			}
+			now = now.Add(-4 * time.Hour)
+			if !queued {
+				add(2)
+			}
+			jobs, next := q.take(now)
+			if len(jobs) != 0 || !next.Equal(now.Add(time.Second)) {
+				t.Fatalf("at %v %d jobs may be taken, and others at %v", now, len(jobs), next)
+			}
+			if jobs, _ = q.take(next); len(jobs) != 1 || jobs[0].busy != nil {
+				t.Errorf("after a second %+v may be taken, want the page", jobs)
+			}
+		})
+	}
+}
