@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/internal/layout"
@@ -31,8 +32,10 @@ func EncodeJSON(v any) ([]byte, error) {
 	out := make([]byte, 0, len(line))
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
-		if r < 0x10000 && r != '\n' && layout.Steers(r) {
-			out = fmt.Appendf(out, `\u%04x`, r)
+		if r != '\n' && layout.Steers(r) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
 		} else {
 			out = append(out, line[:size]...)
 		}

@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Bounds of what is printed, in runes.
+// Bounds of what is printed, in runes and in columns.
 const (
 	maxSnippet = 240
 	maxURL     = 200
-	maxPad     = 24
-	minColumn  = 30 // columns
+
+	maxPad    = 24
+	minColumn = 30
 )
 
 // Styles (ECMA-48 SGR).
@@ -64,7 +64,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	width := 0
 	for _, l := range m.Lines {
-		if w := utf8.RuneCountInString(keywords(l)); w <= maxPad {
+		if w := columns(keywords(l)); w <= maxPad {
 			width = max(width, w)
 		}
 	}
@@ -88,7 +88,7 @@ func (p printer) line(l layout.Line, pad int) string {
 	}
 	keywords := keywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
-	used := utf8.RuneCountInString(keywords)
+	used := columns(keywords)
 	indent := 4 + max(pad, used) + 2
 	head += strings.Repeat(" ", indent-4-used)
 	if p.width > 0 && p.width-indent < minColumn { // below the keywords

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -109,7 +109,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 			t.Errorf("%+v: styles without colour", o)
 		}
 		for _, r := range out {
-			if r != '\n' && (unicode.IsControl(r) || r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069') {
+			if r != '\n' && layout.Steers(r) {
 				t.Errorf("%+v: %U is in the output", o, r)
 			}
 		}
@@ -174,6 +174,28 @@ func TestKeywordIsShown(t *testing.T) {
 				t.Errorf("%q is no whole word", w)
 			}
 		}
+	}
+}
+
+// TestWideKeywords: what follows keywords stands in one column, also where their characters
+// take two.
+func TestWideKeywords(t *testing.T) {
+	content := "新しい規約 " + strings.Repeat("lorem ipsum ", 20)
+	n := pipeline.Notification{Status: pipeline.StatusOK, URL: "https://example.com/", Diffs: []pipeline.Diff{
+		{Event: pipeline.Added, Keyword: "利用規約の変更のお知らせ", Text: content, Snippet: content},
+		{Event: pipeline.Added, Keyword: "terms", Text: "lorem", Snippet: "lorem"},
+	}}
+	b, err := printer{location: time.UTC, width: 70}.print(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if columns(strings.TrimSuffix(line, "\n")) > 70 {
+			t.Errorf("%q is wider than 70 columns", line)
+		}
+	}
+	if want := "\n  + terms" + strings.Repeat(" ", 24-len("terms")+2) + "lorem\n"; !strings.Contains(string(b), want) {
+		t.Errorf("got\n%s\nwithout %q", b, want)
 	}
 }
 
