@@ -24,11 +24,22 @@ type collector struct {
 	all       []pipeline.Message
 	lives     [3]int
 	cancelled map[string]bool
+	// came are the items as they came first, by ID.
+	came map[string]arrival
 	// digests are the notifications that were tried, by ID; told are the items in the order in
 	// which they were tried first, by subscription.
 	digests map[string]pipeline.Notification
 	told    map[string][]string
 }
+
+// arrival is an item's digest, nil for none, and the time at which it came.
+type arrival struct {
+	digest *pipeline.Digest
+	at     time.Time
+}
+
+// longestTick is how far the clock moves at most before what is due is looked at.
+const longestTick = 25 * time.Minute
 
 // TestSeededDigests says that each item is told once and in order, by a digest that never
 // changes, is not too large and not too late.
@@ -37,7 +48,7 @@ func TestSeededDigests(t *testing.T) {
 	for seed := range uint64(*seeds) {
 		c := &collector{
 			desk: newDesk(t), seed: seed, r: rand.New(rand.NewPCG(seed, 3)), sent: make(map[string][]string), cancelled: make(map[string]bool),
-			digests: make(map[string]pipeline.Notification), told: make(map[string][]string),
+			came: make(map[string]arrival), digests: make(map[string]pipeline.Notification), told: make(map[string][]string),
 		}
 		for range 200 {
 			crashed += c.step()
@@ -73,6 +84,7 @@ func (c *collector) step() (crashed int) {
 		}
 		c.all = append(c.all, c.item(sub, id, d, c.r.IntN(3)))
 		c.sent[sub] = append(c.sent[sub], id)
+		c.came[id] = arrival{d, c.now}
 		c.one(c.all[len(c.all)-1])
 	case n < 40 && len(c.all) > 0:
 		c.one(c.all[c.r.IntN(len(c.all))])
@@ -86,7 +98,7 @@ func (c *collector) step() (crashed int) {
 	case n < 75:
 		c.end(nil)
 	case n < 95:
-		c.now = c.now.Add(time.Duration(c.r.Int64N(int64(25 * time.Minute))))
+		c.now = c.now.Add(time.Duration(c.r.Int64N(int64(longestTick))))
 		for _, m := range c.store.Due(c.now) {
 			c.one(m)
 		}
@@ -149,13 +161,34 @@ func (c *collector) first(n pipeline.Notification) {
 	for _, i := range n.Items {
 		diffs += i.Diffs
 	}
-	if n.Type == pipeline.NotificationTypeDigest && (len(n.Diffs) != diffs || len(ids) > pipeline.DefaultDigestItems) {
-		c.Fatalf("seed %d: %+v", c.seed, n)
+	if n.Type == pipeline.NotificationTypeDigest {
+		if len(n.Diffs) != diffs {
+			c.Fatalf("seed %d: %d diffs in %+v", c.seed, diffs, n)
+		}
+		c.inTime(ids)
 	}
 	if c.cancelled[of] {
 		c.Fatalf("seed %d: %s is tried after %s was cancelled", c.seed, itemsOf(n), of)
 	}
 	c.told[of] = append(c.told[of], ids...)
+}
+
+// inTime holds a digest of these items against what each of them wanted when it came.
+func (c *collector) inTime(ids []string) {
+	frozen, ok, err := state{c.store.Begin().State("r")}.record(ids[0])
+	if err != nil || !ok || frozen.State != RecordDigested {
+		c.Fatalf("seed %d: %s is known as %+v, %v, %v", c.seed, ids[0], frozen, ok, err)
+	}
+	for i, id := range ids {
+		d := c.came[id].digest
+		if i+1 < len(ids) && i+1 >= d.Items() {
+			c.Fatalf("seed %d: %v goes on behind %s, which wanted %d items at most", c.seed, ids, id, d.Items())
+		}
+		end := later(d.End(c.came[ids[0]].at), c.came[id].at) // a digest that was changed may end as it comes
+		if frozen.Time.After(end.Add(longestTick)) {
+			c.Fatalf("seed %d: %v ended at %s, but %s wanted it at %s", c.seed, ids, frozen.Time, id, end)
+		}
+	}
 }
 
 // check compares what was told, when all is over.
