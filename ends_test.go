@@ -283,6 +283,34 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestReloadTellsOfTheNextStart: what does not take effect at once, and nothing of what did
+// not change.
+func TestReloadTellsOfTheNextStart(t *testing.T) {
+	wait := SourceFunc(func(ctx context.Context, _ Emit) error { <-ctx.Done(); return nil })
+	cfg := Config{Sources: map[string]Source{"crawler": wait}}
+	r, stop := lives(t, cfg)
+	defer stop()
+	later := func(what ...string) (lines []string) {
+		for _, w := range what {
+			lines = append(lines, w+" changed: this takes effect with the next start")
+		}
+		return lines
+	}
+	for _, step := range []struct {
+		change func()
+		want   []string
+	}{
+		{func() { cfg.Sources = map[string]Source{"crawler": wait} }, nil},
+		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &instantly }, later("name", "checks", "every", "drain")},
+		{func() { cfg.Sources = map[string]Source{"other": wait} }, later("sources")},
+	} {
+		step.change()
+		if lines, err := r.Reload(t.Context(), cfg); err != nil || !slices.Equal(lines, step.want) {
+			t.Errorf("got %q, %v, want %q", lines, err, step.want)
+		}
+	}
+}
+
 // settled waits until the commands before it are carried out.
 func settled(t *testing.T, r *Router) {
 	t.Helper()

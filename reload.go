@@ -15,8 +15,10 @@ import (
 // Health, Delivery and Expire. A subscription that is changed hears what comes after the
 // version then standing; one that is gone is cancelled. Sinks are those of cfg from then
 // on. It returns which subscriptions, sinks and settings changed, a line for each, also
-// what takes effect with the next start only. Where cfg is invalid, or cannot be stored,
-// the error says why, and asking again is safe.
+// what takes effect with the next start only: Name, Dir, MinFree, Fetch, Versions, Checks,
+// Every, Drain, and Sources as far as they can be compared. Other plugins and functions stay
+// those of New, and no line tells of them. Where cfg is invalid, or cannot be stored, the error
+// says why, and asking again is safe.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
 		return nil, err // also while a start waits for room
@@ -154,10 +156,20 @@ func restarts(old, cfg *Config) []string {
 			lines = append(lines, what+" changed: this takes effect with the next start")
 		}
 	}
+	later("name", old.Name == cfg.Name)
 	later("data", old.Dir == cfg.Dir)
 	later("min_free", old.MinFree == cfg.MinFree)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("versions", old.Versions == cfg.Versions)
-	later("sources", reflect.DeepEqual(old.Sources, cfg.Sources))
+	later("checks", old.Checks == cfg.Checks)
+	later("every", reflect.DeepEqual(old.Every, cfg.Every))
+	later("drain", old.Drain == cfg.Drain)
+	later("sources", maps.EqualFunc(old.Sources, cfg.Sources, sameSource))
 	return lines
+}
+
+// sameSource reports whether two sources are the same, as far as that can be known: a
+// function equals nothing, not even itself.
+func sameSource(a, b Source) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && (reflect.DeepEqual(a, b) || !reflect.DeepEqual(a, a))
 }
