@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -36,19 +37,33 @@ func record(prefix string, lanes int, key, as string, value []byte) *sarama.Prod
 	return produced(prefix, partitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
 }
 
-// HangOnce makes the next transaction hang until release is closed, which is noticed soon:
-// while brokers answer only, or always. It is to be called before there is any.
-func (t *Transport) HangOnce(release <-chan struct{}, answering bool) {
+// HangOnce makes the next transaction hang until release is closed, when all of it was written
+// and before it is committed, which is noticed soon: while brokers answer only, or always. What
+// becomes of it then goes to the channel that is returned. It is to be called before there is
+// any.
+func (t *Transport) HangOnce(release <-chan struct{}, answering bool) (late <-chan error) {
 	if answering {
 		t.answeredFor = time.Millisecond
 	} else {
 		t.transactFor = time.Millisecond
 	}
+	ended := make(chan error, 1)
 	var hung atomic.Bool
 	t.transact = func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error {
-		if hung.CompareAndSwap(false, true) {
-			<-release
+		if !hung.CompareAndSwap(false, true) {
+			return transact(p, stateTopic, ms)
 		}
-		return transact(p, stateTopic, ms)
+		held := p.(*producer)
+		err := held.use(func() error { // it is not closed meanwhile, as none is that waits for brokers
+			raw := held.SyncProducer
+			if err := errors.Join(raw.BeginTxn(), raw.SendMessages(ms)); err != nil {
+				return err
+			}
+			<-release
+			return raw.CommitTxn()
+		})
+		ended <- err
+		return err
 	}
+	return ended
 }

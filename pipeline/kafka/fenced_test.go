@@ -54,7 +54,11 @@ func TestFencedLanes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for key, v := range results(t, brokers, name+".", testLanes*4) {
+	got := results(t, brokers, name+".", testLanes*4)
+	if len(got) != testLanes*4 {
+		t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
+	}
+	for key, v := range got {
 		if v != key+" " {
 			t.Errorf("%s: handled %q, want once", key, v)
 		}

@@ -3,14 +3,15 @@ package kafka_test
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
-// TestStuckTransaction has a producer whose transaction never ends: its lane is taken anew, and
-// what was in the transaction is handled again, once.
+// TestStuckTransaction has a producer whose transaction does not end: its lane is taken anew, and
+// what was in the transaction is handled again, once. Nothing comes of it when it goes on.
 func TestStuckTransaction(t *testing.T) {
 	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })
 	t.Run("whatever they do", func(t *testing.T) { stuck(t, false) })
@@ -23,11 +24,12 @@ func stuck(t *testing.T, answering bool) {
 		t.Fatal(err)
 	}
 	release := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(func() {
-		close(release)
+		goOn()
 		_ = tr.Close()
 	})
-	tr.HangOnce(release, answering)
+	late := tr.HangOnce(release, answering)
 	err = tr.Start(context.Background(), pipeline.Wiring{Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -39,9 +41,22 @@ func stuck(t *testing.T, answering bool) {
 			t.Fatal(err)
 		}
 	}
-	for key, v := range results(t, brokers, prefix, testLanes*4) {
-		if v != key+" " {
-			t.Errorf("%s: handled %q, want once", key, v)
+	handled := func() {
+		t.Helper()
+		got := results(t, brokers, prefix, testLanes*4)
+		if len(got) != testLanes*4 {
+			t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
+		}
+		for key, v := range got {
+			if v != key+" " {
+				t.Errorf("%s: handled %q, want once", key, v)
+			}
 		}
 	}
+	handled()
+	goOn()
+	if err := <-late; err == nil {
+		t.Error("the transaction that hung was committed")
+	}
+	handled()
 }

@@ -1,0 +1,134 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// count makes group count the messages of each key of topic, as state, and emit what it
+// counted to the topic "out".
+func count(t *testing.T, tr *kafka.Transport, group, topic string) {
+	t.Helper()
+	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for m := range ms {
+			go func() {
+				tx, _ := pipeline.TxFrom(m.Context())
+				key := m.Metadata[pipeline.HeaderKey]
+				v, _, err := tx.State(key).Get("n")
+				if err != nil {
+					m.Nack()
+					return
+				}
+				v = append(v, m.UUID+" "...)
+				if err := tx.State(key).Set("n", v); err != nil {
+					m.Nack()
+					return
+				}
+				tx.Emit(pipeline.Message{ID: group + " " + m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: v})
+				m.Ack()
+			}()
+		}
+	}()
+}
+
+// results reads what is committed to the topic "out" of prefix, which are n messages, and
+// returns the last one of each key.
+func results(t *testing.T, brokers []string, prefix string, n int) map[string]string {
+	t.Helper()
+	c := sarama.NewConfig()
+	c.Version, c.Consumer.IsolationLevel = sarama.V2_8_0_0, sarama.ReadCommitted
+	consumer, err := sarama.NewConsumer(brokers, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	got, over := make(chan *sarama.ConsumerMessage), make(chan struct{})
+	defer close(over)
+	for lane := range int32(testLanes) {
+		pc, err := consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+		for tries := 0; err != nil && tries < 200; tries++ { // a topic that was just made has no leaders for a moment
+			time.Sleep(50 * time.Millisecond)
+			pc, err = consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pc.AsyncClose()
+		go func() {
+			for m := range pc.Messages() {
+				select {
+				case got <- m:
+				case <-over:
+				}
+			}
+		}()
+	}
+	last, seen := map[string]string{}, map[string]bool{}
+	end, lanes := "", testLanes // what stands behind the last message of each lane
+	for lanes > 0 {
+		if len(seen) == n && end == "" {
+			end = sentinels(t, brokers, prefix+"out")
+		}
+		select {
+		case m := <-got:
+			if m.Key == nil {
+				if string(m.Value) == end {
+					lanes--
+				}
+				continue
+			}
+			id := header(m, "ce_id")
+			if seen[id] {
+				t.Errorf("%q of key %s came twice", id, m.Key)
+			}
+			seen[id] = true
+			last[string(m.Key)] = string(m.Value)
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d outputs came", len(seen), n)
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d outputs came, want %d", len(seen), n)
+	}
+	return last
+}
+
+// sentinels writes a message without a key behind what stands in each lane of topic, and
+// returns its value.
+func sentinels(t *testing.T, brokers []string, topic string) string {
+	t.Helper()
+	c := sarama.NewConfig()
+	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
+	p, err := sarama.NewSyncProducer(brokers, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	value := rand.Text()
+	for lane := range int32(testLanes) {
+		if _, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: lane, Value: sarama.StringEncoder(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return value
+}
+
+func header(m *sarama.ConsumerMessage, name string) string {
+	for _, h := range m.Headers {
+		if string(h.Key) == name {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
