@@ -123,15 +123,18 @@ type Outcome struct {
 	Tell bool `json:"tell,omitempty"`
 }
 
+// arrived is said behind the reason of an Ambiguous failure.
+const arrived = " (it may have arrived)"
+
 // OutcomeOf says what err, the result of Sink.Deliver, means.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Outcome{Delivered: true}
 	}
 	class, after := pipeline.ClassOf(err)
-	reason := err.Error()
+	reason := oneLine(err.Error())
 	if pipeline.IsAmbiguous(err) {
-		reason += " (it may have arrived)"
+		reason += arrived
 	}
-	return Outcome{Class: class, After: after, Reason: oneLine(reason), Tell: pipeline.TellsAtOnce(err)}
+	return Outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
 }

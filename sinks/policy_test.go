@@ -234,6 +234,14 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestLongReason: that something may have arrived is said however long the reason is.
+func TestLongReason(t *testing.T) {
+	o := OutcomeOf(pipeline.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
+	if !strings.HasSuffix(o.Reason, "x..."+arrived) || len(o.Reason) > maxReason+8+len(arrived) {
+		t.Errorf("got %d bytes: %s", len(o.Reason), o.Reason)
+	}
+}
+
 func TestOneLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\r\nb\tc":       "a b c",

@@ -268,10 +268,14 @@ func (p *pool) attempt(a Attempt, s slot) {
 	h.release()
 
 	last := &ends[len(ends)-1]
-	switch class, _ := pipeline.ClassOf(last.err); {
+	switch class, after := pipeline.ClassOf(last.err); {
 	case last.err == nil:
-	case errors.Is(context.Cause(ctx), errCut):
-		last.err = errCut
+	case errors.Is(context.Cause(ctx), errCut) && (class == pipeline.ClassCanceled || class == pipeline.ClassRetry && after == 0):
+		// What the receiver has said stands; otherwise that is why.
+		ambiguous := pipeline.IsAmbiguous(last.err)
+		if last.err = errCut; ambiguous {
+			last.err = pipeline.Ambiguous(errCut)
+		}
 	case class != pipeline.ClassCanceled:
 	case p.ctx.Err() != nil:
 		ends = ends[:len(ends)-1] // broken off: as if it had not begun

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -93,6 +94,34 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 			t.Error("not idle after the end")
 		}
 	})
+}
+
+// TestCutAttemptKeepsWhatWasSaid: what a sink knows of the receiver when it is cut short stands.
+func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{context.Canceled, errCut.Error()},
+		{errors.New("broken off"), errCut.Error()},
+		{pipeline.Ambiguous(errors.New("no answer")), errCut.Error() + arrived},
+		{pipeline.Refused(errors.New("422")), "422"},
+		{pipeline.RetryAfter(errors.New("429"), time.Hour), "429"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cut := pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return c.err })
+			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"slow": pipeline.SinkFunc(hang), "cut": cut}, Fast: 1, Slow: 1})
+			r.notify("slow", "x")
+			time.Sleep(fastFor + time.Millisecond)
+			r.notify("cut", "x")
+			time.Sleep(fastFor + time.Millisecond)
+			synctest.Wait()
+			if q := r.queue("cut"); q.Reason != c.want || q.Tries != 1 {
+				t.Errorf("%v became %+v, want the reason %q", c.err, q, c.want)
+			}
+			r.stop()
+		})
+	}
 }
 
 // TestSinkThatIgnoresItsContext keeps its receiver's turn, but no slot that others need.
