@@ -35,9 +35,7 @@ func (w *work) collect(p pendingRecord) error {
 	before := win
 	win = win.add(*a.Digest, w.now, len(item))
 	win.Client = a.Notification.Client
-	if win.Page, err = pipeline.CanonicalURL(a.Notification.URL); err != nil {
-		win.Page = a.Notification.URL
-	}
+	win.Page = pageOf(a.Notification)
 	if err := errors.Join(
 		w.st.Set(itemName(a.Subscription, before.Items), item),
 		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: a.Subscription}.encode()),
@@ -206,10 +204,7 @@ func (w *work) flushBefore(a pipeline.Addressed) error {
 		}
 		open[a.Subscription] = win
 	}
-	page, err := pipeline.CanonicalURL(a.Notification.URL)
-	if err != nil {
-		page = a.Notification.URL
-	}
+	page := pageOf(a.Notification)
 	for subscription, win := range sorted(open) {
 		same := subscription == a.Subscription || win.Page == page && win.Client == a.Notification.Client
 		if win.Items == 0 || !same {

@@ -9,10 +9,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// nameNote + a document is, in the state of a receiver, what a sink noted of it: a note, as
-// JSON.
-const nameNote = "n/"
-
 // note is what an attempt noted.
 type note struct {
 	Text string    `json:"text"`

@@ -21,6 +21,7 @@ const (
 	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker, as JSON
 	nameWindow  = "gw/"   // + incarnation of a subscription: its window, as JSON
 	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord, as JSON
+	nameNote    = "n/"    // + document: what a sink noted of it, a note, as JSON
 	nameEnd     = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 

@@ -197,11 +197,7 @@ func (w *work) observe(kind string, a pipeline.Addressed, text string) {
 	if n.Type == pipeline.NotificationTypeHealth {
 		return
 	}
-	page, err := pipeline.CanonicalURL(n.URL)
-	if err != nil {
-		page = n.URL
-	}
-	items := n.Items
+	page, items := pageOf(n), n.Items
 	if len(items) == 0 {
 		items = []pipeline.Item{{ID: n.ID, Diffs: len(n.Diffs)}}
 	}
@@ -212,6 +208,15 @@ func (w *work) observe(kind string, a pipeline.Addressed, text string) {
 			})
 		}
 	})
+}
+
+// pageOf returns the URL of the page of n, or that of n where there is no such page.
+func pageOf(n pipeline.Notification) string {
+	page, err := pipeline.CanonicalURL(n.URL)
+	if err != nil {
+		return n.URL
+	}
+	return page
 }
 
 // log tells of what changed for the receiver. Its target may be a secret and is left out.
