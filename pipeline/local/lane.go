@@ -102,7 +102,7 @@ func (l *lane) waitRoom() <-chan struct{} {
 	return l.room
 }
 
-// push appends e, which has offset l.head, and tells the consumers. l.mu is held.
+// push appends r, of size bytes, at offset l.head and tells the consumers. l.mu is held.
 func (l *lane) push(r store.Record, size int) {
 	if l.topic.ephemeral && len(l.cursors) == 0 {
 		return // nobody reads it, and nobody will

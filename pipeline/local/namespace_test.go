@@ -28,8 +28,8 @@ func TestNamespaces(t *testing.T) {
 		}
 		position := pipeline.PositionFrom(msg.Context())
 		positions[position] = true
-		if pipeline.Lineage(position) != tr.StoreID() {
-			t.Errorf("the lineage of %s is not %s", position, tr.StoreID())
+		if pipeline.Lineage(position) != tr.db.ID() {
+			t.Errorf("the lineage of %s is not %s", position, tr.db.ID())
 		}
 		tx, _ := pipeline.TxFrom(msg.Context())
 		if err := tx.State("k").Set("n", []byte(name)); err != nil {

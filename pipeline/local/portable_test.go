@@ -82,7 +82,7 @@ func TestMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Lineage != tr.StoreID() || x.Clock.IsZero() {
+	if x.Lineage != tr.db.ID() || x.Clock.IsZero() {
 		t.Errorf("the manifest: got %+v", x.Manifest)
 	}
 	moved := filepath.Join(t.TempDir(), "m")
@@ -90,7 +90,7 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := open(t, Config{Dir: moved, Topics: moving})
-	if now.StoreID() == tr.StoreID() || now.lanes != 7 {
+	if now.db.ID() == tr.db.ID() || now.lanes != 7 {
 		t.Errorf("the new store has the ID of the old one, or %d lanes", now.lanes)
 	}
 	if seen, ok, err := now.db.LastSeen(); !seen.Equal(x.Clock) || !ok || err != nil {

@@ -110,10 +110,6 @@ func (t *Transport) closeStore() error {
 	return t.db.Close()
 }
 
-// StoreID is the random name of this namespace of the store, with which every position
-// begins.
-func (t *Transport) StoreID() string { return t.db.ID() }
-
 // Close ends all subscriptions, unblocks publishers and posters with ErrClosed, and
 // closes the store unless it was given. Handlers get Config.Grace to finish, then a second after their
 // contexts are cancelled; messages that are still in flight come again next time. A

@@ -1,6 +1,7 @@
 // Package store keeps what the embedded transport must not forget: logs of messages,
 // the positions of consumer groups, their state and their wakes, in one Pebble
-// database. It is the only code that knows keys and value formats.
+// database. The transport over Kafka keeps its copies of the state in one as well. It is
+// the only code that knows keys and value formats.
 //
 // All keys begin with a letter for their kind. Strings within a key are escaped so that
 // order and prefixes survive (see appendString); numbers are big-endian.
