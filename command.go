@@ -40,7 +40,8 @@ func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 	return r.command(ctx, s.URL, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
-// Cancel ends the subscriptions of client on the page of url. It returns once that is
+// Cancel ends the subscriptions of client on the page of url; an empty client is "default", the
+// one of subscriptions that name none. It returns once that is
 // decided: changes seen later notify nobody. It fails with a *Refusal where
 // there is none.
 func (r *Router) Cancel(ctx context.Context, url, client string) error {
@@ -48,7 +49,7 @@ func (r *Router) Cancel(ctx context.Context, url, client string) error {
 }
 
 // Resume begins the expired subscriptions of client on the page of url anew, each with a
-// fresh baseline; those of all clients where client is empty. It fails with a *Refusal
+// fresh baseline; those of all clients where client is empty, unlike with Cancel. It fails with a *Refusal
 // where there is none.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, pipeline.TypeResume, pipeline.ResumeCommand{URL: url, Client: client})

@@ -15,23 +15,23 @@ import (
 
 // DeadLetters returns what was given up and f selects, the oldest first. Bodies of messages
 // that could not be handled are left out: together they may be large.
-func (r *Router) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
+func (r *Router) DeadLetters(ctx context.Context, f DeadFilter) ([]DeadLetter, error) {
 	if err := r.readable(ctx); err != nil {
 		return nil, err
 	}
-	var found []pipeline.DeadLetter
-	err := r.letters(ctx, f, func(_ string, d pipeline.DeadLetter) {
+	var found []DeadLetter
+	err := r.letters(ctx, f, func(_ string, d DeadLetter) {
 		d.Body = nil
 		found = append(found, d)
 	})
-	slices.SortStableFunc(found, func(a, b pipeline.DeadLetter) int {
+	slices.SortStableFunc(found, func(a, b DeadLetter) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
 	})
 	return found, r.unlessClosing(err)
 }
 
 // receiverOf is the ID of the receiver of d, if it has one.
-func receiverOf(d pipeline.DeadLetter) string {
+func receiverOf(d DeadLetter) string {
 	if d.Addressed == nil {
 		return ""
 	}
@@ -42,7 +42,7 @@ func receiverOf(d pipeline.DeadLetter) string {
 // there are. They keep their IDs, and are delivered whatever is remembered of these: a
 // receiver may get what it has. When it returns the command is durable. An expired receiver
 // is open again with the first success.
-func (r *Router) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error) {
+func (r *Router) Replay(ctx context.Context, f DeadFilter) (int, error) {
 	if err := r.readable(ctx); err != nil {
 		return 0, err
 	}
@@ -75,7 +75,7 @@ func (r *Router) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
 }
 
 // letters calls found with the dead letters that f selects, and the key that keeps each.
-func (r *Router) letters(ctx context.Context, f pipeline.DeadFilter, found func(key string, d pipeline.DeadLetter)) error {
+func (r *Router) letters(ctx context.Context, f DeadFilter, found func(key string, d DeadLetter)) error {
 	for key, st := range r.transport.States(pipeline.GroupDead) {
 		for l, err := range sinks.Letters(st) {
 			if err != nil {

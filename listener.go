@@ -5,7 +5,8 @@ import "context"
 // Listener is a Sink of functions, for programs that handle changes and timeouts apart.
 // An error brings the notification again later; a function that is nil takes everything.
 type Listener struct {
-	// OnNotification is called with the matches of one change.
+	// OnNotification is called with the matches of one change, or where the subscription has a
+	// digest with those of several, n.Items.
 	OnNotification func(ctx context.Context, n Notification) error
 	// OnTimeout is called once for each client of a page that failed too often: its
 	// subscriptions there have ended.

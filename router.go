@@ -83,7 +83,9 @@ func New(cfg Config) (*Router, error) {
 
 // Handle adds a consumer of topic beside the stages: group gets every message of topic
 // once, with a transaction and state of its own. It must be called before Run, which
-// fails where group is a stage's, consumes topic already, or p is nil.
+// fails where group is a stage's, consumes topic already, or p is nil. Every Run with ModeAll
+// on a data directory needs the same groups: one that is missing is forgotten, with its state
+// and its position, and begins anew when it is there again. vokter-stream run has none.
 func (r *Router) Handle(group, topic string, p Processor) {
 	r.branches = append(r.branches, branch{group, topic, p})
 }

@@ -30,7 +30,7 @@ type Pushed struct {
 	ContentLanguage string
 	// Body is the page as it was read, at most MaxPushed bytes.
 	Body []byte
-	// Text is plain text in UTF-8, instead of Body.
+	// Text is plain text in UTF-8, instead of Body; ContentType does not count then.
 	Text string
 	// ID names what is handed over: a page whose ID is among the last RememberedPushes that
 	// came for its URL is dropped. Empty: it is no repeat of any other.
@@ -76,7 +76,7 @@ func (p Pushed) Message() Message {
 	body := p.Body
 	if p.Text != "" {
 		body = []byte(p.Text)
-		p.ContentType = cmp.Or(p.ContentType, "text/plain; charset=utf-8")
+		p.ContentType = "text/plain; charset=utf-8"
 	}
 	for name, value := range map[string]string{headerContent: p.ContentType, headerLanguage: p.ContentLanguage} {
 		if value != "" {
@@ -132,13 +132,13 @@ func (p Pushed) check(kind string) error {
 		return fmt.Errorf("%s is %q; only %s can be pushed", headerType, kind, TypePage)
 	}
 	if p.URL == "" {
-		return fmt.Errorf("there is no header %s with the page's URL", headerSubject)
+		return fmt.Errorf("there is no header %s with the page's URL, which is Pushed.URL in Go", headerSubject)
 	}
 	if err := CheckURL(p.URL); err != nil {
 		return fmt.Errorf("%s: %w", headerSubject, err)
 	}
 	if p.ContentType == "" {
-		return fmt.Errorf("there is no header %s, such as text/html or text/plain", headerContent)
+		return fmt.Errorf("there is no header %s, such as text/html or text/plain, which is Pushed.ContentType in Go", headerContent)
 	}
 	if _, _, err := mime.ParseMediaType(p.ContentType); err != nil {
 		return fmt.Errorf("%s %.80q: %w", headerContent, p.ContentType, err)

@@ -41,9 +41,21 @@ func TestPushedOverTheWire(t *testing.T) {
 	if _, err := TakenFrom(m); err == nil {
 		t.Error("a damaged body was taken")
 	}
-	text, err := PushedFrom(Pushed{URL: p.URL, Text: "x", ID: "1"}.Message())
+	text, err := PushedFrom(Pushed{URL: p.URL, Text: "x", ID: "1", ContentType: "text/html"}.Message())
 	if err != nil || text.ContentType != "text/plain; charset=utf-8" || string(text.Body) != "x" {
 		t.Errorf("text: got %+v, %v", text, err)
+	}
+}
+
+// TestPushedInGo: who wrote no headers is told of the fields.
+func TestPushedInGo(t *testing.T) {
+	for want, p := range map[string]Pushed{
+		"Pushed.URL":         {Text: "x"},
+		"Pushed.ContentType": {URL: "https://a.example/", Body: []byte("x")},
+	} {
+		if _, err := PushedFrom(p.Message()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
 	}
 }
 
