@@ -329,7 +329,7 @@ func TestSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := []error{sarama.ErrNotLeaderForPartition, sarama.ErrUnknownTopicOrPartition, sarama.ErrTopicAuthorizationFailed, nil}
-	err = s.settled(t.Context(), c.Prefix+"in", func() error {
+	err = s.agreed(t.Context(), c.Prefix+"in", func() error {
 		answer := answers[0]
 		answers = answers[1:]
 		return answer

@@ -63,7 +63,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	}
 	for {
 		err := t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
-		if err == nil || ctx.Err() != nil || hopeless(err) {
+		if err == nil || ctx.Err() != nil || lasting(err) {
 			return err
 		}
 		// sarama gives up after a minute. What was seen may not be there at the next look.
@@ -75,8 +75,8 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	}
 }
 
-// hopeless reports whether publishing failed for what does not pass.
-func hopeless(err error) bool {
+// lasting reports whether publishing failed for what does not pass.
+func lasting(err error) bool {
 	for _, never := range []error{
 		sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge, sarama.ErrInvalidRecord, sarama.ErrPolicyViolation,
 		sarama.ErrTopicAuthorizationFailed, sarama.ErrTransactionalIDAuthorizationFailed, sarama.ErrClusterAuthorizationFailed,

@@ -75,7 +75,7 @@ func (s *still) takeAll(ctx context.Context) error {
 	}
 	s.owned = make([]slot, s.lanes)
 	for lane := range s.lanes {
-		err := s.settled(ctx, s.cfg.Prefix+topicState, func() error {
+		err := s.agreed(ctx, s.cfg.Prefix+topicState, func() error {
 			n := newTenure(s.Transport, lane)
 			s.own(n)
 			err := s.fill(ctx, n)
@@ -106,7 +106,7 @@ func (s *still) newest(ctx context.Context) ([]int64, error) {
 
 // bounds are the offsets at which a partition begins and ends.
 func (s *still) bounds(ctx context.Context, topic string, partition int32) (oldest, newest int64, err error) {
-	err = s.settled(ctx, topic, func() error {
+	err = s.agreed(ctx, topic, func() error {
 		if oldest, err = s.client.GetOffset(topic, partition, sarama.OffsetOldest); err != nil {
 			return err
 		}
@@ -119,9 +119,9 @@ func (s *still) bounds(ctx context.Context, topic string, partition int32) (olde
 	return oldest, newest, err
 }
 
-// settled calls f until it does not fail any more because the brokers do not agree yet, or
+// agreed calls f until it does not fail any more because the brokers do not agree yet, or
 // again, on who leads the partitions of topic.
-func (s *still) settled(ctx context.Context, topic string, f func() error) error {
+func (s *still) agreed(ctx context.Context, topic string, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()
 	for {

@@ -65,7 +65,7 @@ func (s *still) waits(ctx context.Context, topic string, partition int32, from i
 	defer cancel()
 	for from = max(from, oldest); from < end; {
 		var block *sarama.FetchResponseBlock
-		err := s.settled(ctx, topic, func() (err error) {
+		err := s.agreed(ctx, topic, func() (err error) {
 			block, err = s.fetch(topic, partition, from)
 			return err
 		})
