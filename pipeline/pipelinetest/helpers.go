@@ -12,8 +12,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// guard is how long the suite waits for what must come. No correct transport needs it.
-const guard = 30 * time.Second
+// guard is how long the suites wait for what must come. Nothing that is correct needs it.
+var guard = 30 * time.Second
 
 // soon is after how long wakes are set.
 const soon = 20 * time.Millisecond

@@ -140,7 +140,7 @@ func notification(id string, texts ...string) pipeline.Notification {
 // deliver fails the test if the error holds a secret.
 func deliver(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.Notification) error {
 	t.Helper()
-	err := sink.Deliver(ctx, n)
+	err := bounded(ctx, t, sink, n)
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for _, secret := range []string{pathSecret, querySecret, userSecret, keySecret, keySecret[6:]} {
 			if strings.Contains(e.Error(), secret) {

@@ -74,7 +74,7 @@ func TestSink(t *testing.T, newFake func(t *testing.T) SinkFake) {
 // deliver fails the test if the error holds a secret.
 func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) error {
 	t.Helper()
-	err := f.Sink.Deliver(ctx, n)
+	err := bounded(ctx, t, f.Sink, n)
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for _, secret := range f.Secrets {
 			if strings.Contains(e.Error(), secret) {
@@ -83,6 +83,42 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 		}
 	}
 	return err
+}
+
+// errHangs is the error of what bounded gave up.
+var errHangs = errors.New("Deliver does not return")
+
+// bounded calls sink, and fails the test if it does not return: it would hang there.
+func bounded(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.Notification) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- sink.Deliver(ctx, n) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(guard):
+		t.Error(errHangs)
+		return errHangs
+	}
+}
+
+// interrupted delivers to a receiver that does not answer, calls end once it has the attempt,
+// and returns what came of it.
+func (f SinkFake) interrupted(ctx context.Context, t *testing.T, end func()) error {
+	t.Helper()
+	if f.Hold == nil {
+		t.Skip("the protocol has no answer to wait for")
+	}
+	began, release := f.Hold()
+	defer release()
+	go func() {
+		select {
+		case <-began:
+			end()
+		case <-t.Context().Done():
+		}
+	}()
+	return f.deliver(ctx, t, notification("a", "a"))
 }
 
 func (s *sinkSuite) twice(t *testing.T) {
@@ -156,40 +192,15 @@ func (s *sinkSuite) cancel(t *testing.T) {
 		}
 	})
 	t.Run("while waiting", func(t *testing.T) {
-		f := s.make(t)
-		if f.Hold == nil {
-			t.Skip("the protocol has no answer to wait for")
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		began, release := f.Hold()
-		defer release()
-		ended := make(chan error, 1)
-		go func() { ended <- f.deliver(ctx, t, notification("a", "a")) }()
-		<-began
-		cancel()
-		select {
-		case err := <-ended:
-			canceled(t, err)
-		case <-time.After(faultTimeout):
-			t.Error("it did not return")
-		}
+		canceled(t, s.make(t).interrupted(ctx, t, cancel))
 	})
 }
 
 func (s *sinkSuite) deadline(t *testing.T) {
-	f := s.make(t)
-	if f.Hold == nil {
-		t.Skip("the protocol has no answer to wait for")
-	}
-	began, release := f.Hold()
-	defer release()
 	ctx, expire := expiring(t.Context())
-	go func() {
-		<-began
-		expire()
-	}()
-	err := f.deliver(ctx, t, notification("a", "a"))
+	err := s.make(t).interrupted(ctx, t, expire)
 	if err == nil {
 		t.Fatal("it was delivered")
 	}
