@@ -1,4 +1,5 @@
-// Package mill is what the transports share of being a Watermill Pub/Sub.
+// Package mill is what the transports share of being a Watermill Pub/Sub, and of dealing with
+// clocks that are set.
 package mill
 
 import (

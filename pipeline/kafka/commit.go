@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/internal/mill"
 )
 
 // How long a transaction may take.
@@ -311,7 +313,7 @@ func sendError(err error) error {
 // held.
 func (n *tenure) saveClock(b *batch, last bool) {
 	now := n.t.now()
-	if !last && now.Sub(n.clock).Abs() < saveEvery || n.t.behind(now) {
+	if !last && now.Sub(n.clock).Abs() < mill.SaveEvery || n.t.clock.Behind(now) {
 		return
 	}
 	n.clock = now

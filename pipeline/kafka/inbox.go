@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// inboxSize is how many posted messages wait in a lane before Post blocks.
-const inboxSize = 256
 
 // inbox holds the messages that were posted to a consumer in a lane. What is left in it when
 // the lane goes to another process is dropped: its owner begins that work anew.
@@ -29,7 +27,7 @@ func (b *inbox) add(m *pipeline.Message) (wait <-chan struct{}, err error) {
 	if b.moved {
 		return nil, errMoved
 	}
-	if len(b.queue) >= inboxSize {
+	if len(b.queue) >= mill.InboxSize {
 		if b.room == nil {
 			b.room = make(chan struct{})
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -237,7 +238,7 @@ func (n *tenure) load() error {
 	for _, q := range n.queues {
 		q.restored()
 	}
-	if n.clock.Sub(n.t.cfg.Now()) > setBack {
+	if n.clock.Sub(n.t.cfg.Now()) > mill.SetBack {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
 		for _, q := range n.queues {
 			q.wakeAll()

@@ -9,11 +9,9 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// firstPause is the pause after a message is rejected for the first time; pauses double.
-const firstPause = 5 * time.Millisecond
 
 // maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
 const maxSleep = time.Second
@@ -137,7 +135,7 @@ func (r *runner) deliver(w work) bool {
 	if !r.settled(w.key()) || !r.await(r.n.crowded()) {
 		return false
 	}
-	for pause := firstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
+	for pause := mill.FirstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
 		x := &tx{ten: r.n, who: r.who, w: w}
 		done, over := r.try(x)
 		x.close()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/internal/mill"
 )
 
 // Subscriber returns a Watermill subscriber for a consumer group. Subscribing gives one
@@ -15,44 +17,19 @@ import (
 // close but when it is handled, or when the grace of the Transport is over. Close closes the
 // subscriptions that were made through it, and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return &subscriber{t: t, group: group}
-}
-
-type subscriber struct {
-	t     *Transport
-	group string
-
-	mu     sync.Mutex
-	closed bool
-	subs   []*subscription
-}
-
-var _ message.Subscriber = (*subscriber)(nil)
-
-func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.t.ctx.Err() != nil {
-		return nil, ErrClosed
-	}
-	if err := s.t.ensure(ctx, topic); err != nil {
-		return nil, err
-	}
-	sub, err := s.t.attach(ctx, consumer{s.group, topic})
-	if err != nil {
-		return nil, err
-	}
-	s.subs = append(s.subs, sub)
-	return sub.out, nil
-}
-
-func (s *subscriber) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	subs := s.subs
-	s.mu.Unlock()
-	closeAll(subs)
-	return nil
+	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
+		if t.ctx.Err() != nil {
+			return nil, nil, ErrClosed
+		}
+		if err := t.ensure(ctx, topic); err != nil {
+			return nil, nil, err
+		}
+		s, err := t.attach(ctx, consumer{group, topic})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.out, s.close, nil
+	}, ErrClosed)
 }
 
 // subscription is one channel.
@@ -144,12 +121,4 @@ func (t *Transport) consumers() []consumer {
 		all = append(all, who)
 	}
 	return all
-}
-
-func closeAll(subs []*subscription) {
-	var wg sync.WaitGroup
-	for _, s := range subs {
-		wg.Go(s.close)
-	}
-	wg.Wait()
 }

@@ -15,6 +15,7 @@ import (
 	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -53,18 +54,18 @@ type Transport struct {
 	ended       sync.Once
 	failed      error // of Close
 
-	making    chan struct{} // holds a token while a topic is made
-	mu        sync.Mutex
-	assigned  map[int]bool
-	joined    bool
-	topics    map[string]pipeline.Topic
-	info      topicInfo
-	inboxes   map[consumer][]*inbox
-	readers   map[string]*groupReader
-	restores  map[int]*restoration
-	gained    chan struct{}
-	away      outage
-	clockHigh atomic.Int64
+	making   chan struct{} // holds a token while a topic is made
+	mu       sync.Mutex
+	assigned map[int]bool
+	joined   bool
+	topics   map[string]pipeline.Topic
+	info     topicInfo
+	inboxes  map[consumer][]*inbox
+	readers  map[string]*groupReader
+	restores map[int]*restoration
+	gained   chan struct{}
+	away     outage
+	clock    mill.Clock
 
 	openMu sync.Mutex // held while a reader is made, for which brokers are waited for
 
@@ -275,12 +276,14 @@ func (t *Transport) Close() error {
 func (t *Transport) close() error {
 	t.cancel()
 	t.subsMu.Lock()
-	var subs []*subscription
-	for _, s := range t.subs {
-		subs = append(subs, s...)
+	var ends []func()
+	for _, subs := range t.subs {
+		for _, s := range subs {
+			ends = append(ends, s.close)
+		}
 	}
 	t.subsMu.Unlock()
-	closeAll(subs)
+	mill.EndAll(ends)
 	var errs []error
 	if t.group != nil {
 		errs = append(errs, within(leaveFor, t.group.Close))

@@ -9,14 +9,6 @@ import (
 	"time"
 )
 
-// How clocks that are set are dealt with.
-const (
-	// setBack is how far the clock must go back for all wakes to come once.
-	setBack = time.Minute
-	// saveEvery is how often a commit stores what time it is.
-	saveEvery = 10 * time.Second
-)
-
 // wake is when key is to be woken; the zero time takes it back.
 type wake struct {
 	key     string

@@ -5,35 +5,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// How clocks that are set are dealt with.
-const (
-	// setBack is how far the clock must go back for all wakes to come once.
-	setBack = time.Minute
-	// saveEvery is how often a commit stores what time it is.
-	saveEvery = 10 * time.Second
-)
-
-// clock remembers the latest time, so that it is noticed when the clock is set back: what
-// was scheduled before would then wait for times that are far ahead.
+// clock remembers the latest time, and the one in the store.
 type clock struct {
-	// high is the latest time seen, saved the one in the store, in Unix nanoseconds.
-	high, saved atomic.Int64
+	mill.Clock
+	saved atomic.Int64 // in Unix nanoseconds
 }
 
 // now is the time by the wall clock. That there was such a time is remembered.
-func (t *Transport) now() time.Time {
-	now := t.cfg.Now()
-	n := now.UnixNano()
-	for {
-		high := t.clock.high.Load()
-		if n <= high || t.clock.high.CompareAndSwap(high, n) {
-			return now
-		}
-	}
-}
+func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
 
 // restoreClock reads when the store was last used.
 func (t *Transport) restoreClock() error {
@@ -44,32 +27,24 @@ func (t *Transport) restoreClock() error {
 	if err != nil || !ok {
 		return err
 	}
-	t.clock.high.Store(at.UnixNano())
+	t.clock.See(at)
 	t.clock.saved.Store(at.UnixNano())
 	return nil
-}
-
-// behind reports whether now is so far behind the latest time that the clock was set back.
-func (t *Transport) behind(now time.Time) bool {
-	return t.clock.high.Load()-now.UnixNano() > int64(setBack)
 }
 
 // checkClock wakes every key that has a wake once if the clock was set back.
 func (t *Transport) checkClock() {
 	now := t.cfg.Now()
-	if !t.behind(now) {
-		return
-	}
-	high := time.Unix(0, t.clock.high.Load())
-	t.log.Warn("the clock was set back: all that was scheduled is looked at once", "from", high.UTC(), "to", now.UTC())
-	for _, tp := range t.allTopics() {
-		for _, c := range tp.consumers() {
-			for _, cur := range c.cursors {
-				cur.wakeAll()
+	t.clock.Check(now, func(from time.Time) {
+		t.log.Warn("the clock was set back: all that was scheduled is looked at once", "from", from.UTC(), "to", now.UTC())
+		for _, tp := range t.allTopics() {
+			for _, c := range tp.consumers() {
+				for _, cur := range c.cursors {
+					cur.wakeAll()
+				}
 			}
 		}
-	}
-	t.clock.high.Store(now.UnixNano())
+	})
 }
 
 // saveClock puts into b what time it is, if that is not in the store.
@@ -79,7 +54,7 @@ func (t *Transport) saveClock(b *store.Batch) {
 	}
 	now := t.now()
 	d := now.Sub(time.Unix(0, t.clock.saved.Load())).Abs()
-	if d < saveEvery || t.behind(now) || t.waking() {
+	if d < mill.SaveEvery || t.clock.Behind(now) || t.waking() {
 		return
 	}
 	b.SetLastSeen(now)

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// inboxSize is how many posted messages wait in a lane before Post blocks.
-const inboxSize = 256
 
 // consumer is a group's share in a topic: a cursor in each lane, spread over the
 // group's subscriptions.
@@ -30,7 +28,7 @@ type consumer struct {
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, inboxSize)}
+		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, mill.InboxSize)}
 		if !tp.volatile || t.volatile {
 			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}

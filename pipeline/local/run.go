@@ -8,11 +8,9 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// firstPause is the pause after a message is rejected for the first time.
-const firstPause = 5 * time.Millisecond
 
 // errRevoked says that a commit was given up because the subscription ends.
 var errRevoked = errors.New("local: the subscription ends")
@@ -36,7 +34,7 @@ func (r *run) loop() {
 	if r.first {
 		r.cur.started = false
 	}
-	for pause := firstPause; ; {
+	for pause := mill.FirstPause; ; {
 		w, ok, err := r.next()
 		switch {
 		case err != nil:
@@ -50,7 +48,7 @@ func (r *run) loop() {
 			if !r.deliver(w) {
 				return
 			}
-			pause = firstPause
+			pause = mill.FirstPause
 		default:
 			select {
 			case <-r.revoke:
@@ -79,7 +77,7 @@ func (r *run) next() (work, bool, error) {
 // deliver hands w out until it is committed. It returns false when the lane was revoked
 // before that; then w comes again.
 func (r *run) deliver(w work) bool {
-	for pause := firstPause; ; {
+	for pause := mill.FirstPause; ; {
 		tx := newTx(r.cur, w)
 		ctx, cancel := context.WithCancel(r.sub.ctx)
 		done, revoked := r.try(r.message(ctx, tx), tx)

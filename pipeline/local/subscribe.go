@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/internal/mill"
 )
 
 // abandonAfter is how long handlers may go on after their contexts were cancelled.
@@ -17,48 +19,23 @@ const abandonAfter = time.Second
 // when it is handled, or when Config.Grace is over. Close closes the subscriptions that
 // were made through it, and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return &subscriber{t: t, group: group}
+	return t.subscriber(group, false)
 }
 
 // LeanSubscriber returns one whose messages have metadata only where
 // pipeline.MessageFrom does not return the message from their context.
 func (t *Transport) LeanSubscriber(group string) message.Subscriber {
-	return &subscriber{t: t, group: group, lean: true}
+	return t.subscriber(group, true)
 }
 
-type subscriber struct {
-	t     *Transport
-	group string
-	lean  bool
-
-	mu     sync.Mutex
-	closed bool
-	subs   []*subscription
-}
-
-var _ message.Subscriber = (*subscriber)(nil)
-
-func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	sub, err := s.t.subscribe(ctx, s.group, topic, s.lean)
-	if err != nil {
-		return nil, err
-	}
-	s.subs = append(s.subs, sub)
-	return sub.out, nil
-}
-
-func (s *subscriber) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	subs := s.subs
-	s.mu.Unlock()
-	closeAll(subs)
-	return nil
+func (t *Transport) subscriber(group string, lean bool) message.Subscriber {
+	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
+		s, err := t.subscribe(ctx, group, topic, lean)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.out, s.close, nil
+	}, ErrClosed)
 }
 
 // subscription is one channel.
@@ -112,12 +89,4 @@ func (s *subscription) close() {
 		delete(t.subs, s)
 		t.subsMu.Unlock()
 	})
-}
-
-func closeAll(subs []*subscription) {
-	var wg sync.WaitGroup
-	for _, s := range subs {
-		wg.Go(s.close)
-	}
-	wg.Wait()
 }

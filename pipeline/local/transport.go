@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -118,9 +117,12 @@ func (t *Transport) Close() error {
 	t.cancel()
 	defer t.room.Stop() // only now, since commits may wait for it
 	t.subsMu.Lock()
-	subs := slices.Collect(maps.Keys(t.subs))
+	var ends []func()
+	for s := range t.subs {
+		ends = append(ends, s.close)
+	}
 	t.subsMu.Unlock()
-	closeAll(subs)
+	mill.EndAll(ends)
 	t.stopAlarm()
 	return errors.Join(t.keepClock(), t.closeStore())
 }
