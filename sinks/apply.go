@@ -7,32 +7,32 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Apply returns what ev makes of q, and what is to be done, in this order. withdrawn
+// apply returns what ev makes of q, and what is to be done, in this order. withdrawn
 // reports whether the subscription of a pending notification was cancelled; nil says
-// that none was. The last action is always a Wake, which replaces earlier ones; a result
+// that none was. The last action is always a wake, which replaces earlier ones; a result
 // that is not that of the attempt in flight changes nothing and asks for nothing.
-func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue, []Action) {
+func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue, []action) {
 	p = p.withDefaults()
 	if withdrawn == nil {
 		withdrawn = func(uint64) bool { return false }
 	}
 	at := ev.at()
-	if ev, ok := ev.(Resulted); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
+	if ev, ok := ev.(resulted); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
 		return q, nil
 	}
 	q.clamp(at, p)
-	var acts []Action
+	var acts []action
 	switch ev := ev.(type) {
-	case Enqueued:
+	case enqueued:
 		q.enqueue(at)
-	case Lost:
+	case lost:
 		q.lose()
-	case Remembered:
+	case remembered:
 		q.Markers += ev.Markers
 		q.remember(at, p)
-	case Pruned:
+	case pruned:
 		q.pruned(ev)
-	case Resulted:
+	case resulted:
 		q.held(earlier(ev.Ready, at))
 		q.notice(at)
 		began := q.Began
@@ -54,7 +54,7 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 		q.remember(at, p)
 	}
 	if !q.PruneAt.IsZero() && !at.Before(q.PruneAt) {
-		acts = append(acts, Prune{Before: at.Add(-p.Remember)})
+		acts = append(acts, prune{Before: at.Add(-p.Remember)})
 		q.PruneAt = at.Add(pruneEvery)
 	}
 	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
@@ -64,13 +64,13 @@ func (p Policy) Apply(q Queue, ev Event, withdrawn func(seq uint64) bool) (Queue
 		if q.First.IsZero() {
 			q.First = at
 		}
-		acts = append(acts, Send{Seq: q.Head, Number: q.Attempt, Slow: q.Failures > 0})
+		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Slow: q.Failures > 0})
 	}
 	return q, append(acts, q.wake(at, more))
 }
 
 // wake says when q is to be looked at next; more says that there is more to clear.
-func (q *Queue) wake(at time.Time, more bool) Wake {
+func (q *Queue) wake(at time.Time, more bool) wake {
 	w := q.wakePending(at, more)
 	switch {
 	case q.Windows.Open == 0:
@@ -85,20 +85,20 @@ func (q *Queue) wake(at time.Time, more bool) Wake {
 }
 
 // wakePending says when to look at what is pending, or remembered.
-func (q *Queue) wakePending(at time.Time, more bool) Wake {
+func (q *Queue) wakePending(at time.Time, more bool) wake {
 	switch {
 	case q.Pending() == 0:
-		return Wake{At: q.PruneAt}
+		return wake{At: q.PruneAt}
 	case q.InFlight:
-		return Wake{At: at.Add(lookAfter), AtStart: true}
+		return wake{At: at.Add(lookAfter), AtStart: true}
 	case more:
-		return Wake{At: at, AtStart: true}
+		return wake{At: at, AtStart: true}
 	default:
-		return Wake{At: q.Due, AtStart: true}
+		return wake{At: q.Due, AtStart: true}
 	}
 }
 
-func (q *Queue) pruned(ev Pruned) {
+func (q *Queue) pruned(ev pruned) {
 	q.Markers -= ev.Markers
 	switch {
 	case ev.More:
@@ -126,17 +126,17 @@ func (q *Queue) forgetPast(at time.Time) time.Time {
 
 // clear takes what is not to be tried from the head of the queue: what was withdrawn, and
 // what is to be given up. More says that it did not come to the end of that.
-func (q *Queue) clear(withdrawn func(uint64) bool) (acts []Action, more bool) {
+func (q *Queue) clear(withdrawn func(uint64) bool) (acts []action, more bool) {
 	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
-		drop := withdrawn(q.Head)
-		if !drop && q.Head >= q.DropTo {
+		cancelled := withdrawn(q.Head)
+		if !cancelled && q.Head >= q.DropTo {
 			break
 		}
 		if n == dropBatch {
 			return acts, true
 		}
-		if drop {
-			acts = append(acts, Drop{Seq: q.Head, Attempts: q.Tries})
+		if cancelled {
+			acts = append(acts, drop{Seq: q.Head, Attempts: q.Tries})
 			q.skip()
 		} else {
 			acts = append(acts, q.giveUp(q.DropReason)...)
@@ -147,18 +147,18 @@ func (q *Queue) clear(withdrawn func(uint64) bool) (acts []Action, more bool) {
 
 // delivered ends the attempt in flight with success, which opens a receiver that was
 // expired.
-func (q *Queue) delivered(at time.Time) []Action {
-	var acts []Action
+func (q *Queue) delivered(at time.Time) []action {
+	var acts []action
 	since := q.FailingSince
 	if q.Expired() {
 		since = q.ExpiredSince
 	}
 	if q.Expired() || q.ToldFailing {
-		acts = append(acts, Tell{
+		acts = append(acts, tell{
 			Seq: q.Head, Event: pipeline.HealthReceiverRecovered, Since: since, Count: q.Failures, Expired: q.Expired(),
 		})
 	}
-	acts = append(acts, Done{Seq: q.Head, Attempts: q.Tries + 1})
+	acts = append(acts, done{Seq: q.Head, Attempts: q.Tries + 1})
 	q.advance()
 	q.LastSuccess = at
 	if q.Failures > 0 {
@@ -171,7 +171,7 @@ func (q *Queue) delivered(at time.Time) []Action {
 }
 
 // failed ends the attempt in flight with a failure.
-func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Action {
+func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
 	o := ev.Outcome
 	if o.Class == pipeline.ClassCanceled {
 		q.Due, q.Delay = time.Time{}, 0
@@ -188,7 +188,7 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 		q.Refusals++
 	}
 
-	var acts []Action
+	var acts []action
 	switch {
 	case q.Expired():
 	case o.Class == pipeline.ClassGone:
@@ -216,36 +216,36 @@ func (p Policy) failed(q *Queue, ev Resulted, withdrawn func(uint64) bool) []Act
 }
 
 // degraded tells, once in a while, that notifications are not delivered as was wanted.
-func (q *Queue) degraded(at time.Time, reason string) []Action {
+func (q *Queue) degraded(at time.Time, reason string) []action {
 	if reason == "" || !q.ToldDegraded.IsZero() && at.Sub(q.ToldDegraded) < degradedAgain {
 		return nil
 	}
 	q.ToldDegraded = at
-	return []Action{Tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
+	return []action{tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
 }
 
 // expire gives up the receiver, and with it all that is pending or in digests.
-func (q *Queue) expire(at time.Time, reason string) []Action {
+func (q *Queue) expire(at time.Time, reason string) []action {
 	q.ExpiredSince, q.ExpiredReason = at, reason
 	q.DropTo, q.DropReason = q.Next, reason
 	if q.Windows.Open > 0 {
 		q.Windows.Over = reason
 	}
-	return []Action{q.tell(pipeline.HealthReceiverExpired, q.FailingSince, reason)}
+	return []action{q.tell(pipeline.HealthReceiverExpired, q.FailingSince, reason)}
 }
 
 // giveUp gives up the oldest notification. The first since the last success is told.
-func (q *Queue) giveUp(reason string) []Action {
-	var acts []Action
+func (q *Queue) giveUp(reason string) []action {
+	var acts []action
 	if !q.ToldDead {
 		q.ToldDead = true
 		acts = append(acts, q.tell(pipeline.HealthDeadLetter, q.FailingSince, reason))
 	}
-	acts = append(acts, Dead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
+	acts = append(acts, dead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
 	q.advance()
 	return acts
 }
 
-func (q *Queue) tell(event pipeline.HealthEvent, since time.Time, reason string) Tell {
-	return Tell{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
+func (q *Queue) tell(event pipeline.HealthEvent, since time.Time, reason string) tell {
+	return tell{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
 }

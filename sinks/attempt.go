@@ -52,7 +52,7 @@ type result struct {
 	Before []said `json:"before,omitempty"`
 	// Ready is that of the Attempt.
 	Ready time.Time `json:"ready,omitzero"`
-	Outcome
+	outcome
 	said
 }
 
@@ -70,7 +70,7 @@ func (a Attempt) Result(errs ...error) pipeline.Message {
 
 func (a Attempt) result(ends []ending) pipeline.Message {
 	last := ends[len(ends)-1]
-	r := result{Attempt: a.Number, Ready: a.ready, Outcome: OutcomeOf(last.err), said: last.said}
+	r := result{Attempt: a.Number, Ready: a.ready, outcome: outcomeOf(last.err), said: last.said}
 	for _, e := range ends[:len(ends)-1] {
 		r.Before = append(r.Before, e.said)
 	}

@@ -71,7 +71,7 @@ func (w *work) flush(subscription string, win window) error {
 	digest := freeze(win.Start, items)
 	for _, p := range items {
 		if err := w.st.end(p.Addressed.Notification.ID, Record{
-			State: RecordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
+			State: recordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
 		}); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (w *work) flush(subscription string, win window) error {
 		w.q.DropTo, w.q.DropReason = w.q.Next, over
 		return nil
 	}
-	return w.apply(Enqueued{At: w.now})
+	return w.apply(enqueued{At: w.now})
 }
 
 // discard ends the window of a subscription that was cancelled.

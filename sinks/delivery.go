@@ -217,7 +217,7 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 		if err := w.collect(p); err != nil {
 			return err
 		}
-		return w.step(Woken{At: w.now})
+		return w.step(woken{At: w.now})
 	}
 	if !again {
 		if err := w.flushBefore(a); err != nil {
@@ -227,7 +227,7 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if err := w.st.add(w.q.Next, p); err != nil {
 		return err
 	}
-	return w.step(Enqueued{At: w.now})
+	return w.step(enqueued{At: w.now})
 }
 
 // fresh reports whether the notification id is to be delivered: it is not known, or it is
@@ -241,7 +241,7 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 		return false, err
 	}
 	in := r
-	if r.State == RecordDigested {
+	if r.State == recordDigested {
 		if in, _, err = w.st.record(r.In); err != nil {
 			return false, err
 		}
@@ -256,7 +256,7 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 func (w *work) drop(a pipeline.Addressed) error {
 	w.observe(pipeline.KindDropped, a, "")
 	err := w.st.end(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
-	return errors.Join(err, w.step(Remembered{At: w.now}))
+	return errors.Join(err, w.step(remembered{At: w.now}))
 }
 
 // withdraw remembers that a subscription was cancelled, and drops what is due of it.
@@ -285,7 +285,7 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 	if attempt := w.q.Attempt; w.q.InFlight {
 		tx.OnCommit(func() { d.pool.recall(wd.Receiver, attempt, wd.Subscription) })
 	}
-	return w.step(Remembered{At: w.now, Markers: 1})
+	return w.step(remembered{At: w.now, Markers: 1})
 }
 
 // result applies how an attempt ended. The commit is durable before the next attempt,
@@ -306,7 +306,7 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 		return pipeline.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	pipeline.SyncTx(tx)
-	ev := Resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.Outcome, Jitter: d.cfg.Jitter()}
+	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
 			return err
@@ -324,7 +324,7 @@ func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	lost := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key))
+	missing := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key))
 	flush := w.flushDue
 	if d.ending.Load() {
 		flush = w.flushAll
@@ -332,8 +332,8 @@ func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if lost {
-		return w.step(Lost{At: w.now})
+	if missing {
+		return w.step(lost{At: w.now})
 	}
-	return w.step(Woken{At: w.now})
+	return w.step(woken{At: w.now})
 }

@@ -176,7 +176,7 @@ func (c *collector) first(n pipeline.Notification) {
 // inTime holds a digest of these items against what each of them wanted when it came.
 func (c *collector) inTime(ids []string) {
 	frozen, ok, err := state{c.store.Begin().State("r")}.record(ids[0])
-	if err != nil || !ok || frozen.State != RecordDigested {
+	if err != nil || !ok || frozen.State != recordDigested {
 		c.Fatalf("seed %d: %s is known as %+v, %v, %v", c.seed, ids[0], frozen, ok, err)
 	}
 	for i, id := range ids {

@@ -6,88 +6,88 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Event is what happens to a Queue: Enqueued, Resulted, Woken, Lost, Remembered or
-// Pruned.
-type Event interface{ at() time.Time }
+// event is what happens to a Queue: enqueued, resulted, woken, lost, remembered or
+// pruned.
+type event interface{ at() time.Time }
 
 type (
-	// Enqueued says that notification number Queue.Next was put behind the others.
-	Enqueued struct{ At time.Time }
-	// Resulted says how an attempt ended: it delivered the Before oldest notifications, and
+	// enqueued says that notification number Queue.Next was put behind the others.
+	enqueued struct{ At time.Time }
+	// resulted says how an attempt ended: it delivered the Before oldest notifications, and
 	// Outcome is how it went with the one behind them, which was the last it tried. Jitter
 	// spreads the next attempt; 0 <= Jitter < 1. Degraded says why a notification was
 	// delivered other than was wanted. Ready is when the rate of its sink let the attempt
 	// begin, zero where it had not to wait.
-	Resulted struct {
+	resulted struct {
 		At       time.Time
 		Ready    time.Time
 		Attempt  uint64
 		Before   int
-		Outcome  Outcome
+		Outcome  outcome
 		Degraded string
 		Jitter   float64
 	}
-	// Woken says that the time of a Wake has come, or that the process has just started.
-	Woken struct{ At time.Time }
-	// Lost says that the attempt in flight went down with the process that made it.
-	Lost struct{ At time.Time }
-	// Remembered says that there is something new to forget one day; Markers of it are
+	// woken says that the time of a wake has come, or that the process has just started.
+	woken struct{ At time.Time }
+	// lost says that the attempt in flight went down with the process that made it.
+	lost struct{ At time.Time }
+	// remembered says that there is something new to forget one day; Markers of it are
 	// cancelled subscriptions.
-	Remembered struct {
+	remembered struct {
 		At      time.Time
 		Markers int
 	}
-	// Pruned says what came of a Prune: Markers cancelled subscriptions were forgotten,
+	// pruned says what came of a prune: Markers cancelled subscriptions were forgotten,
 	// something is Left, More of it could be forgotten at once.
-	Pruned struct {
+	pruned struct {
 		At         time.Time
 		Markers    int
 		Left, More bool
 	}
 )
 
-func (e Enqueued) at() time.Time   { return e.At }
-func (e Resulted) at() time.Time   { return e.At }
-func (e Woken) at() time.Time      { return e.At }
-func (e Lost) at() time.Time       { return e.At }
-func (e Remembered) at() time.Time { return e.At }
-func (e Pruned) at() time.Time     { return e.At }
+func (e enqueued) at() time.Time   { return e.At }
+func (e resulted) at() time.Time   { return e.At }
+func (e woken) at() time.Time      { return e.At }
+func (e lost) at() time.Time       { return e.At }
+func (e remembered) at() time.Time { return e.At }
+func (e pruned) at() time.Time     { return e.At }
 
-// Action is what an event leads to: Send, Done, Dead, Drop, Tell, Prune or Wake.
-type Action interface{ action() }
+// action is what an event leads to: send, done, dead, drop, tell, prune or wake.
+type action interface{ action() }
 
 type (
-	// Send begins attempt Number, of the notification Seq and of those behind it that the
+	// send begins attempt Number, of the notification Seq and of those behind it that the
 	// sink takes with it. Slow says that the receiver failed last time: only Seq is tried.
-	Send struct {
+	send struct {
 		Seq    uint64
 		Number uint64
 		Slow   bool
 	}
-	// Done forgets the notification Seq and remembers that it was delivered with the last
+	// done forgets the notification Seq and remembers that it was delivered with the last
 	// of Attempts attempts.
-	Done struct {
+	done struct {
 		Seq      uint64
 		Attempts int
 	}
-	// Dead gives up the notification Seq after Attempts counted attempts. Expired says
+	// dead gives up the notification Seq after Attempts counted attempts. Expired says
 	// that it is because its receiver is expired.
-	Dead struct {
+	dead struct {
 		Seq      uint64
 		Attempts int
 		Reason   string
 		Expired  bool
 	}
-	// Drop forgets the notification Seq, whose subscription was cancelled, after Attempts
+	// drop forgets the notification Seq, whose subscription was cancelled, after Attempts
 	// counted attempts.
-	Drop struct {
+	drop struct {
 		Seq      uint64
 		Attempts int
 	}
-	// Tell tells of a change of state, which the notification Seq brought. Since is when
+	// tell tells of a change of state, which the notification Seq brought. Since is when
 	// the state began that the event tells of, or ends; Count how many attempts failed in
 	// a row; Expired belongs to a recovery.
-	Tell struct {
+	tell struct {
 		Seq     uint64
 		Event   pipeline.HealthEvent
 		Since   time.Time
@@ -95,21 +95,21 @@ type (
 		Reason  string
 		Expired bool
 	}
-	// Prune forgets what was remembered before Before, behind the other actions. A Pruned
+	// prune forgets what was remembered before Before, behind the other actions. A pruned
 	// event follows.
-	Prune struct{ Before time.Time }
-	// Wake asks for a Woken event at At, or for none where At is zero. AtStart asks for
+	prune struct{ Before time.Time }
+	// wake asks for a woken event at At, or for none where At is zero. AtStart asks for
 	// one at the next start of the process too.
-	Wake struct {
+	wake struct {
 		At      time.Time
 		AtStart bool
 	}
 )
 
-func (Send) action()  {}
-func (Done) action()  {}
-func (Dead) action()  {}
-func (Drop) action()  {}
-func (Tell) action()  {}
-func (Prune) action() {}
-func (Wake) action()  {}
+func (send) action()  {}
+func (done) action()  {}
+func (dead) action()  {}
+func (drop) action()  {}
+func (tell) action()  {}
+func (prune) action() {}
+func (wake) action()  {}

@@ -21,21 +21,21 @@ type script struct {
 	log       []string
 }
 
-func (s *script) apply(ev Event) {
+func (s *script) apply(ev event) {
 	s.t.Helper()
-	q, acts := s.p.Apply(s.q, ev, func(seq uint64) bool { return slices.Contains(s.withdrawn, seq) })
+	q, acts := s.p.apply(s.q, ev, func(seq uint64) bool { return slices.Contains(s.withdrawn, seq) })
 	s.q = q
 	for _, a := range acts {
 		switch a := a.(type) {
-		case Send:
+		case send:
 			s.log = append(s.log, fmt.Sprint("send ", a.Seq))
-		case Done:
+		case done:
 			s.log = append(s.log, fmt.Sprint("done ", a.Seq, " after ", a.Attempts))
-		case Dead:
+		case dead:
 			s.log = append(s.log, fmt.Sprint("dead ", a.Seq, " after ", a.Attempts))
-		case Drop:
+		case drop:
 			s.log = append(s.log, fmt.Sprint("drop ", a.Seq))
-		case Tell:
+		case tell:
 			s.log = append(s.log, fmt.Sprint("tell ", a.Event))
 		}
 	}
@@ -45,7 +45,7 @@ func (s *script) apply(ev Event) {
 func (s *script) result(d time.Duration, err error) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
-	s.apply(Resulted{At: s.now, Attempt: s.q.Attempt, Outcome: OutcomeOf(err), Jitter: 0.5})
+	s.apply(resulted{At: s.now, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
 }
 
 // heldFor ends the attempt in flight, which its sink's rate held for hold, late.
@@ -53,14 +53,14 @@ func (s *script) heldFor(hold, late time.Duration, err error) {
 	s.t.Helper()
 	ready := s.now.Add(hold)
 	s.now = ready.Add(late)
-	s.apply(Resulted{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: OutcomeOf(err), Jitter: 0.5})
+	s.apply(resulted{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
 }
 
 // fail waits for the next attempt, at least d, and lets it fail.
 func (s *script) fail(d time.Duration, err error) {
 	s.t.Helper()
 	s.now = later(s.now.Add(d), s.q.Due)
-	s.apply(Woken{At: s.now})
+	s.apply(woken{At: s.now})
 	s.result(0, err)
 }
 
@@ -73,7 +73,7 @@ func TestExpiry(t *testing.T) {
 	}{
 		"three failures in a row are told once": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 5 {
 					s.fail(0, plain)
 				}
@@ -82,14 +82,14 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "send 0", "send 0", "tell receiver_recovered", "done 0 after 6"},
 		},
 		"two failures are not told": {
-			func(s *script) { s.apply(Enqueued{s.now}); s.fail(0, plain); s.fail(0, plain); s.fail(0, nil) },
+			func(s *script) { s.apply(enqueued{s.now}); s.fail(0, plain); s.fail(0, plain); s.fail(0, nil) },
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"five days of failures expire it": {
 			func(s *script) {
 				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{60 * h, 60*h - time.Second, time.Second}}
-				s.apply(Enqueued{s.now})
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 4 {
 					s.fail(0, plain)
 				}
@@ -97,23 +97,23 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 4", "dead 1 after 0"},
 		},
 		"a process that stood still for a year expires nothing": {
-			func(s *script) { s.apply(Enqueued{s.now}); s.fail(0, plain); s.fail(9000*h, plain); s.fail(0, nil) },
+			func(s *script) { s.apply(enqueued{s.now}); s.fail(0, plain); s.fail(9000*h, plain); s.fail(0, nil) },
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"a clock that jumps during the first attempt gives nothing up": {
-			func(s *script) { s.apply(Enqueued{s.now}); s.result(9000*h, plain); s.fail(0, plain); s.fail(0, nil) },
+			func(s *script) { s.apply(enqueued{s.now}); s.result(9000*h, plain); s.fail(0, plain); s.fail(0, nil) },
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"gone expires it at once": {
-			func(s *script) { s.apply(Enqueued{s.now}); s.result(0, gone) },
+			func(s *script) { s.apply(enqueued{s.now}); s.result(0, gone) },
 			[]string{"send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 1"},
 		},
 		"what comes later probes it once each": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, gone)
-				s.apply(Enqueued{s.now})
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, plain)
 				s.result(0, gone)
 			},
@@ -121,11 +121,11 @@ func TestExpiry(t *testing.T) {
 		},
 		"a success opens it again": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, gone)
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, nil)
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, gone)
 			},
 			[]string{
@@ -136,7 +136,7 @@ func TestExpiry(t *testing.T) {
 		"dead letters are told once until a success": {
 			func(s *script) {
 				for range 4 {
-					s.apply(Enqueued{s.now})
+					s.apply(enqueued{s.now})
 				}
 				s.result(0, pipeline.Permanent(plain))
 				s.result(0, pipeline.Permanent(plain))
@@ -148,7 +148,7 @@ func TestExpiry(t *testing.T) {
 		"72 hours and three failures give up a notification": {
 			func(s *script) {
 				s.p.Retry = []time.Duration{72 * h, time.Second}
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 3 {
 					s.fail(0, plain)
 				}
@@ -157,29 +157,29 @@ func TestExpiry(t *testing.T) {
 		},
 		"a withdrawal drops the head": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, plain)
 				s.withdrawn = []uint64{0}
-				s.apply(Remembered{At: s.now, Markers: 1})
+				s.apply(remembered{At: s.now, Markers: 1})
 				s.fail(0, nil)
 			},
 			[]string{"send 0", "drop 0", "send 1", "done 1 after 1"},
 		},
 		"an attempt in flight that succeeds is delivered": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.withdrawn = []uint64{0}
-				s.apply(Remembered{At: s.now, Markers: 1})
+				s.apply(remembered{At: s.now, Markers: 1})
 				s.result(0, nil)
 			},
 			[]string{"send 0", "done 0 after 1"},
 		},
 		"an attempt in flight that fails is not made again": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.withdrawn = []uint64{0}
-				s.apply(Remembered{At: s.now, Markers: 1})
+				s.apply(remembered{At: s.now, Markers: 1})
 				s.result(0, pipeline.Permanent(plain))
 			},
 			[]string{"send 0", "drop 0"},
@@ -187,7 +187,7 @@ func TestExpiry(t *testing.T) {
 		"what is withdrawn is not dead": {
 			func(s *script) {
 				for range 3 {
-					s.apply(Enqueued{s.now})
+					s.apply(enqueued{s.now})
 				}
 				s.withdrawn = []uint64{0, 1}
 				s.result(0, gone)
@@ -207,13 +207,13 @@ func TestExpiry(t *testing.T) {
 
 func TestRecoveryTellsSinceWhen(t *testing.T) {
 	s := &script{t: t, now: t0}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.fail(0, errors.New("500"))
 	s.fail(0, pipeline.Gone(errors.New("410")))
 	expired := s.now
-	s.apply(Enqueued{s.now})
-	_, acts := s.p.Apply(s.q, Resulted{At: s.now.Add(time.Hour), Attempt: s.q.Attempt, Outcome: OutcomeOf(nil)}, nil)
-	want := Tell{Seq: 1, Event: pipeline.HealthReceiverRecovered, Since: expired, Count: 2, Expired: true}
+	s.apply(enqueued{s.now})
+	_, acts := s.p.apply(s.q, resulted{At: s.now.Add(time.Hour), Attempt: s.q.Attempt, Outcome: outcomeOf(nil)}, nil)
+	want := tell{Seq: 1, Event: pipeline.HealthReceiverRecovered, Since: expired, Count: 2, Expired: true}
 	if acts[0] != want {
 		t.Errorf("got %+v, want %+v", acts[0], want)
 	}
@@ -230,11 +230,11 @@ func TestClockSetBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{t: t, now: t0}
-			s.apply(Enqueued{s.now})
+			s.apply(enqueued{s.now})
 			s.result(0, tt.err)
 			back := t0.Add(-year)
-			q, acts := s.p.Apply(s.q, Woken{back}, nil)
-			if want := []Action{Wake{At: back.Add(tt.want), AtStart: true}}; !slices.Equal(acts, want) {
+			q, acts := s.p.apply(s.q, woken{back}, nil)
+			if want := []action{wake{At: back.Add(tt.want), AtStart: true}}; !slices.Equal(acts, want) {
 				t.Errorf("got %v, want %v", acts, want)
 			}
 			if !q.First.Equal(back) || !q.FailingSince.Equal(back) {
@@ -243,14 +243,14 @@ func TestClockSetBack(t *testing.T) {
 		})
 	}
 	s := &script{t: t, now: t0}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.result(0, nil)
-	if q, _ := s.p.Apply(s.q, Woken{t0.Add(-year)}, nil); q.PruneAt.After(t0.Add(-year + DefaultRemember)) {
+	if q, _ := s.p.apply(s.q, woken{t0.Add(-year)}, nil); q.PruneAt.After(t0.Add(-year + defaultRemember)) {
 		t.Errorf("what is remembered is looked through at %s", q.PruneAt)
 	}
 	// Of an earlier version the delay is not known.
 	q := Queue{Next: 1, Due: t0.Add(year)}
-	if q, _ = s.p.Apply(q, Woken{t0}, nil); q.Due.Sub(t0) != 24*time.Hour*6/5 {
+	if q, _ = s.p.apply(q, woken{t0}, nil); q.Due.Sub(t0) != 24*time.Hour*6/5 {
 		t.Errorf("due %s later, want after the longest delay that there is", q.Due.Sub(t0))
 	}
 }
@@ -259,16 +259,16 @@ func TestManyWithdrawnAreDroppedInBatches(t *testing.T) {
 	s := &script{t: t, now: t0}
 	const n = 2*dropBatch + 7
 	for i := range uint64(n) {
-		s.apply(Enqueued{s.now})
+		s.apply(enqueued{s.now})
 		s.withdrawn = append(s.withdrawn, i)
 	}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.result(0, errors.New("500"))
 	for i := range 2 {
 		if got, want := s.q.Pending(), n+1-(i+1)*dropBatch; got != want {
 			t.Errorf("%d are pending, want %d", got, want)
 		}
-		s.apply(Woken{s.now})
+		s.apply(woken{s.now})
 	}
 	if got := s.q.Pending(); got != 1 {
 		t.Errorf("%d are pending, want 1", got)

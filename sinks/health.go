@@ -16,7 +16,7 @@ func (w *work) about(id string) string {
 }
 
 // tell emits a health event.
-func (w *work) tell(t Tell) error {
+func (w *work) tell(t tell) error {
 	p, err := w.st.pending(t.Seq)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (f *file) choose() ([]Letter, error) {
 			if err := decode(name, b, &l); err != nil {
 				return nil, err
 			}
-			if l.Addressed != nil && r.Filter.Selects(l.DeadLetter) {
+			if r.Filter.Selects(l.DeadLetter) {
 				chosen = append(chosen, l)
 				size += len(b)
 			}

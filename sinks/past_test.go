@@ -12,29 +12,29 @@ import (
 // TestPastIsRemembered checks what a queue says of its last success and failure.
 func TestPastIsRemembered(t *testing.T) {
 	s := &script{t: t, now: t0}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.result(time.Second, errors.New("503"))
 	if q := s.q; !q.LastFailure.Equal(t0.Add(time.Second)) || !q.LastSuccess.IsZero() || q.Reason != "503" || q.PastReason != "" {
 		t.Errorf("after a failure: %+v", q)
 	}
 	s.now = s.q.Due
-	s.apply(Woken{s.now})
+	s.apply(woken{s.now})
 	s.result(time.Second, nil)
 	if q := s.q; !q.LastSuccess.Equal(s.now) || !q.LastFailure.Equal(t0.Add(time.Second)) || q.Reason != "" || q.PastReason != "503" {
 		t.Errorf("after a success: %+v", q)
 	}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.result(time.Second, nil)
 	if q := s.q; !q.LastSuccess.Equal(s.now) || q.PastReason != "503" {
 		t.Errorf("after another success: %+v", q)
 	}
 	last := s.q.LastSuccess
-	pruned := func(at time.Time) { s.q, _ = s.p.Apply(s.q, Pruned{At: at}, nil) }
-	pruned(last.Add(DefaultRemember))
+	prune := func(at time.Time) { s.q, _ = s.p.apply(s.q, pruned{At: at}, nil) }
+	prune(last.Add(defaultRemember))
 	if q := s.q; !q.LastSuccess.Equal(last) || !q.PruneAt.Equal(last.Add(keepPast)) || q.blank() {
 		t.Errorf("a week later: %+v", q)
 	}
-	pruned(last.Add(keepPast))
+	prune(last.Add(keepPast))
 	if q := s.q; !q.LastSuccess.IsZero() || !q.LastFailure.IsZero() || q.PastReason != "" || !q.blank() {
 		t.Errorf("a year later: %+v", q)
 	}
@@ -43,10 +43,10 @@ func TestPastIsRemembered(t *testing.T) {
 // TestPastWithAClockThatGoesBack leaves no success in the future.
 func TestPastWithAClockThatGoesBack(t *testing.T) {
 	s := &script{t: t, now: t0}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	s.result(time.Second, nil)
 	back := t0.Add(-time.Hour)
-	if q, _ := s.p.Apply(s.q, Woken{back}, nil); !q.LastSuccess.Equal(back) {
+	if q, _ := s.p.apply(s.q, woken{back}, nil); !q.LastSuccess.Equal(back) {
 		t.Errorf("the last success is %s, want %s", q.LastSuccess, back)
 	}
 }
@@ -56,7 +56,7 @@ func TestTellAtOnce(t *testing.T) {
 	certificate := pipeline.TellAtOnce(errors.New("the certificate has expired"))
 	for name, err := range map[string]error{"alone": certificate, "with a wait": pipeline.RetryAfter(certificate, time.Minute)} {
 		s := &script{t: t, now: t0}
-		s.apply(Enqueued{s.now})
+		s.apply(enqueued{s.now})
 		for range 4 {
 			s.fail(0, err)
 		}

@@ -40,9 +40,9 @@ const (
 	keepPast = 365 * 24 * time.Hour
 )
 
-// DefaultRetry is the schedule of retries: the delay after the first failed attempt,
+// defaultRetry is the schedule of retries: the delay after the first failed attempt,
 // the second, and so on. The last one repeats.
-func DefaultRetry() []time.Duration {
+func defaultRetry() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 30 * time.Second, 5 * time.Minute, 30 * time.Minute,
 		2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 12 * time.Hour,
@@ -51,42 +51,43 @@ func DefaultRetry() []time.Duration {
 
 // Defaults of a Policy.
 const (
-	DefaultDeadAfter   = 72 * time.Hour
-	DefaultExpireAfter = 5 * 24 * time.Hour
-	DefaultRemember    = 7 * 24 * time.Hour
+	defaultDeadAfter   = 72 * time.Hour
+	defaultExpireAfter = 5 * 24 * time.Hour
+	defaultRemember    = 7 * 24 * time.Hour
 )
 
 // Policy is the rules by which queues work. The zero value has the defaults.
 type Policy struct {
-	// Retry are the delays after failed attempts; the last repeats. Empty means
-	// DefaultRetry. They are moved by up to a fifth, either way.
+	// Retry are the delays after failed attempts; the last repeats. Empty means 5 and 30
+	// seconds, 5 and 30 minutes, 2, 5, 10 and 12 hours. They are moved by up to a fifth,
+	// either way.
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up, when at
-	// least three attempts failed; 0 means DefaultDeadAfter. Attempts from before one that
-	// was an hour late, or the delay before it if that was longer, do not count.
+	// least three attempts failed; 0 means 72 hours. Attempts from before one that was an
+	// hour late, or the delay before it if that was longer, do not count.
 	DeadAfter time.Duration
 	// ExpireAfter is how long after the first failure since its last success a receiver is
 	// expired, when at least three attempts failed, counted likewise; 0 means
-	// DefaultExpireAfter. One that says that it is gone is expired at once.
+	// 5 days. One that says that it is gone is expired at once.
 	ExpireAfter time.Duration
 	// Remember is for how long the IDs of notifications that were delivered, given up or
-	// dropped, and cancelled subscriptions, are remembered at least; 0 means
-	// DefaultRemember. It has to be longer than the transport keeps notifications.
+	// dropped, and cancelled subscriptions, are remembered at least; 0 means 7 days. It has
+	// to be longer than the transport keeps notifications.
 	Remember time.Duration
 }
 
 func (p Policy) withDefaults() Policy {
 	if len(p.Retry) == 0 {
-		p.Retry = DefaultRetry()
+		p.Retry = defaultRetry()
 	}
 	if p.DeadAfter == 0 {
-		p.DeadAfter = DefaultDeadAfter
+		p.DeadAfter = defaultDeadAfter
 	}
 	if p.ExpireAfter == 0 {
-		p.ExpireAfter = DefaultExpireAfter
+		p.ExpireAfter = defaultExpireAfter
 	}
 	if p.Remember == 0 {
-		p.Remember = DefaultRemember
+		p.Remember = defaultRemember
 	}
 	return p
 }
@@ -100,7 +101,7 @@ func (p Policy) longest() time.Duration {
 // delay returns the time to the next attempt: that of the schedule, but one attempt is
 // made when the notification may be given up, and none is earlier than the receiver asked
 // for.
-func (p Policy) delay(q *Queue, o Outcome, ev Resulted) time.Duration {
+func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 	d := p.Retry[min(q.Tries, len(p.Retry))-1]
 	d += time.Duration((2*ev.Jitter - 1) * jitterShare * float64(d))
 	if left := q.First.Add(p.DeadAfter).Sub(ev.At); left > 0 {
@@ -111,8 +112,8 @@ func (p Policy) delay(q *Queue, o Outcome, ev Resulted) time.Duration {
 	return max(d, after, 0)
 }
 
-// Outcome says how an attempt ended.
-type Outcome struct {
+// outcome says how an attempt ended.
+type outcome struct {
 	Delivered bool `json:"delivered,omitempty"`
 	// Class, After and Reason describe a failure: its error's class, the least delay that
 	// the receiver asked for, and the reason in one line.
@@ -126,15 +127,15 @@ type Outcome struct {
 // arrived is said behind the reason of an Ambiguous failure.
 const arrived = " (it may have arrived)"
 
-// OutcomeOf says what err, the result of Sink.Deliver, means.
-func OutcomeOf(err error) Outcome {
+// outcomeOf says what err, the result of Sink.Deliver, means.
+func outcomeOf(err error) outcome {
 	if err == nil {
-		return Outcome{Delivered: true}
+		return outcome{Delivered: true}
 	}
 	class, after := pipeline.ClassOf(err)
 	reason := oneLine(err.Error())
 	if pipeline.IsAmbiguous(err) {
 		reason += arrived
 	}
-	return Outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
+	return outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
 }

@@ -16,45 +16,45 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // last applies ev to q and returns the actions without what is told and the wake that
 // ends them, and the wake.
-func last(t *testing.T, q *Queue, p Policy, ev Event) ([]Action, Wake) {
+func last(t *testing.T, q *Queue, p Policy, ev event) ([]action, wake) {
 	t.Helper()
-	var acts []Action
-	*q, acts = p.Apply(*q, ev, nil)
+	var acts []action
+	*q, acts = p.apply(*q, ev, nil)
 	if len(acts) == 0 {
-		return nil, Wake{}
+		return nil, wake{}
 	}
-	w, ok := acts[len(acts)-1].(Wake)
+	w, ok := acts[len(acts)-1].(wake)
 	if !ok {
-		t.Fatalf("the last action is %#v, want a Wake", acts[len(acts)-1])
+		t.Fatalf("the last action is %#v, want a wake", acts[len(acts)-1])
 	}
-	acts = slices.DeleteFunc(acts[:len(acts)-1], func(a Action) bool { _, tell := a.(Tell); return tell })
+	acts = slices.DeleteFunc(acts[:len(acts)-1], func(a action) bool { _, tell := a.(tell); return tell })
 	return acts, w
 }
 
-func failed(err error) Outcome { return OutcomeOf(err) }
+func failed(err error) outcome { return outcomeOf(err) }
 
 func TestOneAtATimeInOrder(t *testing.T) {
 	var q Queue
 	var p Policy
-	acts, w := last(t, &q, p, Enqueued{t0})
-	if want := []Action{Send{Seq: 0, Number: 1}}; !slices.Equal(acts, want) {
+	acts, w := last(t, &q, p, enqueued{t0})
+	if want := []action{send{Seq: 0, Number: 1}}; !slices.Equal(acts, want) {
 		t.Fatalf("got %#v, want %#v", acts, want)
 	}
 	if !w.AtStart {
 		t.Error("no wake at the next start while an attempt is in flight")
 	}
-	if acts, _ = last(t, &q, p, Enqueued{t0}); len(acts) != 0 {
+	if acts, _ = last(t, &q, p, enqueued{t0}); len(acts) != 0 {
 		t.Errorf("a second one while the first is in flight: got %#v, want nothing", acts)
 	}
-	acts, _ = last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)})
-	if want := []Action{Done{Seq: 0, Attempts: 1}, Send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
+	acts, _ = last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: outcomeOf(nil)})
+	if want := []action{done{Seq: 0, Attempts: 1}, send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
-	acts, w = last(t, &q, p, Resulted{At: t0, Attempt: 2, Outcome: OutcomeOf(nil)})
-	if want := []Action{Done{Seq: 1, Attempts: 1}}; !slices.Equal(acts, want) {
+	acts, w = last(t, &q, p, resulted{At: t0, Attempt: 2, Outcome: outcomeOf(nil)})
+	if want := []action{done{Seq: 1, Attempts: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
-	if want := (Wake{At: t0.Add(DefaultRemember)}); w != want {
+	if want := (wake{At: t0.Add(defaultRemember)}); w != want {
 		t.Errorf("idle: got %v, want %v", w, want)
 	}
 }
@@ -63,14 +63,14 @@ func TestScheduleOfRetries(t *testing.T) {
 	var q Queue
 	var p Policy
 	at := t0
-	last(t, &q, p, Enqueued{at})
+	last(t, &q, p, enqueued{at})
 	var delays []time.Duration
 	for {
-		acts, w := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: failed(errors.New("down")), Jitter: 0.5})
+		acts, w := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: failed(errors.New("down")), Jitter: 0.5})
 		if len(acts) > 0 {
-			dead, ok := acts[0].(Dead)
+			dead, ok := acts[0].(dead)
 			if !ok || len(acts) != 1 {
-				t.Fatalf("got %#v, want one Dead", acts)
+				t.Fatalf("got %#v, want one dead", acts)
 			}
 			if want := 13; dead.Attempts != want {
 				t.Errorf("given up after %d attempts, want %d", dead.Attempts, want)
@@ -82,14 +82,14 @@ func TestScheduleOfRetries(t *testing.T) {
 		}
 		delays = append(delays, w.At.Sub(at))
 		// A wake that comes early, as those of a start do, only sets the wake again.
-		acts, again := last(t, &q, p, Woken{w.At.Add(-time.Nanosecond)})
+		acts, again := last(t, &q, p, woken{w.At.Add(-time.Nanosecond)})
 		if len(acts) != 0 || again != w {
 			t.Fatalf("early wake: got %#v and %v, want nothing and %v", acts, again, w)
 		}
 		at = w.At
-		acts, _ = last(t, &q, p, Woken{at})
-		if len(acts) != 1 || acts[0].(Send).Slow != true {
-			t.Fatalf("due: got %#v, want a Send in the slow pool", acts)
+		acts, _ = last(t, &q, p, woken{at})
+		if len(acts) != 1 || acts[0].(send).Slow != true {
+			t.Fatalf("due: got %#v, want a send in the slow pool", acts)
 		}
 	}
 	h := time.Hour
@@ -97,8 +97,8 @@ func TestScheduleOfRetries(t *testing.T) {
 	if got := delays[:len(want)]; !slices.Equal(got, want) {
 		t.Errorf("delays %v, want %v", got, want)
 	}
-	if got := at.Sub(t0); got != DefaultDeadAfter {
-		t.Errorf("given up after %v, want %v", got, DefaultDeadAfter)
+	if got := at.Sub(t0); got != defaultDeadAfter {
+		t.Errorf("given up after %v, want %v", got, defaultDeadAfter)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestJitter(t *testing.T) {
 	} {
 		var q Queue
 		p := Policy{Retry: []time.Duration{100 * time.Second}}
-		last(t, &q, p, Enqueued{t0})
-		_, w := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(tt.err), Jitter: tt.jitter})
+		last(t, &q, p, enqueued{t0})
+		_, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(tt.err), Jitter: tt.jitter})
 		if got := w.At.Sub(t0); got != tt.want {
 			t.Errorf("%v, jitter %v: delay %v, want %v", tt.err, tt.jitter, got, tt.want)
 		}
@@ -129,10 +129,10 @@ func TestJitter(t *testing.T) {
 func TestPermanentIsDeadAtOnce(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, Enqueued{t0})
-	last(t, &q, p, Enqueued{t0})
-	acts, _ := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Permanent(errors.New("no")))})
-	want := []Action{Dead{Seq: 0, Attempts: 1, Reason: "no"}, Send{Seq: 1, Number: 2, Slow: true}}
+	last(t, &q, p, enqueued{t0})
+	last(t, &q, p, enqueued{t0})
+	acts, _ := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Permanent(errors.New("no")))})
+	want := []action{dead{Seq: 0, Attempts: 1, Reason: "no"}, send{Seq: 1, Number: 2, Slow: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -141,20 +141,20 @@ func TestPermanentIsDeadAtOnce(t *testing.T) {
 func TestRefusedThreeTimesThenTheNext(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, Enqueued{t0})
-	last(t, &q, p, Enqueued{t0})
+	last(t, &q, p, enqueued{t0})
+	last(t, &q, p, enqueued{t0})
 	refused := failed(pipeline.Refused(errors.New("400")))
 	at := t0
 	for i := range 2 {
-		acts, w := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: refused})
+		acts, w := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
 		if len(acts) != 0 || !w.At.After(at) {
 			t.Fatalf("refusal %d: got %#v, want a wake later", i+1, acts)
 		}
 		at = w.At
-		last(t, &q, p, Woken{at})
+		last(t, &q, p, woken{at})
 	}
-	acts, _ := last(t, &q, p, Resulted{At: at, Attempt: q.Attempt, Outcome: refused})
-	want := []Action{Dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, Send{Seq: 1, Number: 4, Slow: true}}
+	acts, _ := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
+	want := []action{dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, send{Seq: 1, Number: 4, Slow: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -165,53 +165,53 @@ func TestGoneGivesUpAllThatIsPending(t *testing.T) {
 	var p Policy
 	const n = 2*dropBatch + 7
 	for range n {
-		last(t, &q, p, Enqueued{t0})
+		last(t, &q, p, enqueued{t0})
 	}
-	dead := 0
-	count := func(acts []Action) {
+	given := 0
+	count := func(acts []action) {
 		for _, a := range acts {
-			d, ok := a.(Dead)
+			d, ok := a.(dead)
 			if !ok {
 				t.Fatalf("got %#v, want only the dead", a)
 			}
-			if d.Seq != uint64(dead) || !strings.Contains(d.Reason, "410") || !d.Expired {
-				t.Fatalf("got %#v as number %d", d, dead)
+			if d.Seq != uint64(given) || !strings.Contains(d.Reason, "410") || !d.Expired {
+				t.Fatalf("got %#v as number %d", d, given)
 			}
-			dead++
+			given++
 		}
 	}
-	acts, w := last(t, &q, p, Resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Gone(errors.New("410")))})
+	acts, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Gone(errors.New("410")))})
 	count(acts)
 	if !q.Expired() || !strings.Contains(q.ExpiredReason, "410") {
 		t.Errorf("got %+v, want it expired", q)
 	}
 	// One that comes later is tried for itself.
-	acts, _ = last(t, &q, p, Enqueued{t0})
+	acts, _ = last(t, &q, p, enqueued{t0})
 	count(acts)
 	for q.DropTo > 0 {
 		if w.At.After(t0) {
 			t.Fatalf("the rest has to wait until %v", w.At)
 		}
-		acts, w = last(t, &q, p, Woken{t0})
+		acts, w = last(t, &q, p, woken{t0})
 		if q.DropTo == 0 {
-			if s, ok := acts[len(acts)-1].(Send); !ok || s.Seq != n {
-				t.Errorf("got %#v, want a Send of %d", acts[len(acts)-1], n)
+			if s, ok := acts[len(acts)-1].(send); !ok || s.Seq != n {
+				t.Errorf("got %#v, want a send of %d", acts[len(acts)-1], n)
 			}
 			acts = acts[:len(acts)-1]
 		}
 		count(acts)
 	}
-	if dead != n {
-		t.Errorf("%d are dead, want %d", dead, n)
+	if given != n {
+		t.Errorf("%d are dead, want %d", given, n)
 	}
 }
 
 func TestCanceledDoesNotCount(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, Enqueued{t0})
-	acts, _ := last(t, &q, p, Resulted{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
-	if want := []Action{Send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+	last(t, &q, p, enqueued{t0})
+	acts, _ := last(t, &q, p, resulted{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
+	if want := []action{send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	if q.Tries != 0 || q.Failures != 0 || !q.First.Equal(t0.Add(time.Hour)) {
@@ -222,13 +222,13 @@ func TestCanceledDoesNotCount(t *testing.T) {
 func TestLostAttemptIsMadeAgain(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, Enqueued{t0})
-	acts, _ := last(t, &q, p, Lost{t0})
-	if want := []Action{Send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+	last(t, &q, p, enqueued{t0})
+	acts, _ := last(t, &q, p, lost{t0})
+	if want := []action{send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	before := q
-	after, acts := p.Apply(q, Resulted{At: t0, Attempt: 1, Outcome: OutcomeOf(nil)}, nil)
+	after, acts := p.apply(q, resulted{At: t0, Attempt: 1, Outcome: outcomeOf(nil)}, nil)
 	if after != before || acts != nil {
 		t.Errorf("the result of the lost attempt: got %+v, %#v, want no change", after, acts)
 	}
@@ -236,7 +236,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 
 // TestLongReason: that something may have arrived is said however long the reason is.
 func TestLongReason(t *testing.T) {
-	o := OutcomeOf(pipeline.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
+	o := outcomeOf(pipeline.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
 	if !strings.HasSuffix(o.Reason, "x..."+arrived) || len(o.Reason) > maxReason+8+len(arrived) {
 		t.Errorf("got %d bytes: %s", len(o.Reason), o.Reason)
 	}

@@ -17,7 +17,7 @@ const (
 	RecordDead      = "dead"      // given up
 	RecordDropped   = "dropped"   // its subscription was cancelled first
 	RecordCollected = "collected" // waits in a digest
-	RecordDigested  = "digested"  // became a part of a digest; Known never says that
+	recordDigested  = "digested"  // became a part of a digest; Known never says that
 )
 
 // Record is what delivery remembers of a notification.
@@ -41,7 +41,7 @@ const recordFormat = 2
 
 // recordStates are the states by their byte in a Record. Byte 0 is of one that was
 // migrated from format 1.
-var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, RecordDigested}
+var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested}
 
 func (r Record) encode() []byte {
 	state := byte(0)
@@ -78,7 +78,7 @@ func decodeRecord(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("it is damaged")
 	}
 	r.Attempts = int(attempts)
-	if r.State == RecordCollected || r.State == RecordDigested {
+	if r.State == RecordCollected || r.State == recordDigested {
 		r.In = string(b[n+m:])
 	} else {
 		r.Reason = string(b[n+m:])
@@ -113,7 +113,7 @@ func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
 			continue // it was told, or dropped, meanwhile
 		}
 		digest := ""
-		if r.State == RecordDigested {
+		if r.State == recordDigested {
 			digest = r.In
 			if r, ok, err = s.record(digest); err != nil || !ok {
 				return Record{}, false, err

@@ -16,7 +16,7 @@ func TestStandstill(t *testing.T) {
 	failing := []string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0"}
 	expired := []string{"tell receiver_expired", "tell dead_letter", "dead 0 after 6"}
 	three := func(s *script) {
-		s.apply(Enqueued{s.now})
+		s.apply(enqueued{s.now})
 		for range 3 {
 			s.fail(0, plain)
 		}
@@ -45,7 +45,7 @@ func TestStandstill(t *testing.T) {
 			func(s *script) {
 				three(s)
 				s.now = s.q.Due
-				s.apply(Woken{s.now})
+				s.apply(woken{s.now})
 				s.result(144*h, plain)
 				s.fail(0, plain)
 				s.fail(0, plain)
@@ -54,10 +54,10 @@ func TestStandstill(t *testing.T) {
 		},
 		"to be held by a rate is none": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 4 {
 					s.now = later(s.now, s.q.Due)
-					s.apply(Woken{s.now})
+					s.apply(woken{s.now})
 					s.heldFor(24*h, 0, plain)
 				}
 			},
@@ -67,7 +67,7 @@ func TestStandstill(t *testing.T) {
 			func(s *script) {
 				three(s)
 				s.now = s.q.Due
-				s.apply(Woken{s.now})
+				s.apply(woken{s.now})
 				s.heldFor(24*h, 144*h, plain)
 				s.fail(0, plain)
 				s.fail(0, plain)
@@ -76,13 +76,13 @@ func TestStandstill(t *testing.T) {
 		},
 		"an attempt in flight is lost": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 3 {
 					s.fail(0, pipeline.Refused(plain)) // and the next begins at once
 				}
 				s.now = s.now.Add(144 * h)
-				s.apply(Lost{s.now})
+				s.apply(lost{s.now})
 				s.result(0, plain)
 				s.fail(0, nil)
 			},
@@ -99,12 +99,12 @@ func TestStandstill(t *testing.T) {
 		},
 		"an empty queue is none": {
 			func(s *script) {
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 3 {
 					s.fail(0, pipeline.Refused(plain))
 				}
 				s.now = s.now.Add(144 * h)
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, plain)
 			},
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3", "send 1", "tell receiver_expired", "dead 1 after 1"},
@@ -113,9 +113,9 @@ func TestStandstill(t *testing.T) {
 			func(s *script) {
 				three(s)
 				s.withdrawn = []uint64{0}
-				s.apply(Remembered{At: s.now, Markers: 1})
+				s.apply(remembered{At: s.now, Markers: 1})
 				s.now = s.now.Add(144 * h)
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, plain)
 			},
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "drop 0", "send 1", "tell receiver_expired", "tell dead_letter", "dead 1 after 1"},
@@ -123,7 +123,7 @@ func TestStandstill(t *testing.T) {
 		"an hour late is none": {
 			func(s *script) {
 				s.p.ExpireAfter = 3*h + time.Minute
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				for range 4 {
 					s.now = later(s.now, s.q.Due)
 					s.fail(h, plain)
@@ -134,7 +134,7 @@ func TestStandstill(t *testing.T) {
 		"as late as the delay before is none": {
 			func(s *script) {
 				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{30 * h}}
-				s.apply(Enqueued{s.now})
+				s.apply(enqueued{s.now})
 				s.result(0, plain)
 				for range 2 {
 					s.now = s.q.Due
@@ -166,13 +166,13 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 	} {
 		s := &script{t: t, now: t0}
 		for range 3 {
-			s.apply(Enqueued{s.now})
+			s.apply(enqueued{s.now})
 		}
 		for _, err := range tt.errs {
 			s.fail(0, err)
 		}
 		s.withdrawn = []uint64{0, 1}
-		s.apply(Remembered{At: s.now, Markers: 1})
+		s.apply(remembered{At: s.now, Markers: 1})
 		if got := max(s.q.Due.Sub(s.now), 0); got != tt.want || s.q.Pending() != 1 || s.q.InFlight != (tt.want == 0) {
 			t.Errorf("%s: %+v, which waits for %s; want it to wait for %s", name, s.q, got, tt.want)
 		}
@@ -182,17 +182,17 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 // TestWhatWasNeverTriedHasNoFirst loses attempts, with and without failures before.
 func TestWhatWasNeverTriedHasNoFirst(t *testing.T) {
 	s := &script{t: t, now: t0}
-	s.apply(Enqueued{s.now})
+	s.apply(enqueued{s.now})
 	back := t0.Add(70 * time.Hour)
-	s.apply(Lost{back})
+	s.apply(lost{back})
 	if !s.q.First.Equal(back) {
 		t.Errorf("lost, it was first tried at %s, want %s", s.q.First, back)
 	}
 	s.now = back
 	s.result(0, errors.New("500"))
 	s.fail(0, errors.New("500"))
-	s.apply(Woken{s.q.Due})
-	s.apply(Lost{back.Add(80 * time.Hour)})
+	s.apply(woken{s.q.Due})
+	s.apply(lost{back.Add(80 * time.Hour)})
 	if !s.q.First.Equal(back) {
 		t.Errorf("lost after failures, it was first tried at %s, want still %s", s.q.First, back)
 	}

@@ -138,7 +138,7 @@ func (s state) withdrawn(subscription string) (bool, error) {
 
 // prune forgets what ended before before, the oldest first, and the markers from before
 // markers that nothing pending from head on can need. It says what there was.
-func (s state) prune(before, markers time.Time, head uint64) (p Pruned, err error) {
+func (s state) prune(before, markers time.Time, head uint64) (p pruned, err error) {
 	var old []string
 	end := timedName(nameEnded, before)
 	for name, v := range s.Scan(nameEnded) {

@@ -101,7 +101,7 @@ func TestScansOfNotes(t *testing.T) {
 	}
 	tx.Commit()
 	var scanned []int
-	k.now = k.now.Add(DefaultRemember + time.Hour)
+	k.now = k.now.Add(defaultRemember + time.Hour)
 	for ms := k.store.Due(k.now); len(ms) > 0; ms = k.store.Due(k.now) {
 		for _, m := range ms {
 			n := 0

@@ -44,7 +44,7 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 
 // step applies ev, the last event of the message, does what follows from it and stores the
 // queue.
-func (w *work) step(ev Event) error {
+func (w *work) step(ev event) error {
 	if w.measure && w.q.Windows.Open > 0 {
 		due, err := w.st.firstWindow()
 		if err != nil {
@@ -65,10 +65,10 @@ func (w *work) step(ev Event) error {
 }
 
 // apply applies ev and does what follows from it.
-func (w *work) apply(ev Event) error {
+func (w *work) apply(ev event) error {
 	before := w.q
 	var failed error
-	q, acts := w.policy.Apply(before, ev, func(seq uint64) bool {
+	q, acts := w.policy.apply(before, ev, func(seq uint64) bool {
 		withdrawn, err := w.withdrawn(seq)
 		failed = errors.Join(failed, err)
 		return withdrawn
@@ -80,24 +80,24 @@ func (w *work) apply(ev Event) error {
 	// Before anything is handed out, so that an attempt is known before it can end.
 	w.tx.OnCommit(func() { w.d.book.set(w.key, w.q) })
 	w.log(before, acts)
-	var prune *Prune
+	var forget *prune
 	for _, act := range acts {
-		if p, ok := act.(Prune); ok {
-			prune = &p
+		if p, ok := act.(prune); ok {
+			forget = &p
 		} else if err := w.do(act); err != nil {
 			return err
 		}
 	}
-	if prune == nil {
+	if forget == nil {
 		return nil
 	}
 	// Dead letters of a cancelled subscription may come back for as long as they are kept.
-	pruned, err := w.st.prune(prune.Before, earlier(prune.Before, w.now.Add(-keepLetters)), w.q.Head)
+	pruned, err := w.st.prune(forget.Before, earlier(forget.Before, w.now.Add(-keepLetters)), w.q.Head)
 	if err != nil {
 		return err
 	}
 	if !pruned.More { // a look through all notes does for the rest, too
-		notes, err := w.st.pruneNotes(prune.Before)
+		notes, err := w.st.pruneNotes(forget.Before)
 		if err != nil {
 			return err
 		}
@@ -108,19 +108,19 @@ func (w *work) apply(ev Event) error {
 }
 
 // do does what act says; apply itself prunes.
-func (w *work) do(act Action) error {
+func (w *work) do(act action) error {
 	switch act := act.(type) {
-	case Send:
+	case send:
 		return w.send(act)
-	case Done:
+	case done:
 		return w.end(act.Seq, pipeline.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
-	case Drop:
+	case drop:
 		return w.end(act.Seq, pipeline.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
-	case Dead:
+	case dead:
 		return w.dead(act)
-	case Tell:
+	case tell:
 		return w.tell(act)
-	case Wake:
+	case wake:
 		if act.AtStart {
 			w.tx.WakeAt(w.key, act.At, pipeline.AtStart)
 		} else {
@@ -144,7 +144,7 @@ func (w *work) withdrawn(seq uint64) (bool, error) {
 
 // send begins an attempt. What the receiver is shown must be durable first, with all that
 // led to it: after a power cut it might come out differently under the same ID.
-func (w *work) send(s Send) error {
+func (w *work) send(s send) error {
 	pipeline.SyncTx(w.tx)
 	p, err := w.st.pending(s.Seq)
 	if err != nil {
@@ -176,7 +176,7 @@ func (w *work) end(seq uint64, kind string, r Record) error {
 }
 
 // dead gives a notification up.
-func (w *work) dead(a Dead) error {
+func (w *work) dead(a dead) error {
 	p, err := w.st.pending(a.Seq)
 	if err != nil {
 		return err
@@ -220,17 +220,17 @@ func pageOf(n pipeline.Notification) string {
 }
 
 // log tells of what changed for the receiver. Its target may be a secret and is left out.
-func (w *work) log(before Queue, acts []Action) {
-	dead, dropped := 0, 0
+func (w *work) log(before Queue, acts []action) {
+	gaveUp, dropped := 0, 0
 	var reason, degraded string
 	for _, act := range acts {
 		switch act := act.(type) {
-		case Dead:
-			dead++
+		case dead:
+			gaveUp++
 			reason = act.Reason
-		case Drop:
+		case drop:
 			dropped++
-		case Tell:
+		case tell:
 			if act.Event == pipeline.HealthReceiverDegraded {
 				degraded = act.Reason
 			}
@@ -249,9 +249,9 @@ func (w *work) log(before Queue, acts []Action) {
 		case before.Failures > 0 && q.Failures == 0:
 			log.Info("a receiver takes notifications again", "failed_for", now.Sub(before.FailingSince), "attempts", before.Failures)
 		case q.Expired() && !before.Expired():
-			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", dead)
-		case dead > 0:
-			log.Error("notifications were given up", "dead", dead, "reason", reason)
+			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", gaveUp)
+		case gaveUp > 0:
+			log.Error("notifications were given up", "dead", gaveUp, "reason", reason)
 		case q.Failures > before.Failures && q.Reason != before.Reason:
 			log.Warn("a delivery failed and will be tried again", "reason", q.Reason, "next", q.Due)
 		}
