@@ -48,7 +48,7 @@ type DeadFilter struct {
 	Since  time.Time `json:"since,omitzero"` // given up then or later
 	// Messages also selects other messages that could not be handled, such as pages that were
 	// pushed, where Sink and Client are empty. They can be listed, but not replayed.
-	Messages bool `json:"messages,omitempty"`
+	Messages bool `json:"-"`
 }
 
 // Selects reports whether f selects d.

@@ -124,7 +124,7 @@ func (w *walker) fields(path, file string, node map[string]any, typ reflect.Type
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
-			if !f.Anonymous && f.IsExported() {
+			if name == "" && !f.Anonymous && f.IsExported() {
 				w.Errorf("%s: the field %s has no JSON name", path, f.Name)
 			}
 			continue

@@ -46,8 +46,10 @@ func TestRoundTrip(t *testing.T) {
 	check("list of sinks", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
-	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime, Messages: true}
-	d, err := c.DeadLetters(ctx, filter)
+	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
+	listed := filter
+	listed.Messages = true
+	d, err := c.DeadLetters(ctx, listed)
 	check("dead letters", d, f.letters, err)
 	n, err := c.Replay(ctx, filter)
 	check("replay", n, 7, err)
@@ -59,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 
 	lf := vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	check("what was asked", f.asked, []any{
-		lf, lf, vokter.ListFilter{}, vokter.ListFilter{Sinks: true}, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, filter, filter,
+		lf, lf, vokter.ListFilter{}, vokter.ListFilter{Sinks: true}, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 	}, nil)
 }
