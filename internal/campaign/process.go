@@ -45,7 +45,7 @@ func (p process) command(args ...string) (*exec.Cmd, *output) {
 	cmd.Stderr = log
 	switch {
 	case p.verbose:
-		cmd.Stderr = os.Stderr
+		cmd.Stderr = io.MultiWriter(log, os.Stderr)
 	case p.log != nil:
 		cmd.Stderr = io.MultiWriter(log, p.log)
 	}
