@@ -56,8 +56,12 @@ func find(s string, words []text.Token, keyword string, from int) (start, end in
 	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}
 	for n := len(wanted); n > 0; n = min(n-1, 1) {
 		for _, f := range forms {
+			terms := make([]string, n)
+			for i, w := range wanted[:n] {
+				terms[i] = english.Term(keyword[w.Start:w.End], f)
+			}
 			for i := 0; i+n <= len(words); i++ {
-				if !equal(s, words[i:i+n], keyword, wanted[:n], f) {
+				if !equal(s, words[i:i+n], terms, f) {
 					continue
 				}
 				if a, b := words[i].Start, words[i+n-1].End; b > from {
@@ -74,10 +78,10 @@ func find(s string, words []text.Token, keyword string, from int) (start, end in
 	return 0, 0
 }
 
-func equal(s string, words []text.Token, keyword string, wanted []text.Token, f text.Form) bool {
-	for i, w := range wanted {
-		t := words[i]
-		if english.Term(s[t.Start:t.End], f) != english.Term(keyword[w.Start:w.End], f) {
+// equal reports whether words of s are the terms, in the form f.
+func equal(s string, words []text.Token, terms []string, f text.Form) bool {
+	for i, t := range words {
+		if english.Term(s[t.Start:t.End], f) != terms[i] {
 			return false
 		}
 	}

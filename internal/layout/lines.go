@@ -8,14 +8,18 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
+// usualSpans is how many spans most excerpts have.
+const usualSpans = 5
+
 // difference is a difference with keywords found in it, near one another.
 type difference struct {
 	pipeline.Diff
 	found []string
 	// snippet is what an excerpt is cut from. In it the first keyword stands from from to
-	// to; they are equal where it is not seen.
-	snippet  string
-	from, to int
+	// to, and what was changed from at to until; they are equal where it is not seen.
+	snippet   string
+	from, to  int
+	at, until int
 	// spans are the excerpt, which has the bytes from start to end.
 	spans      []Span
 	start, end int
@@ -29,7 +33,7 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 		offset        int
 		text, snippet string
 	}
-	var found []difference
+	found := make([]difference, 0, len(diffs))
 	at := make(map[place][]int) // which of found stand there
 	var read string             // words are those of it: the keywords of one difference follow each other
 	var words []text.Token
@@ -41,7 +45,9 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 		if snippet != read {
 			read, words = snippet, text.Tokens(snippet)
 		}
-		from, to := find(snippet, words, Clean(d.Keyword), max(strings.Index(snippet, Clean(d.Text)), 0))
+		keyword, changed := Clean(d.Keyword), Clean(d.Text)
+		start := strings.Index(snippet, changed)
+		from, to := find(snippet, words, keyword, max(start, 0))
 		p := place{d.Event, d.Offset, d.Text, d.Snippet}
 		i := slices.IndexFunc(at[p], func(i int) bool {
 			return from == to || from >= found[i].start && to <= found[i].end
@@ -51,11 +57,14 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 		} else {
 			i = len(found)
 			next := difference{Diff: d, snippet: snippet, from: from, to: to}
+			if start >= 0 {
+				next.at, next.until = start, start+len(changed)
+			}
 			next.cutWithin(b)
 			found = append(found, next)
 			at[p] = append(at[p], i)
 		}
-		if k := Short(Clean(d.Keyword), maxKeyword); !slices.Contains(found[i].found, k) {
+		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].found, k) {
 			found[i].found = append(found[i].found, k)
 		}
 	}
@@ -70,17 +79,13 @@ func (d *difference) line() Line {
 // cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around
 // the text where that is not seen.
 func (d *difference) cutWithin(b Budget) {
-	at, changed := strings.Index(d.snippet, Clean(d.Text)), len(Clean(d.Text))
-	if at < 0 {
-		at, changed = 0, 0
-	}
-	focus := at
+	focus := d.at
 	if d.from < d.to {
 		focus = d.from
 	}
 	for limit := b.Line; ; limit -= max(limit/8, 1) {
 		d.start, d.end = window(d.snippet, focus, limit)
-		d.spans = d.cut(d.start, d.end, at, at+changed)
+		d.spans = d.cut(d.start, d.end)
 		n := 0
 		for _, s := range d.spans {
 			n += b.Length(s.Text)
@@ -91,14 +96,14 @@ func (d *difference) cutWithin(b Budget) {
 	}
 }
 
-// cut returns the excerpt from start to end, of which from at to until was changed.
-func (d *difference) cut(start, end, at, until int) []Span {
-	var spans []Span
+// cut returns the excerpt from start to end.
+func (d *difference) cut(start, end int) []Span {
+	spans := make([]Span, 0, usualSpans)
 	if start > 0 {
 		spans = append(spans, Span{Text: "... "})
 	}
 	style := func(i int) Span {
-		return Span{Keyword: i >= d.from && i < d.to, Changed: i >= at && i < until}
+		return Span{Keyword: i >= d.from && i < d.to, Changed: i >= d.at && i < d.until}
 	}
 	for i := start; i < end; {
 		s, j := style(i), i+1

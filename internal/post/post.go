@@ -113,7 +113,9 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
 		}
 	}
-	Tell(ctx, statusText(a.Status))
+	if see, ok := observer(ctx); ok {
+		see(statusText(a.Status))
+	}
 	return a, nil
 }
 
@@ -142,9 +144,14 @@ func WithObserver(ctx context.Context, see func(status string)) context.Context 
 // Tell tells the observer of ctx, if there is one, what was answered. Do does that itself; it
 // is for sinks with another protocol.
 func Tell(ctx context.Context, status string) {
-	if see, ok := ctx.Value(observerKey{}).(func(status string)); ok {
+	if see, ok := observer(ctx); ok {
 		see(status)
 	}
+}
+
+func observer(ctx context.Context) (see func(status string), ok bool) {
+	see, ok = ctx.Value(observerKey{}).(func(status string))
+	return see, ok
 }
 
 // failure says why there was no answer. sent says that the whole request was written.

@@ -25,7 +25,11 @@ type message struct {
 	Content string  `json:"content,omitempty"`
 	Embeds  []embed `json:"embeds,omitempty"`
 	// Mentions are those that a message may have.
-	Mentions map[string][]string `json:"allowed_mentions"`
+	Mentions mentions `json:"allowed_mentions"`
+}
+
+type mentions struct {
+	Parse []string `json:"parse"`
 }
 
 type embed struct {
@@ -35,7 +39,7 @@ type embed struct {
 }
 
 // noMentions lets a message mention nobody, whatever stands in it.
-var noMentions = map[string][]string{"parse": {}}
+var noMentions = mentions{Parse: []string{}}
 
 // embedded is m with its differences in an embed.
 func embedded(m layout.Message) message {

@@ -39,10 +39,25 @@ var budget = layout.Budget{Total: 12_000, Lines: 40}
 
 // message is what Gotify takes as JSON.
 type message struct {
-	Title    string         `json:"title"`
-	Message  string         `json:"message"`
-	Priority int            `json:"priority,omitempty"`
-	Extras   map[string]any `json:"extras"`
+	Title    string `json:"title"`
+	Message  string `json:"message"`
+	Priority int    `json:"priority,omitempty"`
+	Extras   extras `json:"extras"`
+}
+
+// extras says how a message is shown, where a tap on it leads, and which notification it is.
+type extras struct {
+	Display struct {
+		ContentType string `json:"contentType"`
+	} `json:"client::display"`
+	Notification struct {
+		Click struct {
+			URL string `json:"url"`
+		} `json:"click"`
+	} `json:"client::notification,omitzero"`
+	Ours struct {
+		ID string `json:"id"`
+	} `json:"vokter::notification"`
 }
 
 // Deliver sends n. It follows no redirects, and reads no more than 128 KB of the answer.
@@ -52,14 +67,9 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if !ok {
 		text = chat.Below(m)
 	}
-	extras := map[string]any{
-		"client::display":      map[string]string{"contentType": "text/plain"},
-		"vokter::notification": map[string]string{"id": n.ID},
-	}
-	if m.URL != "" {
-		extras["client::notification"] = map[string]any{"click": map[string]string{"url": m.URL}}
-	}
-	body := chat.JSON(message{Title: m.Headline, Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: extras})
+	var x extras
+	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
+	body := chat.JSON(message{Title: m.Headline, Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: x})
 	a, err := s.endpoint.Do(ctx, http.MethodPost, s.url, s.header, body)
 	if err != nil {
 		return err

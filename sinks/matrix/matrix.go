@@ -48,12 +48,17 @@ var budget = layout.Budget{
 
 // content is that of an event m.room.message.
 type content struct {
-	MsgType  string            `json:"msgtype"`
-	Body     string            `json:"body"`
-	Format   string            `json:"format,omitempty"`
-	HTML     string            `json:"formatted_body,omitempty"`
-	Mentions struct{}          `json:"m.mentions"`
-	Ours     map[string]string `json:"io.vokter.notification"`
+	MsgType  string   `json:"msgtype"`
+	Body     string   `json:"body"`
+	Format   string   `json:"format,omitempty"`
+	HTML     string   `json:"formatted_body,omitempty"`
+	Mentions struct{} `json:"m.mentions"`
+	Ours     ours     `json:"io.vokter.notification"`
+}
+
+// ours tells a program of whoever reads along which notification it is.
+type ours struct {
+	ID string `json:"id"`
 }
 
 // Deliver sends n, or plain text where the homeserver refuses that. It follows no redirects,
@@ -72,7 +77,7 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 		}
 	}
 	c := content{
-		MsgType: s.kind, Body: layout.Cut(m.Plain(), maxPlain, layout.Bytes), Ours: map[string]string{"id": n.ID},
+		MsgType: s.kind, Body: layout.Cut(m.Plain(), maxPlain, layout.Bytes), Ours: ours{n.ID},
 		Format: "org.matrix.custom.html", HTML: formatted,
 	}
 	plain := c

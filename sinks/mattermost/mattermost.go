@@ -43,10 +43,14 @@ var budget = layout.Budget{
 
 // message is what an incoming webhook takes.
 type message struct {
-	Text     string            `json:"text"`
-	Channel  string            `json:"channel,omitempty"`
-	Username string            `json:"username,omitempty"`
-	Props    map[string]string `json:"props"`
+	Text     string `json:"text"`
+	Channel  string `json:"channel,omitempty"`
+	Username string `json:"username,omitempty"`
+	Props    props  `json:"props"`
+}
+
+type props struct {
+	ID string `json:"vokter_id"`
 }
 
 // Deliver posts n, or short plain text where Mattermost refuses that. It follows no
@@ -66,7 +70,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 	say := func(text string) []byte {
 		return chat.JSON(message{
 			Text: layout.Cut(text, maxPost, layout.Runes), Channel: s.channel, Username: s.username,
-			Props: map[string]string{"vokter_id": n.ID},
+			Props: props{n.ID},
 		})
 	}
 	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(chat.Plain(m, maxPlain, escape)) })

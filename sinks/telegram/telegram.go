@@ -56,12 +56,16 @@ func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 // message is the body of a request.
 func (s *Telegram) message(text string, entities []entity) []byte {
 	return chat.JSON(struct {
-		Chat     string          `json:"chat_id"`
-		Thread   int64           `json:"message_thread_id,omitempty"`
-		Text     string          `json:"text"`
-		Entities []entity        `json:"entities,omitempty"`
-		Preview  map[string]bool `json:"link_preview_options"`
-	}{s.chat, s.thread, text, entities, map[string]bool{"is_disabled": true}})
+		Chat     string   `json:"chat_id"`
+		Thread   int64    `json:"message_thread_id,omitempty"`
+		Text     string   `json:"text"`
+		Entities []entity `json:"entities,omitempty"`
+		Preview  preview  `json:"link_preview_options"`
+	}{s.chat, s.thread, text, entities, preview{Disabled: true}})
+}
+
+type preview struct {
+	Disabled bool `json:"is_disabled"`
 }
 
 // answer is what the Bot API says.
