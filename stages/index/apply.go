@@ -189,9 +189,9 @@ func (a *application) reschedule(retryAfter time.Duration) {
 	default:
 		p.Due = schedule.Next(p.Due, p.Asked, a.Now, interval, a.gap(interval))
 	}
-	p.Paced, p.NotBefore = interval, time.Time{}
-	if retryAfter > 0 {
-		p.NotBefore = a.Now.Add(min(retryAfter, maxRetryAfter))
+	p.Paced, p.Wish, p.NotBefore = interval, max(min(retryAfter, maxRetryAfter), 0), time.Time{}
+	if p.Wish > 0 {
+		p.NotBefore = a.Now.Add(p.Wish)
 	}
 }
 

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/vokter/vokter/pipeline/schedule"
@@ -32,7 +33,7 @@ func (a *application) clamp() {
 	if p.Delayed.Sub(a.Now) > schedule.CatchUp {
 		p.Delayed = time.Time{}
 	}
-	p.NotBefore = earliest(p.NotBefore, a.Now.Add(maxRetryAfter))
+	p.NotBefore = earliest(p.NotBefore, a.Now.Add(cmp.Or(p.Wish, maxRetryAfter)))
 	if p.Open != nil {
 		p.Open.Deadline = earliest(p.Open.Deadline, a.Now.Add(a.patience()))
 	}

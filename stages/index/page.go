@@ -37,7 +37,8 @@ type Page struct {
 
 	// Due is when the page is to be checked next by its interval, which was Paced then. It
 	// has a phase of its own once Phased. Delayed is the time instead of an overdue Due;
-	// before NotBefore, the host's wish, no check is made at all. Soon asks for a check as
+	// before NotBefore, the host's wish, no check is made at all: that was Wish after it was
+	// made, which is 0 where it is not known. Soon asks for a check as
 	// soon as may be; Bare for one without any hash.
 	Due       time.Time     `cbor:"12,keyasint,omitzero"`
 	Paced     time.Duration `cbor:"13,keyasint,omitempty"`
@@ -87,6 +88,8 @@ type Page struct {
 	// last ones, the latest last.
 	Pushes uint64 `cbor:"35,keyasint,omitempty"`
 	Seen   []byte `cbor:"36,keyasint,omitempty"`
+
+	Wish time.Duration `cbor:"37,keyasint,omitempty"`
 }
 
 // Interval is how many subscriptions ask for a check every so often.
