@@ -28,10 +28,8 @@ func (w *world) live() {
 	page, other, dead := w.url("/a"), w.url("/b"), w.url("/dead")
 	subscribe := func(url string) {
 		w.Helper()
-		err := w.router.Subscribe(w.Context(), vokter.Subscription{URL: url, Client: "shop", Keywords: []string{"stock"}, Sinks: []string{"box"}})
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.decided(w.router.Subscribe(w.Context(), vokter.Subscription{URL: url, Client: "shop", Keywords: []string{"stock"}, Sinks: []string{"box"}}))
+		w.awaitStamp(url, "shop")
 	}
 	w.set("/a", shelf(true))
 	w.send("s0", page, pipeline.TypeSubscribe, fmt.Sprintf(
@@ -56,9 +54,7 @@ func (w *world) live() {
 	// A page ends with its last subscription; another is given up, and begins anew.
 	w.set("/b", "<p>Hera</p>")
 	subscribe(other)
-	if err := w.router.Cancel(w.Context(), other, "shop"); err != nil {
-		w.Fatal(err)
-	}
+	w.decided(w.router.Cancel(w.Context(), other, "shop"))
 	w.awaitCount(pipeline.TypeEnded, other, 1)
 	subscribe(dead)
 	for i := range 4 {

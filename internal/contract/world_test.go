@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -169,6 +170,15 @@ func (w *world) send(id, key, typ, body string) {
 		m.Header = map[string]string{"content-type": "application/json"}
 	}
 	if err := w.transport.Publish(w.Context(), m); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// decided fails the test where a command was refused. One that was not decided in time is
+// carried out later: what comes of it is waited for.
+func (w *world) decided(err error) {
+	w.Helper()
+	if err != nil && !errors.Is(err, vokter.ErrBusy) {
 		w.Fatal(err)
 	}
 }
