@@ -58,11 +58,13 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.ctx, func() { cancel(ErrClosed) })()
-	if err := t.ensureAll(ctx, out); err != nil {
-		return err
-	}
 	for {
-		err := t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
+		err := t.ensureAll(ctx, out)
+		if err == nil {
+			err = t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
+		} else if !away(err) {
+			return err
+		}
 		if err == nil || ctx.Err() != nil || lasting(err) {
 			return err
 		}
