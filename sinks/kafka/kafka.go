@@ -43,7 +43,7 @@ var errClosed = errors.New("kafka: the sink is closed")
 func newSink(c Config, conf *sarama.Config) *Sink {
 	s := &Sink{
 		c: c, conf: conf, open: make(map[*producer]struct{}),
-		room: make(chan struct{}, atOnce), alone: make(chan struct{}, 1),
+		room: make(chan struct{}, allRoom), alone: make(chan struct{}, 1),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
@@ -72,8 +72,12 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
-// atOnce is how many records are sent at the same time at most.
-const atOnce = 100
+// atOnce is how many records an attempt sends at the same time. There is room for more, so that
+// nobody waits for it but behind a record that is sent alone.
+const (
+	atOnce  = 100
+	allRoom = 1000
+)
 
 // Batch says that an attempt delivers what waits, all at the same time: the producer sends it
 // together.
@@ -94,10 +98,10 @@ func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMess
 		return false, err
 	}
 	defer give(s.alone, 1)
-	if err := take(ctx, s.room, atOnce); err != nil {
+	if err := take(ctx, s.room, allRoom); err != nil {
 		return false, err
 	}
-	defer give(s.room, atOnce)
+	defer give(s.room, allRoom)
 	return s.send(ctx, p, m)
 }
 
