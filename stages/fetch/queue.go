@@ -48,6 +48,9 @@ func (j *job) key() jobKey {
 // to remember.
 type queue struct {
 	limits
+	// now is asked with mu held, so that no call goes by an earlier time than the one before,
+	// unless the clock was set back: a request that was just made would seem to come too late.
+	now     func() time.Time
 	changed chan struct{} // there may be something to take
 
 	mu      sync.Mutex
@@ -73,9 +76,9 @@ type host struct {
 	pos  int       // in later, or -1
 }
 
-func newQueue(l limits) *queue {
+func newQueue(l limits, now func() time.Time) *queue {
 	return &queue{
-		limits: l, changed: make(chan struct{}, 1),
+		limits: l, now: now, changed: make(chan struct{}, 1),
 		hosts: make(map[string]*host), queued: make(map[string]*job), active: make(map[jobKey]bool),
 	}
 }
@@ -83,10 +86,10 @@ func newQueue(l limits) *queue {
 // add queues j, in the place of an earlier request for its page that still waits: they come in
 // the order in which they were made. One that is under way is left out. It returns false where
 // there is no room.
-func (q *queue) add(j *job, now time.Time) bool {
+func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.hear(now)
+	now := q.look()
 	if q.active[j.key()] {
 		return true
 	}
@@ -111,12 +114,12 @@ func (q *queue) add(j *job, now time.Time) bool {
 	return true
 }
 
-// take returns the requests whose turn it is, and when to come again, unless changed says
-// so earlier.
-func (q *queue) take(now time.Time) (jobs []*job, next time.Time) {
+// take returns the requests whose turn it is, and in how long to come again, if at all,
+// unless changed says so earlier.
+func (q *queue) take() (jobs []*job, after time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.hear(now)
+	now := q.look()
 	for len(q.later) > 0 && !q.later[0].at.After(now) {
 		q.place(q.later[0], now)
 	}
@@ -136,18 +139,19 @@ func (q *queue) take(now time.Time) (jobs []*job, next time.Time) {
 		}
 		q.place(h, now)
 	}
-	if len(q.later) > 0 {
-		next = q.later[0].at
+	if len(q.later) == 0 {
+		return jobs, 0, false
 	}
-	return jobs, next
+	return jobs, max(q.later[0].at.Sub(now), 0), true
 }
 
 // setBack is by how much the clock must go back at least for that to be no disorder of calls.
 const setBack = time.Second
 
-// hear moves what hosts wait for along with a clock that was set back: they would wait for
-// longer than they asked for.
-func (q *queue) hear(now time.Time) {
+// look looks at the clock. If it was set back, what hosts wait for moves along: they would
+// wait for longer than they asked for. q.mu is held.
+func (q *queue) look() time.Time {
+	now := q.now()
 	back := q.latest.Sub(now)
 	if back > setBack {
 		for _, h := range q.hosts {
@@ -157,6 +161,7 @@ func (q *queue) hear(now time.Time) {
 	if back > setBack || back < 0 {
 		q.latest = now
 	}
+	return now
 }
 
 // pop takes the next job of h, or nil if it came too late.
@@ -175,10 +180,10 @@ func (q *queue) pop(h *host, now time.Time) *job {
 }
 
 // done ends j. pause is for how long its host wishes to be left alone.
-func (q *queue) done(j *job, pause time.Duration, now time.Time) {
+func (q *queue) done(j *job, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.hear(now)
+	now := q.look()
 	delete(q.active, j.key())
 	j.host.running--
 	if until := now.Add(pause); pause > 0 && until.After(j.host.until) {

@@ -115,7 +115,7 @@ func New(c Config) *Stage {
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
 			inFlight: c.InFlight, waiting: c.Queue,
-		}),
+		}, c.Now),
 	}
 	for _, f := range c.Fetchers {
 		for _, scheme := range f.Schemes() {
@@ -144,7 +144,7 @@ func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) e
 	}
 	trace := m.Header[pipeline.HeaderTrace]
 	tx.OnCommit(func() {
-		if !s.queue.add(&job{req: req, trace: trace}, s.cfg.Now()) {
+		if !s.queue.add(&job{req: req, trace: trace}) {
 			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pipeline.HostKey(req.Page))
 		}
 	})
@@ -177,12 +177,12 @@ func (s *Stage) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now := s.cfg.Now()
 		var jobs []*job
-		var next time.Time
+		var after time.Duration
+		var again bool
 		room := s.cfg.Room()
 		if room == nil {
-			jobs, next = s.queue.take(now)
+			jobs, after, again = s.queue.take()
 		}
 		for _, j := range jobs {
 			active++
@@ -191,10 +191,10 @@ func (s *Stage) Run(ctx context.Context) error {
 				s.work(ctx, j)
 			})
 		}
-		if next.IsZero() {
-			timer.Stop()
+		if again {
+			timer.Reset(after)
 		} else {
-			timer.Reset(max(next.Sub(now), 0))
+			timer.Stop()
 		}
 		select {
 		case <-ctx.Done():

@@ -18,7 +18,7 @@ import (
 // work does j and publishes what came of it, unless ctx ends first.
 func (s *Stage) work(ctx context.Context, j *job) {
 	var pause time.Duration
-	defer func() { s.queue.done(j, pause, s.cfg.Now()) }()
+	defer func() { s.queue.done(j, pause) }()
 	if tracked(j) {
 		s.health.tracker.begin(j.host.name)
 	}
