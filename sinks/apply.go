@@ -42,7 +42,8 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 			acts = append(acts, q.delivered(at)...)
 			q.First = began
 		}
-		if ev.Outcome.Delivered {
+		if q.Took = ev.Before; ev.Outcome.Delivered {
+			q.Took++
 			acts = append(acts, q.delivered(at)...)
 		} else {
 			acts = append(acts, p.failed(&q, ev, withdrawn)...)
@@ -64,7 +65,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 		if q.First.IsZero() {
 			q.First = at
 		}
-		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Slow: q.Failures > 0})
+		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Most: q.most(), Slow: q.Failures > 0})
 	}
 	return q, append(acts, q.wake(at, more))
 }

@@ -21,16 +21,14 @@ type Attempt struct {
 	// contexts has what belongs to each of the Notifications.
 	contexts []attemptContext
 	slow     bool
-	ready    time.Time // when its sink could be used; zero: at once
+	ready    time.Time // when its sink could be used; zero where Config.Hand made it
 	owned    bool      // by this process, when it was handed over
 	recalled bool      // before it began
-	trace    string
 }
 
-// attemptContext is what a sink is told beside a notification: its document, and what an
-// earlier attempt noted of that.
-// The subscription is that of the notification.
-type attemptContext struct{ document, note, subscription string }
+// attemptContext is what belongs to a notification: its document, what an earlier attempt
+// noted of that, its subscription, and its trace.
+type attemptContext struct{ document, note, subscription, trace string }
 
 // has reports whether one of the Notifications is of a subscription.
 func (a Attempt) has(subscription string) bool {
@@ -84,8 +82,8 @@ func (a Attempt) result(ends []ending) pipeline.Message {
 		Topic: pipeline.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
 		Subject: first.URL, Body: body,
 	}
-	if a.trace != "" {
-		m.Header = map[string]string{pipeline.HeaderTrace: a.trace}
+	if trace := a.contexts[len(ends)-1].trace; trace != "" {
+		m.Header = map[string]string{pipeline.HeaderTrace: trace}
 	}
 	return m
 }

@@ -28,15 +28,15 @@ func (w *work) include(a *Attempt, p pendingRecord) error {
 		return err
 	}
 	a.Notifications = append(a.Notifications, p.Addressed.Notification)
-	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription})
+	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription, p.Trace})
 	return nil
 }
 
-// fill puts the pending notifications from seq on into an attempt, as many as its sink takes
-// at a time, up to the first whose subscription was cancelled.
-func (w *work) fill(a *Attempt, seq uint64) error {
+// fill puts the pending notifications from seq on into an attempt, so that it has most, or as
+// many as its sink takes at a time, up to the first whose subscription was cancelled.
+func (w *work) fill(a *Attempt, seq uint64, most int) error {
 	limit, _ := pipeline.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
-	limit = min(limit, maxBatch)
+	limit = min(limit, maxBatch, most)
 	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
 		p, err := w.st.pending(seq)
 		if err != nil {
@@ -59,16 +59,17 @@ func (w *work) fill(a *Attempt, seq uint64) error {
 
 // batch delivers the Notifications of a to s until one fails, the time for it is over, or
 // ctx is done, and returns how each ended that was tried: at least one, and only the last
-// with an error.
+// with an error. Those that s does not take at a time, since it has replaced another sink, are
+// left to the next attempt.
 func (p *pool) batch(ctx context.Context, s pipeline.Sink, a Attempt) []ending {
-	_, atOnce := pipeline.BatchOf(s)
+	limit, atOnce := pipeline.BatchOf(s)
 	began := time.Now()
 	var ends []ending
-	for len(ends) < len(a.Notifications) {
+	for len(ends) < min(limit, len(a.Notifications)) {
 		if len(ends) > 0 && (ctx.Err() != nil || time.Since(began) >= batchFor) {
 			break
 		}
-		for _, e := range p.together(ctx, s, a, len(ends), a.distinct(len(ends), atOnce)) {
+		for _, e := range p.together(ctx, s, a, len(ends), a.distinct(len(ends), min(atOnce, limit-len(ends)))) {
 			if ends = append(ends, e); e.err != nil {
 				return ends
 			}

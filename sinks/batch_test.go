@@ -117,14 +117,14 @@ func TestBatchBounds(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ids []string
-			for i := range 2*maxBatch + 1 {
+			for i := range 3 + 7 + 15 + 31 + 63 + 2*maxBatch + 1 { // twice as many and one as the last one delivered
 				ids = append(ids, fmt.Sprint(i))
 			}
 			s := &batcher{inBatches: inBatches{1000, 1}}
 			r := queued(t, txtest.New(), s, ids...)
 			time.Sleep(time.Minute)
 			r.stop()
-			r.attempts(s, 4, append([]string{"first"}, ids...)...)
+			r.attempts(s, 9, append([]string{"first"}, ids...)...)
 		})
 	})
 	t.Run("bytes", func(t *testing.T) {
@@ -161,13 +161,24 @@ func TestBatchAtOnce(t *testing.T) {
 		r := queued(t, txtest.New(), s, "b1", "c1", "c2", "b2", "d1", "e1", "f1")
 		time.Sleep(time.Minute)
 		r.stop()
-		if got, want := fmt.Sprint(together), "[[b1 c1] [b2 c2 d1] [e1 f1]]"; got != want {
+		if got, want := fmt.Sprint(together), "[[b1 c1] [c2] [b2 d1 e1] [f1]]"; got != want {
 			t.Errorf("at the same time came %s, want %s", got, want)
 		}
-		if q := r.queue("a"); q.Attempt != 2 {
-			t.Errorf("%d attempts were made, want 2", q.Attempt)
+		if q := r.queue("a"); q.Attempt != 3 {
+			t.Errorf("%d attempts were made, want 3", q.Attempt)
 		}
 	})
+}
+
+// TestBatchForAnotherSink: an attempt that was made for a sink which takes batches delivers one
+// notification where the sink was replaced by one that does not.
+func TestBatchForAnotherSink(t *testing.T) {
+	d := NewDelivery(Config{})
+	a := Attempt{Notifications: []pipeline.Notification{{ID: "b"}, {ID: "c"}}, contexts: make([]attemptContext, 2)}
+	s := &recorder{}
+	if ends := d.pool.batch(t.Context(), s, a); len(ends) != 1 || s.got() != "[b]" {
+		t.Errorf("%s was delivered, and %d endings are told; want one of b", s.got(), len(ends))
+	}
 }
 
 // TestBatchBrokenOff: what was delivered before the end of the process is known to the next.

@@ -17,7 +17,7 @@ type (
 	// Outcome is how it went with the one behind them, which was the last it tried. Jitter
 	// spreads the next attempt; 0 <= Jitter < 1. Degraded says why a notification was
 	// delivered other than was wanted. Ready is when the rate of its sink let the attempt
-	// begin, zero where it had not to wait.
+	// begin, zero where it is not known.
 	resulted struct {
 		At       time.Time
 		Ready    time.Time
@@ -58,10 +58,11 @@ type action interface{ action() }
 
 type (
 	// send begins attempt Number, of the notification Seq and of those behind it that the
-	// sink takes with it. Slow says that the receiver failed last time: only Seq is tried.
+	// sink takes with it, Most in all. Slow says that the receiver failed last time.
 	send struct {
 		Seq    uint64
 		Number uint64
+		Most   int
 		Slow   bool
 	}
 	// done forgets the notification Seq and remembers that it was delivered with the last

@@ -37,7 +37,7 @@ func TestOneAtATimeInOrder(t *testing.T) {
 	var q Queue
 	var p Policy
 	acts, w := last(t, &q, p, enqueued{t0})
-	if want := []action{send{Seq: 0, Number: 1}}; !slices.Equal(acts, want) {
+	if want := []action{send{Seq: 0, Number: 1, Most: 1}}; !slices.Equal(acts, want) {
 		t.Fatalf("got %#v, want %#v", acts, want)
 	}
 	if !w.AtStart {
@@ -47,7 +47,7 @@ func TestOneAtATimeInOrder(t *testing.T) {
 		t.Errorf("a second one while the first is in flight: got %#v, want nothing", acts)
 	}
 	acts, _ = last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: outcomeOf(nil)})
-	if want := []action{done{Seq: 0, Attempts: 1}, send{Seq: 1, Number: 2}}; !slices.Equal(acts, want) {
+	if want := []action{done{Seq: 0, Attempts: 1}, send{Seq: 1, Number: 2, Most: 3}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	acts, w = last(t, &q, p, resulted{At: t0, Attempt: 2, Outcome: outcomeOf(nil)})
@@ -132,7 +132,7 @@ func TestPermanentIsDeadAtOnce(t *testing.T) {
 	last(t, &q, p, enqueued{t0})
 	last(t, &q, p, enqueued{t0})
 	acts, _ := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Permanent(errors.New("no")))})
-	want := []action{dead{Seq: 0, Attempts: 1, Reason: "no"}, send{Seq: 1, Number: 2, Slow: true}}
+	want := []action{dead{Seq: 0, Attempts: 1, Reason: "no"}, send{Seq: 1, Number: 2, Most: 1, Slow: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -154,7 +154,7 @@ func TestRefusedThreeTimesThenTheNext(t *testing.T) {
 		last(t, &q, p, woken{at})
 	}
 	acts, _ := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
-	want := []action{dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, send{Seq: 1, Number: 4, Slow: true}}
+	want := []action{dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, send{Seq: 1, Number: 4, Most: 1, Slow: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -211,7 +211,7 @@ func TestCanceledDoesNotCount(t *testing.T) {
 	var p Policy
 	last(t, &q, p, enqueued{t0})
 	acts, _ := last(t, &q, p, resulted{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
-	if want := []action{send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+	if want := []action{send{Seq: 0, Number: 2, Most: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	if q.Tries != 0 || q.Failures != 0 || !q.First.Equal(t0.Add(time.Hour)) {
@@ -224,7 +224,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 	var p Policy
 	last(t, &q, p, enqueued{t0})
 	acts, _ := last(t, &q, p, lost{t0})
-	if want := []action{send{Seq: 0, Number: 2}}; !slices.Equal(acts, want) {
+	if want := []action{send{Seq: 0, Number: 2, Most: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	before := q

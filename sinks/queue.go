@@ -18,6 +18,8 @@ type Queue struct {
 	InFlight bool   `json:"in_flight,omitempty"`
 	// Began is when the attempt in flight began, or one that was lost and is to be made again.
 	Began time.Time `json:"began,omitzero"`
+	// Took is how many notifications the last attempt delivered.
+	Took int `json:"took,omitempty"`
 	// Due is when the next attempt may begin; zero means at once. Delay is how far from
 	// its last failure that was, at most.
 	Due   time.Time     `json:"due,omitzero"`
@@ -90,6 +92,15 @@ func (q Queue) endsWindows() bool {
 // blank reports whether q says no more than the zero Queue would.
 func (q Queue) blank() bool {
 	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0
+}
+
+// most returns how many notifications an attempt may have: one after a failure, and not far
+// more than the last one delivered in its time, since each is read and held in memory.
+func (q Queue) most() int {
+	if q.Failures > 0 {
+		return 1
+	}
+	return 2*q.Took + 1
 }
 
 // advance takes the oldest notification out of the queue.

@@ -150,14 +150,12 @@ func (w *work) send(s send) error {
 	if err != nil {
 		return err
 	}
-	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number, slow: s.Slow, trace: p.Trace}
+	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number, slow: s.Slow}
 	if err := w.include(&a, p); err != nil {
 		return err
 	}
-	if !s.Slow {
-		if err := w.fill(&a, s.Seq+1); err != nil {
-			return err
-		}
+	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
+		return err
 	}
 	w.d.book.makes(w.key, s.Number, w.d.cfg.Tenure(w.key))
 	w.tx.OnCommit(func() { w.d.hand(a) })

@@ -43,7 +43,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the command was not run: %w", err)
 	}
-	var stderr tail
+	stderr := tail{keep: maxTail + e.secrets.Longest()} // so much may have to be left out
 	cmd := exec.CommandContext(ctx, e.path)
 	cmd.Args, cmd.Env = e.args, e.env
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(body, '\n')), &stderr
@@ -97,16 +97,17 @@ const (
 	maxReason = 200
 )
 
-// tail keeps the end of what is written to it. cut says that it is not all.
+// tail keeps the end of what is written to it, so many bytes. cut says that it is not all.
 type tail struct {
-	b   []byte
-	cut bool
+	keep int
+	b    []byte
+	cut  bool
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.cut = t.cut || len(t.b)+len(p) > maxTail
-	t.b = append(t.b, p[max(0, len(p)-maxTail):]...)
-	t.b = append(t.b[:0], t.b[max(0, len(t.b)-maxTail):]...)
+	t.cut = t.cut || len(t.b)+len(p) > t.keep
+	t.b = append(t.b, p[max(0, len(p)-t.keep):]...)
+	t.b = append(t.b[:0], t.b[max(0, len(t.b)-t.keep):]...)
 	return len(p), nil
 }
 

@@ -5,6 +5,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,15 +96,19 @@ func TestLargeNotificationIsNotRead(t *testing.T) {
 // TestHalfASecret: where no more than the end of a secret was kept of what a command says, that
 // is not told either.
 func TestHalfASecret(t *testing.T) {
-	for _, secret := range []string{"A-SECRET-OF-SOME-LENGTH", "A-SECRET-OF\nSOME-LENGTH"} {
-		e, err := Config{
-			Command: []string{"/bin/sh", "-c", `{ printf %s "$KEY"; head -c 4080 /dev/zero | tr '\0' x; } >&2; exit 1`},
-			Env:     map[string]registry.Secret{"KEY": registry.NewSecret(secret)},
-		}.Build()
-		if err != nil {
-			t.Fatal(err)
+	for _, secret := range []string{"A-SECRET-OF-SOME-LENGTH", "A-SECRET-OF\nSOME-LENGTH", strings.Repeat("A-SECRET-OF-SOME-LENGTH", 200)} {
+		said := func(behind int) *Exec {
+			e, err := Config{
+				Command: []string{"/bin/sh", "-c", fmt.Sprintf(`{ printf %%s "$KEY"; head -c %d /dev/zero | tr '\0' x; } >&2; exit 1`, behind)},
+				Env:     map[string]registry.Secret{"KEY": registry.NewSecret(secret)},
+			}.Build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
 		}
-		err = e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
+		e := said(maxTail + said(0).secrets.Longest() - 10)
+		err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
 		if err == nil || strings.Contains(err.Error(), "LENGTH") || !strings.Contains(err.Error(), ": xxxx") {
 			t.Errorf("%q: got %v", secret, err)
 		}

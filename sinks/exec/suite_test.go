@@ -124,7 +124,7 @@ func got(t *testing.T, dir string) []pipelinetest.Arrived {
 
 // TestTail: of what a command says only the end is kept.
 func TestTail(t *testing.T) {
-	var kept tail
+	kept := tail{keep: maxTail}
 	for _, size := range []int{1, 10, maxTail - 1, maxTail, 10 * maxTail, 3, 1 << 20} {
 		for range 3 {
 			if n, err := kept.Write(append(bytes.Repeat([]byte("x"), size-1), 'z')); n != size || err != nil {
