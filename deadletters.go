@@ -13,16 +13,15 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// DeadLetters returns what was given up and f selects, the oldest first. Bodies of messages
-// that could not be handled are left out: together they may be large.
+// DeadLetters returns what was given up and f selects, the oldest first. Of messages
+// that could not be handled the bodies are left out, and what may be passwords.
 func (r *Router) DeadLetters(ctx context.Context, f DeadFilter) ([]DeadLetter, error) {
 	if err := r.readable(ctx); err != nil {
 		return nil, err
 	}
 	var found []DeadLetter
 	err := r.letters(ctx, f, func(_ string, d DeadLetter) {
-		d.Body = nil
-		found = append(found, d)
+		found = append(found, d.Listed())
 	})
 	slices.SortStableFunc(found, func(a, b DeadLetter) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))

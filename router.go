@@ -162,9 +162,11 @@ func (r *Router) stop(err error) {
 
 // closeSinks closes the sinks that delivery did not close, since it never ran.
 func (r *Router) closeSinks() {
-	d := sinks.NewDelivery(sinks.Config{Sinks: r.cfg.Sinks, Logger: r.cfg.Logger})
+	var d *sinks.Delivery
 	if r.stages != nil {
 		d = r.stages.delivery
+	} else {
+		d = sinks.NewDelivery(sinks.Config{Sinks: r.cfg.Sinks, Logger: r.cfg.Logger})
 	}
 	d.Reconfigure(nil, sinks.Policy{})
 }

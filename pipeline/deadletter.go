@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -22,12 +23,27 @@ type DeadLetter struct {
 	Body    []byte            `json:"body,omitempty"`
 }
 
-// URL returns the URL of the page that d is about, or nothing where it is about none.
-func (d DeadLetter) URL() string {
+// URL returns the URL of the page that d is about, or nothing where it is about none. What
+// may be a password in it is left out.
+func (d DeadLetter) URL() string { return Redacted(d.url()) }
+
+func (d DeadLetter) url() string {
 	if d.Addressed != nil {
 		return d.Addressed.Notification.URL
 	}
 	return d.Headers[headerSubject]
+}
+
+// Listed returns d as it may be shown: without the Body, since those of many messages are
+// large together, and without what may be a password in the URL of its message.
+func (d DeadLetter) Listed() DeadLetter {
+	d.Body, d.Headers = nil, maps.Clone(d.Headers)
+	for _, name := range []string{headerSubject, HeaderKey} {
+		if v, ok := d.Headers[name]; ok {
+			d.Headers[name] = Redacted(v)
+		}
+	}
+	return d
 }
 
 // Message returns d as a message on TopicDead, under key. id is that of what was given up.
@@ -53,7 +69,7 @@ type DeadFilter struct {
 
 // Selects reports whether f selects d.
 func (f DeadFilter) Selects(d DeadLetter) bool {
-	if f.URL != "" && !samePage(f.URL, d.URL()) || d.Time.Before(f.Since) {
+	if f.URL != "" && !samePage(f.URL, d.url()) || d.Time.Before(f.Since) {
 		return false
 	}
 	if d.Addressed == nil {

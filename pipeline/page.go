@@ -59,14 +59,14 @@ func DocumentID(page string, v View) string {
 func CanonicalURL(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return "", fmt.Errorf("%q is not a URL", redacted(raw))
+		return "", fmt.Errorf("%q is not a URL", Redacted(raw))
 	}
 	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
-		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", redacted(raw))
+		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", Redacted(raw))
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return "", fmt.Errorf("%q has no valid port; ports are 1 to 65535", redacted(raw))
+			return "", fmt.Errorf("%q has no valid port; ports are 1 to 65535", Redacted(raw))
 		}
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
@@ -92,14 +92,14 @@ func CheckURL(raw string) error {
 		return err
 	}
 	if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.User != nil {
-		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", redacted(raw))
+		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", Redacted(raw))
 	}
 	return nil
 }
 
-// redacted returns raw without a user name and a password, of which either may be secret. It
+// Redacted returns raw without a user name and a password, of which either may be secret. It
 // need not be a URL: a password that is not encoded may be why it is none.
-func redacted(raw string) string {
+func Redacted(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "//")
 	if found {
 		scheme += "//"

@@ -93,12 +93,12 @@ func (d *DeadLetters) keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
 		return nil // Delivery tells of notifications itself.
 	}
 	tx.OnCommit(func() {
-		d.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindUnhandled, URL: m.Subject, ID: m.ID, Time: l.Time, Text: l.Reason})
+		d.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindUnhandled, URL: pipeline.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
 	})
 	if l.Topic != pipeline.TopicHealth { // that an event could not be told is not told
 		tx.Emit(pipeline.Health{
 			ID:    pipeline.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
-			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: m.Subject, Reason: l.Reason, Count: l.Attempts,
+			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: pipeline.Redacted(m.Subject), Reason: l.Reason, Count: l.Attempts,
 		}.Message())
 	}
 	return nil

@@ -62,11 +62,14 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 	go func() {
 		published <- tr.Publish(patient, pipeline.Message{ID: "1", Topic: "new", Key: "k", Type: "test.v1"})
 	}()
-	for len(tr.making) == 0 {
+	for began := time.Now(); len(tr.making) == 0; {
 		select {
 		case err := <-published:
 			t.Fatalf("Publish returned %v while brokers are away", err)
-		default:
+		case <-time.After(time.Millisecond):
+			if time.Since(began) > guard {
+				t.Fatal("Publish does not try to make the topic")
+			}
 		}
 	}
 	over := errors.New("over")

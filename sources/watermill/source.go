@@ -33,12 +33,7 @@ type Source struct{ c Config }
 var _ pipeline.Source = (*Source)(nil)
 
 // New returns a Source.
-func New(c Config) *Source {
-	if c.Page == nil {
-		c.Page = Page
-	}
-	return &Source{c}
-}
+func New(c Config) *Source { return &Source{c} }
 
 // Validate returns what is missing, or nil.
 func (s *Source) Validate() error {
@@ -53,6 +48,10 @@ func (s *Source) Validate() error {
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	page := s.c.Page
+	if page == nil {
+		page = Page
+	}
 	messages, err := s.c.Subscriber.Subscribe(ctx, s.c.Topic)
 	if err != nil {
 		return fmt.Errorf("subscribing to %q: %w", s.c.Topic, err)
@@ -62,7 +61,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 			m.Nack()
 			continue
 		}
-		if err := emit(ctx, s.c.Page(m)); err != nil {
+		if err := emit(ctx, page(m)); err != nil {
 			m.Nack()
 			if ctx.Err() != nil {
 				continue

@@ -156,6 +156,7 @@ func (q *queue) look() time.Time {
 	if back > setBack {
 		for _, h := range q.hosts {
 			h.until, h.at = h.until.Add(-back), h.at.Add(-back)
+			h.limiter.SetLimitAt(now, q.rate) // which counts from now on
 		}
 	}
 	if back > setBack || back < 0 {

@@ -40,3 +40,24 @@ func TestClockSetBack(t *testing.T) {
 		})
 	}
 }
+
+// A host at the limit of its rate is asked again when that allows it, also where the clock is
+// set back meanwhile.
+func TestRateWhenTheClockIsSetBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
+	q := newQueue(limits{perHost: 2, rate: 1, burst: 1, inFlight: 10, waiting: 10}, func() time.Time { return now })
+	for _, page := range []string{"http://example.com/a", "http://example.com/b"} {
+		if !q.add(&job{req: pipeline.Request{Page: page, NotAfter: now.Add(time.Hour)}}) {
+			t.Fatal("there is no room")
+		}
+	}
+	if jobs, _, _ := q.take(); len(jobs) != 1 {
+		t.Fatalf("%d jobs may be taken at once, want 1", len(jobs))
+	}
+	now = now.Add(-4 * time.Hour)
+	q.take()
+	now = now.Add(2 * time.Second)
+	if jobs, after, _ := q.take(); len(jobs) != 1 {
+		t.Errorf("after two seconds %d jobs may be taken, and others after %v", len(jobs), after)
+	}
+}
