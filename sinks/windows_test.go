@@ -29,6 +29,17 @@ func (s scanned) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 	return s.State.Scan(prefix)
 }
 
+// scansOf has m handled, and returns how many scans that took.
+func scansOf(t *testing.T, k *desk, m pipeline.Message) (n int) {
+	t.Helper()
+	tx := k.store.Begin()
+	if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
+		t.Fatal(err)
+	}
+	tx.Commit()
+	return n
+}
+
 // TestScansOfWindows: what one message costs does not grow with the digests that are open,
 // but for a few looks through them where some of them end.
 func TestScansOfWindows(t *testing.T) {
@@ -38,13 +49,7 @@ func TestScansOfWindows(t *testing.T) {
 	handle := func(ms ...pipeline.Message) {
 		t.Helper()
 		for _, m := range ms {
-			n := 0
-			tx := k.store.Begin()
-			if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
-				t.Fatal(err)
-			}
-			tx.Commit()
-			most = max(most, n)
+			most = max(most, scansOf(t, k, m))
 		}
 	}
 	check := func(what string, want int) {
@@ -104,13 +109,7 @@ func TestScansOfNotes(t *testing.T) {
 	k.now = k.now.Add(defaultRemember + time.Hour)
 	for ms := k.store.Due(k.now); len(ms) > 0; ms = k.store.Due(k.now) {
 		for _, m := range ms {
-			n := 0
-			tx := k.store.Begin()
-			if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
-				t.Fatal(err)
-			}
-			tx.Commit()
-			scanned = append(scanned, n)
+			scanned = append(scanned, scansOf(t, k, m))
 		}
 		k.now = k.now.Add(pruneAgain)
 	}

@@ -20,15 +20,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	t.Helper()
 	c := testConfig(startFake(t))
 	c.Lanes, c.Topics = 2, map[string]pipeline.Topic{"in": {Groups: []string{"g"}}}
-	tr, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tr = opened(t, c)
 	tr.grace = time.Millisecond
 	<-tr.Gained()
 	first = tr.Subscriber("g")

@@ -64,6 +64,21 @@ func testConfig(brokers []string) Config {
 	return Config{Brokers: brokers, Prefix: "test-" + hex.EncodeToString(id) + ".", Lanes: 3}.withDefaults()
 }
 
+// opened returns a transport that is closed behind the test.
+func opened(t *testing.T, c Config) *Transport {
+	t.Helper()
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tr
+}
+
 func testAdmin(t *testing.T, c Config) sarama.ClusterAdmin {
 	t.Helper()
 	client, err := connect(t.Context(), c, c.Logger, func(error) {})

@@ -10,15 +10,7 @@ import (
 // TestWatchedWhileTheDiskIsFull looks at a transport while the copy of a lane is written, which
 // waits for the disk: who watches is answered, and other lanes go on.
 func TestWatchedWhileTheDiskIsFull(t *testing.T) {
-	tr, err := Open(t.Context(), testConfig(startFake(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tr := opened(t, testConfig(startFake(t)))
 	<-tr.Gained()
 	full, release := make(chan struct{}), make(chan struct{})
 	written := make(chan error, 1)

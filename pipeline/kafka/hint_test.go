@@ -20,15 +20,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]pipeline.Topic{pipeline.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
-	tr, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tr := opened(t, c)
 	got, err := tr.Subscriber("g").Subscribe(t.Context(), pipeline.TopicRequests)
 	if err != nil {
 		t.Fatal(err)

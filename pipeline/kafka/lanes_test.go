@@ -85,13 +85,7 @@ func TestForeignPartitioner(t *testing.T) {
 	tr := open(t, brokers, prefix, "", map[string]pipeline.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
 	count(t, tr, "a", "in")
 	count(t, tr, "b", "in")
-	c := sarama.NewConfig()
-	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
-	p, err := sarama.NewSyncProducer(brokers, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := intoLanes(t, brokers)
 	header := func(k, v string) sarama.RecordHeader { return sarama.RecordHeader{Key: []byte(k), Value: []byte(v)} }
 	for lane := range int32(testLanes) {
 		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: prefix + "in", Partition: lane, Key: sarama.StringEncoder("k"), Headers: []sarama.RecordHeader{

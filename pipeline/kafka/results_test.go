@@ -104,9 +104,8 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 	return last
 }
 
-// sentinels writes a message without a key behind what stands in each lane of topic, and
-// returns its value.
-func sentinels(t *testing.T, brokers []string, topic string) string {
+// intoLanes returns a producer whose messages name their partitions.
+func intoLanes(t *testing.T, brokers []string) sarama.SyncProducer {
 	t.Helper()
 	c := sarama.NewConfig()
 	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
@@ -114,7 +113,15 @@ func sentinels(t *testing.T, brokers []string, topic string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// sentinels writes a message without a key behind what stands in each lane of topic, and
+// returns its value.
+func sentinels(t *testing.T, brokers []string, topic string) string {
+	t.Helper()
+	p := intoLanes(t, brokers)
 	value := rand.Text()
 	for lane := range int32(testLanes) {
 		if _, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: lane, Value: sarama.StringEncoder(value)}); err != nil {

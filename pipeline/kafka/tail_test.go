@@ -21,15 +21,7 @@ func TestTailWaits(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]pipeline.Topic{pipeline.TopicDecisions: {Ephemeral: true}}
-	tr, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tr := opened(t, c)
 	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
 	if _, err := tr.Tail(t.Context(), pipeline.TopicDecisions); err != nil {
 		t.Errorf("got %v after %d refusals", err, refusals.Load())
