@@ -16,10 +16,10 @@ fuzz: ## 20,000 inputs for every fuzz target
 	.ci/fuzz 20000x
 
 sim: ## the seeded simulator, 2,000 seeds
-	go test ./internal/sim -run TestSeeds -count=1 -sim.seeds=2000
+	go test ./test/sim -run TestSeeds -count=1 -sim.seeds=2000
 
 campaign: ## the crash campaign: the real binary under SIGKILL
-	go run ./internal/campaign --for 30s
+	go run ./test/campaign --for 30s
 
 bench: ## the benchmarks whose ratios the documentation gives
 	go test -run '^$$' -bench . -benchtime 1s ./...

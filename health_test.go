@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 func TestOfflineIsToldOnceOverRestarts(t *testing.T) {

@@ -25,7 +25,7 @@ var direction = []struct {
 	{pkg: "pipeline/portable", may: []string{"pipeline", "pipeline/store"}},
 	{pkg: "pipeline/local", may: []string{"internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
 	{pkg: "pipeline/kafka", may: []string{"internal/mill", "pipeline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, mills: true},
-	{pkg: "pipeline/pipelinetest", may: []string{"pipeline", "internal/testcert", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/pipelinetest", may: []string{"pipeline", "test/testcert", "pipeline/store"}, mills: true},
 	{pkg: "stages", may: []string{"pipeline", "pipeline/text", "pipeline/schedule"}},
 	{pkg: "stages/fetch", may: []string{"pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
 	{pkg: "sinks", may: []string{"pipeline", "pipeline/registry", "internal/chat", "internal/guard", "internal/layout", "internal/post", "internal/template"}},
@@ -44,24 +44,25 @@ var direction = []struct {
 	{pkg: "internal/template", may: []string{"pipeline", "internal/layout", "internal/nearest"}},
 	{pkg: "internal/post", may: []string{"pipeline", "pipeline/registry", "internal/guard", "internal/layout"}},
 	{pkg: "internal/mill", may: []string{"pipeline"}, mills: true},
-	{pkg: "internal/beside", may: nil},
+	{pkg: "test/beside", may: nil},
 	{pkg: "internal/nearest", may: nil},
-	{pkg: "internal/testcert", may: nil},
+	{pkg: "test/testcert", may: nil},
 	{pkg: "internal/sinkdoc", may: nil},
-	{pkg: "internal/slackfake", may: nil},
+	{pkg: "test/slackfake", may: nil},
 	{pkg: "internal/warm", may: nil},
-	{pkg: "internal/upgrade", may: nil}, // its tests use the root
-	{pkg: "internal/recorded", may: nil},
-	{pkg: "internal/contract", may: nil}, // its tests use the root
-	{pkg: "internal/examples", may: []string{"pipeline"}},
-	{pkg: "internal/txtest", may: []string{"pipeline"}},
-	{pkg: "internal/campaign", may: nil},
-	{pkg: "internal/sim/oracle", may: nil},
-	{pkg: "internal/sim", may: []string{"pipeline", "pipeline/text", "stages", "sinks", "internal/sim", "internal/txtest"}},
+	{pkg: "test/upgrade", may: nil}, // its tests use the root
+	{pkg: "test/recorded", may: nil},
+	{pkg: "test/contract", may: nil}, // its tests use the root
+	{pkg: "docs/examples", may: []string{"pipeline"}},
+	{pkg: "test/txtest", may: []string{"pipeline"}},
+	{pkg: "test/campaign", may: nil},
+	{pkg: "test/oracle", may: nil},
+	{pkg: "test/chattest", may: []string{"pipeline", "internal/chat"}},
+	{pkg: "test/sim", may: []string{"pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
 }
 
 // prefixes whose listing in may covers everything below them.
-var families = []string{"stages", "stages/fetch", "sinks", "sources", "internal/sim"}
+var families = []string{"stages", "stages/fetch", "sinks", "sources"}
 
 func TestDirectionOfImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
@@ -82,11 +83,15 @@ func TestDirectionOfImports(t *testing.T) {
 			continue
 		}
 		rule := direction[best]
+		wing := pkg == "test" || strings.HasPrefix(pkg, "test/") || pkg == "pipeline/pipelinetest"
 		for _, imp := range fields[1:] {
 			if strings.HasPrefix(imp, "github.com/ThreeDotsLabs/watermill") && !rule.mills {
 				t.Errorf("%s imports Watermill, which only the root and the transports know", pkg)
 			}
 			rest, ours := strings.CutPrefix(imp, module)
+			if !wing && strings.HasPrefix(rest, "/test/") {
+				t.Errorf("%s imports %s: production code must not import the proofs", fields[0], imp)
+			}
 			if ours && !allowed(rule.may, strings.TrimPrefix(rest, "/")) {
 				t.Errorf("%s may not import %s", fields[0], imp)
 			}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // pagesOf returns what index keeps in a lane in which each page has a subscription to a sink.

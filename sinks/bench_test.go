@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // BenchmarkDelivery takes notifications through queue and pool to sinks in the process,

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // TestBacklogOfOthers gives a receiver away, and takes it back: meanwhile nobody here waits

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // morgue is a DeadLetters over a Store.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // format1 is the state of a receiver as a store of format 1 has it: "old" was delivered,

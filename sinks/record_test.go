@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // restless is a state that is changed before it is read for the nth time, and before each

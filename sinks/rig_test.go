@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // rig is a Delivery with its pool over a Store, with one lane, for use in a synctest

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/slackfake"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // TestRunToSlack carries the changes of a hostile page to channels of Slack, as a bot with

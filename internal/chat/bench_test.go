@@ -10,8 +10,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/vokter/vokter/internal/beside"
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -21,6 +19,8 @@ import (
 	"github.com/vokter/vokter/sinks/ntfy"
 	"github.com/vokter/vokter/sinks/teams"
 	"github.com/vokter/vokter/sinks/telegram"
+	"github.com/vokter/vokter/test/beside"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 // kinds are the sinks, with what their receivers answer.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 func TestInsist(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/testcert"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/testcert"
 )
 
 func (s *httpSuite) noConnection(t *testing.T) {

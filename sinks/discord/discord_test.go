@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 // escaped is a character that Discord shows as it is; active are what it would make

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, `{"id":"1180000000000000000","type":0,"content":"x","channel_id":"1"}`)

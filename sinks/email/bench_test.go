@@ -6,7 +6,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/vokter/vokter/internal/beside"
+	"github.com/vokter/vokter/test/beside"
 )
 
 // BenchmarkDeliver compares the sink with a bare client of go-mail, which sends a message

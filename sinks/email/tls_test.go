@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/testcert"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/testcert"
 )
 
 // trusted returns a good certificate for 127.0.0.1, and the option that trusts it.

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/beside"
 )
 
 // BenchmarkDeliver runs a command with the sink and with os/exec alone, in turn, which reads

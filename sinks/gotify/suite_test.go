@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/gotify"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, `{"id":25,"appid":5,"message":"x","title":"x","priority":2,"date":"2026-01-02T03:04:05Z"}`)

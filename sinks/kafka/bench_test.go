@@ -10,7 +10,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/beside"
+	"github.com/vokter/vokter/test/beside"
 )
 
 // BenchmarkDeliver writes notifications to one topic with the sink, and in turn with a bare

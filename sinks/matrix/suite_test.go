@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/matrix"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, `{"event_id":"$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg"}`)

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/mattermost"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 func local(t *testing.T, rawURL string) pipeline.Sink {

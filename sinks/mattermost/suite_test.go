@@ -9,11 +9,11 @@ import (
 
 	"github.com/yuin/goldmark/extension"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/mattermost"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, "ok")

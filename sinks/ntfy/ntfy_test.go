@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/ntfy"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 func local(t *testing.T, rawURL string) pipeline.Sink {

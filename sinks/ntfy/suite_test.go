@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/ntfy"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, `{"id":"sPs71M8A2T","time":1767323045,"expires":1767366245,"event":"message","topic":"pages","message":"x"}`)

@@ -11,9 +11,9 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/slackfake"
+	"github.com/vokter/vokter/test/beside"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // BenchmarkDeliver compares the sinks with bare clients that post the same, laid out

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/slackfake"
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/test/slackfake"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // line is a Delivery over a Store, with one lane and a clock that only a test moves.

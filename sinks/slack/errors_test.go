@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/slackfake"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")

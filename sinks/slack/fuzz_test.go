@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/slackfake"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // FuzzMessage: whatever a page holds, Slack takes the message, and its text is escaped.

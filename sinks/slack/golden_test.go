@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/slackfake"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/slackfake"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // part is a block, or a part of one, as it is on the wire.

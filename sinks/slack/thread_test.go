@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/slackfake"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // threaded is a bot that keeps threads, with a clock and what it noted.

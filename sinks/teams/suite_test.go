@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/teams"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(202, "")

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/teams"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 const path = "/workflows/0123456789abcdef/triggers/manual/paths/invoke?api-version=2016-06-01&sig=S1gnatureS1gnature"

@@ -9,11 +9,11 @@ import (
 	"unicode/utf16"
 
 	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/telegram"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 var accept = chattest.Answer(200, `{"ok":true,"result":{"message_id":42,"date":1767323045,"chat":{"id":-100,"type":"supergroup"},"text":"x"}}`)

@@ -6,11 +6,11 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/vokter/vokter/internal/chat/chattest"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/telegram"
+	"github.com/vokter/vokter/test/chattest"
 )
 
 const page = "https://shop.example/item_(1)?a=b&c=*d*"

@@ -12,10 +12,10 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
-	"github.com/vokter/vokter/internal/beside"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	sink "github.com/vokter/vokter/sinks/watermill"
+	"github.com/vokter/vokter/test/beside"
 )
 
 const topic = "alerts"

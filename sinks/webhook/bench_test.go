@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/vokter/vokter/internal/beside"
+	"github.com/vokter/vokter/test/beside"
 )
 
 // BenchmarkDeliver compares a webhook with a bare client of net/http that encodes the notification

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // fetcherFunc is a function that fetches http and https.

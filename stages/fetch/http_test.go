@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/fetch"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // outcomes is a Publisher that hands on what it gets.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // sharing is a transaction whose commit comes with that of others.

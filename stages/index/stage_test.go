@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // desk drives a Stage over a store.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/txtest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // storedPage is what the first version of this program stored for olderPage.

@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/internal/sim/oracle"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // tooLarge is the size of both texts, in bytes, above which the oracle's brute force

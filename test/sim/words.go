@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/vokter/vokter/internal/sim/oracle"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // Words of which pages are made. What is a token of them is beyond doubt, and among

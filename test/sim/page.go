@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vokter/vokter/internal/sim/oracle"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // body is one revision of a page.

@@ -5,12 +5,12 @@ import (
 
 	snowball "github.com/kljensen/snowball/english"
 
-	"github.com/vokter/vokter/internal/sim/oracle"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // build makes the stages anew, as a process that starts does.

@@ -44,7 +44,7 @@ func TestSeeds(t *testing.T) {
 				total.Add(stats)
 				if err != nil {
 					if bad++; bad <= 5 {
-						t.Errorf("%v\nreplay: go test ./internal/sim -run TestSeeds -sim.steps=%d -sim.seed=%d", err, *steps, s)
+						t.Errorf("%v\nreplay: go test ./test/sim -run TestSeeds -sim.steps=%d -sim.seed=%d", err, *steps, s)
 					}
 				}
 				mu.Unlock()

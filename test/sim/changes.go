@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/vokter/vokter/internal/sim/oracle"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // edition names a document in one life of its page.

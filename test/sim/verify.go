@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/vokter/vokter/internal/sim/oracle"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/oracle"
 )
 
 // about names what a notification tells: no two have the same, and one has no two IDs.
