@@ -129,6 +129,9 @@ func TestFailures(t *testing.T) {
 			w.Header().Set("Location", "http://user:hunter2@[::bad")
 			w.WriteHeader(302)
 		case "/private":
+			w.Header().Set("Location", "http://10.0.0.1/?token=hunter2")
+			w.WriteHeader(302)
+		case "/user":
 			w.Header().Set("Location", "http://user:hunter2@10.0.0.1/?token=hunter2")
 			w.WriteHeader(302)
 		case "/header":
@@ -186,6 +189,7 @@ func TestFailures(t *testing.T) {
 		{secret + "/file", pipeline.FailRedirect, `a redirect leads to the scheme "file"; only http and https are followed`, 0, 0},
 		{secret + "/nowhere", pipeline.FailRedirect, "a redirect leads to something that is no URL", 0, 0},
 		{secret + "/private", pipeline.FailAddress, "10.0.0.1 is not a public address; permit it with --allow 10.0.0.1/32", 0, 0},
+		{secret + "/user", pipeline.FailRedirect, "a redirect leads to a URL with a user name or password in it, which is not followed", 0, 0},
 		{secret + "/header", pipeline.FailTooLarge, "the response's header is larger than 64 KB", 0, 0},
 		{secret + "/br", pipeline.FailUnreadable, `the page is encoded as "br", which was not asked for`, 0, 0},
 		{secret + "/nogzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},
