@@ -230,7 +230,7 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			if now != last {
 				progress = time.Now()
 			}
-			stuck := time.Since(progress) > drainHorizon+attemptsEnd
+			stuck := time.Since(progress) > drainHorizon+attemptsEnd+s.delivery.LongestAttempt()
 			if quiet && quietBefore && now == last || stuck {
 				return r.leftover(s)
 			}

@@ -394,3 +394,18 @@ subscriptions: [{url: https://example.com/c, keywords: [a], sinks: [out], interv
 		t.Errorf("New: %v", err)
 	}
 }
+
+// TestTimeoutOfASink: it stands beside the kind, as the rate does, and takes nothing of the sink away.
+func TestTimeoutOfASink(t *testing.T) {
+	c, err := Parse("c.yaml", []byte("sinks: {a: {fake: {url: x}, timeout: 1m}, b: {fake: {url: x}, rate: 1/s, timeout: 90s}, c: {fake: {url: x}}}"), Options{Registry: fakes()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]time.Duration{"a": time.Minute, "b": 90 * time.Second, "c": 0} {
+		s := c.Router.Sinks[name]
+		_, _, rated := pipeline.RateOf(s)
+		if got := pipeline.TimeoutOf(s); got != want || rated != (name == "b") {
+			t.Errorf("%s: timeout %v, with a rate: %v; want %v", name, got, rated, want)
+		}
+	}
+}

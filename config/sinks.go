@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -22,8 +23,9 @@ type sinkEntry struct {
 	kind    string
 	kindKey ast.Node
 	config  ast.Node
-	// rate is the rate of a sink, 0 for that of its kind.
-	rate rate
+	// rate and timeout are those of a sink, 0 for what its kind has.
+	rate    rate
+	timeout time.Duration
 }
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
@@ -35,8 +37,10 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 		switch {
 		case key == "rate":
 			d.value(value, reflect.ValueOf(&s.rate).Elem(), join(path, key))
+		case key == "timeout":
+			d.value(value, reflect.ValueOf(&s.timeout).Elem(), join(path, key))
 		case s.kind != "":
-			d.failNode(keyNode, "%s is a %s already; beside that it can have rate only, not %q", path, s.kind, key)
+			d.failNode(keyNode, "%s is a %s already; beside that it can have rate and timeout only, not %q", path, s.kind, key)
 		default:
 			s.kind, s.kindKey, s.config = key, keyNode, value
 		}
@@ -57,6 +61,13 @@ func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what string) {
 		s.kind, s.kindKey, s.config = key, keyNode, value
 	})
 }
+
+// The bounds of a timeout: within less hardly anybody answers, and an attempt takes one of a
+// limited number of slots.
+const (
+	minTimeout = time.Second
+	maxTimeout = 15 * time.Minute
+)
 
 var (
 	sinkName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
@@ -103,6 +114,12 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		}
 		if entry.rate > 0 {
 			sink = pipeline.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
+		}
+		switch {
+		case entry.timeout > maxTimeout, entry.timeout > 0 && entry.timeout < minTimeout:
+			d.fail(join(parent(path), "timeout"), "%s: %s is not between %s and %s", join(parent(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
+		case entry.timeout > 0:
+			sink = pipeline.LimitTime(sink, entry.timeout)
 		}
 		sinks[name] = sink
 	}

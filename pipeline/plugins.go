@@ -105,6 +105,11 @@ type Sink interface {
 //     attempt is known to have ended, and so is stored, as a whole: after a crash, or where
 //     one of those at the same time fails, the others are delivered again, under the same
 //     IDs. It is for sinks whose receivers recognise those. A sink with a rate has no batches.
+//   - Timeout() time.Duration says after how long an attempt is ended: DefaultTimeout where it
+//     does not say. LimitTime gives a sink a timeout.
+//
+// A Sink that wraps another one has the method Unwrap() Sink: what it does not say itself, the
+// other one says.
 
 // SinkFunc is a function that is a Sink.
 type SinkFunc func(ctx context.Context, n Notification) error

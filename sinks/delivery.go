@@ -34,7 +34,8 @@ type Config struct {
 	// moves from there into one of the Slow slots, 2,048 by default; where those are full
 	// it is cut short, as a failure.
 	Fast, Slow int
-	// AttemptTimeout ends an attempt; 20 s by default.
+	// AttemptTimeout ends an attempt of a sink without a timeout of its own;
+	// pipeline.DefaultTimeout by default.
 	AttemptTimeout time.Duration
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
@@ -60,7 +61,7 @@ func (c *Config) setDefaults() {
 		c.Slow = 2048
 	}
 	if c.AttemptTimeout <= 0 {
-		c.AttemptTimeout = 20 * time.Second
+		c.AttemptTimeout = pipeline.DefaultTimeout
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -81,6 +82,17 @@ func (c *Config) setDefaults() {
 
 func (c *Config) closeFailed(err error) {
 	c.Logger.Warn("a sink could not be closed in order", "err", oneLine(err.Error()))
+}
+
+// LongestAttempt returns the longest timeout of the sinks.
+func (d *Delivery) LongestAttempt() time.Duration {
+	live := d.live.hold()
+	defer d.live.letGo(live, d.cfg.closeFailed)
+	longest := d.cfg.AttemptTimeout
+	for _, s := range live.sinks {
+		longest = max(longest, pipeline.TimeoutOf(s))
+	}
+	return longest
 }
 
 // Delivery is the processor of TopicNotifications. It keeps the queue of each receiver

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -147,9 +148,6 @@ func (p *pool) run(ctx context.Context) error {
 func (p *pool) attempt(a Attempt, s slot) {
 	ctx, cut := context.WithCancelCause(p.ctx)
 	defer cut(nil)
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.AttemptTimeout)
-	defer cancel()
-
 	h := &holding{pool: p, slot: s}
 	if !p.wanted(a) {
 		h.release()
@@ -168,7 +166,10 @@ func (p *pool) attempt(a Attempt, s slot) {
 	}
 	live := p.live.hold()
 	defer p.live.letGo(live, p.cfg.closeFailed)
-	ends := p.batch(ctx, live.sinks[a.Receiver.Sink], a)
+	sink := live.sinks[a.Receiver.Sink]
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(pipeline.TimeoutOf(sink), p.cfg.AttemptTimeout))
+	defer cancel()
+	ends := p.batch(ctx, sink, a)
 	h.release()
 
 	last := &ends[len(ends)-1]

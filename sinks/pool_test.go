@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,41 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 		if !r.d.Idle(0) {
 			t.Error("not idle after the end")
 		}
+	})
+}
+
+// TestTimeoutOfASink: an attempt may take as long as its sink says.
+func TestTimeoutOfASink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := make(map[string]time.Duration)
+		var mu sync.Mutex
+		at := func(name string) pipeline.Sink {
+			return pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
+				began := time.Now()
+				<-ctx.Done()
+				mu.Lock()
+				defer mu.Unlock()
+				took[name] = time.Since(began)
+				return errors.New("too late")
+			})
+		}
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
+			"default": at("default"), "short": pipeline.LimitTime(at("short"), 2*time.Second), "long": pipeline.LimitTime(at("long"), time.Minute),
+		}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
+		if got := r.d.LongestAttempt(); got != time.Minute {
+			t.Errorf("the longest attempt is %v, want 1m", got)
+		}
+		for _, name := range []string{"default", "short", "long"} {
+			r.notify(name, "x")
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		want := map[string]time.Duration{"default": pipeline.DefaultTimeout, "short": 2 * time.Second, "long": time.Minute}
+		if mu.Lock(); !maps.Equal(took, want) {
+			t.Errorf("attempts took %v, want %v", took, want)
+		}
+		mu.Unlock()
+		r.stop()
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -20,9 +21,6 @@ import (
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// sinkTestTimeout is how long one test may take: as long as an attempt of delivery.
-const sinkTestTimeout = 20 * time.Second
 
 // sinkTestLine is the JSON of a test of one sink.
 type sinkTestLine struct {
@@ -151,7 +149,7 @@ func closerOf(s pipeline.Sink) io.Closer {
 // testSink sends the test message through s, once.
 func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
-	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), sinkTestTimeout)
+	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout))
 	defer cancel()
 	began := time.Now()
 	err := s.Deliver(post.WithObserver(attempt, at.answered), testMessage(began))

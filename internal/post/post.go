@@ -52,9 +52,10 @@ type Sender struct {
 }
 
 // NewClient returns a client for sinks, which reaches the networks allow besides public
-// addresses. roots are the authorities to trust; nil means the system's.
+// addresses. roots are the authorities to trust; nil means the system's. How long a receiver
+// may think before it answers is up to the context of the attempt.
 func NewClient(allow []netip.Prefix, roots *x509.CertPool) *http.Client {
-	return guard.NewClient(guard.Config{Allow: allow, RootCAs: roots})
+	return guard.NewClient(guard.Config{Allow: allow, RootCAs: roots, ResponseHeaderTimeout: -1})
 }
 
 // Answer is what a receiver answered.

@@ -82,7 +82,7 @@ func TestSlowBodies(t *testing.T) {
 		{"it decides", 10 * time.Second, time.Minute, true, "ok", "", 10 * time.Second},
 		{"it does not decide", 10 * time.Second, time.Minute, false, "o", "the answer broke off: its end did not come in time", time.Second},
 		{"it never ends", time.Hour, time.Minute, true, "o", "the answer broke off: its end did not come in time", 15 * time.Second},
-		{"the attempt ends", time.Hour, 5 * time.Second, true, "o", "the answer broke off: context deadline exceeded", 5 * time.Second},
+		{"the attempt ends", time.Hour, 5 * time.Second, true, "o", "the answer broke off: the timeout of the sink is over", 5 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

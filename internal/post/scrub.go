@@ -2,6 +2,7 @@ package post
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -31,6 +32,9 @@ func reason(err error) string {
 	}
 	if e, ok := errors.AsType[*guard.AddressError](err); ok {
 		return e.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the timeout of the sink is over"
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		cause := e.Err

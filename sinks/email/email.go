@@ -29,9 +29,6 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// timeout bounds an attempt whose context has no earlier deadline.
-const timeout = time.Minute
-
 // Email sends notifications to one recipient, each over a connection of its own. It is
 // safe for concurrent use.
 type Email struct {
@@ -108,8 +105,11 @@ func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err != nil {
 		return pipeline.Permanent(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok { // go-mail needs one
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, pipeline.DefaultTimeout)
+		defer cancel()
+	}
 	t := &talk{e: e, ctx: ctx}
 	defer t.hangUp()
 	return t.send(message)

@@ -96,9 +96,10 @@ func (t *talk) options() []gomail.Option {
 	if t.e.cfg.TLS == StartTLS {
 		policy = gomail.TLSMandatory
 	}
+	deadline, _ := t.ctx.Deadline() // Deliver has set one
 	opts := []gomail.Option{
 		gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(t.e.tls), gomail.WithDialContextFunc(t.dial),
-		gomail.WithTimeout(timeout), gomail.WithoutSMTPUTF8(),
+		gomail.WithTimeout(max(time.Until(deadline), time.Millisecond)), gomail.WithoutSMTPUTF8(),
 	}
 	if t.e.cfg.Helo != "" {
 		opts = append(opts, gomail.WithHELO(t.e.cfg.Helo))

@@ -13,9 +13,10 @@
 // The last line of its standard error is the reason. What it prints is not read otherwise.
 //
 // No shell is involved: the arguments are those of the configuration, and nothing of a
-// notification is among them. A command that has not ended in time is killed with its whole
-// process group, and the notification is tried again; as it may have been delivered, the
-// command should drop what it has seen by its id. What a command leaves running in the
+// notification is among them. A command that has not ended in time, by default within 20 seconds, is
+// killed with its whole process group, and the notification is tried again; as it may have
+// been delivered, the command should drop what it has seen by its id. A command that needs
+// longer gets a timeout beside exec, such as timeout: 5m. What a command leaves running in the
 // background it has to look after itself.
 //
 // Only a configuration file can name a command; neither a flag nor the API does.

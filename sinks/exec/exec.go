@@ -49,6 +49,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(body, '\n')), &stderr
 	cmd.WaitDelay = pipesFor
 	alone(cmd)
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("the command could not be run: %s", e.secrets.Clean(err.Error()))
 	}
@@ -57,7 +58,12 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 		return nil // also where what it left behind holds its pipes
 	}
 	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
-		return pipeline.Ambiguous(fmt.Errorf("%s was killed, since it did not end: %w", filepath.Base(e.path), ctx.Err()))
+		name := filepath.Base(e.path)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return pipeline.Ambiguous(fmt.Errorf("%s was killed after %s, when it had not ended; the option timeout beside exec gives it more time",
+				name, time.Since(began).Round(100*time.Millisecond)))
+		}
+		return pipeline.Ambiguous(fmt.Errorf("%s was killed before it had ended: %w", name, ctx.Err()))
 	}
 	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.clean(stderr)))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 )
 
 type hasty struct {
@@ -36,6 +37,38 @@ func TestRateOf(t *testing.T) {
 		perSecond, burst, ok := RateOf(c.sink)
 		if perSecond != c.perSecond || burst != c.burst || ok != c.ok {
 			t.Errorf("%+v: %v, %d, %v; want %v, %d, %v", c.sink, perSecond, burst, ok, c.perSecond, c.burst, c.ok)
+		}
+	}
+}
+
+type patient struct{ hasty }
+
+func (patient) Timeout() time.Duration { return time.Minute }
+func (patient) Batch() (int, int)      { return 7, 2 }
+
+// TestLimitsOfWrappedSinks: what is given to a sink counts, and what is not stays as it was.
+func TestLimitsOfWrappedSinks(t *testing.T) {
+	plain := SinkFunc(func(context.Context, Notification) error { return nil })
+	for _, c := range []struct {
+		name    string
+		sink    Sink
+		timeout time.Duration
+		rated   bool
+		batch   int
+	}{
+		{"none", nil, 0, false, 1},
+		{"a plain one", plain, 0, false, 1},
+		{"its own", patient{}, time.Minute, false, 7},
+		{"another timeout", LimitTime(patient{}, time.Hour), time.Hour, false, 7},
+		{"another rate", LimitRate(patient{}, 1, 1), time.Minute, true, 1},
+		{"both", LimitTime(LimitRate(patient{}, 1, 1), time.Hour), time.Hour, true, 1},
+		{"both, in the other order", LimitRate(LimitTime(patient{}, time.Hour), 1, 1), time.Hour, true, 1},
+		{"a negative one", LimitTime(plain, -1), 0, false, 1},
+	} {
+		_, _, rated := RateOf(c.sink)
+		batch, _ := BatchOf(c.sink)
+		if timeout := TimeoutOf(c.sink); timeout != c.timeout || rated != c.rated || batch != c.batch {
+			t.Errorf("%s: got %v, %v, %d; want %v, %v, %d", c.name, timeout, rated, batch, c.timeout, c.rated, c.batch)
 		}
 	}
 }
