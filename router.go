@@ -96,7 +96,9 @@ func (r *Router) Running() <-chan struct{} { return r.running }
 
 // Ready returns nil while the Router is at work, and otherwise why it is not: it is
 // starting, it ended, it takes in nothing new because the disk of Config.Dir has less
-// than Config.MinFree, or what Config.Transport says. It returns at once.
+// than Config.MinFree, or what Config.Transport says. It returns at once. The reason names
+// no page, URL or receiver, so that it can be shown to everybody, unless it is ErrStopped:
+// that is followed by the error of Run.
 func (r *Router) Ready() error {
 	if err := r.failure.Load(); err != nil {
 		return *err
@@ -183,6 +185,8 @@ func (r *Router) unlessClosing(err error) error {
 func (r *Router) stopped(err error) {
 	if err == nil {
 		err = ErrStopped
+	} else {
+		err = fmt.Errorf("%w: %w", ErrStopped, err)
 	}
 	r.failure.Store(&err)
 }

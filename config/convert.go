@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -71,7 +72,8 @@ func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
 
 var _ yamlDecoder = (*failures)(nil)
 
-// CheckListen refuses what is no address to listen at, and any that is not loopback.
+// CheckListen refuses what is no address to listen at. Without a host it is every address of
+// the machine.
 func CheckListen(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -80,10 +82,18 @@ func CheckListen(addr string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not an address; write HOST:PORT such as 127.0.0.1:9000", addr)
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address, so others could reach it; write 127.0.0.1:%s", addr, port)
+	if _, err := netip.ParseAddr(host); host != "" && err != nil && !isHostName(host) {
+		return fmt.Errorf("%q names no host; write HOST:PORT such as 127.0.0.1:9000", addr)
 	}
 	return nil
+}
+
+// isHostName reports whether s may be the name of a host. Its last label is no number: that
+// would be an address, and a wrong one.
+func isHostName(s string) bool {
+	last := s[strings.LastIndexByte(s, '.')+1:]
+	return strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == "" &&
+		strings.Trim(last, "0123456789") != ""
 }
 
 func (d *decoder) documents(f *file) []vokter.Document {

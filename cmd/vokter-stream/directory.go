@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,11 +86,13 @@ func cacheError(dir string, silent error) error {
 // a Router of this one that does nothing else.
 func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
 	c, silent := processOf(ctx, dir)
-	if c != nil {
+	switch {
+	case c != nil:
 		defer c.Close()
 		return do(ctx, c)
-	}
-	if isCache(dir) {
+	case errors.Is(silent, manage.ErrToken):
+		return silent
+	case isCache(dir):
 		return cacheError(dir, silent)
 	}
 	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
@@ -103,18 +104,13 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 // why there is none. What a killed process left in DATA/listen is no obstacle, even where
 // another one listens at its address since.
 func processOf(ctx context.Context, dir string) (*manage.Client, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "listen"))
+	c, err := manage.Find(dir)
 	if err != nil {
-		return nil, errors.New("it has left no address there")
+		return nil, err
 	}
-	addr := strings.TrimSpace(string(b))
-	if err := config.CheckListen(addr); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "listen"), err)
-	}
-	c := manage.NewClient(addr)
 	p, err := c.Process(ctx)
 	if err == nil && !sameDirectory(dir, p.Data) {
-		err = fmt.Errorf("the process at %s has another data directory", addr)
+		err = fmt.Errorf("the process that answers has the data directory %s", p.Data)
 	}
 	if err != nil {
 		c.Close()
@@ -141,8 +137,11 @@ func opened(ctx context.Context, cfg vokter.Config, silent error, do func(contex
 	go func() { ended <- r.Run(ctx) }()
 	select {
 	case err := <-ended:
-		if errors.Is(err, vokter.ErrInUse) {
+		switch {
+		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
 			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
+		case errors.Is(err, vokter.ErrInUse):
+			return r, fmt.Errorf("%w, which cannot be asked: %w", err, silent)
 		}
 		if err == nil {
 			err = errors.New("interrupted before anything was done")

@@ -16,7 +16,7 @@ import (
 func metrics(r interface{ Gauges() []vokter.Gauge }) http.Handler {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collector(r.Gauges))
-	return promhttp.HandlerFor(all, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 // collector collects what it returns.

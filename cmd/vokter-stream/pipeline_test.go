@@ -304,25 +304,3 @@ func TestListenTaken(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
-
-type ready struct{ err error }
-
-func (r ready) Ready() error { return r.err }
-
-func TestHealth(t *testing.T) {
-	for _, c := range []struct {
-		err    error
-		method string
-		path   string
-		want   int
-	}{
-		{nil, "GET", "/healthz", 200}, {nil, "GET", "/readyz", 200}, {nil, "POST", "/readyz", 405}, {nil, "GET", "/", 404},
-		{fmt.Errorf("starting"), "GET", "/healthz", 200}, {fmt.Errorf("starting"), "GET", "/readyz", 503},
-	} {
-		w := httptest.NewRecorder()
-		health(ready{c.err}).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
-		if w.Code != c.want {
-			t.Errorf("%s %s with %v: got %d, want %d", c.method, c.path, c.err, w.Code, c.want)
-		}
-	}
-}

@@ -134,7 +134,7 @@ subscriptions:
 		say(vs(t, append(verb, "--data", data, "--format", "json")...))
 	}
 	for _, path := range []string{"/metrics", "/readyz", "/api/v1/receivers", "/api/v1/dead-letters"} {
-		resp, err := http.Get("http://" + addr + path)
+		resp, err := http.DefaultClient.Do(withToken(t, data, "http://"+addr+path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,10 @@ func startDaemon(t *testing.T, data string, args ...string) *daemon {
 			continue
 		}
 		d.addr = strings.TrimSpace(string(b))
-		c := manage.NewClient(d.addr)
+		c, err := manage.Find(data)
+		if err != nil {
+			continue // one that was killed left its address
+		}
 		_, err = c.Process(t.Context())
 		c.Close()
 		if err == nil {

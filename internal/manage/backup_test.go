@@ -39,10 +39,11 @@ func TestOneBackupAtATime(t *testing.T) {
 func TestCloseWaitsForBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		a := Handler(&fake{copied: "a tar stream", copying: func() { <-end }}, Process{})
+		a := Handler(&fake{copied: "a tar stream", copying: func() { <-end }}, Process{}, aToken)
 		backup := func() int {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, Prefix+"/backup", nil)
 			r.Host = "127.0.0.1"
+			r.Header.Set("Authorization", "Bearer "+aToken)
 			a.ServeHTTP(w, r)
 			return w.Code
 		}

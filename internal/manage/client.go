@@ -18,15 +18,15 @@ import (
 
 // Client manages the Router of another process over HTTP.
 type Client struct {
-	base string
-	http *http.Client
+	base, token string
+	http        *http.Client
 }
 
 var _ Manager = (*Client)(nil)
 
-// NewClient returns a Client of the process that listens at addr, HOST:PORT.
-func NewClient(addr string) *Client {
-	return &Client{"http://" + addr, &http.Client{
+// NewClient returns a Client of the process that listens at addr, HOST:PORT, and wants token.
+func NewClient(addr, token string) *Client {
+	return &Client{"http://" + addr, token, &http.Client{
 		// No proxy stands between two processes of one machine.
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -168,6 +168,7 @@ func (c *Client) ask(r *http.Request, into any) error {
 // do sends r. It returns an answer of the given media type, or what the process says is
 // wrong.
 func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
+	r.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := c.http.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
@@ -183,6 +184,9 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || json.Unmarshal(b, &e) != nil || e.Error.Message == "" {
 		return nil, fmt.Errorf("the process at %s has no such API; it answered %s", r.URL.Host, resp.Status)
+	}
+	if e.Error.Code == codeUnauthorized {
+		return nil, fmt.Errorf("the process at %s refuses the token in the data directory", r.URL.Host)
 	}
 	return nil, e.Error.err()
 }

@@ -124,7 +124,7 @@ func TestOtherServers(t *testing.T) {
 		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 	} {
 		s := httptest.NewServer(h)
-		c := NewClient(strings.TrimPrefix(s.URL, "http://"))
+		c := NewClient(strings.TrimPrefix(s.URL, "http://"), aToken)
 		if _, err := c.Process(t.Context()); err == nil || !strings.Contains(err.Error(), "has no such API") {
 			t.Errorf("%s: got %v", name, err)
 		}

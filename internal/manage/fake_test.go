@@ -87,12 +87,14 @@ func (f *fake) Gauges() []vokter.Gauge { return f.gauges }
 // serve serves f and returns a client of it, and its URL.
 func serve(t *testing.T, f *fake) (*Client, string) {
 	t.Helper()
-	s := httptest.NewServer(Handler(f, Process{Data: "/var/lib/vokter"}))
+	s := httptest.NewServer(Handler(f, Process{Data: "/var/lib/vokter"}, aToken))
 	t.Cleanup(s.Close)
-	c := NewClient(strings.TrimPrefix(s.URL, "http://"))
+	c := NewClient(strings.TrimPrefix(s.URL, "http://"), aToken)
 	t.Cleanup(c.Close)
 	return c, s.URL
 }
+
+const aToken = "OPENSESAME"
 
 var (
 	someTime  = time.Date(2026, 1, 31, 15, 4, 5, 6, time.UTC)

@@ -97,15 +97,16 @@ type (
 
 // Codes of errors.
 const (
-	codeInvalid     = "invalid"     // 400: the request makes no sense as it is
-	codeForbidden   = "forbidden"   // 403: it comes from somewhere else
-	codeNotFound    = "not_found"   // 404: there is no such page, subscription or route
-	codeMethod      = "method"      // 405
-	codeConflict    = "conflict"    // 409: it is refused as things stand
-	codeElsewhere   = "elsewhere"   // 421: another process knows, or none at the moment
-	codeTooLarge    = "too_large"   // 413
-	codeMediaType   = "media_type"  // 415
-	codeInternal    = "internal"    // 500
-	codeBusy        = "busy"        // 503: it was not decided in time; ask again
-	codeUnavailable = "unavailable" // 503: nothing is taken in at the moment
+	codeInvalid      = "invalid"      // 400: the request makes no sense as it is
+	codeUnauthorized = "unauthorized" // 401: the token is missing or wrong
+	codeForbidden    = "forbidden"    // 403: it comes from somewhere else
+	codeNotFound     = "not_found"    // 404: there is no such page, subscription or route
+	codeMethod       = "method"       // 405
+	codeConflict     = "conflict"     // 409: it is refused as things stand
+	codeElsewhere    = "elsewhere"    // 421: another process knows, or none at the moment
+	codeTooLarge     = "too_large"    // 413
+	codeMediaType    = "media_type"   // 415
+	codeInternal     = "internal"     // 500
+	codeBusy         = "busy"         // 503: it was not decided in time; ask again
+	codeUnavailable  = "unavailable"  // 503: nothing is taken in at the moment
 )

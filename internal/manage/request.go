@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,26 +17,51 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// guarded lets through what local programs send.
+// guarded keeps out what a browser sends for a web site.
 func guarded(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refuse := func(message string) {
-			_ = newWriter(w).send(http.StatusForbidden, errorBody{failure{codeForbidden, message}})
-		}
-		if !local(r.Host) {
-			refuse("the Host of the request is not a loopback address; write 127.0.0.1 or localhost")
+		if atLoopback(r) && !local(r.Host) {
+			forbid(w, "the Host of the request is not a loopback address; write 127.0.0.1 or localhost")
 			return
 		}
 		// Reading costs, too, so that a GET is held to what protects a POST.
 		asPost := *r
 		asPost.Method = http.MethodPost
 		if origins.Check(&asPost) != nil {
-			refuse("the request comes from another web site")
+			forbid(w, "the request comes from another web site")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// authorized lets through what carries token; nothing where it is empty.
+func authorized(next http.Handler, token string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token == "" {
+			forbid(w, "nobody is answered here: the token would stand in the data directory, and this process has none")
+			return
+		}
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
+			_ = newWriter(w).send(http.StatusUnauthorized, errorBody{failure{codeUnauthorized,
+				"send the token, which stands in the file " + tokenFile + " of the data directory, as Authorization: Bearer TOKEN"}})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func forbid(w http.ResponseWriter, message string) {
+	_ = newWriter(w).send(http.StatusForbidden, errorBody{failure{codeForbidden, message}})
+}
+
+// atLoopback reports whether r arrived at a loopback address, or it is not known where.
+func atLoopback(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !ok || at.IP.IsLoopback()
 }
 
 // local reports whether host, with or without a port, is a loopback address or localhost.

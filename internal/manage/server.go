@@ -27,10 +27,11 @@ const maxBody = 64 << 10
 const stall = 30 * time.Second
 
 // Handler returns the API of s below Prefix. p is what it says of its process. It answers
-// only requests whose Host is a loopback address or localhost, since any web page could
-// have its own name point here, and none that a browser sends for another site. Until s is
+// requests that carry token as a bearer token, and nobody where token is empty. It refuses
+// what a browser sends for another site, and on a loopback address every Host but a loopback
+// address or localhost, since any web page could have its own name point here. Until s is
 // running it says only which process this is.
-func Handler(s Service, p Process) *API {
+func Handler(s Service, p Process, token string) *API {
 	a := &api{service: s, copying: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
 	get := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodGet, a.running(h))) }
@@ -51,10 +52,10 @@ func Handler(s Service, p Process) *API {
 	post("/cancel", a.cancel)
 	post("/resume", a.resume)
 	post("/replay", a.replay)
-	mux.Handle(Prefix+"/", a.answer("", func(_ *writer, r *http.Request) error {
+	mux.Handle("/", a.answer("", func(_ *writer, r *http.Request) error {
 		return &apiError{http.StatusNotFound, codeNotFound, "there is no " + r.URL.Path}
 	}))
-	return &API{guarded(mux), a}
+	return &API{guarded(authorized(mux, token)), a}
 }
 
 // API answers requests.

@@ -1,9 +1,11 @@
 package manage
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,7 +71,65 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// send sends one request; an entry Host of header is its Host.
+// TestToken: without the token nothing is told and nothing is done, not even which routes
+// there are.
+func TestToken(t *testing.T) {
+	const target = `{"url":"https://example.com/","client":"c"}`
+	for name, given := range map[string]string{
+		"none": "", "another": "Bearer " + strings.ToLower(aToken), "empty": "Bearer ", "part": "Bearer " + aToken[1:], "longer": "Bearer " + aToken + "A",
+		"bare": aToken, "another scheme": "Basic " + aToken, "two": "Bearer x " + aToken,
+	} {
+		f := &fake{copied: "the store"}
+		_, base := serve(t, f)
+		for path, method := range map[string]string{
+			Prefix + "/backup": "GET", Prefix + "/pages": "GET", Prefix + "/process": "GET", Prefix + "/cancel": "POST", Prefix + "/no": "GET", "/": "GET", "/debug/pprof/": "GET",
+		} {
+			status, header, body := send(t, method, base+path, target, map[string]string{"Authorization": given})
+			var e errorBody
+			if err := json.Unmarshal(body, &e); err != nil || status != 401 || e.Error.Code != codeUnauthorized || !strings.HasPrefix(header.Get("WWW-Authenticate"), "Bearer ") {
+				t.Errorf("%s, %s: got %d %s %v", name, path, status, body, header)
+			}
+		}
+		if len(f.asked) > 0 {
+			t.Errorf("%s: it was carried out: %v", name, f.asked)
+		}
+	}
+	if status, _, _ := send(t, "GET", serveURL(t, Handler(&fake{}, Process{}, aToken))+Prefix+"/pages", "", map[string]string{"Authorization": "bearer " + aToken}); status != 200 {
+		t.Errorf("a scheme in lower case: got %d", status)
+	}
+	if status, _, body := send(t, "GET", serveURL(t, Handler(&fake{}, Process{}, ""))+Prefix+"/pages", "", map[string]string{"Authorization": "Bearer "}); status != 403 || !strings.Contains(string(body), "data directory") {
+		t.Errorf("a process without a token: got %d %s", status, body)
+	}
+}
+
+func serveURL(t *testing.T, h http.Handler) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestHosts: a name may point at a loopback address only where a web page made it do so;
+// elsewhere a process is asked for under whatever name its address has.
+func TestHosts(t *testing.T) {
+	for _, c := range []struct {
+		at, host string
+		want     int
+	}{
+		{"127.0.0.1", "evil.example:9000", 403}, {"::1", "evil.example:9000", 403}, {"127.0.0.1", "localhost:9000", 200},
+		{"192.0.2.7", "vokter.example:9000", 200}, {"192.0.2.7", "192.0.2.7:9000", 200}, {"2001:db8::7", "[2001:db8::7]:9000", 200},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, Prefix+"/pages", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.at), Port: 9000}))
+		r.Host = c.host
+		r.Header.Set("Authorization", "Bearer "+aToken)
+		Handler(&fake{}, Process{}, aToken).ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s at %s: got %d %s, want %d", c.host, c.at, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+// send sends one request with the token; an entry Host of header is its Host.
 func send(t *testing.T, method, url, body string, header map[string]string) (int, http.Header, []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -79,6 +139,7 @@ func send(t *testing.T, method, url, body string, header map[string]string) (int
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	}
+	r.Header.Set("Authorization", "Bearer "+aToken)
 	for k, v := range header {
 		if k == "Host" {
 			r.Host = v
@@ -147,7 +208,7 @@ func TestEmptyLists(t *testing.T) {
 
 // TestAnswersOutliveTheLimitsOfTheServer serves with a limit that is over at once.
 func TestAnswersOutliveTheLimitsOfTheServer(t *testing.T) {
-	s := httptest.NewUnstartedServer(Handler(&fake{copied: "a tar stream"}, Process{}))
+	s := httptest.NewUnstartedServer(Handler(&fake{copied: "a tar stream"}, Process{}, aToken))
 	s.Config.WriteTimeout = time.Nanosecond
 	s.Start()
 	defer s.Close()

@@ -1,0 +1,144 @@
+package manage
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// The files of a data directory by which other processes of the machine find the process that
+// runs it, and are let in.
+const (
+	addressFile = "listen" // HOST:PORT
+	tokenFile   = "token"  // for its owner only
+)
+
+// NewToken returns a token that nobody can guess.
+func NewToken() string { return rand.Text() }
+
+// Announce leaves token and addr, HOST:PORT, in the data directory dir. The caller must own
+// it. It fails where others could read the token.
+func Announce(dir, addr, token string) error {
+	if err := replace(filepath.Join(dir, tokenFile), token, 0o600); err != nil {
+		return err
+	}
+	// Whoever finds the address finds its token.
+	return replace(filepath.Join(dir, addressFile), addr, 0o644)
+}
+
+// Withdraw removes what Announce left in dir, unless a successor has replaced it.
+func Withdraw(dir, addr, token string) {
+	for name, left := range map[string]string{addressFile: addr, tokenFile: token} {
+		path := filepath.Join(dir, name)
+		if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == left {
+			_ = os.Remove(path) // it misleads nobody: the next start replaces it
+		}
+	}
+}
+
+// replace makes the file at path hold line, at once and with the mode perm, whatever stood
+// there before.
+func replace(path, line string, perm fs.FileMode) (err error) {
+	temp := path + ".new"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp) // the error says more
+		}
+	}()
+	_, err = f.WriteString(line + "\n")
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err != nil {
+		return err
+	}
+	if perm&0o077 == 0 && open(info) {
+		return fmt.Errorf("others can read %s, since its file system keeps no permissions: name a data directory on another one, or remove listen", path)
+	}
+	return os.Rename(temp, path)
+}
+
+// open reports whether others than the owner of a file can do something with it. Windows has
+// no such modes: what protects the directory protects the file.
+func open(info fs.FileInfo) bool { return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 }
+
+var (
+	// ErrNoAddress says that no process has left its address in a data directory.
+	ErrNoAddress = errors.New("it has left no address there")
+	// ErrToken says that the user has to mend what protects the token in a data directory.
+	ErrToken = errors.New("the token of the process that runs the data directory")
+)
+
+// Find returns a Client of the process that announced itself in the data directory dir. It may
+// be gone. Its errors are ErrNoAddress, ErrToken, and those about files that mislead.
+func Find(dir string) (*Client, error) {
+	path := filepath.Join(dir, addressFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, ErrNoAddress
+	}
+	addr, err := reachable(strings.TrimSpace(string(b)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	token, err := readToken(filepath.Join(dir, tokenFile))
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(addr, token), nil
+}
+
+// reachable returns where a process of this machine is asked that listens at addr.
+func reachable(addr string) (string, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("%q is not an address", addr)
+	}
+	ip := at.Addr().Unmap()
+	switch {
+	case ip.IsUnspecified():
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String(), nil
+	case ip.IsLoopback():
+		return addr, nil
+	}
+	// A directory that was copied from another machine would lead there.
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip.AsSlice()) {
+			return addr, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not an address of this machine", ip)
+}
+
+// readToken reads the token at path, which nobody but its owner may be able to read.
+func readToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err == nil && open(info) {
+		return "", fmt.Errorf("%w is open to others: %s has the mode %04o; write chmod 600 %[2]s, and restart the process if somebody may have read it",
+			ErrToken, path, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w cannot be read by this user (%w); run the command as the user who runs the process", ErrToken, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
+}
