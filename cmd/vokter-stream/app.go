@@ -18,7 +18,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 )
 
-// Exit codes.
+// Exit codes; the help says what they mean.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -72,9 +72,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		}
 	}
 	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -84,7 +81,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(a.stderr, "vokter-stream: %s\n", line)
+		if !strings.HasPrefix(line, " ") { // which goes on with what stands above it
+			line = "vokter-stream: " + line
+		}
+		fmt.Fprintln(a.stderr, line)
 	}
 	u, ok := errors.AsType[*usageError](err)
 	if !ok {
@@ -108,28 +108,48 @@ func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "vokter-stream",
-		Short:         "Watches web pages for keywords and tells who wants to know",
+		Use:   "vokter-stream",
+		Short: "Watches web pages for keywords and tells who wants to know",
+		Long: "Watches web pages for keywords and tells who wants to know. demo shows it on a small page that changes, watch " +
+			"watches one page in this terminal, run watches many, as a configuration says." + exitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		Version:       buildInfo().String(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			verbs := verbsOf(cmd)
 			if len(args) == 0 {
-				return usage(cmd, "no verb is given; one of %s", strings.Join(verbs, ", "))
+				return usage(cmd, "%s", firstSteps)
 			}
-			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbs))
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
 		},
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.NewReplacer("[command]", "VERB", "Available Commands", "Verbs", "a command", "a verb").Replace(root.UsageTemplate()))
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
-		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.sink(), a.tryVerb())
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Use, c.Short, c.Long = "help VERB", "Shows the help of a verb", ""
+		case "completion":
+			c.Short = "Writes a script that completes command lines in a shell"
+		}
+	}
+	layOut(root, a.stdout)
+	complete(root)
 	return root
 }
+
+// firstSteps is what a command line without a verb is answered.
+const firstSteps = `no verb is given; to begin with, write one of
+  vokter-stream demo                     to see what it does
+  vokter-stream watch URL KEYWORD...     to watch one page in this terminal
+  vokter-stream run -c FILE              to watch what a configuration names`
 
 func verbsOf(root *cobra.Command) []string {
 	var verbs []string

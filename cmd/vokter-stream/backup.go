@@ -24,8 +24,9 @@ type backupLine struct {
 
 func (a *app) backup() *cobra.Command {
 	return a.flags.with(&cobra.Command{
-		Use:   "backup DIR --data DIR",
-		Short: "Copies the store, also of a running process, to a directory that can be started on",
+		Use:   "backup DIR (--data DIR | -c FILE)",
+		Short: "Copies the data directory, also of a running process",
+		Long:  "Copies the data directory, also of a running process, to a new directory. To go on from the copy, name it with --data.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -25,8 +25,9 @@ type doneLine struct {
 func (a *app) cancel() *cobra.Command {
 	var client string
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "cancel URL --data DIR",
-		Short: "Ends the subscriptions of a client on a page, and drops what is still to be delivered of them",
+		Use:   "cancel URL (--data DIR | -c FILE)",
+		Short: "Ends the subscriptions of a client on a page",
+		Long:  "Ends the subscriptions of a client on a page, and drops their notifications that were not delivered yet.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				return a.cancelPage(ctx, m, url, client)
@@ -63,8 +64,8 @@ func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client stri
 func (a *app) resume() *cobra.Command {
 	var client string
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "resume URL --data DIR",
-		Short: "Begins expired subscriptions of a page anew, from a fresh baseline",
+		Use:   "resume URL (--data DIR | -c FILE)",
+		Short: "Watches a page again that was given up, from a new baseline",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				return a.resumePage(ctx, m, url, client)
@@ -97,7 +98,7 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context, manage.Manager, string) error) error {
 	switch {
 	case len(args) == 0:
-		return usage(cmd, "no URL is given; write %s URL --data DIR", cmd.CommandPath())
+		return usage(cmd, "no URL is given; write %s URL (--data DIR | -c FILE)", cmd.CommandPath())
 	case len(args) > 1:
 		return usage(cmd, "%s takes one URL, but got %q as well", cmd.Name(), args[1])
 	}

@@ -23,7 +23,8 @@ func (a *app) demo() *cobra.Command {
 	var changes int
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "demo",
-		Short: "Serves a small changing page on loopback and watches it with the real pipeline",
+		Short: "Shows what this does, on a small page that changes",
+		Long:  "Serves a small page on loopback that changes, watches it with the real pipeline, and shows the page before and after beside what is reported.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {

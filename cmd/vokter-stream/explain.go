@@ -18,8 +18,9 @@ import (
 func (a *app) explain() *cobra.Command {
 	var f vokter.ExplainFilter
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "explain URL --data DIR",
-		Short: "Says what the last checks of a page found, whom that told, and why a keyword did not match",
+		Use:   "explain URL (--data DIR | -c FILE)",
+		Short: "Says what the last checks of a page found, and who was told",
+		Long:  "Says what the last checks of a page found, who was told of it, and why a keyword did not match.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				e, err := m.Explain(ctx, url, f)

@@ -18,11 +18,12 @@ import (
 
 // commonFlags are those that several verbs take.
 type commonFlags struct {
-	config, data, format, logLevel string
-	transport, topicPrefix         string
-	brokers                        []string
-	allow                          []netip.Prefix
-	level                          slog.Level
+	config, data, format   string
+	logLevel, logFormat    string
+	transport, topicPrefix string
+	brokers                []string
+	allow                  []netip.Prefix
+	level                  slog.Level
 }
 
 // flagSets are the common flags, as groups of which a verb takes some.
@@ -41,19 +42,23 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	if sets&outputFlags != 0 {
 		fs.StringVar(&f.format, "format", "", "`FORMAT` of the output: text or json")
 		fs.StringVar(&f.logLevel, "log-level", "", "the least `LEVEL` to log: debug, info, warn or error")
+		fs.StringVar(&f.logFormat, "log-format", "", "`FORMAT` of the log: text, logfmt or json (default text on a terminal, logfmt elsewhere)")
 	}
 	if sets&pipelineFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
-		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that fetch and sinks may reach besides public addresses (repeatable)")
-		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport between the stages: local, or kafka to share the work with other processes (default local)")
+		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
+		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport: local, or kafka to share the work with other processes (default local)")
 		fs.StringSliceVar(&f.brokers, "brokers", nil, "some brokers of the Kafka cluster, as `HOST:PORT,...`")
-		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "what `PREFIX` the names of all Kafka topics have; who has the same one shares the work (default vokter.)")
+		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "`PREFIX` of all topic names; processes with the same prefix share the work (default vokter.)")
 	}
 	if sets&directoryFlags != 0 {
-		fs.StringVar(&f.data, "data", "", "the data directory `DIR`, of a process that runs or was stopped")
+		fs.StringVar(&f.data, "data", "", "the data directory `DIR` of a process, whether it runs or not")
 	}
 	if sets&configFlags != 0 {
 		fs.StringVarP(&f.config, "config", "c", "", "the configuration `FILE`")
+	}
+	if sets&pipelineFlags != 0 && sets&configFlags != 0 {
+		fs.Lookup("data").Usage = "the data directory `DIR`, instead of the one in the file"
 	}
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd, sets) }
 	return cmd
@@ -69,6 +74,9 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 			return usage(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
 		}
 	}
+	if !slices.Contains([]string{"", stdout.FormatText, logfmt, stdout.FormatJSON}, f.logFormat) {
+		return usage(cmd, "--log-format: %q is none of text, logfmt and json", f.logFormat)
+	}
 	for _, name := range []string{"data", "summary", "topic-prefix"} {
 		if g := cmd.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() == "" {
 			return usage(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
@@ -82,13 +90,23 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 	return nil
 }
 
-// logger logs to w from the level of --log-level on, or from byDefault on.
+// logfmt is the format of a log that programs and people read.
+const logfmt = "logfmt"
+
+// logger logs to w from the level of --log-level on, or from byDefault on: for people on a
+// terminal, as key=value pairs elsewhere, unless --log-format says what.
 func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
-	level := byDefault
+	o := &slog.HandlerOptions{Level: byDefault}
 	if f.logLevel != "" {
-		level = f.level
+		o.Level = f.level
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	switch {
+	case f.logFormat == stdout.FormatJSON:
+		return slog.New(slog.NewJSONHandler(w, o))
+	case f.logFormat == stdout.FormatText || f.logFormat == "" && terminalColumns(w) > 0:
+		return slog.New(newConsole(w, o.Level))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
 // prefixes is a repeatable flag of networks.

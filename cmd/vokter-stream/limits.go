@@ -17,9 +17,9 @@ type limitFlags struct {
 }
 
 func (l *limitFlags) add(fs *pflag.FlagSet) {
-	fs.IntVar(&l.checks, "checks", 0, "make `N` checks of every page as fast as politeness allows (one request per second and host, unless configured), deliver all that follows, and exit")
-	fs.Var(&duration{&l.every, 0}, "every", "override all intervals by `DURATION`; 0s checks again at once")
-	fs.StringVar(&l.summary, "summary", "", "at exit write to `FILE` how many checks, versions, changes and notifications there were, as JSON")
+	fs.IntVar(&l.checks, "checks", 0, "check every page `N` times (at most one request per second and host, unless configured), deliver the notifications, and exit")
+	fs.Var(&duration{&l.every, 0}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
+	fs.StringVar(&l.summary, "summary", "", "at exit write the numbers of checks, versions, changes and notifications to `FILE`, as JSON")
 }
 
 // apply puts the flags that were given into c.

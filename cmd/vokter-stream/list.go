@@ -17,8 +17,8 @@ func (a *app) list() *cobra.Command {
 		sinks, duplicates bool
 	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "list --data DIR",
-		Short: "Lists pages, documents, subscriptions and receivers with their state",
+		Use:   "list (--data DIR | -c FILE)",
+		Short: "Lists pages, subscriptions and receivers with their state",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if sinks && duplicates {

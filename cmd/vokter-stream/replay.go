@@ -42,8 +42,8 @@ func (a *app) replay() *cobra.Command {
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "replay -c FILE",
-		Short: "Puts dead letters back into delivery; with no process running it delivers them itself",
-		Long: "Puts dead letters back into delivery, in their order; an expired receiver is open again once it took one.\n" +
+		Short: "Delivers dead letters again",
+		Long: "Puts dead letters back into delivery, in their order. A receiver that expired is used again once it took one. " +
 			"With no process running it delivers them itself.\n\n" + bypasses,
 		Example: `  vokter-stream replay -c vokter.yaml --sink ops --dry-run
   vokter-stream replay -c vokter.yaml --sink ops --since 24h`,

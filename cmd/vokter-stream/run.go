@@ -35,10 +35,10 @@ func (a *app) runVerb() *cobra.Command {
 		Use:   runName + " -c FILE",
 		Short: "Runs the pipeline of a configuration until SIGTERM",
 		Long: "Runs the pipeline of a configuration until SIGTERM. It reads the file again on SIGHUP, and when it changes.\n\n" +
-			"With --transport kafka several processes with the same file share the pages: each is looked after by one of\n" +
-			"them, and by another one soon after that one is gone. State is kept in Kafka; --data DIR holds a copy of it.",
+			"With --transport kafka several processes with the same file share the pages. If one of them ends, the others take " +
+			"over its pages. State is kept in Kafka; --data DIR caches it." + exitCodes,
 		Example: `  vokter-stream run -c vokter.yaml
-  vokter-stream run -c vokter.yaml --transport kafka --brokers kafka-1:9092,kafka-2:9092 --data ./data`,
+  vokter-stream run -c vokter.yaml --transport kafka --brokers kafka-1:9092`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFile(cmd, &limits) },
 	}, outputFlags|pipelineFlags|configFlags)

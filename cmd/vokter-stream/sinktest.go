@@ -56,8 +56,8 @@ func (a *app) sinkTest() *cobra.Command {
 	var all bool
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "test NAME... -c FILE",
-		Short: "Sends one message, marked as a test, through a sink of a configuration",
-		Long: "Sends one message, marked as a test, through a sink of a configuration, and says what the receiver answered. It is sent\n" +
+		Short: "Sends one message, marked as a test, through a sink",
+		Long: "Sends one message, marked as a test, through a sink of a configuration, and says what the receiver answered. It is sent " +
 			"once, whatever comes back. Without a name it says which sinks there are.",
 		Example: `  vokter-stream sink test ops -c vokter.yaml
   vokter-stream sink test --all -c vokter.yaml`,

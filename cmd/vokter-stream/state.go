@@ -30,7 +30,7 @@ type stateLine struct {
 func (a *app) state() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Moves all state between a data directory and Kafka, as portable files",
+		Short: "Moves all state between a data directory and Kafka",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verbs := verbsOf(cmd)
@@ -51,7 +51,7 @@ func (a *app) stateExport() *cobra.Command {
 		Short: "Writes all state of a stopped pipeline to a new directory",
 		Example: `  vokter-stream state export /backup/state --data /var/lib/vokter
   vokter-stream state export /backup/state -c vokter.yaml
-  vokter-stream state export /backup/state --transport kafka --brokers kafka-1:9092`,
+  vokter-stream state export /backup/st --transport kafka --brokers kafka-1:9092`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.exportState(cmd, args, leave) },
 	}, outputFlags|pipelineFlags|configFlags)
 	cmd.Flags().BoolVar(&leave, "leave-unhandled", false, "export also while messages wait to be handled: they are left behind")
@@ -61,8 +61,8 @@ func (a *app) stateExport() *cobra.Command {
 func (a *app) stateImport() *cobra.Command {
 	return a.flags.with(&cobra.Command{
 		Use:   "import DIR",
-		Short: "Reads what export wrote into a new data directory, or into new topics",
-		Example: `  vokter-stream state import /backup/state --transport kafka --brokers kafka-1:9092
+		Short: "Reads what export wrote into a new directory or new topics",
+		Example: `  vokter-stream state import /backup/st --transport kafka --brokers kafka-1:9092
   vokter-stream state import /backup/state --data /var/lib/vokter`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importState(cmd, args) },
 	}, outputFlags|pipelineFlags|configFlags)

@@ -17,10 +17,10 @@ func TestUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no verb is given; one of backup, cancel, demo, explain, lint, list, replay, resume, run, sink, state, version, watch"},
+		{"", "no verb is given; to begin with, write one of\n  vokter-stream demo "},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
-		{"import x", `unknown verb "import"; known are backup, cancel, demo,`},
-		{"completion bash", `unknown verb "completion"`},
+		{"import x", `unknown verb "import"; known are backup, cancel, completion, demo,`},
+		{"man", "name one directory; write vokter-stream man DIR"},
 		{"watch", "no URL and no keyword are given"},
 		{"watch " + anyURL, "no keyword is given"},
 		{"watch example a", `"example" is not an absolute URL such as https://example.com/page`},
@@ -62,6 +62,7 @@ func TestUsage(t *testing.T) {
 		{"lint -c c.yaml --transport nats", `--transport: unknown transport "nats"`},
 		{"watch " + anyURL + " a --format xml", `--format: "xml" is neither text nor json`},
 		{"watch " + anyURL + " a --log-level loud", `--log-level: "loud" is none of debug, info, warn and error`},
+		{"watch " + anyURL + " a --log-format xml", `--log-format: "xml" is none of text, logfmt and json`},
 		{"watch " + anyURL + " a --summary none/s.json", "--summary: none/s.json cannot be written to: no such file or directory"},
 		{"watch " + anyURL + " a --summary .", "--summary: . is a directory"},
 		{"run", "no configuration is given"},

@@ -27,13 +27,17 @@ func (a *app) watch() *cobra.Command {
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "watch URL KEYWORD...",
-		Short: "Watches one page without a configuration and prints notifications",
-		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case --interval 5m
-  vokter-stream watch https://example.com/news Argus --select main --data ./data --checks 1
-  vokter-stream watch https://example.com/news Argus --transport kafka --brokers kafka-1:9092`,
+		Short: "Watches one page and prints what changes",
+		Long: "Watches one page without a configuration and prints a notification for each change that adds or removes a keyword. " +
+			"The first check is the baseline: it says what was read, and whether the keywords are on the page now.\n\n" +
+			"With --data DIR and --checks 1 a line in a crontab is a full watcher: it prints nothing unless something happened. Lines " +
+			"with the same data directory wait for one another, for up to a minute." + exitCodes,
+		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
+  vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
+  vokter-stream watch https://example.com/news Argus --select main --interval 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free) },
 	}, outputFlags|pipelineFlags)
-	cmd.Flags().Var(&free, "min-free", "what `SIZE` the disk of the data directory must have free (default 256MB)")
+	cmd.Flags().Var(&free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
@@ -122,22 +126,22 @@ type subscriptionFlags struct {
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.client, "client", "default", "who it is for; a `NAME` has one subscription to a document")
+	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
 	fs.Var(&duration{&f.interval, 1}, "interval", "how often to check, as a `DURATION` (default 10m)")
-	fs.BoolVar(&f.stem, "stem", false, "match lexical variants; implies --ignore-case")
-	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore words of no significance")
-	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "do not tell upper from lower case")
-	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "do not tell letters with marks from those without")
+	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
+	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
 	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
-	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only changed place")
+	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
-	fs.StringVar(&f.digest, "digest", "", "collect what is to be told and tell it as one, at a `TIME`: a duration, or a cron line with a time zone")
+	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
 	fs.StringArrayVar(&f.selects, "select", nil, "the `CSS` selector of what to watch, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `CSS` selector of what to leave out, or a range (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
-	fs.IntVar(&f.confirm, "confirm", 1, "for how many checks `N` a new text must stand")
+	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 }
 
 // subscription returns what the flags and arguments ask for, or all that is wrong.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/config"
@@ -50,4 +51,20 @@ func (s *since) Set(text string) error {
 		}
 	}
 	return fmt.Errorf("%q is neither a duration such as 24h nor a time such as 2026-01-31 or 2026-01-31T15:04:05Z", text)
+}
+
+// howLong is d as people write it: rounded, without what is 0 at its end.
+func howLong(d time.Duration) string {
+	unit := time.Second
+	if d < time.Second {
+		unit = time.Millisecond
+	}
+	s := d.Round(unit).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

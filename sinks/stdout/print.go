@@ -64,7 +64,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	width := 0
 	for _, l := range m.Lines {
-		if w := columns(keywords(l)); w <= maxPad {
+		if w := layout.Columns(keywords(l)); w <= maxPad {
 			width = max(width, w)
 		}
 	}
@@ -88,7 +88,7 @@ func (p printer) line(l layout.Line, pad int) string {
 	}
 	keywords := keywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
-	used := columns(keywords)
+	used := layout.Columns(keywords)
 	indent := 4 + max(pad, used) + 2
 	head += strings.Repeat(" ", indent-4-used)
 	if p.width > 0 && p.width-indent < minColumn { // below the keywords
@@ -147,7 +147,7 @@ func (p printer) paragraph(s string, indent int, styleAt func(int) string) strin
 		column += n
 	}
 	word := func(from, to int) {
-		place(columns(s[from:to]), blankStyle(styleAt, from))
+		place(layout.Columns(s[from:to]), blankStyle(styleAt, from))
 		for from < to {
 			style, next := styleAt(from), from+1
 			for next < to && styleAt(next) == style {

@@ -190,7 +190,7 @@ func TestWideKeywords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if columns(strings.TrimSuffix(line, "\n")) > 70 {
+		if layout.Columns(strings.TrimSuffix(line, "\n")) > 70 {
 			t.Errorf("%q is wider than 70 columns", line)
 		}
 	}
