@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -62,7 +63,7 @@ func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
 
 // batch publishes commands, many at once.
 type batch struct {
-	transport Transport
+	transport flow.Transport
 	now       func() time.Time
 	messages  []pipeline.Message
 }
@@ -105,7 +106,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	b := &batch{transport: r.transport, now: r.cfg.Now}
 	for _, w := range wishes(cfg) {
 		wanted[w.url] = true
-		if !r.owns(w.url) {
+		if !r.transport.Owns(w.url) {
 			continue
 		}
 		s.index.Expect(w.url)
@@ -115,10 +116,10 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	}
 	now := cfg.Checks > 0 || cfg.Every != nil
 	only := r.only()
-	r.asked.forget(r.owns)
+	r.asked.forget(r.transport.Owns)
 	var asked []string
 	for page, state := range r.transport.States(pipeline.GroupIndex) {
-		if only != nil && !only(page) || !r.owns(page) {
+		if only != nil && !only(page) || !r.transport.Owns(page) {
 			continue
 		}
 		if !wanted[page] {

@@ -64,13 +64,13 @@ func (r *Router) open(ctx context.Context) error {
 		return err
 	}
 	r.transport = t
-	return nil
+	return t.Start(ctx, r.wiring())
 }
 
 // build makes the stages.
 func (r *Router) build() (*stages, error) {
 	var offline time.Time
-	if r.gained() == nil { // what is shared is known later, see takeOver
+	if r.transport.Gained() == nil { // what is shared is known later, see takeOver
 		var err error
 		if offline, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (r *Router) build() (*stages, error) {
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		OfflineSince: offline,
-		Room:         func() <-chan struct{} { return roomOf(r.transport) }, Now: r.cfg.Now,
+		Room:         r.transport.Room, Now: r.cfg.Now,
 	})
 	return &stages{
 		pages: pages,
@@ -103,14 +103,14 @@ func (r *Router) build() (*stages, error) {
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
 			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
-			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.owns, Tenure: r.tenure,
+			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
 		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
 			Poster: r.transport.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications),
-			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.owns, Tenure: r.tenure,
+			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 			Logger: log, Observe: note,
 		}),
 		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),

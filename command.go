@@ -64,8 +64,8 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	if err := r.readable(ctx); err != nil {
 		return err
 	}
-	if roomOf(r.transport) != nil {
-		if err := shortage(r.transport); err != nil {
+	if r.transport.Room() != nil {
+		if err := r.transport.Ready(); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 		return r.Ready()
 	case <-ctx.Done():
 		err := context.Cause(ctx)
-		if why := shortage(r.transport); why != nil && errors.Is(err, ErrBusy) {
+		if why := r.transport.Ready(); why != nil && errors.Is(err, ErrBusy) {
 			return fmt.Errorf("%w (%w)", err, why)
 		}
 		return err

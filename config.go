@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config says what a Router does. The zero value of every field is useful.
@@ -25,9 +26,8 @@ type Config struct {
 	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
 	// In memory nothing is watched, and with a Transport it is for that to watch Dir.
 	MinFree int64
-	// Transport replaces the embedded transport over Dir. The Router starts it, where it can be
-	// started, and closes it.
-	Transport Transport
+	// Transport replaces the embedded transport over Dir. The Router starts and closes it.
+	Transport flow.Transport
 	// Sinks are the sinks that subscriptions name, by names without blanks. One with a method Validate() error is
 	// refused by New where that returns an error. One that is an io.Closer is closed when Run
 	// ends, also where Run could not start, or after Reload with a Config that does not have it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 
@@ -45,7 +44,7 @@ func (r *Router) Replay(ctx context.Context, f DeadFilter) (int, error) {
 	if err := r.readable(ctx); err != nil {
 		return 0, err
 	}
-	if err := shortage(r.transport); err != nil {
+	if err := r.transport.Ready(); err != nil {
 		return 0, err
 	}
 	f.Messages = false // nobody was to receive them
@@ -97,11 +96,7 @@ func (r *Router) Backup(ctx context.Context, w io.Writer) error {
 	if err := r.readable(ctx); err != nil {
 		return err
 	}
-	t, ok := r.transport.(interface{ BackupTo(io.Writer) error })
-	if !ok {
-		return errors.New("the transport keeps the state, and there is no store here to copy; back up what the transport keeps it in")
-	}
-	return r.unlessClosing(t.BackupTo(w))
+	return r.unlessClosing(r.transport.BackupTo(w))
 }
 
 // readable waits until the store can be read, and says why it cannot.

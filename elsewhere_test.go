@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
 // sharing is a Transport that others share: it handles only what begins with no prefix of
 // others.
 type sharing struct {
-	Transport
+	flow.Transport
 	others atomic.Pointer[[]string]
 }
 
@@ -78,7 +79,7 @@ func TestGauges(t *testing.T) {
 		}
 		return all
 	}
-	early, err := New(Config{Transport: &sharing{}})
+	early, err := New(Config{Transport: &sharing{Transport: sharedTransport(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

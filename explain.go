@@ -92,7 +92,7 @@ func (r *Router) change(rec match.ChangeRecord, f ExplainFilter) (ChangeInfo, er
 
 // delivery fills in what became of the notification m at a receiver.
 func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
-	if !r.owns(to.ID()) {
+	if !r.transport.Owns(to.ID()) {
 		m.Delivery = DeliveryElsewhere
 		return nil
 	}

@@ -5,8 +5,7 @@ import "github.com/vokter/vokter/pipeline"
 // Gauge is a figure about a Router or its Transport, for those who watch over it.
 type Gauge = pipeline.Gauge
 
-// Gauges returns how the Router does: those below, and those of its Transport where it has a
-// method Gauges() []Gauge. It returns at once, also before Run and after it. What it does not
+// Gauges returns how the Router does: those below, and those of its Transport. It returns at once, also before Run and after it. What it does not
 // know yet is left out.
 func (r *Router) Gauges() []Gauge {
 	n := r.tally.counts()
@@ -29,20 +28,19 @@ func (r *Router) Gauges() []Gauge {
 		counter("vokter_pushed_unwatched_total", "Pages that were pushed and dropped, since nobody watches them.", n.Unwatched),
 		counter("vokter_pushed_repeated_total", "Pages that were pushed and dropped, since they came again under the same ID.", n.Repeated),
 	}
-	transport := r.cfg.Transport
 	select {
 	case <-r.running:
-		transport = r.transport
 		due, parked := r.stages.delivery.Backlog(0)
 		all = append(all,
 			Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
 			Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
-	default: // Run may be opening the transport
+		return append(all, r.transport.Gauges()...)
+	default:
+		if given := r.cfg.Transport; given != nil { // Run opens its own meanwhile
+			all = append(all, given.Gauges()...)
+		}
+		return all
 	}
-	if t, ok := transport.(interface{ Gauges() []Gauge }); ok {
-		all = append(all, t.Gauges()...)
-	}
-	return all
 }
 
 func counter(name, help string, n int) Gauge { return Gauge{Name: name, Help: help, Value: float64(n)} }

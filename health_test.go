@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -77,7 +79,12 @@ func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		applied := make(chan struct{})
-		r.transport = fullTransport{applied: applied}
+		inner, err := local.Open(local.Config{Topics: topology(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer inner.Close()
+		r.transport = fullTransport{inner, applied}
 		r.live.Load().Subscriptions = []Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.begin(t.Context(), &stages{index: index.New(index.Config{})}, nil) }()
@@ -91,7 +98,7 @@ func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
 
 // fullTransport takes nothing in until its context is done.
 type fullTransport struct {
-	Transport
+	flow.Transport
 	applied chan struct{}
 }
 

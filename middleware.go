@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -50,7 +49,7 @@ func fitting(next pipeline.Processor) pipeline.Processor {
 		if err := next.Process(ctx, tx, m); err != nil {
 			return err
 		}
-		return pipeline.FitsTx(tx)
+		return tx.Fits()
 	})
 }
 
@@ -108,7 +107,7 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 				if err := sleep(ctx, pause); err != nil {
 					return err
 				}
-				pipeline.ResetTx(tx)
+				tx.Reset()
 			}
 		})
 	}
@@ -125,7 +124,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 			if err == nil || class == pipeline.ClassCanceled || class == pipeline.ClassBroken || ctx.Err() != nil {
 				return err
 			}
-			pipeline.ResetTx(tx)
+			tx.Reset()
 			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
 			d := pipeline.DeadLetter{
 				Reason: err.Error(), Time: now(), Attempts: 1,
@@ -162,17 +161,10 @@ type tracedTx struct {
 	parent string
 }
 
-var _ pipeline.Broadcaster = (*tracedTx)(nil)
-
 func (t *tracedTx) Emit(m pipeline.Message) { t.Tx.Emit(t.traced(m)) }
 
 // EmitAll gives every copy the trace.
-func (t *tracedTx) EmitAll(m pipeline.Message) { pipeline.EmitAll(t.Tx, t.traced(m)) }
-
-// Neighbours is what the transport's Tx says.
-func (t *tracedTx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
-	return pipeline.Neighbours(t.Tx, group)
-}
+func (t *tracedTx) EmitAll(m pipeline.Message) { t.Tx.EmitAll(t.traced(m)) }
 
 // traced returns m with the trace, unless it has one.
 func (t *tracedTx) traced(m pipeline.Message) pipeline.Message {
@@ -184,9 +176,6 @@ func (t *tracedTx) traced(m pipeline.Message) pipeline.Message {
 	}
 	return m
 }
-
-// Unwrap lets what the transport's Tx can do besides be found.
-func (t *tracedTx) Unwrap() pipeline.Tx { return t.Tx }
 
 // sleepContext waits for d, or until ctx is done and then returns its cause.
 func sleepContext(ctx context.Context, d time.Duration) error {

@@ -116,7 +116,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 	emit := func(h map[string]string) pipeline.Processor {
 		return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
 			tx.Emit(pipeline.Message{ID: "o", Topic: "t", Header: h})
-			pipeline.EmitAll(tx, pipeline.Message{ID: "o", Topic: "t", Header: h})
+			tx.EmitAll(pipeline.Message{ID: "o", Topic: "t", Header: h})
 			return nil
 		})
 	}

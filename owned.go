@@ -2,6 +2,8 @@ package vokter
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -12,18 +14,9 @@ import (
 // that are shared it is tried again.
 const applyAgain = 5 * time.Second
 
-// gained receives whenever lanes were gained that other processes had; it is nil for a
-// transport of this process alone.
-func (r *Router) gained() <-chan struct{} {
-	if t, ok := r.transport.(interface{ Gained() <-chan struct{} }); ok {
-		return t.Gained()
-	}
-	return nil
-}
-
 // applyFirst applies the configuration once it is known which pages are owned.
 func (r *Router) applyFirst(ctx context.Context, s *stages) error {
-	gained := r.gained()
+	gained := r.transport.Gained()
 	if gained == nil {
 		return r.apply(ctx, s)
 	}
@@ -58,7 +51,7 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 // told, when the lane that knows is gained.
 func (r *Router) takeOver(s *stages) error {
 	recalled := r.recalls
-	if r.recalls = r.owns(pipeline.HealthKey); !r.recalls || recalled {
+	if r.recalls = r.transport.Owns(pipeline.HealthKey); !r.recalls || recalled {
 		return nil
 	}
 	since, err := getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
@@ -79,4 +72,16 @@ type checkOnce map[string]bool
 // forget forgets those that are not owned any more.
 func (c checkOnce) forget(owned func(page string) bool) {
 	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
+}
+
+// ErrElsewhere says that this process does not know how a page does, since another process
+// looks after it, or none at the moment. It occurs with a Transport whose lanes are shared.
+var ErrElsewhere = errors.New("another process looks after it, or none at the moment; ask each of the others")
+
+// here returns an error of ErrElsewhere for a page that this process does not own.
+func (r *Router) here(page string) error {
+	if r.transport.Owns(page) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }

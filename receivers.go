@@ -47,7 +47,7 @@ func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, erro
 	}
 	infos := make([]ReceiverInfo, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if !r.owns(id) {
+		if !r.transport.Owns(id) {
 			continue
 		}
 		info, err := r.receiver(id)

@@ -66,7 +66,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	}
 	for _, w := range wishes(cfg) {
 		key := [2]string{w.url, w.client}
-		if was := before[key]; (was == nil || !reflect.DeepEqual(was, w)) && r.owns(w.url) {
+		if was := before[key]; (was == nil || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
 			if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 		delete(before, key)
 	}
 	for _, w := range before {
-		if !r.owns(w.url) {
+		if !r.transport.Owns(w.url) {
 			continue
 		}
 		gone := &wish{url: w.url, client: w.client, keepOnly: w.keepOnly}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
@@ -76,7 +77,7 @@ func TestShortageOfRoom(t *testing.T) {
 
 // stuckTransport holds on to what it has: its disk takes no commit until released.
 type stuckTransport struct {
-	Transport
+	flow.Transport
 	released chan struct{}
 }
 

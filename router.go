@@ -1,7 +1,6 @@
 package vokter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/fetch"
@@ -23,7 +23,7 @@ const idleWorkers = 64
 // Router chains the stages over a transport. Several Routers may run in one process.
 type Router struct {
 	cfg       Config
-	transport Transport
+	transport flow.Transport
 	readers   *fetch.Readers
 	languages *text.Languages
 	branches  []branch
@@ -105,11 +105,12 @@ func (r *Router) Ready() error {
 	}
 	select {
 	case <-r.running:
-		return shortage(r.transport)
+		return r.transport.Ready()
 	default:
-		// Run may be opening a transport of its own.
-		if err := shortage(r.cfg.Transport); err != nil {
-			return fmt.Errorf("starting: %w", err)
+		if given := r.cfg.Transport; given != nil { // Run opens its own meanwhile
+			if err := given.Ready(); err != nil {
+				return fmt.Errorf("starting: %w", err)
+			}
 		}
 		return errors.New("starting")
 	}
@@ -193,7 +194,7 @@ func (r *Router) stopped(err error) {
 
 // handler returns the Watermill handler that runs p, with the middleware of this
 // package around it, in the transaction of the message's context.
-func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPublishHandlerFunc {
+func (r *Router) handler(group string, p pipeline.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
 	wrapped := r.cfg.Middleware[group]
 	for i := len(wrapped) - 1; i >= 0; i-- {
@@ -211,10 +212,7 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		if !ok {
 			return errors.New("vokter: the transport gave a message without a transaction")
 		}
-		if m, ok := pipeline.MessageFrom(ctx); ok {
-			return p.Process(ctx, tx, m)
-		}
-		m, err := received(ctx, topic, msg)
+		m, err := tx.Message()
 		if err != nil {
 			bad := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return err })
 			return undecodable(bad).Process(ctx, tx, m)
@@ -231,21 +229,6 @@ func (r *Router) handler(group, topic string, p pipeline.Processor) message.NoPu
 		<-done
 		return err
 	}
-}
-
-// received returns the message that msg carries, which was read from topic. With an error
-// comes what is known of it.
-func received(ctx context.Context, topic string, msg *message.Message) (pipeline.Message, error) {
-	position := pipeline.PositionFrom(ctx)
-	if topic == pipeline.TopicIngest {
-		return pipeline.FromIngest(msg.Metadata, msg.Payload, position)
-	}
-	m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
-	if m.ID == "" { // what comes of it has an ID of its own all the same
-		m.ID = cmp.Or(msg.UUID, position)
-	}
-	m.Topic, m.Position = topic, position
-	return m, err
 }
 
 // checkGroups refuses branches that would take messages from a stage.

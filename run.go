@@ -108,7 +108,7 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 		return nil
 	}
 	running := sync.OnceFunc(func() { close(r.running) })
-	if shortage(r.transport) != nil {
+	if r.transport.Ready() != nil {
 		running() // so that Ready says what is missing
 	}
 	if r.cfg.Mode == ModeAll {
@@ -117,10 +117,10 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 		}
 	}
 	running()
-	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.where())
+	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.transport.String())
 	var gained <-chan struct{}
 	if r.cfg.Mode == ModeAll {
-		gained = r.gained()
+		gained = r.transport.Gained()
 	}
 	var look <-chan time.Time
 	if r.cfg.Checks > 0 {
@@ -293,35 +293,9 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != pipeline.GroupIndex })
 	}
 	for _, b := range branches {
-		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.subscriber(b.group), r.handler(b.group, b.topic, b.processor))
+		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.processor))
 	}
 	return mills, nil
-}
-
-// subscriber returns one for group. Handlers look for messages in the context first, so
-// they need no metadata of a transport that hands messages over so.
-func (r *Router) subscriber(group string) message.Subscriber {
-	if t, ok := r.transport.(interface {
-		LeanSubscriber(group string) message.Subscriber
-	}); ok {
-		return t.LeanSubscriber(group)
-	}
-	return r.transport.Subscriber(group)
-}
-
-func (r *Router) where() string {
-	switch {
-	case r.cfg.Transport != nil:
-		if t, ok := r.cfg.Transport.(fmt.Stringer); ok {
-			return t.String()
-		}
-		return "given transport"
-	case r.cfg.Store != nil:
-		return "given store"
-	case r.cfg.Dir == "":
-		return "memory"
-	}
-	return r.cfg.Dir
 }
 
 // stages are the processors of one Run.

@@ -95,7 +95,8 @@ func (m *member) Tail(ctx context.Context, topic string) (<-chan pipeline.Messag
 	go func() {
 		defer close(out)
 		for msg := range in {
-			if got, ok := pipeline.MessageFrom(msg.Context()); ok {
+			tx, _ := pipeline.TxFrom(msg.Context())
+			if got, err := tx.Message(); err == nil {
 				select {
 				case out <- got:
 				case <-ctx.Done():
@@ -234,7 +235,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 			t.Errorf("%s was fetched %d times", page, n)
 		}
 	}
-	if got := r.where(); got != "shared by a" {
+	if got := r.transport.String(); got != "shared by a" {
 		t.Errorf("the data is %q", got)
 	}
 	r.Finish()

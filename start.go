@@ -13,18 +13,12 @@ import (
 // errNotStarted says that a Router was asked to end before its transport had started.
 var errNotStarted = errors.New("vokter: ended before it had started")
 
-// startTransport connects a given transport to what it needs, where it has to be.
+// startTransport connects the transport that was given.
 func (r *Router) startTransport(ctx context.Context) error {
-	t, ok := r.transport.(interface {
-		Start(ctx context.Context, w pipeline.Wiring) error
-	})
-	if !ok {
-		return nil
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
-	go func() { started <- t.Start(ctx, r.wiring()) }()
+	go func() { started <- r.transport.Start(ctx, r.wiring()) }()
 	var err error
 	select {
 	case err = <-started:
@@ -62,14 +56,37 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 	}
 }
 
-// wiring is what a given transport is told.
+// wiring is what the transport has to know of the Router.
 func (r *Router) wiring() pipeline.Wiring {
 	return pipeline.Wiring{
-		Topics: topology(r.branches), Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
+		Topics: topology(r.branches), Bare: true, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stop, OnFatal: func(err error) {
 			if r.cfg.OnFatal != nil {
 				r.cfg.OnFatal(err)
 			}
 		},
+	}
+}
+
+// closeTransport closes the transport. It does not wait for ever: a disk that is full or broken
+// can hold a commit as long as it likes, and whatever was not committed comes again at the next
+// start.
+func (r *Router) closeTransport() error {
+	limit := closeTimeout
+	if r.stuck {
+		limit = time.Second
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- r.transport.Close() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		if r.cfg.Transport != nil {
+			return fmt.Errorf("%s could not be closed within %v: see that it answers; unfinished work is repeated at the next start", r.transport, limit)
+		}
+		return fmt.Errorf("the store (%s) could not be closed within %v: see that its disk has room and works, then start again; unfinished work is repeated", r.transport, limit)
 	}
 }

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // starting is a Transport that is over nothing until its Start ends.
 type starting struct {
-	Transport
+	flow.Transport
 	wiring chan pipeline.Wiring
 	// end is what ends Start, besides its context.
 	end    chan error
@@ -20,7 +21,7 @@ type starting struct {
 	closed atomic.Bool
 }
 
-func newStarting(t Transport) *starting {
+func newStarting(t flow.Transport) *starting {
 	return &starting{Transport: t, wiring: make(chan pipeline.Wiring, 1), end: make(chan error)}
 }
 

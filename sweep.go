@@ -49,7 +49,7 @@ func broadcast(tx pipeline.Tx, e pipeline.Health) {
 	if e.Event == pipeline.HealthReceiverRecovered {
 		s.Resume, s.Reason = true, ""
 	}
-	pipeline.EmitAll(tx, s.Message())
+	tx.EmitAll(s.Message())
 }
 
 // sweep tells the pages in the lane of m, all in one transaction: were it split, a sweep that
@@ -79,7 +79,7 @@ func (h *healthStage) sweep(ctx context.Context, tx pipeline.Tx, m pipeline.Mess
 // receivedBy finds out which pages in the lane of tx each receiver means something to.
 func receivedBy(ctx context.Context, tx pipeline.Tx) (map[string][]string, error) {
 	pages := make(map[string][]string)
-	for page, st := range pipeline.Neighbours(tx, pipeline.GroupIndex) {
+	for page, st := range tx.Neighbours(pipeline.GroupIndex) {
 		receivers, err := index.Receivers(st)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -113,11 +114,20 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
-// TestSweepsThatCannotLook fails where the transport does not tell the lane.
+// brokenTx is a transaction whose store cannot be read.
+type brokenTx struct{ pipeline.Tx }
+
+func (brokenTx) Neighbours(string) iter.Seq2[string, pipeline.State] {
+	return func(yield func(string, pipeline.State) bool) {
+		yield("", pipeline.FailedState(pipeline.Broken(errors.New("the disk is gone"))))
+	}
+}
+
+// TestSweepsThatCannotLook fails where the pages of the lane cannot be read.
 func TestSweepsThatCannotLook(t *testing.T) {
 	h := &healthStage{now: time.Now}
 	s := pipeline.Sweep{Event: "e", Receiver: "hook"}
-	err := h.Process(t.Context(), struct{ pipeline.Tx }{txtest.New().Begin()}, s.Message())
+	err := h.Process(t.Context(), brokenTx{txtest.New().Begin()}, s.Message())
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
 		t.Errorf("got %v, want an error that stops the Router", err)
 	}

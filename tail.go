@@ -9,17 +9,11 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// tailDecisions begins to listen to what is decided in other processes, where the transport
-// has some, and returns what hands it to those who wait, until ctx is done. Decisions of this
-// process come the shorter way, and are known when they come here.
+// tailDecisions begins to read the decisions of other processes. It returns a function that
+// hands them to those who wait, until ctx is done. Decisions of this process come a shorter way,
+// and are known already when they come here.
 func (r *Router) tailDecisions(ctx context.Context) (hear func() error, err error) {
-	t, ok := r.transport.(interface {
-		Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error)
-	})
-	if !ok {
-		return func() error { return nil }, nil
-	}
-	told, err := t.Tail(ctx, pipeline.TopicDecisions)
+	told, err := r.transport.Tail(ctx, pipeline.TopicDecisions)
 	if err != nil {
 		return nil, fmt.Errorf("what other processes decide cannot be heard: %w", err)
 	}

@@ -57,7 +57,7 @@ func (r *Router) watch(ctx context.Context, s *stages) error {
 			return nil
 		case <-tick.C:
 		}
-		if shortage(r.transport) != nil {
+		if r.transport.Ready() != nil {
 			continue
 		}
 		now := r.cfg.Now()

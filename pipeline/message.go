@@ -140,6 +140,18 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	return m, nil
 }
 
+// Received returns the message that was read from topic, by its headers: uuid is the ID of one
+// that has none of its own, position its place in the log. It fails as FromMetadata does.
+func Received(topic, uuid, position string, meta map[string]string, body []byte) (Message, error) {
+	if topic == TopicIngest {
+		return FromIngest(meta, body, position)
+	}
+	m, err := FromMetadata(meta, body)
+	m.ID = cmp.Or(m.ID, uuid, position) // messages that follow from it have IDs of their own all the same
+	m.Topic, m.Position = topic, position
+	return m, err
+}
+
 // UnknownType returns the error of a reader that does not know the type of m, named by who.
 // It is Broken where this module sent m, as a newer version of it may: that one can read it.
 // Where anybody else did it is Permanent, since anybody may write to public topics.

@@ -21,19 +21,31 @@ type ProcessorFunc func(ctx context.Context, tx Tx, m Message) error
 func (f ProcessorFunc) Process(ctx context.Context, tx Tx, m Message) error { return f(ctx, tx, m) }
 
 // Middleware wraps a stage's Processor; what it adds happens in the same transaction. One
-// that hands on a Tx of its own gives that a method Unwrap() Tx, which returns the Tx it
-// wraps: what a transport's Tx can do besides is found through it.
+// that hands on a Tx of its own embeds the Tx that it got.
 type Middleware func(Processor) Processor
 
 // Tx is the transaction in which one message is handled: state, outputs and the
 // consumer's position become durable together, or none does. It is valid until
 // Process returns and must not be used by two goroutines at once.
 type Tx interface {
+	// Message is the message being handled, with its Topic and Position. Its Header is the
+	// caller's own. It fails with a permanent error where a header that a message needs is
+	// missing or malformed, and returns what is known of the message beside that.
+	Message() (Message, error)
 	// State is the state that this consumer group keeps for key, which must be the key
 	// of the message being handled.
 	State(key string) State
 	// Emit publishes m to m.Topic with the commit, in the order of the calls.
 	Emit(m Message)
+	// EmitAll publishes m, which has no key, into every lane of its topic with the commit. Each
+	// copy has an ID of its own that is derived from that of m. A lane is one of the parallel
+	// parts of all topics: messages and state of one key stand in the same lane of each topic
+	// and group, and one process at a time owns a lane.
+	EmitAll(m Message)
+	// Neighbours yields the keys in the lane of the message being handled for which group keeps
+	// state, each with its state as it is committed, in no particular order. Where the store
+	// fails it yields an empty key and a state whose reads fail.
+	Neighbours(group string) iter.Seq2[string, State]
 	// WakeAt delivers a message of TypeWake for key to this consumer at t or soon after
 	// it, once. A later call replaces an earlier one for the same key; the zero time
 	// takes it back. With AtStart the wake also comes when the consumer next starts,
@@ -44,6 +56,15 @@ type Tx interface {
 	// there is none. It has run before this group's next message of the same key is handled.
 	// f must not block.
 	OnCommit(f func())
+	// Sync makes the commit durable before its OnCommit functions run and the next message
+	// comes: for handlers whose commit is reported to somebody outside.
+	Sync()
+	// Reset forgets all that was written, emitted and scheduled, so that a handler can be tried
+	// again.
+	Reset()
+	// Fits returns why the transaction can never be committed, such as a message that is too
+	// large for its topic, and otherwise nil.
+	Fits() error
 }
 
 // WakeOption alters Tx.WakeAt.
@@ -111,7 +132,3 @@ func TxFrom(ctx context.Context) (Tx, bool) {
 	tx, ok := ctx.Value(txKey{}).(Tx)
 	return tx, ok
 }
-
-// Resetter is what a transport's Tx implements beside Tx: Reset forgets all that was
-// written, emitted and scheduled, so that a handler can be tried again.
-type Resetter interface{ Reset() }

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"errors"
-	"iter"
 	"log/slog"
 	"time"
 )
@@ -25,7 +23,7 @@ type Topic struct {
 	AnyLane bool
 }
 
-// Wiring is what a Router tells a Transport that connects to something outside the process.
+// Wiring is what a Router tells its Transport.
 type Wiring struct {
 	// Topics says who consumes what.
 	Topics map[string]Topic
@@ -36,6 +34,9 @@ type Wiring struct {
 	// Grace is how long a closing subscription lets handlers finish before their contexts
 	// are cancelled.
 	Grace time.Duration
+	// Bare says that nobody reads the metadata of Watermill's messages, since all handlers ask
+	// Tx.Message. A transport need not build them then.
+	Bare bool
 	// Now is the clock.
 	Now func() time.Time
 	// Logger gets what operators should know.
@@ -45,37 +46,4 @@ type Wiring struct {
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails.
 	OnFatal func(error)
-}
-
-// Broadcaster is what a transport's Tx implements beside Tx. A lane is one of the parallel
-// parts of all topics: messages and state of one key stand in the same lane of each topic
-// and group, and one process at a time owns a lane.
-type Broadcaster interface {
-	// EmitAll publishes m, which has no key, into every lane of its topic with the commit,
-	// each under an ID of its own that is derived from that of m.
-	EmitAll(m Message)
-	// Neighbours yields the keys in the lane of the message that is handled for which group
-	// keeps state, each with its state as it is committed, in no order that means anything.
-	Neighbours(group string) iter.Seq2[string, State]
-}
-
-// EmitAll publishes m, which has no key, into every lane of its topic with the commit of tx.
-// Each copy has an ID of its own. A transport without lanes gets m once.
-func EmitAll(tx Tx, m Message) {
-	if b, ok := ability[Broadcaster](tx); ok {
-		b.EmitAll(m)
-		return
-	}
-	tx.Emit(m)
-}
-
-// Neighbours yields what Broadcaster.Neighbours says. Where tx cannot tell, it yields an
-// empty key and a state whose reads fail, as it does where the store fails.
-func Neighbours(tx Tx, group string) iter.Seq2[string, State] {
-	if b, ok := ability[Broadcaster](tx); ok {
-		return b.Neighbours(group)
-	}
-	return func(yield func(string, State) bool) {
-		yield("", FailedState(Broken(errors.New("the transaction does not know its lane"))))
-	}
 }

@@ -14,14 +14,14 @@ type book struct {
 	made    map[string]made // the last attempt for each receiver, which may yet be undone
 }
 
-// made names an attempt and the tenure in which it is made.
-type made struct{ attempt, tenure uint64 }
+// made names an attempt and the epoch in which it is made.
+type made struct{ attempt, epoch uint64 }
 
 // makes notes, before its commit, that an attempt is made.
-func (b *book) makes(receiver string, attempt, tenure uint64) {
+func (b *book) makes(receiver string, attempt, epoch uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.made[receiver] = made{attempt, tenure}
+	b.made[receiver] = made{attempt, epoch}
 }
 
 type entry struct {
@@ -32,11 +32,11 @@ type entry struct {
 	ends      time.Time
 	// attempt is the number of the attempt in flight, 0 if there is none; begins is when the
 	// rate of its sink lets it begin; posted is when its result was handed to its lane, and
-	// tenure when that was the process's.
+	// epoch when that was the process's.
 	attempt uint64
 	begins  time.Time
 	posted  time.Time
-	tenure  uint64
+	epoch   uint64
 }
 
 // postedFor is how long a posted result may take to be handled before it is held to
@@ -57,7 +57,7 @@ func (b *book) set(receiver string, q Queue) {
 	if q.InFlight {
 		e.attempt = q.Attempt
 		if old := b.entries[receiver]; old.attempt == e.attempt {
-			e.begins, e.posted, e.tenure = old.begins, old.posted, old.tenure
+			e.begins, e.posted, e.epoch = old.begins, old.posted, old.epoch
 		}
 	}
 	b.entries[receiver] = e
@@ -73,11 +73,11 @@ func (b *book) begins(receiver string, attempt uint64, at time.Time) {
 	}
 }
 
-func (b *book) posted(receiver string, attempt uint64, at time.Time, tenure uint64) {
+func (b *book) posted(receiver string, attempt uint64, at time.Time, epoch uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, ok := b.entries[receiver]; ok && e.attempt == attempt {
-		e.posted, e.tenure = at, tenure
+		e.posted, e.epoch = at, epoch
 		b.entries[receiver] = e
 	}
 }
@@ -93,23 +93,23 @@ func (b *book) lost(receiver string, attempt uint64) {
 }
 
 // knows reports whether this process made the attempt, or makes it with the next commit.
-func (b *book) knows(receiver string, attempt, tenure uint64) bool {
+func (b *book) knows(receiver string, attempt, epoch uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
-	return ok && e.attempt == attempt || b.made[receiver] == made{attempt, tenure}
+	return ok && e.attempt == attempt || b.made[receiver] == made{attempt, epoch}
 }
 
 // inFlight reports whether this process made the attempt and its result will come yet. What
-// was posted in another tenure does not.
-func (b *book) inFlight(receiver string, attempt uint64, now time.Time, tenure uint64) bool {
+// was posted in another epoch does not.
+func (b *book) inFlight(receiver string, attempt uint64, now time.Time, epoch uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := b.entries[receiver]
 	if !ok || e.attempt != attempt {
-		return b.made[receiver] == made{attempt, tenure} // it begins with the commit
+		return b.made[receiver] == made{attempt, epoch} // it begins with the commit
 	}
-	return e.posted.IsZero() || e.tenure == tenure && now.Sub(e.posted) < postedFor
+	return e.posted.IsZero() || e.epoch == epoch && now.Sub(e.posted) < postedFor
 }
 
 // collecting returns the receivers for which digests are collected.

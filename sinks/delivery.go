@@ -25,9 +25,9 @@ type Config struct {
 	// Owned says whether this process has a receiver now, by its ID; nil means all. It must not
 	// wait.
 	Owned func(receiver string) bool
-	// Tenure is another number each time that this process gets a receiver, by its ID: what
+	// Epoch is another number each time that this process gets a receiver, by its ID: what
 	// was posted before is lost then. nil means that it has all of them once. It must not wait.
-	Tenure func(receiver string) uint64
+	Epoch func(receiver string) uint64
 	// Policy says when attempts are made and when notifications are given up.
 	Policy Policy
 	// Fast is how many attempts are made at once, 128 by default. After a second an attempt
@@ -72,8 +72,8 @@ func (c *Config) setDefaults() {
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
 	}
-	if c.Tenure == nil {
-		c.Tenure = func(string) uint64 { return 0 }
+	if c.Epoch == nil {
+		c.Epoch = func(string) uint64 { return 0 }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -149,7 +149,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 // or belongs to another process now: the attempt is made again unless it is handled soon.
 func (d *Delivery) Posted(a Attempt) {
 	id := a.Receiver.ID()
-	d.book.posted(id, a.Number, d.cfg.Now(), d.cfg.Tenure(id))
+	d.book.posted(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
 }
 
 // Idle reports whether no attempt is under way, waiting to begin, or ended without its
@@ -317,7 +317,7 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 	if len(r.Before) >= w.q.Pending() {
 		return pipeline.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
-	pipeline.SyncTx(tx)
+	tx.Sync()
 	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
@@ -336,7 +336,7 @@ func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	missing := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Tenure(m.Key))
+	missing := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Epoch(m.Key))
 	flush := w.flushDue
 	if d.ending.Load() {
 		flush = w.flushAll

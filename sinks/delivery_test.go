@@ -191,10 +191,10 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := txtest.New()
 				s := &recorder{}
-				var tenure uint64
+				var epoch uint64
 				d := NewDelivery(Config{
 					Sinks: map[string]pipeline.Sink{"a": s}, Poster: posting(func(pipeline.Message) error { return answer }),
-					Tenure: func(string) uint64 { return tenure },
+					Epoch: func(string) uint64 { return epoch },
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() { _ = d.Run(ctx) }()
@@ -203,7 +203,7 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 				}
 				synctest.Wait()
 				if answer == nil {
-					tenure++
+					epoch++
 				}
 				for _, m := range store.Start(time.Now()) {
 					if err := store.Handle(t.Context(), d, m); err != nil {

@@ -28,7 +28,7 @@ func (p *pool) admit(a Attempt) {
 		p.wait(a)
 		return
 	}
-	if old := p.held[id]; old != nil { // of an earlier tenure
+	if old := p.held[id]; old != nil { // of an earlier epoch
 		old.timer.Stop()
 		p.open--
 	}

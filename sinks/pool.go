@@ -198,7 +198,7 @@ func (p *pool) attempt(a Attempt, s slot) {
 // the receiver was this process's and is another's now, or was meanwhile.
 func (p *pool) wanted(a Attempt) bool {
 	id := a.Receiver.ID()
-	if (!a.owned || p.cfg.Owned(id)) && p.book.knows(id, a.Number, p.cfg.Tenure(id)) {
+	if (!a.owned || p.cfg.Owned(id)) && p.book.knows(id, a.Number, p.cfg.Epoch(id)) {
 		return true
 	}
 	p.book.lost(id, a.Number)
@@ -220,11 +220,11 @@ func (p *pool) post(a Attempt, ends []ending) {
 	defer stop()
 	m := a.result(ends)
 	for ctx.Err() == nil {
-		tenure := p.cfg.Tenure(m.Key) // before: what is posted may be lost at once
+		epoch := p.cfg.Epoch(m.Key) // before: what is posted may be lost at once
 		err := p.cfg.Poster.Post(ctx, m)
 		switch {
 		case err == nil:
-			p.book.posted(m.Key, a.Number, p.cfg.Now(), tenure)
+			p.book.posted(m.Key, a.Number, p.cfg.Now(), epoch)
 			return
 		case errors.Is(err, pipeline.ErrMoved):
 			p.book.lost(m.Key, a.Number)

@@ -71,12 +71,12 @@ func TestHeldAttemptOfALostLane(t *testing.T) {
 
 func heldAttempt(t *testing.T, back bool) {
 	var owned atomic.Bool
-	var tenure atomic.Uint64
+	var epoch atomic.Uint64
 	owned.Store(true)
 	s, store := &recorder{}, txtest.New()
 	r := newRig(t, store, Config{
 		Sinks: map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 1./600, 1)},
-		Owned: func(string) bool { return owned.Load() }, Tenure: func(string) uint64 { return tenure.Load() },
+		Owned: func(string) bool { return owned.Load() }, Epoch: func(string) uint64 { return epoch.Load() },
 	})
 	r.notify("a", "x")
 	r.notify("a", "y") // held for ten minutes
@@ -92,7 +92,7 @@ func heldAttempt(t *testing.T, back bool) {
 				t.Fatal(err)
 			}
 		}
-		tenure.Add(1)
+		epoch.Add(1)
 		owned.Store(true)
 		for _, m := range store.Start(time.Now()) {
 			r.send(m)

@@ -80,9 +80,12 @@ func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if err := tr.Start(context.Background(), pipeline.Wiring{Bare: true}); err != nil {
+		tb.Fatal(err)
+	}
 	d := sinks.NewDelivery(sinks.Config{Sinks: to, Poster: tr.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications)})
 	ctx, cancel := context.WithCancel(context.Background())
-	messages, err := tr.LeanSubscriber(pipeline.GroupDelivery).Subscribe(ctx, pipeline.TopicNotifications)
+	messages, err := tr.Subscriber(pipeline.GroupDelivery).Subscribe(ctx, pipeline.TopicNotifications)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -95,14 +98,11 @@ func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
 	for range 16 {
 		lanes.Go(func() {
 			for msg := range messages {
-				m, ok := pipeline.MessageFrom(msg.Context())
-				if !ok {
-					var err error
-					if m, err = pipeline.FromMetadata(msg.Metadata, msg.Payload); err != nil {
-						panic(err)
-					}
-				}
 				tx, _ := pipeline.TxFrom(msg.Context())
+				m, err := tx.Message()
+				if err != nil {
+					panic(err)
+				}
 				if err := d.Process(msg.Context(), tx, m); err != nil {
 					panic(err)
 				}

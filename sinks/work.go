@@ -32,7 +32,7 @@ func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
 	var err error
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
-	if w.q.InFlight && !d.book.knows(key, w.q.Attempt, d.cfg.Tenure(key)) {
+	if w.q.InFlight && !d.book.knows(key, w.q.Attempt, d.cfg.Epoch(key)) {
 		w.q.lose() // it went down with an earlier process
 	}
 	w.opened = w.q
@@ -145,7 +145,7 @@ func (w *work) withdrawn(seq uint64) (bool, error) {
 // send begins an attempt. What the receiver is shown must be durable first, with all that
 // led to it: after a power cut it might come out differently under the same ID.
 func (w *work) send(s send) error {
-	pipeline.SyncTx(w.tx)
+	w.tx.Sync()
 	p, err := w.st.pending(s.Seq)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (w *work) send(s send) error {
 	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
 		return err
 	}
-	w.d.book.makes(w.key, s.Number, w.d.cfg.Tenure(w.key))
+	w.d.book.makes(w.key, s.Number, w.d.cfg.Epoch(w.key))
 	w.tx.OnCommit(func() { w.d.hand(a) })
 	return nil
 }

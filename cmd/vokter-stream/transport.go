@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -76,7 +76,7 @@ func kafkaConfig(k *config.Kafka) kafka.Config {
 }
 
 // transportOf makes the transport for k: nil, the embedded one, where k is nil.
-func transportOf(k *config.Kafka) (vokter.Transport, error) {
+func transportOf(k *config.Kafka) (flow.Transport, error) {
 	if k == nil {
 		return nil, nil
 	}

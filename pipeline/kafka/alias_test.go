@@ -24,8 +24,8 @@ func TestPostedStays(t *testing.T) {
 	posted := &pipeline.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
 	for range 2 {
 		x := &tx{w: work{kind: fromPost, message: posted}}
-		m, ok := x.Message()
-		if !ok || m.Header["attempt"] != "first" {
+		m, err := x.Message()
+		if err != nil || m.Header["attempt"] != "first" {
 			t.Errorf("got %v", m.Header)
 		}
 		m.Header["attempt"] = "another"

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
@@ -56,7 +57,7 @@ type site struct {
 	prefix, dir string
 }
 
-func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
+func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
 	kc := kafka.Config{
 		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Replication: 1, Dir: s.dir, Now: c.Now, SessionTimeout: 6 * time.Second,

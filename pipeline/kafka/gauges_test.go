@@ -25,7 +25,7 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		if len(tr.Gauges()) == 0 || tr.Tenure("k") == 0 {
+		if len(tr.Gauges()) == 0 || tr.Epoch("k") == 0 {
 			t.Error("nothing is told")
 		}
 		if err := tr.Ready(); err != nil {

@@ -131,8 +131,8 @@ func TestTooLarge(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			fits <- pipeline.FitsTx(tx)
-			pipeline.ResetTx(tx)
+			fits <- tx.Fits()
+			tx.Reset()
 			m.Ack()
 		}
 	}()

@@ -53,7 +53,7 @@ func TestLargeRecord(t *testing.T) {
 			for m := range ms {
 				tx, _ := pipeline.TxFrom(m.Context())
 				tx.Emit(pipeline.Message{ID: m.UUID, Topic: "out", Key: "k", Type: "test.v1", Body: body})
-				if err := pipeline.FitsTx(tx); err != nil {
+				if err := tx.Fits(); err != nil {
 					t.Error(err)
 				}
 				m.Ack()

@@ -191,9 +191,9 @@ func (t *Transport) Owns(key string) bool {
 	return t.ready.Load() && t.works(partitionOf(key, t.lanes))
 }
 
-// Tenure counts how many times this process has taken the lane of key, also because a
+// Epoch counts how many times this process has taken the lane of key, also because a
 // transaction failed. What was posted before the last time is lost.
-func (t *Transport) Tenure(key string) uint64 {
+func (t *Transport) Epoch(key string) uint64 {
 	if !t.ready.Load() {
 		return 0
 	}

@@ -130,18 +130,27 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	for _, h := range r.Headers {
 		meta[string(h.Key)] = string(h.Value)
 	}
-	uuid, ok := meta[headerUUID]
-	if ok {
-		delete(meta, headerUUID)
-	} else {
-		uuid = meta["ce_id"]
-	}
+	uuid = uuidOf(r)
+	delete(meta, headerUUID)
 	if len(r.Key) > 0 {
 		meta[pipeline.HeaderKey] = string(r.Key)
 	} else {
 		delete(meta, pipeline.HeaderKey)
 	}
 	return uuid, meta
+}
+
+// uuidOf is the UUID of the Watermill message that r carries; a foreign record's is its ce_id.
+func uuidOf(r *sarama.ConsumerMessage) (uuid string) {
+	for _, h := range r.Headers {
+		switch string(h.Key) {
+		case headerUUID:
+			return string(h.Value)
+		case "ce_id":
+			uuid = string(h.Value)
+		}
+	}
+	return uuid
 }
 
 // forwarded is r on its way into the lane of its key.

@@ -250,13 +250,20 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 	return done, !done, true
 }
 
-// message makes what Watermill sees.
+// message makes the Watermill message of x, whose transaction its context carries. Where the
+// transport is bare it has no metadata.
 func (r *runner) message(ctx context.Context, x *tx) *message.Message {
 	ctx = pipeline.WithTx(ctx, x)
+	bare := r.n.t.bare
 	if p := x.w.message; p != nil {
 		m := message.NewMessageWithContext(ctx, p.ID, p.Body)
-		m.Metadata = p.Metadata()
+		if !bare {
+			m.Metadata = p.Metadata()
+		}
 		return m
+	}
+	if bare {
+		return message.NewMessageWithContext(ctx, uuidOf(x.w.record), x.w.record.Value)
 	}
 	uuid, meta := received(x.w.record)
 	m := message.NewMessageWithContext(ctx, uuid, x.w.record.Value)

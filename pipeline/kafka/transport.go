@@ -17,8 +17,11 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
+
+var _ flow.Transport = (*Transport)(nil)
 
 // Transport carries messages between the stages of several processes. It is safe for
 // concurrent use. Start begins its work.
@@ -27,6 +30,7 @@ type Transport struct {
 	log     *slog.Logger
 	base    *sarama.Config
 	grace   time.Duration
+	bare    bool // Watermill's messages need no metadata
 	onFatal func(error)
 
 	// What follows is set by Start, before ready.
@@ -177,7 +181,7 @@ func (t *Transport) wire(w pipeline.Wiring) {
 	if w.Grace > 0 {
 		t.grace = w.Grace
 	}
-	t.cfg.MinFree, t.onFatal = w.MinFree, w.OnFatal
+	t.cfg.MinFree, t.onFatal, t.bare = w.MinFree, w.OnFatal, w.Bare
 	for name, topic := range w.Topics {
 		t.topics[name] = topic
 	}

@@ -62,15 +62,7 @@ type tx struct {
 	moves    bool // all that it publishes is its own record, unless that was moved before
 }
 
-var (
-	_ pipeline.Tx          = (*tx)(nil)
-	_ pipeline.Resetter    = (*tx)(nil)
-	_ pipeline.Syncer      = (*tx)(nil)
-	_ pipeline.Positioner  = (*tx)(nil)
-	_ pipeline.Messenger   = (*tx)(nil)
-	_ pipeline.Broadcaster = (*tx)(nil)
-	_ pipeline.Fitter      = (*tx)(nil)
-)
+var _ pipeline.Tx = (*tx)(nil)
 
 // State returns the state that the message's group keeps for key.
 func (x *tx) State(key string) pipeline.State {
@@ -144,39 +136,44 @@ func (x *tx) Sync() {
 	x.sync = true
 }
 
-// Position is where the message stands in its topic.
-func (x *tx) Position() string {
+// position is where the message stands in its topic.
+func (x *tx) position() string {
 	if x.w.kind != fromLog {
 		return ""
 	}
 	return x.ten.t.lineage + "/" + x.who.topic + "/" + strconv.Itoa(x.ten.lane) + "/" + strconv.FormatInt(x.w.record.Offset, 10)
 }
 
-// Message is the message that is handled, where it did not come from a topic.
-func (x *tx) Message() (m pipeline.Message, ok bool) {
-	if x.w.message == nil || x.w.message.ID == "" || x.w.message.Type == "" {
-		return pipeline.Message{}, false
+// Message is the message being handled.
+func (x *tx) Message() (pipeline.Message, error) {
+	p := x.w.message
+	switch {
+	case p == nil:
+		uuid, meta := received(x.w.record)
+		return pipeline.Received(x.who.topic, uuid, x.position(), meta, x.w.record.Value)
+	case p.ID == "" || p.Type == "":
+		return pipeline.Received(x.who.topic, p.ID, "", p.Metadata(), p.Body)
 	}
-	m = *x.w.message
-	m.Header = maps.Clone(m.Header) // an attempt that comes after this one has the same
+	m := *p
+	m.Header = maps.Clone(m.Header) // a later attempt has the same
 	m.Topic = x.who.topic
-	return m, true
+	return m, nil
 }
 
-// Fits reports an output or a value that is larger than a record may be: in a transaction it
+// Fits returns a permanent error for an output or a value that is larger than a record may be: in a transaction it
 // would make the lane fail for ever.
 func (x *tx) Fits() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, o := range x.out {
 		if n := o.size(); n > maxRecord || n > maxMessage && o.packed() > maxMessage-maxMessage/8 {
-			return fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, maxRecord, maxMessage)
+			return pipeline.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, maxRecord, maxMessage))
 		}
 	}
 	for p, names := range x.layer.states {
 		for name, value := range names {
 			if n := len(value) + len(p.key) + len(name) + recordOverhead; n > maxMessage {
-				return fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.key, n, maxMessage)
+				return pipeline.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.key, n, maxMessage))
 			}
 		}
 	}

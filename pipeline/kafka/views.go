@@ -1,6 +1,9 @@
 package kafka
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 
 	"github.com/vokter/vokter/pipeline"
@@ -89,4 +92,9 @@ func some(st pipeline.State) bool {
 		return true
 	}
 	return false
+}
+
+// BackupTo fails: the brokers keep the state.
+func (t *Transport) BackupTo(io.Writer) error {
+	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
 }

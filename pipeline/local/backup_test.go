@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -24,7 +23,7 @@ func TestBackup(t *testing.T) {
 	ch := subscribe(t, tr, "g", "t")
 	(<-ch).Ack()
 	next := <-ch // so the first is committed
-	original := pipeline.PositionFrom(next.Context())
+	original := positionOf(next)
 	copies := []string{filepath.Join(top, "copy"), filepath.Join(top, "unpacked")}
 	if err := tr.db.Backup(copies[0]); err != nil {
 		t.Fatal(err)
@@ -41,7 +40,7 @@ func TestBackup(t *testing.T) {
 	for _, dir := range copies {
 		c := open(t, Config{Dir: dir, Topics: topics})
 		msg := <-subscribe(t, c, "g", "t")
-		position := pipeline.PositionFrom(msg.Context())
+		position := positionOf(msg)
 		if msg.UUID != "open" || slices.Contains(seen, position) {
 			t.Errorf("%s goes on with %s at %s; others stand at %q", dir, msg.UUID, position, seen)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/store"
@@ -64,7 +65,7 @@ func (s *site) MaybeError(op errorfs.Op) error {
 
 func (s *site) String() string { return "a disk that fails" }
 
-func (s *site) Open(t *testing.T, c pipelinetest.Config) pipelinetest.Transport {
+func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
 	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Now: c.Now, Grace: time.Second, MaxPause: 10 * time.Millisecond}
 	if c.Topics != nil {

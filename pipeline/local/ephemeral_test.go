@@ -51,7 +51,7 @@ func TestEphemeral(t *testing.T) {
 		if want := fmt.Sprint("asked", i); msg.UUID != want {
 			t.Fatalf("got %s, want %s", msg.UUID, want)
 		}
-		if at := pipeline.PositionFrom(msg.Context()); at != "" {
+		if at := positionOf(msg); at != "" {
 			t.Errorf("%s has the position %s, which will come again", msg.UUID, at)
 		}
 		tx, _ := pipeline.TxFrom(msg.Context())

@@ -427,7 +427,7 @@ func TestSyncTx(t *testing.T) {
 			clone <- fs.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
 		})
 		if sync {
-			pipeline.SyncTx(tx)
+			tx.Sync()
 		}
 		m.Ack()
 		after := <-clone

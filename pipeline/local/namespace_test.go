@@ -26,7 +26,7 @@ func TestNamespaces(t *testing.T) {
 		if msg.UUID != name {
 			t.Errorf("got %s, want %s", msg.UUID, name)
 		}
-		position := pipeline.PositionFrom(msg.Context())
+		position := positionOf(msg)
 		positions[position] = true
 		if pipeline.Lineage(position) != tr.db.ID() {
 			t.Errorf("the lineage of %s is not %s", position, tr.db.ID())

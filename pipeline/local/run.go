@@ -135,18 +135,20 @@ func (r *run) sleep(pause *time.Duration) bool {
 	}
 }
 
-// message makes what Watermill sees of the message of x, whose context it carries. It is
-// the handler's own. A handler that takes messages from the context needs no metadata.
+// message makes the Watermill message of x, whose transaction its context carries. It is the
+// handler's own. Where the transport is bare it has no metadata.
 func (r *run) message(ctx context.Context, x *tx) *message.Message {
 	ctx = pipeline.WithTx(ctx, x)
-	p, rec := x.w.message, x.w.entry.Record
+	bare, p, rec := x.t.bare.Load(), x.w.message, x.w.entry.Record
 	if p == nil {
 		m := message.NewMessageWithContext(ctx, rec.ID, rec.Payload)
-		maps.Copy(m.Metadata, rec.Meta)
+		if !bare {
+			maps.Copy(m.Metadata, rec.Meta)
+		}
 		return m
 	}
 	m := message.NewMessageWithContext(ctx, p.ID, p.Body)
-	if !r.sub.lean || p.ID == "" || p.Type == "" {
+	if !bare {
 		m.Metadata = p.Metadata()
 	}
 	return m

@@ -19,18 +19,8 @@ const abandonAfter = time.Second
 // when it is handled, or when Config.Grace is over. Close closes the subscriptions that
 // were made through it, and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return t.subscriber(group, false)
-}
-
-// LeanSubscriber returns one whose messages have metadata only where
-// pipeline.MessageFrom does not return the message from their context.
-func (t *Transport) LeanSubscriber(group string) message.Subscriber {
-	return t.subscriber(group, true)
-}
-
-func (t *Transport) subscriber(group string, lean bool) message.Subscriber {
 	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
-		s, err := t.subscribe(ctx, group, topic, lean)
+		s, err := t.subscribe(ctx, group, topic)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -40,9 +30,8 @@ func (t *Transport) subscriber(group string, lean bool) message.Subscriber {
 
 // subscription is one channel.
 type subscription struct {
-	c    *consumer
-	lean bool
-	out  chan *message.Message
+	c   *consumer
+	out chan *message.Message
 	// ctx is the parent of the contexts of messages.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -53,7 +42,7 @@ type subscription struct {
 	once      sync.Once
 }
 
-func (t *Transport) subscribe(ctx context.Context, group, topic string, lean bool) (*subscription, error) {
+func (t *Transport) subscribe(ctx context.Context, group, topic string) (*subscription, error) {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
 	if t.closed() {
@@ -63,7 +52,7 @@ func (t *Transport) subscribe(ctx context.Context, group, topic string, lean boo
 	if err != nil {
 		return nil, err
 	}
-	s := &subscription{c: c, lean: lean, out: make(chan *message.Message), abandoned: make(chan struct{})}
+	s := &subscription{c: c, out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.subs[s] = struct{}{}
 	c.attach(s)

@@ -9,11 +9,14 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Transport carries messages between the stages of one process. It is safe for
-// concurrent use.
+var _ flow.Transport = (*Transport)(nil)
+
+// Transport carries messages between the stages of one process, which owns all lanes. It is
+// safe for concurrent use.
 type Transport struct {
 	cfg Config
 	log *slog.Logger
@@ -25,6 +28,8 @@ type Transport struct {
 	// positions need to be in it.
 	volatile bool
 
+	// bare says that Watermill's messages need no metadata.
+	bare     atomic.Bool
 	activity atomic.Uint64
 	alarm    alarm
 	clock    clock
@@ -69,6 +74,24 @@ func Open(c Config) (*Transport, error) {
 	t.checkClock()
 	t.room.Start()
 	return t, nil
+}
+
+// Start takes from w whether Watermill's messages need metadata. All else is in Config, and was
+// done by Open.
+func (t *Transport) Start(_ context.Context, w pipeline.Wiring) error {
+	t.bare.Store(w.Bare)
+	return nil
+}
+
+// String names the data directory, or says that there is none.
+func (t *Transport) String() string {
+	switch {
+	case t.cfg.Store != nil:
+		return "given store"
+	case t.cfg.Dir == "":
+		return "memory"
+	}
+	return t.cfg.Dir
 }
 
 // openStore opens the store, unless it is given, and enters its namespace.

@@ -51,14 +51,7 @@ type wakeChange struct {
 	atStart bool
 }
 
-var (
-	_ pipeline.Tx          = (*tx)(nil)
-	_ pipeline.Resetter    = (*tx)(nil)
-	_ pipeline.Syncer      = (*tx)(nil)
-	_ pipeline.Positioner  = (*tx)(nil)
-	_ pipeline.Messenger   = (*tx)(nil)
-	_ pipeline.Broadcaster = (*tx)(nil)
-)
+var _ pipeline.Tx = (*tx)(nil)
 
 func newTx(cur *cursor, w work) *tx { return &tx{t: cur.c.t, cur: cur, w: w} }
 
@@ -117,25 +110,31 @@ func (x *tx) Sync() {
 	x.sync = true
 }
 
-// Position is where the message stands in its log.
-func (x *tx) Position() string {
+// Fits returns nil: the store takes values of any size.
+func (x *tx) Fits() error { return nil }
+
+// position is where the message stands in its log.
+func (x *tx) position() string {
 	if x.w.kind != fromLog || x.cur.place == "" {
 		return ""
 	}
 	return x.cur.place + strconv.FormatUint(x.w.entry.Offset, 10)
 }
 
-// Message is the message that is handled. One that was read from the log, or published
-// with metadata alone, is not ok: its metadata are what there is.
-func (x *tx) Message() (m pipeline.Message, ok bool) {
-	p := x.w.message
-	if p == nil || p.ID == "" || p.Type == "" {
-		return pipeline.Message{}, false
+// Message is the message being handled.
+func (x *tx) Message() (pipeline.Message, error) {
+	topic, p := x.cur.lane.topic.name, x.w.message
+	switch {
+	case p == nil:
+		rec := x.w.entry.Record
+		return pipeline.Received(topic, rec.ID, x.position(), maps.Clone(rec.Meta), rec.Payload)
+	case p.ID == "" || p.Type == "":
+		return pipeline.Received(topic, p.ID, x.position(), p.Metadata(), p.Body)
 	}
-	m = *p
+	m := *p
 	m.Header = maps.Clone(p.Header)
-	m.Topic, m.Position = x.cur.lane.topic.name, x.Position()
-	return m, true
+	m.Topic, m.Position = topic, x.position()
+	return m, nil
 }
 
 // Reset drops all that the attempt did so far.

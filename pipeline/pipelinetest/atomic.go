@@ -88,7 +88,7 @@ func scribble(t *testing.T, tx pipeline.Tx) {
 		t.Error(err)
 	}
 	tx.Emit(text("out", "k", "lost"))
-	pipeline.EmitAll(tx, text("out", "", "lost in all lanes"))
+	tx.EmitAll(text("out", "", "lost in all lanes"))
 	tx.WakeAt("k", time.Now())
 	tx.OnCommit(func() { t.Error("OnCommit of an attempt that was dropped") })
 }
@@ -144,7 +144,7 @@ func testResetDropsAll(t *testing.T, _ Features, s Site) {
 	testDropped(t, s, func(_ int, tx pipeline.Tx) error {
 		for range 3 {
 			scribble(t, tx)
-			tx.(pipeline.Resetter).Reset()
+			tx.Reset()
 			if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
 				t.Errorf("Reset left what was written (%v, %v)", ok, err)
 			}
@@ -267,7 +267,7 @@ func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 			tx.Emit(text("out", "k", m.ID))
 		}
 		if at%4 == 0 {
-			pipeline.SyncTx(tx)
+			tx.Sync()
 		}
 		tx.OnCommit(func() {
 			mu.Lock()

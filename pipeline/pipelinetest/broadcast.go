@@ -41,7 +41,7 @@ func testEmitAll(t *testing.T, f Features, s Site) {
 	})
 	attempts := 0
 	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		pipeline.EmitAll(tx, pipeline.Message{ID: "one", Topic: "all", Type: "test.v1", Header: map[string]string{"name": "value"}, Body: []byte("body")})
+		tx.EmitAll(pipeline.Message{ID: "one", Topic: "all", Type: "test.v1", Header: map[string]string{"name": "value"}, Body: []byte("body")})
 		if attempts++; attempts == 1 {
 			return errors.New("rejected")
 		}
@@ -87,7 +87,7 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 	consume(t, tr, "h", "all", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
-		for key, st := range pipeline.Neighbours(tx, "g") {
+		for key, st := range tx.Neighbours("g") {
 			if v := get(t, st, "key"); v != key {
 				t.Errorf("the state of %q holds %q", key, v)
 			}
@@ -99,10 +99,10 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 			}
 			seen[key] = lanePlace(t, m.Position)
 		}
-		for key := range pipeline.Neighbours(tx, "other") {
+		for key := range tx.Neighbours("other") {
 			t.Errorf("another group has state for %q", key)
 		}
-		for range pipeline.Neighbours(tx, "g") {
+		for range tx.Neighbours("g") {
 			break
 		}
 		return nil
@@ -112,10 +112,10 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 		if err := tx.State(m.Key).Set("new", nil); err != nil {
 			return err
 		}
-		for key := range pipeline.Neighbours(tx, "h") {
+		for key := range tx.Neighbours("h") {
 			t.Errorf("%q is seen before its commit", key)
 		}
-		pipeline.EmitAll(tx, pipeline.Message{ID: "one", Topic: "all", Type: "test.v1"})
+		tx.EmitAll(pipeline.Message{ID: "one", Topic: "all", Type: "test.v1"})
 		return nil
 	})
 	publish(t, tr, text("start", "k", "start"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // setClock is a clock that can be set.
@@ -20,7 +21,7 @@ func (c *setClock) set(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // schedules publishes a message for each of ahead, by key, whose handler sets a wake that
 // far ahead of the clock.
-func schedules(t *testing.T, tr Transport, c *setClock, ahead map[string]time.Duration) <-chan woken {
+func schedules(t *testing.T, tr flow.Transport, c *setClock, ahead map[string]time.Duration) <-chan woken {
 	t.Helper()
 	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		if d, ok := ahead[m.Key]; ok {
@@ -105,7 +106,7 @@ func testClockSetBack(t *testing.T, f Features, s Site) {
 // closes the next one before all wakes that then come are handled.
 func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	c := &setClock{}
-	reopen := func(tr Transport) Transport {
+	reopen := func(tr flow.Transport) flow.Transport {
 		if err := tr.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // ledger is a small pipeline whose books must balance after any crash: group g notes
@@ -33,7 +34,7 @@ var ledgerConfig = Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}
 func ledgerKey(i int) string { return fmt.Sprint("key", i%ledgerKeys) }
 
 // run consumes both topics; enough is closed after so many steps, unless it is nil.
-func (l *ledger) run(t *testing.T, tr Transport, steps int, enough chan struct{}) {
+func (l *ledger) run(t *testing.T, tr flow.Transport, steps int, enough chan struct{}) {
 	var mu sync.Mutex
 	step := func() {
 		mu.Lock()
@@ -69,7 +70,7 @@ func (l *ledger) run(t *testing.T, tr Transport, steps int, enough chan struct{}
 }
 
 // publish publishes one message and reports whether it was accepted.
-func (l *ledger) publish(t *testing.T, tr Transport, id string) bool {
+func (l *ledger) publish(t *testing.T, tr flow.Transport, id string) bool {
 	l.mu.Lock()
 	if l.attempted == nil {
 		l.attempted = map[string]bool{}

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // blocked reports whether publishing m blocks until its context is done.
-func blocked(t *testing.T, tr Transport, m pipeline.Message) bool {
+func blocked(t *testing.T, tr flow.Transport, m pipeline.Message) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()

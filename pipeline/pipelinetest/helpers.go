@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // guard is how long the suites wait for what must come. Nothing that is correct needs it.
@@ -23,7 +24,7 @@ type handler func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error
 
 // consume handles what group gets from topic, each message in a goroutine of its own, as
 // Watermill's router does. It ends with stop or with the test.
-func consume(t *testing.T, tr Transport, group, topic string, h handler) (stop func()) {
+func consume(t *testing.T, tr flow.Transport, group, topic string, h handler) (stop func()) {
 	t.Helper()
 	sub := tr.Subscriber(group)
 	messages, err := sub.Subscribe(context.Background(), topic)
@@ -61,12 +62,14 @@ func handle(t *testing.T, topic string, msg *message.Message, h handler) error {
 		t.Error("the context of a message carries no transaction")
 		return nil
 	}
-	m, err := pipeline.FromMetadata(msg.Metadata, msg.Payload)
+	m, err := tx.Message()
 	if err != nil {
-		t.Errorf("FromMetadata: %v", err)
+		t.Errorf("Message: %v", err)
 		return nil
 	}
-	m.Topic, m.Position = topic, pipeline.PositionFrom(msg.Context())
+	if m.Topic != topic || m.ID != msg.UUID {
+		t.Errorf("the transaction has message %s of %s, Watermill's is %s of %s", m.ID, m.Topic, msg.UUID, topic)
+	}
 	return h(msg.Context(), tx, m)
 }
 
@@ -95,7 +98,7 @@ func hold(t *testing.T, ch <-chan struct{}) error {
 }
 
 // settle waits until tr is idle, and checks that cond, if it is not nil, becomes true.
-func settle(t *testing.T, tr Transport, cond func() bool) {
+func settle(t *testing.T, tr flow.Transport, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(guard); !tr.Idle() || (cond != nil && !cond()); {
 		if time.Now().After(end) {
@@ -111,7 +114,7 @@ func text(topic, key, id string) pipeline.Message {
 }
 
 // publish publishes ms.
-func publish(t *testing.T, tr Transport, ms ...pipeline.Message) {
+func publish(t *testing.T, tr flow.Transport, ms ...pipeline.Message) {
 	t.Helper()
 	if err := tr.Publish(context.Background(), ms...); err != nil {
 		t.Fatalf("Publish: %v", err)

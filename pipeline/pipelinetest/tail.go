@@ -12,25 +12,22 @@ import (
 // testTail listens to an ephemeral topic that no group reads, where the transport tells what
 // other processes publish: it hears what was committed, once the state can be read, and what
 // came from outside of a handler.
-func testTail(t *testing.T, _ Features, s Site) {
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "told": {Feedback: true, Ephemeral: true}}})
-	tailer, ok := tr.(interface {
-		Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error)
-	})
-	if !ok {
-		t.Skip("the transport tells nothing of other processes")
+func testTail(t *testing.T, f Features, s Site) {
+	if !f.Shared {
+		t.Skip("no other process publishes on this transport")
 	}
+	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "told": {Feedback: true, Ephemeral: true}}})
 	publish(t, tr, text("told", "k", "too early"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	told, err := tailer.Tail(ctx, "told")
+	told, err := tr.Tail(ctx, "told")
 	if err != nil {
 		t.Fatal(err)
 	}
 	attempts := 0
 	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		attempts++
-		pipeline.SyncTx(tx)
+		tx.Sync()
 		tx.Emit(text("told", m.Key, fmt.Sprint("attempt", attempts)))
 		if err := tx.State(m.Key).Set("attempt", fmt.Append(nil, attempts)); err != nil {
 			return err

@@ -2,35 +2,15 @@ package pipelinetest
 
 import (
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Transport is what TestTransport tests.
-type Transport interface {
-	// Publish is durable when it returns nil, and all or nothing.
-	pipeline.Publisher
-	// Publisher publishes messages whose context carries a transaction with its commit.
-	Publisher() message.Publisher
-	// Subscriber gives a group's messages; their contexts carry a pipeline.Tx.
-	Subscriber(group string) message.Subscriber
-	Poster(group, topic string) pipeline.Poster
-	// State and States show what is committed.
-	State(group, key string) pipeline.State
-	States(group string) iter.Seq2[string, pipeline.State]
-	// Idle reports whether there is nothing to do.
-	Idle() bool
-	Close() error
-}
-
-// Config is what the suite asks of a Transport.
+// Config is what the suite asks of a flow.Transport.
 type Config struct {
 	// Topics declares who reads what. Where it is nil, nothing is declared.
 	Topics map[string]Topic
@@ -51,7 +31,7 @@ type Topic struct {
 type Site interface {
 	// Open opens a transport on what earlier ones left, and closes it when the test ends,
 	// if the test has not.
-	Open(t *testing.T, c Config) Transport
+	Open(t *testing.T, c Config) flow.Transport
 }
 
 // Crasher is a Site that can crash: transports opened afterwards find what a power cut

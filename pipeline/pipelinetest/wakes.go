@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // woken is a wake that came.
@@ -19,7 +20,7 @@ type woken struct {
 }
 
 // sleeper consumes "in": messages run plan, unless it is nil, wakes are sent to the channel.
-func sleeper(t *testing.T, tr Transport, plan handler) (<-chan woken, func()) {
+func sleeper(t *testing.T, tr flow.Transport, plan handler) (<-chan woken, func()) {
 	wakes := make(chan woken, 100)
 	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 		if m.Type != pipeline.TypeWake {
@@ -75,7 +76,7 @@ func testWakesOnce(t *testing.T, f Features, s Site) {
 }
 
 // noMore checks that no wake comes until after one that is set now.
-func noMore(t *testing.T, f Features, tr Transport, wakes <-chan woken) {
+func noMore(t *testing.T, f Features, tr flow.Transport, wakes <-chan woken) {
 	t.Helper()
 	settle(t, tr, nil)
 	end := make(chan struct{})
@@ -264,7 +265,7 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 }
 
 // noMoreSoon checks that no wake comes though everything else does.
-func noMoreSoon(t *testing.T, tr Transport, wakes <-chan woken) {
+func noMoreSoon(t *testing.T, tr flow.Transport, wakes <-chan woken) {
 	t.Helper()
 	publish(t, tr, text("in", "last", "last"))
 	settle(t, tr, nil)

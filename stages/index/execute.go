@@ -16,9 +16,9 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
-		tenure := s.cfg.Tenure(o.Request.Page)
-		s.run.makes(o.Request.Page, o.Request.Nonce, tenure)
-		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), tenure) })
+		epoch := s.cfg.Epoch(o.Request.Page)
+		s.run.makes(o.Request.Page, o.Request.Nonce, epoch)
+		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), epoch) })
 		if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
 			tx.OnCommit(func() { s.run.delayed(o.Request.Page, s.cfg.Steady()) })
 		}
@@ -105,7 +105,7 @@ func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) err
 // in this process or another, it is told, so the commit must be durable first.
 func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
 	if awaited(m) {
-		pipeline.SyncTx(tx)
+		tx.Sync()
 		d := pipeline.Decision{Command: m.ID}
 		if r != nil {
 			d.Code, d.Reason = r.Code, r.Message

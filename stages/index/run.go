@@ -28,10 +28,10 @@ type request struct {
 	check       uint64
 }
 
-// made names a request by its nonce, and the tenure in which it was made.
+// made names a request by its nonce, and the epoch in which it was made.
 type made struct {
-	nonce  string
-	tenure uint64
+	nonce string
+	epoch uint64
 }
 
 // outstanding is a request that is not answered. Since is when its page was first asked
@@ -91,14 +91,14 @@ func (r *run) atOnce(page string) bool {
 }
 
 // ask notes a request that is made at now, by Config.Steady.
-func (r *run) ask(a Ask, now time.Time, tenure uint64) {
+func (r *run) ask(a Ask, now time.Time, epoch uint64) {
 	q := a.Request
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o, ok := r.requests[q.Page]; ok && o.incarnation == q.Incarnation {
 		now = o.since
 	}
-	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, tenure}, now, a.Interval}
+	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, epoch}, now, a.Interval}
 }
 
 // delayed notes that page was asked for too late, at now by Config.Steady.
@@ -109,22 +109,22 @@ func (r *run) delayed(page string, now time.Time) {
 }
 
 // makes notes, before its commit, that a request with nonce is made for page.
-func (r *run) makes(page, nonce string, tenure uint64) {
+func (r *run) makes(page, nonce string, epoch uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made[page] = made{nonce, tenure}
+	r.made[page] = made{nonce, epoch}
 }
 
-// asked reports whether this process made the outstanding request of p in this tenure. One of
-// an earlier tenure may have gone down with the process that it was for.
-func (r *run) asked(p Page, tenure uint64) bool {
+// asked reports whether this process made the outstanding request of p in this epoch. One of
+// an earlier epoch may have gone down with the process that it was for.
+func (r *run) asked(p Page, epoch uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.Open == nil || p.Open.Nonce == "" {
 		return false
 	}
 	// What was made last may have been undone, and what was committed stands then.
-	this := made{p.Open.Nonce, tenure}
+	this := made{p.Open.Nonce, epoch}
 	return r.made[p.URL] == this || r.requests[p.URL].made == this
 }
 

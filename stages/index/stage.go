@@ -32,10 +32,10 @@ type Config struct {
 	// Owned says whether this process has a page now; nil means all. Others are neither waited
 	// for nor overdue. It must not wait.
 	Owned func(page string) bool
-	// Tenure is another number each time that this process gets a page: what it asked for before
+	// Epoch is another number each time that this process gets a page: what it asked for before
 	// may have gone down with the process that it asked. nil means that it has all of them once.
 	// It must not wait.
-	Tenure func(page string) uint64
+	Epoch func(page string) uint64
 	// Keep is how many versions of a document are stored. Default 10.
 	Keep int
 	// ExpireAfter is how many checks in a row must fail for a page to be given up. Default
@@ -109,8 +109,8 @@ func New(cfg Config) *Stage {
 	if cfg.Owned == nil {
 		cfg.Owned = func(string) bool { return true }
 	}
-	if cfg.Tenure == nil {
-		cfg.Tenure = func(string) uint64 { return 0 }
+	if cfg.Epoch == nil {
+		cfg.Epoch = func(string) uint64 { return 0 }
 	}
 	if cfg.Decided == nil {
 		cfg.Decided = func(string, error) {}
@@ -190,7 +190,7 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 	}
 	page, out := Apply(before, Event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Tenure(m.Key)), Nonce: rand.Text(), Do: do,
+		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
 	})
 	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
 	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)

@@ -321,11 +321,11 @@ func TestARestartAsksAgainAtOnce(t *testing.T) {
 // TestAnotherTenureAsksAgainAtOnce: who was to fetch may have gone down when the page was gained
 // again, though its owner did not.
 func TestAnotherTenureAsksAgainAtOnce(t *testing.T) {
-	var tenure uint64
-	d := newDesk(t, Config{Tenure: func(string) uint64 { return tenure }})
+	var epoch uint64
+	d := newDesk(t, Config{Epoch: func(string) uint64 { return epoch }})
 	d.subscribe("c")
 	first := d.request
-	tenure++
+	epoch++
 	for _, m := range d.store.Start(d.now) {
 		d.handle(m)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
@@ -25,7 +26,7 @@ const foreign = "https://crm.example.com/"
 // through its topics.
 type world struct {
 	*testing.T
-	transport vokter.Transport
+	transport flow.Transport
 	router    *vokter.Router
 	site      *httptest.Server
 	ops       *box
@@ -83,7 +84,7 @@ var watched = []string{
 }
 
 // newWorldOn returns a world that notes what passes through some topics.
-func newWorldOn(t *testing.T, transport vokter.Transport, topics []string) *world {
+func newWorldOn(t *testing.T, transport flow.Transport, topics []string) *world {
 	t.Helper()
 	w := &world{T: t, transport: transport, ops: &box{}, pages: make(map[string]string), changed: make(chan struct{})}
 	w.site = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -25,7 +25,7 @@ func (w *world) healthGroup() pipeline.Processor {
 			return err
 		}
 		if e.Event == pipeline.HealthReceiverExpired || e.Event == pipeline.HealthReceiverRecovered && e.Expired {
-			pipeline.EmitAll(tx, pipeline.Message{
+			tx.EmitAll(pipeline.Message{
 				ID: pipeline.DeriveID("sweep", e.ID), Topic: pipeline.TopicHealth, Type: typeSweep, Time: w.now, Body: m.Body,
 			})
 		}
@@ -39,7 +39,7 @@ func (w *world) sweep(tx pipeline.Tx, m pipeline.Message) error {
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		return err
 	}
-	for page := range pipeline.Neighbours(tx, pipeline.GroupIndex) {
+	for page := range tx.Neighbours(pipeline.GroupIndex) {
 		var kind string
 		var body any
 		if e.Event == pipeline.HealthReceiverExpired {

@@ -32,12 +32,9 @@ func (t tap) Emit(m pipeline.Message) {
 	}
 }
 
-// Unwrap lets what t does not break work.
-func (t tap) Unwrap() pipeline.Tx { return t.Tx }
-
 func (t tap) Sync() {
 	if !t.lazy {
-		pipeline.SyncTx(t.Tx)
+		t.Tx.Sync()
 	}
 }
 

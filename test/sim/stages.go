@@ -19,7 +19,7 @@ func (w *world) build(p *process) {
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
 		Sinks: map[string]pipeline.Sink{"flaky": inBatches(2), "down": inBatches(100), picky: inBatches(5)}, Now: clock, Jitter: w.rng.Float64,
-		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Tenure: p.tenure,
+		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenure,
 		Hand: func(a sinks.Attempt) {
 			w.hand(p, a)
 			p.attempts = append(p.attempts, attempt{Attempt: a})
@@ -35,7 +35,7 @@ func (w *world) build(p *process) {
 	}
 	matcher := match.New(match.Config{})
 	p.procs = map[consumerID]pipeline.Processor{
-		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Tenure: p.tenure}),
+		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
 		consumers[1]:     w.fetcher(p),
 		consumers[2]:     diff.New(diff.Config{}),
 		consumers[3]:     matcher,

@@ -26,11 +26,7 @@ type tx struct {
 	foreign bool
 }
 
-var (
-	_ pipeline.Tx          = (*tx)(nil)
-	_ pipeline.Syncer      = (*tx)(nil)
-	_ pipeline.Broadcaster = (*tx)(nil)
-)
+var _ pipeline.Tx = (*tx)(nil)
 
 // begin opens a transaction for a message of key at consumer c.
 func (t *transport) begin(l *lane, c consumerID, key string) *tx {
@@ -47,6 +43,12 @@ func (x *tx) State(key string) pipeline.State {
 func (x *tx) Emit(m pipeline.Message) { x.out = append(x.out, laned{m, x.t.lane(m.Key)}) }
 func (x *tx) OnCommit(f func())       { x.after = append(x.after, f) }
 func (x *tx) Sync()                   { x.synced = true }
+func (x *tx) Fits() error             { return nil }
+
+// Message and Reset are not called: each attempt has a transaction of its own, and its message
+// beside it.
+func (x *tx) Message() (pipeline.Message, error) { panic("sim: Message is not used") }
+func (x *tx) Reset()                             { panic("sim: Reset is not used") }
 
 func (x *tx) EmitAll(m pipeline.Message) {
 	id := m.ID

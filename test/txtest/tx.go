@@ -15,6 +15,7 @@ import (
 // Tx is a transaction on a Store.
 type Tx struct {
 	store   *Store
+	message pipeline.Message
 	writes  map[string]map[string]write
 	wakes   map[string]Wake
 	emitted []pipeline.Message
@@ -28,11 +29,7 @@ type write struct {
 	deleted bool
 }
 
-var (
-	_ pipeline.Tx          = (*Tx)(nil)
-	_ pipeline.Resetter    = (*Tx)(nil)
-	_ pipeline.Broadcaster = (*Tx)(nil)
-)
+var _ pipeline.Tx = (*Tx)(nil)
 
 // Commit makes all that the transaction did visible at once and then runs what
 // OnCommit was given.
@@ -80,6 +77,12 @@ func (t *Tx) Reset() {
 	t.writes, t.wakes = make(map[string]map[string]write), make(map[string]Wake)
 	t.emitted, t.after, t.synced = nil, nil, false
 }
+
+// Message returns the message that Store.Handle was given; it is empty after Store.Begin.
+func (t *Tx) Message() (pipeline.Message, error) { return t.message, nil }
+
+// Fits returns nil: a Store takes everything.
+func (t *Tx) Fits() error { return nil }
 
 // Sync records that the commit must reach the disk; see Synced.
 func (t *Tx) Sync() { t.synced = true }

@@ -58,6 +58,7 @@ func (s *Store) group(name string) *Store {
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.
 func (s *Store) Handle(ctx context.Context, p pipeline.Processor, m pipeline.Message) error {
 	tx := s.Begin()
+	tx.message = m
 	if err := p.Process(pipeline.WithTx(ctx, tx), tx, m); err != nil {
 		return err
 	}

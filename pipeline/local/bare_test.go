@@ -1,0 +1,80 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestBare reads messages from their transactions, with and without metadata beside that, one
+// of them published with Watermill's interface.
+func TestBare(t *testing.T) {
+	for _, bare := range []bool{true, false} {
+		tr, err := Open(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Start(t.Context(), pipeline.Wiring{Bare: bare}); err != nil {
+			t.Fatal(err)
+		}
+		header := map[string]string{"a": "1"}
+		if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "k", Type: "x", Header: header, Body: []byte("b")}); err != nil {
+			t.Fatal(err)
+		}
+		header["a"] = "the publisher's own"
+		plain := message.NewMessage("2", nil)
+		plain.Metadata.Set("a", "2")
+		plain.Metadata.Set(pipeline.HeaderKey, "k")
+		if err := tr.Publisher().Publish("in", plain); err != nil {
+			t.Fatal(err)
+		}
+		in, err := tr.Subscriber("g").Subscribe(t.Context(), "in")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		wm := <-in
+		m, err := transactionOf(wm).Message()
+		if err != nil || m.ID != "1" || m.Topic != "in" || m.Key != "k" || m.Header["a"] != "1" || m.Position == "" {
+			t.Errorf("bare %t: the transaction has %+v, %v", bare, m, err)
+		}
+		if wm.UUID != "1" || string(wm.Payload) != "b" || (len(wm.Metadata) == 0) != bare {
+			t.Errorf("bare %t: got %s %q with metadata %v", bare, wm.UUID, wm.Payload, wm.Metadata)
+		}
+		m.Header["a"] = "the handler's own"
+		if m, _ := transactionOf(wm).Message(); m.Header["a"] != "1" {
+			t.Errorf("bare %t: a handler changed the message of the next attempt", bare)
+		}
+		wm.Ack()
+
+		wm = <-in
+		m, err = transactionOf(wm).Message()
+		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassPermanent || m.ID != "2" || m.Header["a"] != "2" {
+			t.Errorf("bare %t: a message without type is %+v, %v", bare, m, err)
+		}
+		if (wm.Metadata["a"] == "2") == bare {
+			t.Errorf("bare %t: got metadata %v", bare, wm.Metadata)
+		}
+		wm.Ack()
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// transactionOf returns the transaction that a message's context carries.
+func transactionOf(m *message.Message) pipeline.Tx {
+	tx, _ := pipeline.TxFrom(m.Context())
+	return tx
+}
+
+// positionOf returns the place of a message in its log.
+func positionOf(m *message.Message) string {
+	tx, ok := transactionOf(m).(*tx)
+	if !ok {
+		return ""
+	}
+	return tx.position()
+}
