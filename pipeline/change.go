@@ -35,6 +35,13 @@ type Group struct {
 	// added, in document order.
 	Old []Window `json:"old,omitempty"`
 	New []Window `json:"new,omitempty"`
+	// Coarse says that so much changed that it was not found out which blocks belong together.
+	// The group then holds all blocks that changed, or with Moved all that only changed place.
+	// Each Difference is a stretch of whole blocks, with marks such as BlockEnd between them,
+	// and Old and New are empty. With Moved, Old and New are such stretches, with neither
+	// Tokens nor Edits. All words of the stretches changed, and those that Old and New, or what
+	// was removed and what was added, have in common are not new.
+	Coarse bool `json:"coarse,omitempty"`
 	// Differences are the edits as people read them; see ShownEdits.
 	Differences []Difference `json:"differences,omitempty"`
 }
@@ -52,11 +59,11 @@ type Window struct {
 	CutLeft  bool `json:"cut_left,omitempty"`
 	CutRight bool `json:"cut_right,omitempty"`
 	// Tokens are the tokens of Text: start and end in bytes within Text.
-	Tokens []Span `json:"tokens"`
+	Tokens []Span `json:"tokens,omitempty"`
 	// Edits are the runs of tokens, as indexes [start, end) into Tokens, that are only on
 	// this side. An empty run is a place where the other side has tokens of its own that
 	// are not here: a deletion that joined, or an insertion that split, its neighbours.
-	Edits []Span `json:"edits"`
+	Edits []Span `json:"edits,omitempty"`
 }
 
 // Span is a half-open range [0] <= i < [1].

@@ -1,7 +1,7 @@
 package diff
 
-// limits bound the work of one Diff in cells: pairs of symbols that a diff may have to
-// compare. Myers' algorithm, as go-diff has it, looks at no more than a small
+// limits bound the work and the memory of one Diff. Work is counted in cells: pairs of symbols
+// that a diff may have to compare. Myers' algorithm, as go-diff has it, looks at no more than a small
 // multiple of min(n·m, (n+m)·(d+1)) of them, for n and m symbols of which d are removed
 // or added. A million cells took 2 to 5 ms where this was measured, and a real page of
 // 9,000 tokens that was rewritten as a whole needed 31 million for its grouping.
@@ -10,9 +10,14 @@ type limits struct {
 	grouping int64 // for the diff of the unpaired units' tokens, and as much for each other way to compare them
 	region   int64 // for the diff within one group
 	page     int64 // for the diffs within all groups
+
+	// blocks and tokens are how many of both texts together may have changed for them to be
+	// grouped. What is grouped takes some 1.5 KB for each block and 150 bytes for each token,
+	// and a message for the changes that a transport can still carry.
+	blocks, tokens int
 }
 
-var standard = limits{units: 64 << 20, grouping: 64 << 20, region: 16 << 20, page: 64 << 20}
+var standard = limits{units: 64 << 20, grouping: 64 << 20, region: 16 << 20, page: 64 << 20, blocks: 100_000, tokens: 1_000_000}
 
 // work aligns sequences and counts the cells that it spends. It is not safe for
 // concurrent use.

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -102,11 +103,17 @@ func adversaries() []adversary {
 	}
 }
 
+// grouping returns l without a limit of what is grouped.
+func grouping(l limits) limits {
+	l.blocks, l.tokens = math.MaxInt, math.MaxInt
+	return l
+}
+
 func TestWorkIsBounded(t *testing.T) {
-	small := limits{units: 1 << 18, grouping: 1 << 18, region: 1 << 16, page: 1 << 18}
+	small := grouping(limits{units: 1 << 18, grouping: 1 << 18, region: 1 << 16, page: 1 << 18})
 	for _, a := range adversaries() {
 		t.Run(a.name, func(t *testing.T) {
-			for _, l := range []limits{small, {}} {
+			for _, l := range []limits{small, grouping(limits{})} {
 				groups, spent := compare(a.old, a.new, l)
 				// Grouping is paid for three times at most: the diff, shared tokens, lonely blocks.
 				if most := l.units + 3*l.grouping + l.page; spent > most {
@@ -133,7 +140,7 @@ func TestConcurrentUse(t *testing.T) {
 	if len(want) == 0 {
 		t.Fatal("no groups")
 	}
-	tight := limits{units: 1 << 12, grouping: 1 << 12, region: 1 << 10, page: 1 << 14}
+	tight := grouping(limits{units: 1 << 12, grouping: 1 << 12, region: 1 << 10, page: 1 << 14})
 	wantTight, _ := compare(old, new, tight)
 	var wg sync.WaitGroup
 	for range 100 {
@@ -161,7 +168,7 @@ func FuzzDiff(f *testing.F) {
 		if got := Diff(old, text.Analyze(a)); got != nil {
 			t.Fatalf("a text differs from itself: %v", got)
 		}
-		for _, l := range []limits{{}, {units: 4, grouping: 9, region: 4, page: 20}} {
+		for _, l := range []limits{grouping(limits{}), grouping(limits{units: 4, grouping: 9, region: 4, page: 20})} {
 			groups, spent := compare(old, new, l)
 			if most := l.units + 3*l.grouping + l.page; spent > most {
 				t.Fatalf("spent %d cells, want at most %d", spent, most)

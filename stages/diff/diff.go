@@ -9,8 +9,9 @@ import (
 // which tokens, or the borders between them, were added or removed, and one with Moved set
 // for each block that only changed place. The groups are in document order: by where they
 // are in new, and those that only went where they were. It returns none where only
-// spacing or markup differs. The texts are not changed and may be shared; Diff is a
-// pure function of them and safe for concurrent use.
+// spacing or markup differs. Where more than 100,000 blocks or 1,000,000 tokens of both texts
+// together changed, the groups are coarse: see pipeline.Group. The texts are not changed and
+// may be shared; Diff is a pure function of them and safe for concurrent use.
 func Diff(old, new *text.Doc) []pipeline.Group {
 	groups, _ := compare(old, new, standard)
 	return groups
@@ -22,8 +23,12 @@ func compare(old, new *text.Doc, l limits) (groups []pipeline.Group, spent int64
 		return nil, 0
 	}
 	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: l}
+	p := c.pairUnits()
+	if c.tooMuch(p) {
+		return c.coarse(p), c.spent
+	}
 	w := &work{left: l.page}
-	for _, s := range c.sets() {
+	for _, s := range c.sets(p) {
 		g := c.group(s, w)
 		if len(g.Old)+len(g.New) > 0 {
 			groups = append(groups, g)

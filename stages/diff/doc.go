@@ -22,5 +22,7 @@
 // the two texts.
 //
 // Work is bounded by counted cells, never by time, so that the same texts give the same
-// result on any machine under any load; see limits.
+// result on any machine under any load; see limits. Memory is bounded by how many blocks and
+// tokens are grouped: where more changed, steps 2 to 4 are left out, and all changed blocks
+// are one coarse group.
 package diff

@@ -12,9 +12,8 @@ type set struct {
 }
 
 // sets returns the groups of the two texts, in document order: by their first new unit,
-// and those that only went behind the pair they stood behind.
-func (c *comparison) sets() []set {
-	p := c.pairUnits()
+// and those that only went behind the pair they stood behind. p are the texts' pairs.
+func (c *comparison) sets(p pairs) []set {
 	var out []set
 	for o, u := range p.of {
 		if u < 0 {

@@ -12,7 +12,7 @@ func grouped(old, new []string, l limits) []string {
 	a, b := analyze(old...), analyze(new...)
 	c := &comparison{old: a, new: b, symbols: newSymbols(), limits: l}
 	var out []string
-	for _, s := range c.sets() {
+	for _, s := range c.sets(c.pairUnits()) {
 		var o, n []string
 		for _, u := range s.old {
 			o = append(o, unitText(a, u))
@@ -93,7 +93,7 @@ func TestOverTheGroupingCap(t *testing.T) {
 // ends have in common.
 func TestOverTheRegionCap(t *testing.T) {
 	a, b := analyze("one two a b c d three"), analyze("one two d c b a three")
-	groups, _ := compare(a, b, limits{units: 1 << 20, grouping: 1 << 20, region: 3, page: 1 << 20})
+	groups, _ := compare(a, b, grouping(limits{units: 1 << 20, grouping: 1 << 20, region: 3, page: 1 << 20}))
 	want := []string{"-a b c d +d c b a"}
 	if got := show(groups); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

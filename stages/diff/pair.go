@@ -1,6 +1,10 @@
 package diff
 
-import "github.com/vokter/vokter/pipeline/text"
+import (
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/text"
+)
 
 // pairs says which units pair off: those with equal folded tokens and borders.
 type pairs struct {
@@ -42,16 +46,18 @@ func (c *comparison) pairUnits() pairs {
 	}
 
 	// What moved: the first left-over with the first, the second with the second.
-	over := make(map[int32][]int)
-	for j, x := range b {
+	// first is the first of b that is left over with each symbol, next the one behind it.
+	const none = -1
+	first, next := slices.Repeat([]int32{none}, len(c.symbols.keys)), make([]int32, len(b))
+	for j := len(b) - 1; j >= 0; j-- {
 		if !taken[lo+j] {
-			over[x] = append(over[x], lo+j)
+			next[j], first[b[j]] = first[b[j]], int32(j)
 		}
 	}
 	for i, x := range a {
-		if q := over[x]; p.of[lo+i] < 0 && len(q) > 0 {
-			pair(lo+i, q[0], false)
-			over[x] = q[1:]
+		if j := first[x]; p.of[lo+i] < 0 && j != none {
+			pair(lo+i, lo+int(j), false)
+			first[x] = next[j]
 		}
 	}
 	for o, u := range p.of {

@@ -176,7 +176,7 @@ func checkRebuild(t testing.TB, old, new *text.Doc) {
 			seenNew[u]++
 		}
 	}
-	for _, s := range c.sets() {
+	for _, s := range c.sets(p) {
 		for _, o := range s.old {
 			seenOld[o]++
 		}
@@ -218,7 +218,7 @@ func TestPhraseCounts(t *testing.T) {
 		a, b := analyze(old...), analyze(new...)
 		c := &comparison{old: a, new: b, symbols: newSymbols(), limits: standard}
 		w := &work{left: standard.page}
-		for _, s := range c.sets() {
+		for _, s := range c.sets(c.pairUnits()) {
 			if s.moved {
 				continue
 			}

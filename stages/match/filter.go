@@ -94,12 +94,9 @@ func (f *filter) mayTouch(c *pipeline.Change, langs *text.Languages) bool {
 			if c.Groups[g].Moved && !p.Moved {
 				continue
 			}
-			for _, side := range [2][]pipeline.Window{c.Groups[g].Old, c.Groups[g].New} {
-				for i := range side {
-					w := newWindow(&side[i], c.Groups[g].Moved)
-					if f.window(x, k, &w) {
-						return true
-					}
+			for _, w := range eachWindow(&c.Groups[g]) {
+				if f.window(x, k, &w) {
+					return true
 				}
 			}
 		}

@@ -56,10 +56,12 @@ type search struct {
 
 func newSearch(x *index, g *pipeline.Group) *search {
 	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, spots: map[spot]int{}, streams: map[reading]*stream{}}
-	for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
-		s.sides[side] = make([]window, len(ws))
-		for i := range ws {
-			s.sides[side][i] = newWindow(&ws[i], g.Moved)
+	if !g.Coarse {
+		s.sides = [2][]window{older: make([]window, 0, len(g.Old)), newer: make([]window, 0, len(g.New))}
+	}
+	for side, w := range eachWindow(g) {
+		if !g.Coarse || x.knows(&w) {
+			s.sides[side] = append(s.sides[side], w)
 		}
 	}
 	return s

@@ -25,16 +25,8 @@ func NewExplainer(c *pipeline.Change, old, new string, languages *text.Languages
 
 // whole returns a text as a change that added all of it.
 func whole(content, language string) *pipeline.Change {
-	doc := text.Analyze(content)
-	var g pipeline.Group
-	for _, b := range doc.Blocks {
-		w := pipeline.Window{Offset: b.Start, Text: content[b.Start:b.End], Edits: []pipeline.Span{{0, b.Last - b.First}}}
-		for _, t := range doc.Tokens[b.First:b.Last] {
-			w.Tokens = append(w.Tokens, pipeline.Span{t.Start - b.Start, t.End - b.Start})
-		}
-		g.New = append(g.New, w)
-	}
-	return &pipeline.Change{Language: language, Groups: []pipeline.Group{g}}
+	all := pipeline.Difference{Event: pipeline.Added, Text: content}
+	return &pipeline.Change{Language: language, Groups: []pipeline.Group{{Coarse: true, Differences: []pipeline.Difference{all}}}}
 }
 
 // WhyNot says in one sentence, without a full stop, why the change says nothing of keyword to
