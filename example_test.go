@@ -18,6 +18,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/webhook"
 	"github.com/vokter/vokter/stages/diff"
@@ -28,10 +29,16 @@ import (
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	hook, err := webhook.New(webhook.Config{
+		URL: registry.NewSecret("https://ops.example.com/in"), Secret: registry.NewSecret(os.Getenv("HOOK_SECRET")),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	r, err := vokter.New(vokter.Config{
 		Dir: "/var/lib/shop", // empty: everything in memory
 		Sinks: map[string]vokter.Sink{
-			"hook": webhook.New("https://ops.example.com/in", webhook.Secret(os.Getenv("HOOK_SECRET"))),
+			"hook": hook,
 			"log": vokter.SinkFunc(func(ctx context.Context, n vokter.Notification) error {
 				slog.Info(n.URL, "diffs", n.Diffs)
 				return nil // nil: delivered, never sent again

@@ -42,7 +42,7 @@ var direction = []struct {
 	{pkg: "internal/manage", may: []string{"", "pipeline"}},
 	{pkg: "internal/chat", may: []string{"pipeline", "pipeline/registry", "internal/chat", "internal/guard", "internal/layout", "internal/post"}},
 	{pkg: "internal/layout", may: []string{"pipeline", "pipeline/text"}},
-	{pkg: "internal/template", may: []string{"pipeline", "internal/layout", "internal/nearest"}},
+	{pkg: "internal/template", may: []string{"pipeline", "pipeline/registry", "internal/layout", "internal/nearest"}},
 	{pkg: "internal/post", may: []string{"pipeline", "pipeline/registry", "internal/guard", "internal/layout"}},
 	{pkg: "internal/mill", may: []string{"pipeline"}, mills: true},
 	{pkg: "test/beside", may: nil},

@@ -10,7 +10,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/internal/nearest"
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -103,7 +102,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	case *registry.Secret:
 		d.secret(n, p, path)
 		return
-	case *template.Text:
+	case *registry.Template:
 		if s, ok := d.text(n, path); ok {
 			d.template(n, p, path, s)
 		}

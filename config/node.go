@@ -14,7 +14,7 @@ import (
 )
 
 // inFile are the types whose value can stand in a file of its own.
-var inFile = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[template.Text](): true}
+var inFile = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[registry.Template](): true}
 
 // wordTypes are the types that parseScalar reads, and what they are called.
 var wordTypes = map[reflect.Type]string{
@@ -101,8 +101,9 @@ func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 }
 
 // template fills v from source, which stands at n.
-func (d *decoder) template(n ast.Node, v *template.Text, path, source string) {
-	err := v.UnmarshalText([]byte(source))
+func (d *decoder) template(n ast.Node, v *registry.Template, path, source string) {
+	*v = registry.Template(source)
+	err := template.New(source).Validate()
 	if err == nil && d.try != nil {
 		err = d.try(source)
 	}
@@ -137,7 +138,7 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 	switch p := v.Addr().Interface().(type) {
 	case *registry.Secret:
 		*p = registry.NewSecret(s)
-	case *template.Text:
+	case *registry.Template:
 		d.template(n, p, path, s)
 	}
 }

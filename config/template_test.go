@@ -14,7 +14,7 @@ import (
 
 // templated is the configuration of a sink for people.
 type templated struct {
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
 }
 
 // parseTemplate reads a file with one sink, whose options are options, and returns them.
@@ -56,8 +56,8 @@ func TestTemplates(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.mistake) {
 				t.Errorf("%s: got %v, want %q", tt.options, err, tt.mistake)
 			}
-		case err != nil || strings.TrimSpace(got.Template.Source()) != tt.source:
-			t.Errorf("%s: got %q, %v", tt.options, got.Template.Source(), err)
+		case err != nil || strings.TrimSpace(string(got.Template)) != tt.source:
+			t.Errorf("%s: got %q, %v", tt.options, string(got.Template), err)
 		}
 	}
 }

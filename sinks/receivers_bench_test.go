@@ -17,12 +17,22 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
-// loopback is where the receivers of tests are.
-var loopback = webhook.Allow(netip.MustParsePrefix("127.0.0.0/8"))
+// hook returns a webhook to a receiver of tests.
+func hook(t testing.TB, rawURL any) pipeline.Sink {
+	t.Helper()
+	c := webhook.Config{URL: registry.NewSecret(fmt.Sprint(rawURL))}
+	c.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w, err := webhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
 
 // receiver takes posts and counts them.
 type receiver struct {
@@ -158,7 +168,7 @@ func TestReceiverThatNeverAnswers(t *testing.T) {
 	arrived.Add(n)
 	b := newReceiver(t, arrived.Done)
 	a, open := newHole(t)
-	tr := deliver(t, map[string]pipeline.Sink{"a0": webhook.New(a, loopback), "b0": webhook.New(b.URL, loopback)})
+	tr := deliver(t, map[string]pipeline.Sink{"a0": hook(t, a), "b0": hook(t, b.URL)})
 	publish(t, tr, "a", 1, 0, 10)
 	publish(t, tr, "b", 1, 0, n)
 	arrived.Wait()
@@ -175,7 +185,7 @@ func BenchmarkThousandReceivers(b *testing.B) {
 	r := newReceiver(b, func() { arrived.Done() })
 	to := make(map[string]pipeline.Sink)
 	for i := range receivers {
-		to[fmt.Sprint("r", i)] = webhook.New(fmt.Sprint(r.URL, "/", i), loopback)
+		to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
 	}
 	tr := deliver(b, to)
 	arrived.Add(receivers)
@@ -230,10 +240,10 @@ func BenchmarkAmongDead(b *testing.B) {
 		hole, _ := newHole(b)
 		to := make(map[string]pipeline.Sink)
 		for i := range healthy {
-			to[fmt.Sprint("r", i)] = webhook.New(fmt.Sprint(r.URL, "/", i), loopback)
+			to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
 		}
 		for i := range dead {
-			to[fmt.Sprint("dead", i)] = webhook.New(hole, loopback)
+			to[fmt.Sprint("dead", i)] = hook(b, hole)
 		}
 		tr := deliver(b, to)
 		publish(b, tr, "dead", max(dead, 1), 0, 2*dead)
@@ -256,7 +266,7 @@ func BenchmarkOneReceiver(b *testing.B) {
 	rate := func(wrap func(pipeline.Sink) pipeline.Sink) float64 {
 		var arrived sync.WaitGroup
 		r := newReceiver(b, func() { arrived.Done() })
-		tr := deliver(b, map[string]pipeline.Sink{"r0": wrap(webhook.New(r.URL, loopback))})
+		tr := deliver(b, map[string]pipeline.Sink{"r0": wrap(hook(b, r.URL))})
 		arrived.Add(b.N)
 		start := time.Now()
 		publish(b, tr, "r", 1, 0, b.N)

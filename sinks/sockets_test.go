@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/sinks/webhook"
 )
 
 // TestTwoThousandSockets has 1,000 receivers that accept connections and never answer,
@@ -37,8 +36,8 @@ func TestTwoThousandSockets(t *testing.T) {
 	hole, open := newHole(t)
 	to := make(map[string]pipeline.Sink)
 	for i := range each {
-		to[fmt.Sprint("dead", i)] = webhook.New(fmt.Sprint(hole, "/", i), loopback)
-		to[fmt.Sprint("alive", i)] = webhook.New(fmt.Sprint(server.URL, "/", i), loopback)
+		to[fmt.Sprint("dead", i)] = hook(t, fmt.Sprint(hole, "/", i))
+		to[fmt.Sprint("alive", i)] = hook(t, fmt.Sprint(server.URL, "/", i))
 	}
 	tr := deliver(t, to)
 	publish(t, tr, "dead", each, 0, each)

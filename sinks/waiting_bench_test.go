@@ -11,7 +11,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks"
-	"github.com/vokter/vokter/sinks/webhook"
 )
 
 // BenchmarkWaiting claims and finishes notifications from the queue of one receiver, on
@@ -71,7 +70,7 @@ func BenchmarkInFlight(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := webhook.New("http://"+l.Addr().String(), loopback)
+	w := hook(b, "http://"+l.Addr().String())
 	ctx, cancel := context.WithCancel(b.Context())
 	before := memory()
 	var ended sync.WaitGroup

@@ -29,27 +29,25 @@ var kinds = []struct {
 	build        func(rawURL string) (pipeline.Sink, error)
 }{
 	{"discord", `{"id":"1180000000000000000"}`, func(rawURL string) (pipeline.Sink, error) {
-		return discord.Config{WebhookURL: registry.NewSecret(rawURL)}.Build(discord.Allow(chattest.Loopback))
+		return discord.New(discord.Config{WebhookURL: registry.NewSecret(rawURL), Connection: chattest.Local})
 	}},
 	{"gotify", `{"id":25}`, func(rawURL string) (pipeline.Sink, error) {
-		return gotify.Config{URL: registry.NewSecret(rawURL), Token: registry.NewSecret("t")}.Build(gotify.Allow(chattest.Loopback))
+		return gotify.New(gotify.Config{URL: registry.NewSecret(rawURL), Token: registry.NewSecret("t"), Connection: chattest.Local})
 	}},
 	{"matrix", `{"event_id":"$1"}`, func(rawURL string) (pipeline.Sink, error) {
-		c := matrix.Config{Homeserver: registry.NewSecret(rawURL), Room: "!r:example.org", Token: registry.NewSecret("t")}
-		return c.Build(matrix.Allow(chattest.Loopback))
+		return matrix.New(matrix.Config{Homeserver: registry.NewSecret(rawURL), Room: "!r:example.org", Token: registry.NewSecret("t"), Connection: chattest.Local})
 	}},
 	{"mattermost", "ok", func(rawURL string) (pipeline.Sink, error) {
-		return mattermost.Config{WebhookURL: registry.NewSecret(rawURL)}.Build(mattermost.Allow(chattest.Loopback))
+		return mattermost.New(mattermost.Config{WebhookURL: registry.NewSecret(rawURL), Connection: chattest.Local})
 	}},
 	{"ntfy", `{"id":"1"}`, func(rawURL string) (pipeline.Sink, error) {
-		return ntfy.Config{URL: registry.NewSecret(rawURL + "/topic")}.Build(ntfy.Allow(chattest.Loopback))
+		return ntfy.New(ntfy.Config{URL: registry.NewSecret(rawURL + "/topic"), Connection: chattest.Local})
 	}},
 	{"teams", "", func(rawURL string) (pipeline.Sink, error) {
-		return teams.Config{WebhookURL: registry.NewSecret(rawURL)}.Build(teams.Allow(chattest.Loopback))
+		return teams.New(teams.Config{WebhookURL: registry.NewSecret(rawURL), Connection: chattest.Local})
 	}},
 	{"telegram", `{"ok":true,"result":{"message_id":1}}`, func(rawURL string) (pipeline.Sink, error) {
-		c := telegram.Config{Token: registry.NewSecret("1:a"), ChatID: "1", APIURL: rawURL}
-		return c.Build(telegram.Allow(chattest.Loopback))
+		return telegram.New(telegram.Config{Token: registry.NewSecret("1:a"), ChatID: "1", APIURL: rawURL, Connection: chattest.Local})
 	}},
 }
 

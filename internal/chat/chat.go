@@ -6,11 +6,9 @@ package chat
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -21,30 +19,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Option alters how a sink reaches its receiver.
-type Option func(*network)
-
-type network struct {
-	allow  []netip.Prefix
-	roots  *x509.CertPool
-	client *http.Client
-	// statusDecides says that a status 2xx is enough.
-	statusDecides bool
-}
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option {
-	return func(n *network) { n.allow = append(n.allow, networks...) }
-}
-
-// RootCAs are the authorities to trust in place of the system's; nil means the system's.
-func RootCAs(pool *x509.CertPool) Option {
-	return func(n *network) { n.roots = pool }
-}
-
-// StatusDecides is for receivers whose body says no more of a success than its status.
-func StatusDecides(n *network) { n.statusDecides = true }
-
 // Endpoint is the URL that a sink posts to. It is safe for concurrent use.
 type Endpoint struct {
 	url  *url.URL
@@ -54,17 +28,12 @@ type Endpoint struct {
 // minSegment is the length from which a segment of a path is taken for a token.
 const minSegment = 16
 
-// NewEndpoint returns the endpoint u. Its errors tell neither secrets nor what of u only
-// the receiver should see.
-func NewEndpoint(u *url.URL, opts []Option, secrets ...string) *Endpoint {
-	var n network
-	for _, opt := range opts {
-		opt(&n)
-	}
-	if n.client == nil {
-		n.client = post.NewClient(n.allow, n.roots)
-	}
-	e := &Endpoint{url: u, post: post.Sender{Client: n.client, BodyDecides: !n.statusDecides}}
+// NewEndpoint returns the endpoint u, which sender reaches. The body of an answer decides
+// whether a notification is delivered, unless StatusDecides is called. Its errors tell neither
+// secrets nor what of u only the receiver should see.
+func NewEndpoint(u *url.URL, sender post.Sender, secrets ...string) *Endpoint {
+	e := &Endpoint{url: u, post: sender}
+	e.post.BodyDecides = true
 	e.post.Secrets.AddURL(u)
 	e.post.Secrets.Add(secrets...)
 	for segment := range strings.SplitSeq(u.Path, "/") {
@@ -75,6 +44,12 @@ func NewEndpoint(u *url.URL, opts []Option, secrets ...string) *Endpoint {
 	for _, values := range u.Query() {
 		e.post.Secrets.Add(values...)
 	}
+	return e
+}
+
+// StatusDecides is for receivers whose body says no more of a success than its status.
+func (e *Endpoint) StatusDecides() *Endpoint {
+	e.post.BodyDecides = false
 	return e
 }
 

@@ -3,15 +3,14 @@ package chat_test
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/chattest"
 )
 
@@ -48,7 +47,7 @@ func TestBecause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := chat.NewEndpoint(u, nil, "TOKEN1")
+	e := chat.NewEndpoint(u, post.Sender{}, "TOKEN1")
 	for reason, want := range map[string]string{
 		"":                       "failed",
 		"no\r\n\x1b[31m hook":    "failed: no [31m hook",
@@ -74,42 +73,5 @@ func TestSpans(t *testing.T) {
 		if got := chat.Markdown(m, literal); got != want {
 			t.Errorf("%s: got %q, want %q", event, got, want)
 		}
-	}
-}
-
-// sink is the least that can be registered.
-type sink struct{ pipeline.SinkFunc }
-
-type config struct{ Bad bool }
-
-func (c config) Build(opts ...chat.Option) (*sink, error) {
-	if c.Bad {
-		return nil, &pipeline.FieldError{Field: "bad", Reason: "is so"}
-	}
-	return &sink{}, nil
-}
-
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	chat.Register[config](&r, "kind")
-	build, ok := r.LookupSink("kind")
-	if !ok {
-		t.Fatal("the kind is not registered")
-	}
-	env := registry.Env{AllowSinks: []netip.Prefix{chattest.Loopback}}
-	decode := func(bad bool) registry.Decode {
-		return func(v any) error { v.(*config).Bad = bad; return nil }
-	}
-	if s, err := build(decode(false), env); err != nil || s == nil {
-		t.Errorf("got %v, %v", s, err)
-	}
-	s, err := build(decode(true), env)
-	if s != nil {
-		t.Errorf("got %v beside an error", s)
-	}
-	chattest.Refused(t, err, "bad", "")
-	failure := errors.New("line 3")
-	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
 	}
 }

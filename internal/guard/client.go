@@ -4,11 +4,13 @@
 package guard
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"syscall"
 	"time"
 )
@@ -33,7 +35,14 @@ const (
 type Config struct {
 	// Allow lists networks that may be reached besides public addresses.
 	Allow []netip.Prefix
-	// CheckRedirect is http.Client's; nil means noRedirects.
+	// Permit says why an address must not be connected to; nil means that Allow decides.
+	Permit func(netip.Addr) error
+	// Proxy is what ParseProxy returned; nil means that there is none. What can be known here
+	// of the addresses that it connects to is decided on here.
+	Proxy *url.URL
+	// Certificate returns what a server gets that asks who the client is; nil means nothing.
+	Certificate func() (*tls.Certificate, error)
+	// CheckRedirect is http.Client's; nil means NoRedirects.
 	CheckRedirect func(req *http.Request, via []*http.Request) error
 	// DialTimeout is defaultDialTimeout if 0.
 	DialTimeout time.Duration
@@ -51,10 +60,19 @@ type Config struct {
 	MaxIdleConnsPerHost int
 }
 
+// Dialer makes connections.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
 // NewDialer returns a dialer that connects to the addresses that c permits, decided after
-// the name was looked up; of c it uses Allow, DialTimeout and Resolver. A refusal is an
-// *AddressError within the dialer's error.
-func NewDialer(c Config) *net.Dialer {
+// the name was looked up; of c it uses Allow, Permit, DialTimeout, Resolver and Proxy, which has
+// to be a SOCKS proxy. A refusal is an *AddressError within the dialer's error, or what Permit
+// says.
+func NewDialer(c Config) Dialer {
+	if c.Proxy != nil {
+		return c.socks()
+	}
 	return &net.Dialer{
 		Timeout:  orDefault(c.DialTimeout, defaultDialTimeout),
 		Resolver: c.Resolver,
@@ -63,19 +81,35 @@ func NewDialer(c Config) *net.Dialer {
 			if err != nil {
 				return err // a TCP dialer gets here with addresses only
 			}
-			return Check(ap.Addr(), c.Allow)
+			return c.permit(ap.Addr())
 		},
 	}
 }
 
+// permit says why a must not be connected to.
+func (c Config) permit(a netip.Addr) error {
+	if c.Permit != nil {
+		return c.Permit(a)
+	}
+	return Check(a, c.Allow)
+}
+
+// TLS returns the settings of connections to servers.
+func (c Config) TLS() *tls.Config {
+	t := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}
+	if c.Certificate != nil {
+		t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Certificate() }
+	}
+	return t
+}
+
 // NewClient returns a client whose every connection, also those of redirects, is made by
-// the dialer of c. A refusal is an *AddressError within the client's error. It uses no proxy,
-// since the proxy's address would be all that could be decided on, verifies TLS and has no
-// overall time limit: that is the request's context.
+// the dialer of c. A refusal is an *AddressError within the client's error. It heeds no proxy
+// of the environment, verifies TLS and has no overall time limit: that is the request's
+// context.
 func NewClient(c Config) *http.Client {
 	t := &http.Transport{
-		DialContext:            NewDialer(c).DialContext,
-		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        c.TLS(),
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableCompression:     c.KeepCompressed,
 		MaxIdleConns:           512,
@@ -86,9 +120,14 @@ func NewClient(c Config) *http.Client {
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
 	}
+	if c.Proxy != nil {
+		c.proxied(t)
+	} else {
+		t.DialContext = NewDialer(c).DialContext
+	}
 	check := c.CheckRedirect
 	if check == nil {
-		check = noRedirects
+		check = NoRedirects
 	}
 	return &http.Client{Transport: t, CheckRedirect: check}
 }

@@ -18,8 +18,8 @@ func (e *RedirectError) Error() string { return e.Reason }
 // see: credentials, and validators, which tell one visitor from another.
 var private = []string{"Authorization", "Proxy-Authorization", "Cookie", "If-None-Match", "If-Modified-Since"}
 
-// noRedirects hands the redirecting response to the caller.
-func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// NoRedirects hands the redirecting response to the caller.
+func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Redirects follows at most n redirects, to http and https only. A request to a host or port
 // other than the first one carries no credentials and no validators, and one to a host or port

@@ -3,7 +3,6 @@ package post
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -52,7 +51,7 @@ func TestObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sender{Client: NewClient([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)}
+	s := local(t)
 	var seen string
 	if _, err := s.Do(WithObserver(t.Context(), func(status string) { seen = status }), http.MethodGet, u, nil, nil); err != nil {
 		t.Fatal(err)

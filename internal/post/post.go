@@ -8,15 +8,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -49,13 +46,6 @@ type Sender struct {
 	BodyDecides bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-}
-
-// NewClient returns a client for sinks, which reaches the networks allow besides public
-// addresses. roots are the authorities to trust; nil means the system's. How long a receiver
-// may think before it answers is up to the context of the attempt.
-func NewClient(allow []netip.Prefix, roots *x509.CertPool) *http.Client {
-	return guard.NewClient(guard.Config{Allow: allow, RootCAs: roots, ResponseHeaderTimeout: -1})
 }
 
 // Answer is what a receiver answered.
@@ -202,20 +192,4 @@ func ParseURL(raw, example string) (*url.URL, error) {
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u, nil
-}
-
-// clients shares clients, and with them connections, between sinks that may reach the
-// same networks. The zero value is ready; it is not safe for concurrent use.
-type clients struct {
-	client *http.Client
-	allow  []netip.Prefix
-}
-
-// of returns the client of sinks that reach allow besides public addresses.
-func (c *clients) of(allow []netip.Prefix) *http.Client {
-	if c.client == nil || !slices.Equal(c.allow, allow) {
-		c.allow = slices.Clone(allow)
-		c.client = NewClient(allow, nil)
-	}
-	return c.client
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/layout"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // ask makes a request that is answered with exactly answer, after which the connection stays
@@ -38,7 +39,7 @@ func ask(ctx context.Context, t *testing.T, answer string) (*Answer, error) {
 			<-done
 		}
 	}()
-	s := Sender{Client: NewClient([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)}
+	s := local(t)
 	return s.Do(ctx, http.MethodPost, &url.URL{Scheme: "http", Host: ln.Addr().String()}, nil, []byte("x"))
 }
 
@@ -134,4 +135,14 @@ func TestParseURL(t *testing.T) {
 			t.Errorf("%q: got %v, %v", raw, u, err)
 		}
 	}
+}
+
+// local returns a Sender to servers on this machine.
+func local(t *testing.T) Sender {
+	t.Helper()
+	s, err := NewSender(registry.Connection{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

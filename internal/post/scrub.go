@@ -37,6 +37,9 @@ func reason(err error) string {
 		return "the timeout of the sink is over"
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
+		if e.Op == "proxyconnect" || e.Op == "socks connect" { // of net/http and of x/net/proxy
+			return "the proxy: " + reason(e.Err)
+		}
 		cause := e.Err
 		if sys, ok := errors.AsType[*os.SyscallError](cause); ok {
 			cause = sys.Err

@@ -105,6 +105,7 @@ func sentBy(dir string) (string, error) {
 
 // pkg is a package, as far as types are concerned.
 type pkg struct {
+	name    string
 	doc     string
 	types   map[string]*ast.StructType
 	aliases map[string]ast.Expr                   // other types, by their name
@@ -125,7 +126,7 @@ func (r *reader) load(dir string) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pkg{types: make(map[string]*ast.StructType), aliases: make(map[string]ast.Expr), imports: make(map[*ast.StructType]map[string]string)}
+	p := &pkg{name: filepath.Base(dir), types: make(map[string]*ast.StructType), aliases: make(map[string]ast.Expr), imports: make(map[*ast.StructType]map[string]string)}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -239,6 +240,9 @@ func (r *reader) structOf(p *pkg, s *ast.StructType, expr ast.Expr) (*pkg, *ast.
 		p.imports[e] = p.imports[s]
 		return p, e, nil
 	case *ast.Ident:
+		if _, known := words[p.name+"."+e.Name]; known {
+			return nil, nil, nil
+		}
 		return p, p.types[e.Name], nil
 	case *ast.SelectorExpr:
 		if _, known := words[qualified(e)]; known {

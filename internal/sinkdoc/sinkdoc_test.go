@@ -82,7 +82,7 @@ type Config struct {
 	// Wait is in no hurry. Default 10s.
 	Wait time.Duration ` + "`yaml:\"wait\"`" + `
 	// Text is shown.
-	Text template.Text ` + "`yaml:\"text\"`" + `
+	Text registry.Template ` + "`yaml:\"text\"`" + `
 	// Mode is one or two.
 	Mode mode ` + "`yaml:\"mode\"`" + `
 	unseen int

@@ -16,7 +16,7 @@ const (
 // words say what the types of fields are written as.
 var words = map[string]string{
 	"string": "text", "bool": "true or false", "int": "whole number", "int64": "whole number",
-	"registry.Secret": secret, "template.Text": templated, "time.Duration": "duration", "netip.Prefix": "network",
+	"registry.Secret": secret, "registry.Template": templated, "time.Duration": "duration", "netip.Prefix": "network",
 }
 
 // typeName says what a field of type expr in p is written as.
@@ -26,6 +26,9 @@ func typeName(p *pkg, expr ast.Expr) (string, error) {
 		return typeName(p, e.X)
 	case *ast.Ident:
 		if w, ok := words[e.Name]; ok {
+			return w, nil
+		}
+		if w, ok := words[p.name+"."+e.Name]; ok {
 			return w, nil
 		}
 		if inner, ok := p.aliases[e.Name]; ok {

@@ -31,6 +31,9 @@ var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", 
 // are what it does.
 var escapes = []string{"mrkdwn", "html", "markdown"}
 
+// escapers are what escapes are where the sink does not escape.
+var escapers = map[string]Escape{"mrkdwn": Mrkdwn, "html": HTML, "markdown": Markdown}
+
 // functions are those of our own. Each does work in proportion to its arguments, and
 // returns at most maxValue. Their errors quote no values, which are page text.
 var functions = template.FuncMap{
@@ -115,8 +118,9 @@ func replace(old, with, s string) (string, error) {
 	return strings.ReplaceAll(s, old, with), nil
 }
 
-func encode(s string) (string, error) {
-	b, err := json.Marshal(s)
+// encode returns v, a text, number, list or mapping, as JSON.
+func encode(v any) (string, error) {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return "", err
 	}

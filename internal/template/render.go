@@ -31,7 +31,7 @@ func (t Text) RenderFor(ctx context.Context, n pipeline.Notification, escape Esc
 	if t.IsZero() {
 		return "", false
 	}
-	text, err := t.execute(ctx, n, escape)
+	text, err := t.execute(ctx, n, printing{escape: escape})
 	if err == nil {
 		return text, true
 	}
@@ -41,7 +41,7 @@ func (t Text) RenderFor(ctx context.Context, n pipeline.Notification, escape Esc
 	return "", false
 }
 
-func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escape) (text string, err error) {
+func (t Text) execute(ctx context.Context, n pipeline.Notification, how printing) (text string, err error) {
 	if t.parsed.err != nil {
 		return "", t.parsed.err
 	}
@@ -57,7 +57,7 @@ func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escap
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	w := &writer{ctx: ctx}
-	if err := tmpl.Funcs(printers(escape)).Execute(w, data(n)); err != nil {
+	if err := tmpl.Funcs(how.functions()).Execute(w, data(n)); err != nil {
 		if w.err != nil {
 			return "", w.err
 		}
@@ -70,31 +70,53 @@ func (t Text) execute(ctx context.Context, n pipeline.Notification, escape Escap
 	return text, nil
 }
 
-// printers returns the functions that rewrite has put into the template.
-func printers(escape Escape) template.FuncMap {
-	m := template.FuncMap{bySink: printer(escape)}
+// printing is how the values that a template prints are written.
+type printing struct {
+	// escape makes a value literal for the receiver; nil: it is printed as it is.
+	escape Escape
+	// composed says that escapes which the operator has written count as well, before escape. In
+	// a sink with markup of its own they do not: escape is what they stand for there.
+	composed bool
+	// json says that what json returns is not escaped.
+	json bool
+}
+
+// functions returns the functions that rewrite has put into the template.
+func (p printing) functions() template.FuncMap {
+	m := template.FuncMap{bySink: p.print, bySink + "json": func(v any) (any, error) {
+		text, err := encode(v)
+		if err != nil || p.json {
+			return text, err
+		}
+		return p.print(text)
+	}}
 	for _, name := range escapes {
-		if m[bySink+name] = m[bySink]; escape == nil {
-			m[bySink+name] = functions[name]
+		m[bySink+name] = p.print
+		if written := escapers[name]; p.escape == nil || p.composed {
+			m[bySink+name] = func(s string) (any, error) {
+				text, err := bounded(written(s))
+				if err != nil {
+					return nil, err
+				}
+				return p.print(text)
+			}
 		}
 	}
 	return m
 }
 
-// printer returns the function that a printed value goes through.
-func printer(escape Escape) func(any) (any, error) {
-	return func(v any) (any, error) {
-		switch s := v.(type) {
-		case string:
-			if escape != nil {
-				return bounded(escape(s))
-			}
-			return s, nil
-		case int, float64, bool:
-			return v, nil
+// print is the function that a printed value goes through.
+func (p printing) print(v any) (any, error) {
+	switch s := v.(type) {
+	case string:
+		if p.escape != nil {
+			return bounded(p.escape(s))
 		}
-		return nil, errors.New("only texts, numbers, true and false can be printed")
+		return s, nil
+	case int, float64, bool:
+		return v, nil
 	}
+	return nil, errors.New("only texts, numbers, true and false can be printed; json prints lists and mappings")
 }
 
 // writer keeps what is written, and fails when an execution has gone on for too long.

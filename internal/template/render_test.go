@@ -211,7 +211,7 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 // A program that breaks in a template breaks no further.
 func TestPanicIsAFailure(t *testing.T) {
 	a := new(attempt)
-	broken := Text{&parsed{source: "x"}}
+	broken := Text{&parsed{}}
 	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
 		t.Errorf("got %v and %q", ok, a.degraded)
 	}
@@ -271,17 +271,18 @@ func TestZero(t *testing.T) {
 	a := new(attempt)
 	for _, z := range []Text{{}, New("")} {
 		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification)
-		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil || z.Source() != "" {
+		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil {
 			t.Errorf("the zero Text is not none: %q, %v, %q", s, ok, a.degraded)
 		}
 	}
-	var u Text
-	if err := u.UnmarshalText([]byte("{{.title}}")); err != nil || u.IsZero() || u.Source() != "{{.title}}" {
+	u, err := Compile("template", "{{.title}}")
+	if err != nil || u.IsZero() {
 		t.Errorf("got %v, %v", u, err)
 	}
-	if err := u.UnmarshalText([]byte("{{")); err == nil || u.Validate() == nil {
-		t.Error("what is no template was taken")
+	if _, err := Compile("template", "{{"); err == nil || !strings.HasPrefix(err.Error(), "template: ") {
+		t.Errorf("got %v, want an error of the field", err)
 	}
+	u = New("{{")
 	if _, ok := u.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
 		t.Errorf("what is no template was rendered, %q", a.degraded)
 	}

@@ -38,7 +38,7 @@ func escape(p *parse.PipeNode) {
 		return // nothing is printed
 	}
 	last := p.Cmds[len(p.Cmds)-1]
-	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && slices.Contains(escapes, id.Ident) {
+	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && (id.Ident == "json" || slices.Contains(escapes, id.Ident)) {
 		last.Args[0] = parse.NewIdentifier(bySink + id.Ident).SetPos(id.Pos)
 		return
 	}

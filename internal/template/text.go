@@ -11,19 +11,19 @@ import (
 	"text/template"
 
 	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // maxSource bounds the source of a template, in bytes.
 const maxSource = 16 << 10
 
-// Text is the template of a sink: a field of its Config. The zero value is none. It is
-// safe for concurrent use.
+// Text is the template of a sink. The zero value is none. It is safe for concurrent use.
 type Text struct{ parsed *parsed }
 
 type parsed struct {
-	source string
-	tmpl   *template.Template
-	err    error
+	tmpl *template.Template
+	err  error
 }
 
 // New returns the template that source says. What is wrong with it is told by Validate;
@@ -33,28 +33,23 @@ func New(source string) Text {
 		return Text{}
 	}
 	tmpl, err := compile(source)
-	return Text{&parsed{source, tmpl, err}}
+	return Text{&parsed{tmpl, err}}
 }
 
-// UnmarshalText makes t the template source, and returns what is wrong with it.
-func (t *Text) UnmarshalText(source []byte) error {
-	*t = New(string(source))
-	return t.Validate()
+// Compile returns the template that stands in the field of a Config, or a *pipeline.FieldError
+// that says what is wrong with it.
+func Compile(field string, source registry.Template) (Text, error) {
+	t := New(string(source))
+	if err := t.Validate(); err != nil {
+		return Text{}, &pipeline.FieldError{Field: field, Reason: err.Error()}
+	}
+	return t, nil
 }
 
 // IsZero reports whether there is no template.
 func (t Text) IsZero() bool { return t.parsed == nil }
 
-// Source returns what New was given.
-func (t Text) Source() string {
-	if t.parsed == nil {
-		return ""
-	}
-	return t.parsed.source
-}
-
-// Validate returns why the template cannot be used, as the reason of a
-// *pipeline.FieldError; nil for the zero Text.
+// Validate returns why the template cannot be used; nil for the zero Text.
 func (t Text) Validate() error {
 	if t.parsed == nil {
 		return nil

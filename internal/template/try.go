@@ -18,7 +18,7 @@ func Try(source string) error {
 		return err
 	}
 	for _, s := range samples() {
-		if _, err := t.execute(context.Background(), s.notification, nil); err != nil {
+		if _, err := t.execute(context.Background(), s.notification, printing{}); err != nil {
 			return fmt.Errorf("fails for %s: %w", s.name, err)
 		}
 	}

@@ -51,6 +51,21 @@ func (r *Registry) Sink(kind string, build BuildSink) {
 	r.sinks[kind] = build
 }
 
+// AddSink makes r know kind, the sinks of type S, whose options are a C, and which build makes.
+func AddSink[C any, S pipeline.Sink](r *Registry, kind string, build func(C, Env) (S, error)) {
+	r.Sink(kind, func(decode Decode, env Env) (pipeline.Sink, error) {
+		var c C
+		if err := decode(&c); err != nil {
+			return nil, err
+		}
+		s, err := build(c, env)
+		if err != nil {
+			return nil, err // not a typed nil
+		}
+		return s, nil
+	})
+}
+
 // LookupSink returns what was registered as kind.
 func (r *Registry) LookupSink(kind string) (BuildSink, bool) {
 	build, ok := r.sinks[kind]

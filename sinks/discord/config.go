@@ -1,6 +1,8 @@
 package discord
 
 import (
+	"errors"
+
 	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
@@ -16,24 +18,32 @@ type Config struct {
 	WebhookURL registry.Secret `yaml:"webhook_url"`
 	// Template is what a message says, in place of the built-in layout: Discord's Markdown,
 	// cut at 4,096 characters. The values in it are escaped. Nothing in it mentions anybody.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
 
-// Option alters how a Discord reaches its receiver.
-type Option = chat.Option
-
-// Build returns the sink, or the *pipeline.FieldError that says what is wrong.
-func (c Config) Build(opts ...Option) (*Discord, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Discord, error) {
+	var errs []error
 	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://discord.com/api/webhooks/1234567890/AbC-123")
 	if err != nil {
-		return nil, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()}
+		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
+	}
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	query := u.Query()
 	query.Set("wait", "true") // else Discord does not say whether there is a message
 	u.RawQuery = query.Encode()
-	return &Discord{chat.NewEndpoint(u, opts), c.Template}, nil
+	return &Discord{chat.NewEndpoint(u, sender), text}, nil
 }
 
 // Register makes the configuration know the kind of sink "discord". Its sinks share
 // their connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "discord") }
+func Register(r *registry.Registry) {
+	post.Register(r, "discord", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

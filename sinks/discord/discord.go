@@ -2,9 +2,7 @@ package discord
 
 import (
 	"context"
-	"crypto/x509"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -21,12 +19,6 @@ type Discord struct {
 }
 
 var _ pipeline.Sink = (*Discord)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // Rate is what Discord lets a webhook do: 30 messages a minute, five of them at once.
 func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }

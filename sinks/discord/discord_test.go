@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -26,7 +25,7 @@ func linked(text string) bool { return active.MatchString(escaped.ReplaceAllStri
 
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
-	return newSink(t, rawURL, discord.Allow(chattest.Loopback))
+	return newSink(t, rawURL)
 }
 
 func units(s string) int { return len(utf16.Encode([]rune(s))) }
@@ -109,8 +108,9 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
-	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** [{{.title}}]({{.url}}) @everyone")}
-	s, err := c.Build(discord.Allow(chattest.Loopback))
+	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @everyone"}
+	c.Connection = chattest.Local
+	s, err := discord.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestTemplate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, raw := range []string{"", "discord.com/api/webhooks/1/SECRET", "ftp://discord.com/SECRET", "https://%zz/SECRET"} {
-		_, err := discord.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		_, err := discord.New(discord.Config{WebhookURL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
 	var r registry.Registry

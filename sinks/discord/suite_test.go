@@ -14,9 +14,9 @@ import (
 
 var accept = chattest.Answer(200, `{"id":"1180000000000000000","type":0,"content":"x","channel_id":"1"}`)
 
-func newSink(t *testing.T, rawURL string, opts ...discord.Option) pipeline.Sink {
+func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.Sink {
 	t.Helper()
-	return chattest.Build(t, discord.Config{WebhookURL: registry.NewSecret(rawURL)}, opts...)
+	return chattest.Build(t, discord.New, discord.Config{WebhookURL: registry.NewSecret(rawURL)}, how...)
 }
 
 func TestConformance(t *testing.T) {
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 		ForPeople: true,
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-		return newSink(t, rawURL, discord.Allow(o.Allow...), discord.RootCAs(o.RootCAs))
+		return newSink(t, rawURL, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

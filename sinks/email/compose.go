@@ -51,8 +51,8 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 
 // setParts adds the text part and the HTML part, best one last.
 func (e *Email) setParts(ctx context.Context, m *gomail.Msg, n pipeline.Notification, l layout.Message) error {
-	text, ownText := e.cfg.Template.Render(ctx, n)
-	html, ownHTML := e.cfg.TemplateHTML.RenderFor(ctx, n, template.HTML)
+	text, ownText := e.text.Render(ctx, n)
+	html, ownHTML := e.html.RenderFor(ctx, n, template.HTML)
 	if !ownText && !ownHTML {
 		var err error
 		if html, err = page(l, n); err != nil {
@@ -77,7 +77,7 @@ func footer(n pipeline.Notification) string {
 // subject says what happened and where, or what the operator's template does. It cannot be
 // an encoded word (RFC 2047) that a page has put together: those begin with "=?".
 func (e *Email) subject(ctx context.Context, n pipeline.Notification, l layout.Message) string {
-	s, own := e.cfg.Subject.Render(ctx, n)
+	s, own := e.heading.Render(ctx, n)
 	if own {
 		s = layout.Short(layout.Clean(s), maxHeadline+maxTitle)
 	} else {

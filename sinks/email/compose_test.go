@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // docs/images/email.png is the HTML part of a notification, as TestHTMLPart sends it. To
@@ -245,13 +245,13 @@ func TestTemplates(t *testing.T) {
 		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b a=&#34;b&#34;&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
 		{"a", "<p>b</p>", map[string]string{"text/plain": "a\r\n", "text/html": "<p>b</p>"}},
 	} {
-		got := send(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = template.New(tt.text), template.New(tt.html) }, n)[0].parts
+		got := send(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = registry.Template(tt.text), registry.Template(tt.html) }, n)[0].parts
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%q and %q: got %q, want %q", tt.text, tt.html, got, tt.want)
 		}
 	}
 	a := &attempt{}
-	got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = template.New("{{.health.event}}") }, n)[0].parts
+	got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = "{{.health.event}}" }, n)[0].parts
 	if len(got) != 2 || len(a.degraded) != 1 {
 		t.Errorf("a template that fails gives %q, told as %q; want the built-in parts, told once", got, a.degraded)
 	}
@@ -269,7 +269,7 @@ func TestSubjectTemplate(t *testing.T) {
 	} {
 		a := &attempt{}
 		got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) {
-			c.SubjectPrefix, c.Subject = "[v]", template.New(source)
+			c.SubjectPrefix, c.Subject = "[v]", registry.Template(source)
 		}, n)[0].header.Get("Subject")
 		if got != want || (len(a.degraded) > 0) != (want == builtIn) {
 			t.Errorf("%s: got %q, degraded for %q, want %q", source, got, a.degraded, want)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -65,13 +64,14 @@ type Config struct {
 	// Subject lays out the subject, behind subject_prefix, in place of the built-in one: one
 	// line, cut at 180 characters, such as "{{.host}}: {{.headline}}". Default: what happened, and
 	// the title of the page.
-	Subject template.Text `yaml:"subject"`
+	Subject registry.Template `yaml:"subject"`
 	// Template lays out the text part in place of the built-in layout. A message with a
 	// template for one part only has that part only. Default: none.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
 	// TemplateHTML lays out the HTML part. What it prints is escaped, so that the text of a
 	// page cannot become markup. Default: none.
-	TemplateHTML template.Text `yaml:"template_html"`
+	TemplateHTML registry.Template `yaml:"template_html"`
+	registry.Connection
 }
 
 // ports are the defaults of Config.Port.
@@ -96,10 +96,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate returns all that is wrong with c, as joined *pipeline.FieldErrors, or nil. It
-// quotes no password.
-func (c Config) validate() error {
-	var errs []error
+// mistakes returns all that is wrong with c itself, as *pipeline.FieldErrors. They quote no
+// password.
+func (c Config) mistakes() (errs []error) {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
@@ -120,6 +119,9 @@ func (c Config) validate() error {
 	case c.Username != "" && c.TLS == Plain:
 		bad("username", "the password would go over the network as it is; use tls: starttls or implicit")
 	}
+	if c.TLS == Plain && !c.Proxy.IsZero() {
+		bad("proxy", "with tls: none the message could cross the internet as it is behind the proxy; use tls: starttls or implicit")
+	}
 	if _, err := parseAddress(c.From); err != nil {
 		bad("from", "%v", err)
 	}
@@ -132,19 +134,10 @@ func (c Config) validate() error {
 	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
 		bad("list_unsubscribe", "%v", err)
 	}
-	if err := c.Subject.Validate(); err != nil {
-		bad("subject", "%v", err)
-	}
-	if err := c.Template.Validate(); err != nil {
-		bad("template", "%v", err)
-	}
-	if err := c.TemplateHTML.Validate(); err != nil {
-		bad("template_html", "%v", err)
-	}
 	if p := c.SubjectPrefix; layout.Clean(p) != p || layout.Runes(p) > maxPrefix {
 		bad("subject_prefix", "write one line of at most %d characters", maxPrefix)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // checkHost says what is wrong with the name of a server.

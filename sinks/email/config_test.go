@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -51,12 +50,12 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.ListUnsubscribe = "mailto:a@example.com\r\nX: y" }, []string{"list_unsubscribe"}},
 		{func(c *Config) { c.SubjectPrefix = "a\r\nX: y" }, []string{"subject_prefix"}},
 		{func(c *Config) { c.SubjectPrefix = strings.Repeat("x", 61) }, []string{"subject_prefix"}},
-		{func(c *Config) { c.Subject = template.New("{{range 9}}{{end}}") }, []string{"subject"}},
-		{func(c *Config) { c.Template, c.TemplateHTML = template.New("{{"), template.New("{{nope}}") }, []string{"template", "template_html"}},
+		{func(c *Config) { c.Subject = "{{range 9}}{{end}}" }, []string{"subject"}},
+		{func(c *Config) { c.Template, c.TemplateHTML = "{{", "{{nope}}" }, []string{"template", "template_html"}},
 	} {
 		c := good
 		tt.alter(&c)
-		e, err := c.Build()
+		e, err := New(c)
 		var fields []string
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, err := range joined.Unwrap() {
@@ -75,7 +74,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestSeveralRecipientsNeedSeveralSinks(t *testing.T) {
-	_, err := Config{Host: "smtp.example.com", From: "a@example.com", To: "Ann <a@example.com>, Bob <b@example.com>"}.Build()
+	_, err := New(Config{Host: "smtp.example.com", From: "a@example.com", To: "Ann <a@example.com>, Bob <b@example.com>"})
 	if err == nil || !strings.Contains(err.Error(), "a sink for each recipient") {
 		t.Errorf("got %v, want what to do instead", err)
 	}

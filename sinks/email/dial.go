@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"syscall"
 
 	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/pipeline"
@@ -60,23 +59,16 @@ func (t *talk) hangUp() {
 	}
 }
 
-// newDialer returns the dialer to the addresses that allow permits; one for talks in the
-// clear refuses those that are public, so that nothing passes over the internet like that.
-func newDialer(way string, allow []netip.Prefix) *net.Dialer {
-	d := guard.NewDialer(guard.Config{Allow: allow})
-	if way != Plain {
-		return d
-	}
-	decide := d.Control
-	d.Control = func(network, address string, c syscall.RawConn) error {
-		ap, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err // a TCP dialer gets here with addresses only
+// newDialer returns the dialer of g; one for talks in the clear refuses addresses that are
+// public, so that nothing passes over the internet like that.
+func newDialer(way string, g guard.Config) guard.Dialer {
+	if way == Plain {
+		g.Permit = func(a netip.Addr) error {
+			if guard.Check(a, nil) == nil {
+				return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
+			}
+			return guard.Check(a, g.Allow)
 		}
-		if guard.Check(ap.Addr(), nil) == nil {
-			return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
-		}
-		return decide(network, address, c)
 	}
-	return d
+	return guard.NewDialer(g)
 }

@@ -15,16 +15,15 @@ package email
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net"
 	"net/mail"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"time"
 
+	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -35,42 +34,39 @@ type Email struct {
 	cfg         Config
 	from, to    *mail.Address
 	unsubscribe *url.URL
-	allow       []netip.Prefix
-	dialer      *net.Dialer
-	tls         *tls.Config
-	secrets     post.Scrubber
-	now         func() time.Time
+	// heading, of the subject, text and html are templates.
+	heading, text, html template.Text
+	dialer              guard.Dialer
+	tls                 *tls.Config
+	secrets             post.Scrubber
+	now                 func() time.Time
 }
 
 var _ pipeline.Sink = (*Email)(nil)
 
-// Option alters an Email.
-type Option func(*Email)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option {
-	return func(e *Email) { e.allow = append(e.allow, networks...) }
-}
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option {
-	return func(e *Email) { e.tls.RootCAs = pool }
-}
-
-// Build returns the sink, or the *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Email, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Email, error) {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+	e := &Email{cfg: c, now: time.Now}
+	errs := c.mistakes()
+	for _, t := range []struct {
+		field  string
+		source registry.Template
+		to     *template.Text
+	}{{"subject", c.Subject, &e.heading}, {"template", c.Template, &e.text}, {"template_html", c.TemplateHTML, &e.html}} {
+		var err error
+		*t.to, err = template.Compile(t.field, t.source)
+		errs = append(errs, err)
+	}
+	g, secrets, err := post.Guard(c.Connection)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	e := &Email{cfg: c, tls: &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}, now: time.Now}
 	e.from, _ = parseAddress(c.From) // validated
 	e.to, _ = parseAddress(c.To)
 	e.unsubscribe, _ = parseUnsubscribe(c.ListUnsubscribe)
-	for _, opt := range opts {
-		opt(e)
-	}
-	e.dialer = newDialer(c.TLS, e.allow)
+	e.dialer, e.secrets, e.tls = newDialer(c.TLS, g), secrets, g.TLS()
+	e.tls.ServerName = c.Host
 	if password := c.Password.Reveal(); password != "" {
 		e.secrets.Add(password, "\x00"+c.Username+"\x00"+password) // the latter as PLAIN says it, in base64
 	}
@@ -79,16 +75,9 @@ func (c Config) Build(opts ...Option) (*Email, error) {
 
 // Register makes the configuration know the kind of sink "email".
 func Register(r *registry.Registry) {
-	r.Sink("email", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
-		var c Config
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		e, err := c.Build(Allow(env.AllowSinks...))
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
+	registry.AddSink(r, "email", func(c Config, env registry.Env) (*Email, error) {
+		c.Allow = env.AllowSinks
+		return New(c)
 	})
 }
 

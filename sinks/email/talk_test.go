@@ -165,7 +165,7 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			s := &scripted{offers: "STARTTLS,AUTH PLAIN", answers: map[string]string{verb: hang}}
-			var pool Option
+			var pool option
 			s.cert, pool = trusted(t)
 			s.on = func(v string) {
 				if v == verb {
@@ -249,7 +249,7 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	s := (&scripted{on: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
 	for _, host := range []string{"127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "192.168.0.1", "169.254.169.254"} {
-		e, err := plain(host, s.port).Build() // nothing is allowed
+		e, err := New(plain(host, s.port)) // nothing is allowed
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,10 @@ func TestAddresses(t *testing.T) {
 // is sent.
 func TestPlainOnlyInPrivate(t *testing.T) {
 	for _, host := range []string{"8.8.8.8", "2606:4700:4700::1111"} {
-		err := build(t, plain(host, 25), Allow(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))).Deliver(t.Context(), sample())
+		all := func(c *Config) {
+			c.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+		}
+		err := build(t, plain(host, 25), all).Deliver(t.Context(), sample())
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || !strings.Contains(err.Error(), "tls cannot be none") {
 			t.Errorf("%s: class %d of %v, want a permanent error that says why", host, class, err)
 		}
@@ -302,7 +305,7 @@ func TestSecretsStayHere(t *testing.T) {
 				s.offers = "AUTH LOGIN PLAIN"
 			}
 			s.answers = map[string]string{verb: "550 I heard " + strings.Join(secrets, " and ")}
-			var pool Option
+			var pool option
 			s.cert, pool = trusted(t)
 			s.start(t)
 			err := build(t, signedIn(plain(s.host, s.port), way), pool).Deliver(t.Context(), sample())

@@ -2,6 +2,7 @@ package email
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +12,13 @@ import (
 )
 
 // trusted returns a good certificate for 127.0.0.1, and the option that trusts it.
-func trusted(t testing.TB) (tls.Certificate, Option) {
+func trusted(t testing.TB) (tls.Certificate, option) {
 	t.Helper()
 	cert, pool := testcert.New(t, "127.0.0.1", time.Now().Add(-day), time.Now().Add(day))
-	return cert, RootCAs(pool)
+	return cert, trusting(pool)
 }
+
+func trusting(pool *x509.CertPool) option { return func(c *Config) { c.RootCAs = pool } }
 
 // TestFirstBytes looks at what is on the wire before TLS: with implicit TLS its handshake,
 // and with STARTTLS no more than the greeting.
@@ -101,9 +104,9 @@ func TestCertificates(t *testing.T) {
 					s.offers = "STARTTLS,AUTH PLAIN"
 				}
 				s.start(t)
-				var opts []Option
+				var opts []option
 				if tt.trust {
-					opts = append(opts, RootCAs(pool))
+					opts = append(opts, trusting(pool))
 				}
 				err := build(t, signedIn(plain(s.host, s.port), way), opts...).Deliver(t.Context(), sample())
 				if tt.good {

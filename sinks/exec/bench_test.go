@@ -16,7 +16,7 @@ import (
 // a notification.
 func BenchmarkDeliver(b *testing.B) {
 	command := []string{"/bin/cat"}
-	e, err := Config{Command: command}.Build()
+	e, err := New(Config{Command: command})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -33,9 +33,9 @@ var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
 // names is what the name of a variable looks like.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong. It
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
 // looks for the program, and runs nothing.
-func (c Config) Build() (*Exec, error) {
+func New(c Config) (*Exec, error) {
 	var errs []error
 	wrong := func(field, format string, args ...any) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
@@ -90,15 +90,5 @@ func (c Config) program() (string, error) {
 
 // Register makes the configuration know the kind of sink "exec".
 func Register(r *registry.Registry) {
-	r.Sink("exec", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
-		var c Config
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		e, err := c.Build()
-		if err != nil {
-			return nil, err
-		}
-		return e, nil
-	})
+	registry.AddSink(r, "exec", func(c Config, _ registry.Env) (*Exec, error) { return New(c) })
 }

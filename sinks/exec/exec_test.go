@@ -33,7 +33,7 @@ func TestGroupIsKilled(t *testing.T) {
 // TestBackground: what a command leaves behind does not hold the delivery up.
 func TestBackground(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	e, err := Config{Command: []string{"/bin/sh", "-c", `mkfifo "$1"; cat "$1" & exit 0`, "sh", fifo}}.Build()
+	e, err := New(Config{Command: []string{"/bin/sh", "-c", `mkfifo "$1"; cat "$1" & exit 0`, "sh", fifo}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestWhatTheCommandGets(t *testing.T) {
 		Command: []string{"sh", "-c", `{ echo "$2"; cat; env; } > "$1"`, "sh", out, "a b; $(id) 'c'"},
 		Env:     map[string]registry.Secret{"API_KEY": registry.NewSecret("k"), "HOME": registry.NewSecret("/nowhere")},
 	}
-	e, err := c.Build()
+	e, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestWhatTheCommandGets(t *testing.T) {
 }
 
 func TestLargeNotificationIsNotRead(t *testing.T) {
-	e, err := Config{Command: []string{"/bin/sh", "-c", "exit 0"}}.Build()
+	e, err := New(Config{Command: []string{"/bin/sh", "-c", "exit 0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestLargeNotificationIsNotRead(t *testing.T) {
 func TestHalfASecret(t *testing.T) {
 	for _, secret := range []string{"A-SECRET-OF-SOME-LENGTH", "A-SECRET-OF\nSOME-LENGTH", strings.Repeat("A-SECRET-OF-SOME-LENGTH", 200)} {
 		said := func(behind int) *Exec {
-			e, err := Config{
+			e, err := New(Config{
 				Command: []string{"/bin/sh", "-c", fmt.Sprintf(`{ printf %%s "$KEY"; head -c %d /dev/zero | tr '\0' x; } >&2; exit 1`, behind)},
 				Env:     map[string]registry.Secret{"KEY": registry.NewSecret(secret)},
-			}.Build()
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestProgramThatIsGone(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	e, err := Config{Command: []string{program}}.Build()
+	e, err := New(Config{Command: []string{program}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestConfig(t *testing.T) {
 		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A-B": {}}}, `env: "A-B"`},
 		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, "env: the value of A has a NUL"},
 	} {
-		_, err := tt.c.Build()
+		_, err := New(tt.c)
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%q: got %v, want %s", tt.c.Command, err, tt.want)
 		}

@@ -31,7 +31,7 @@ cat >> got`
 // inDir returns a sink that runs script in dir.
 func inDir(t testing.TB, dir string) *Exec {
 	t.Helper()
-	e, err := Config{Command: []string{"/bin/sh", "-c", script, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}}.Build()
+	e, err := New(Config{Command: []string{"/bin/sh", "-c", script, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestReason(t *testing.T) {
 		`head -c 9999 /dev/zero | tr '\0' x >&2; exit 1`:                                    "...",
 		`exec >&- 2>&-; exit 1`:                                                             "sh: exit status 1",
 	} {
-		e, err := Config{Command: []string{"/bin/sh", "-c", script}}.Build()
+		e, err := New(Config{Command: []string{"/bin/sh", "-c", script}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestEndedBeforeItsPipes(t *testing.T) {
 	}
 	// What is left behind waits until the command was waited for, says so, and goes on the test's word.
 	const left = `while kill -0 $1; do :; done 2>/dev/null; echo ended >$2; read go <$2`
-	e, err := Config{Command: []string{"/bin/sh", "-c", `sh -c '` + left + `' sh $$ $1 & exit 65`, "sh", fifo}}.Build()
+	e, err := New(Config{Command: []string{"/bin/sh", "-c", `sh -c '` + left + `' sh $$ $1 & exit 65`, "sh", fifo}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestEndedBeforeItsPipes(t *testing.T) {
 // TestSecretOfSeveralLines: its last line is no reason.
 func TestSecretOfSeveralLines(t *testing.T) {
 	c := Config{Command: []string{"/bin/sh", "-c", `echo "no: $KEY" >&2; exit 1`}, Env: map[string]registry.Secret{"KEY": registry.NewSecret("BEGIN\nhunter22\nEND")}}
-	e, err := c.Build()
+	e, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

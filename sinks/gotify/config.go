@@ -24,14 +24,12 @@ type Config struct {
 	Priority int `yaml:"priority"`
 	// Template is what a message says below its title, in place of the built-in layout: plain
 	// text, cut at 16,000 characters.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
 
-// Option alters how a Gotify reaches its receiver.
-type Option = chat.Option
-
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Gotify, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Gotify, error) {
 	var errs []error
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
@@ -50,15 +48,21 @@ func (c Config) Build(opts ...Option) (*Gotify, error) {
 	if c.Priority < 0 || c.Priority > 10 {
 		wrong("priority", fmt.Sprintf("%d is not between 1 and 10", c.Priority))
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return &Gotify{
-		endpoint: chat.NewEndpoint(u, opts, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
-		priority: c.Priority, template: c.Template,
+		endpoint: chat.NewEndpoint(u, sender, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
+		priority: c.Priority, template: text,
 	}, nil
 }
 
 // Register makes the configuration know the kind of sink "gotify". Its sinks share their
 // connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "gotify") }
+func Register(r *registry.Registry) {
+	post.Register(r, "gotify", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

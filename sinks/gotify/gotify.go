@@ -2,10 +2,8 @@ package gotify
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -25,12 +23,6 @@ type Gotify struct {
 }
 
 var _ pipeline.Sink = (*Gotify)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // maxText bounds a message, in runes: databases of Gotify's may hold 64 KB of it.
 const maxText = 16_000

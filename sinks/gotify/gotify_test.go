@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/gotify"
@@ -16,7 +15,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := gotify.Config{URL: registry.NewSecret(rawURL + "/gotify/"), Token: registry.NewSecret("AWTpRwsk0bnC5Ji"), Priority: 5}
-	return chattest.Build(t, c, gotify.Allow(chattest.Loopback))
+	return chattest.Build(t, gotify.New, c)
 }
 
 // deliver returns what Gotify reads.
@@ -60,8 +59,8 @@ func TestLongEcho(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"id": 25, "message": m.Message, "title": m.Title})
 	}
-	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("{{.title}}" + strings.Repeat("<", 15_900))}
-	if err := chattest.Build(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: registry.Template("{{.title}}" + strings.Repeat("<", 15_900))}
+	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,8 +80,8 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
-	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: template.New("Look: " + strings.Repeat("{{.title}}", 1000))}
-	if err := chattest.Build(t, c, gotify.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: registry.Template("Look: " + strings.Repeat("{{.title}}", 1000))}
+	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
@@ -100,7 +99,7 @@ func TestConfig(t *testing.T) {
 		"priority": {{URL: url, Token: token, Priority: 11}, {URL: url, Token: token, Priority: -1}},
 	} {
 		for _, c := range list {
-			_, err := c.Build()
+			_, err := gotify.New(c)
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}

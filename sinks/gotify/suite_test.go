@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := gotify.Config{URL: registry.NewSecret(rawURL), Token: registry.NewSecret(o.Secret)}
-		return chattest.Build(t, c, gotify.Allow(o.Allow...), gotify.RootCAs(o.RootCAs))
+		return chattest.Build(t, gotify.New, c, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

@@ -87,7 +87,7 @@ func makeTopic(t testing.TB, c Config, partitions int32, settings map[string]str
 
 func build(t testing.TB, c Config) *Sink {
 	t.Helper()
-	s, err := c.Build()
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

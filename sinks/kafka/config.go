@@ -55,9 +55,9 @@ var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
 const maxTopic = 249
 
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong. It
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
 // reads the files that TLS names, and asks no broker.
-func (c Config) Build() (*Sink, error) {
+func New(c Config) (*Sink, error) {
 	if c.Key == "" {
 		c.Key = KeyPage
 	}
@@ -104,15 +104,5 @@ func (c Config) validate() error {
 
 // Register makes the configuration know the kind of sink "kafka".
 func Register(r *registry.Registry) {
-	r.Sink("kafka", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
-		var c Config
-		if err := decode(&c); err != nil {
-			return nil, err
-		}
-		s, err := c.Build()
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
+	registry.AddSink(r, "kafka", func(c Config, _ registry.Env) (*Sink, error) { return New(c) })
 }

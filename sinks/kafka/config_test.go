@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		{good(func(c *Config) { c.TLS.CA = "ca.pem" }), []string{"tls.enable: "}},
 		{good(func(c *Config) { c.SASL.User = "u" }), []string{"sasl.mechanism: ", "sasl.password: "}[:1]},
 	} {
-		s, err := tt.c.Build()
+		s, err := New(tt.c)
 		if (err == nil) != (len(tt.want) == 0) || (s == nil) != (err != nil) {
 			t.Errorf("%+v: got %v, want %v", tt.c, err, tt.want)
 			continue

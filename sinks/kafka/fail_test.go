@@ -241,7 +241,7 @@ func TestEndOfTheContext(t *testing.T) {
 			var s *Sink
 			t.Cleanup(func() { _ = s.Close() }) // after what holds up the brokers has ended
 			c, asked := tt.begin(t)
-			if s, err = c.Build(); err != nil {
+			if s, err = New(c); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -30,11 +30,9 @@ type Config struct {
 	MsgType string `yaml:"msgtype"`
 	// Template is what a message says, in place of the built-in layout: HTML, of at most
 	// 24,000 bytes. The values in it are escaped. Who reads plain text gets the built-in one.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
-
-// Option alters how a Matrix reaches its receiver.
-type Option = chat.Option
 
 // The kinds of messages.
 const (
@@ -45,8 +43,8 @@ const (
 // rooms is what an ID of a room looks like; those of newer versions have no server in them.
 var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Matrix, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Matrix, error) {
 	var errs []error
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
@@ -74,15 +72,21 @@ func (c Config) Build(opts ...Option) (*Matrix, error) {
 	if kind != msgNotice && kind != msgText {
 		wrong("msgtype", "it is m.notice or m.text")
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return &Matrix{
-		endpoint: chat.NewEndpoint(u, opts, token), homeserver: u, room: c.Room, kind: kind,
-		header: http.Header{"Authorization": {"Bearer " + token}}, template: c.Template,
+		endpoint: chat.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind,
+		header: http.Header{"Authorization": {"Bearer " + token}}, template: text,
 	}, nil
 }
 
 // Register makes the configuration know the kind of sink "matrix". Its sinks share their
 // connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "matrix") }
+func Register(r *registry.Registry) {
+	post.Register(r, "matrix", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

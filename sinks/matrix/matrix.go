@@ -2,11 +2,9 @@ package matrix
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -27,12 +25,6 @@ type Matrix struct {
 }
 
 var _ pipeline.Sink = (*Matrix)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // Bounds in bytes. An event has at most 65,536, with its HTML, its plain text, and what
 // servers add.

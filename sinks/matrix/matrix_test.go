@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/matrix"
@@ -16,7 +15,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := matrix.Config{Homeserver: registry.NewSecret(rawURL + "/"), Room: room, Token: registry.NewSecret("syt_secret")}
-	return chattest.Build(t, c, matrix.Allow(chattest.Loopback))
+	return chattest.Build(t, matrix.New, c)
 }
 
 // deliver returns what a homeserver reads.
@@ -109,8 +108,8 @@ func TestTemplate(t *testing.T) {
 	} {
 		r := chattest.NewReceiver(t, accept)
 		a := &chattest.Attempt{}
-		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: template.New(source)}
-		if err := chattest.Build(t, c, matrix.Allow(chattest.Loopback)).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
+		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: registry.Template(source)}
+		if err := chattest.Build(t, matrix.New, c).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := read(r.Got[0].Body)
@@ -145,7 +144,7 @@ func TestConfig(t *testing.T) {
 		"msgtype": {{Homeserver: url, Room: room, Token: token, MsgType: "m.image"}},
 	} {
 		for _, c := range list {
-			_, err := c.Build()
+			_, err := matrix.New(c)
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}

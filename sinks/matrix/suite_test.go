@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 		}
 		u.User = nil // the token logs in
 		c := matrix.Config{Homeserver: registry.NewSecret(u.String()), Room: room, Token: registry.NewSecret(o.Secret)}
-		return chattest.Build(t, c, matrix.Allow(o.Allow...), matrix.RootCAs(o.RootCAs))
+		return chattest.Build(t, matrix.New, c, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

@@ -26,14 +26,12 @@ type Config struct {
 	Username string `yaml:"username"`
 	// Template is what a message says, in place of the built-in layout: Markdown, cut at
 	// 16,383 characters. The values in it are escaped. Nothing in it mentions anybody.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
 
-// Option alters how a Mattermost reaches its receiver.
-type Option = chat.Option
-
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Mattermost, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Mattermost, error) {
 	var errs []error
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
@@ -48,12 +46,18 @@ func (c Config) Build(opts ...Option) (*Mattermost, error) {
 	if layout.Clean(c.Username) != c.Username {
 		wrong("username", "write one line, without blanks around it")
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
-	return &Mattermost{chat.NewEndpoint(u, opts), c.Channel, c.Username, c.Template}, nil
+	return &Mattermost{chat.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil
 }
 
 // Register makes the configuration know the kind of sink "mattermost". Its sinks share
 // their connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "mattermost") }
+func Register(r *registry.Registry) {
+	post.Register(r, "mattermost", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

@@ -2,8 +2,6 @@ package mattermost
 
 import (
 	"context"
-	"crypto/x509"
-	"net/netip"
 	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -21,12 +19,6 @@ type Mattermost struct {
 }
 
 var _ pipeline.Sink = (*Mattermost)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // Bounds of Mattermost, and how much plain text says, in characters.
 const (

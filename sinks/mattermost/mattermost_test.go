@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/mattermost"
@@ -14,7 +13,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL + "/hooks/xxxgeneratedkeyxxx"), Channel: "town-square", Username: "vokter"}
-	return chattest.Build(t, c, mattermost.Allow(chattest.Loopback))
+	return chattest.Build(t, mattermost.New, c)
 }
 
 // deliver returns what Mattermost reads.
@@ -89,10 +88,10 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
-	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New("**Look:** [{{.title}}]({{.url}}) @channel <!here>")}
+	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @channel <!here>"}
 	n := chattest.Notification()
 	n.URL = strings.Replace(n.URL, "/item", "/@shop/item", 1)
-	if err := chattest.Build(t, c, mattermost.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
+	if err := chattest.Build(t, mattermost.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
@@ -103,7 +102,7 @@ func TestTemplate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, raw := range []string{"", "example.com/hooks/SECRET", "ftp://example.com/SECRET"} {
-		_, err := mattermost.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		_, err := mattermost.New(mattermost.Config{WebhookURL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
 	good := registry.NewSecret("https://mattermost.example.com/hooks/SECRET")
@@ -112,11 +111,11 @@ func TestConfig(t *testing.T) {
 		"username": {{WebhookURL: good, Username: "a\nb"}, {WebhookURL: good, Username: "a\x00"}, {WebhookURL: good, Username: " "}},
 	} {
 		for _, c := range list {
-			_, err := c.Build()
+			_, err := mattermost.New(c)
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}
-	if _, err := (mattermost.Config{WebhookURL: good, Channel: "@ann.b", Username: "Page watch é"}).Build(); err != nil {
+	if _, err := mattermost.New(mattermost.Config{WebhookURL: good, Channel: "@ann.b", Username: "Page watch é"}); err != nil {
 		t.Error(err)
 	}
 	var r registry.Registry

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL)}
-		return chattest.Build(t, c, mattermost.Allow(o.Allow...), mattermost.RootCAs(o.RootCAs))
+		return chattest.Build(t, mattermost.New, c, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

@@ -35,11 +35,9 @@ type Config struct {
 	Tags []string `yaml:"tags"`
 	// Template is what a message says below its title, in place of the built-in layout: plain
 	// text, cut at 4,096 bytes.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
-
-// Option alters how an Ntfy reaches its receiver.
-type Option = chat.Option
 
 const example = "https://ntfy.sh/pages-8KqvTzWf3"
 
@@ -49,8 +47,8 @@ var topics = regexp.MustCompile(`^[-_A-Za-z0-9]{1,64}$`)
 // Bounds of Config.Tags: ntfy bounds the message as a whole.
 const maxTags, maxTag = 10, 40
 
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Ntfy, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Ntfy, error) {
 	var errs []error
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
@@ -77,12 +75,16 @@ func (c Config) Build(opts ...Option) (*Ntfy, error) {
 			wrong(fmt.Sprintf("tags[%d]", i), fmt.Sprintf("a tag has 1 to %d characters and no comma", maxTag))
 		}
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	n := &Ntfy{
-		endpoint: chat.NewEndpoint(server, opts, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal(), c.Username+":"+c.Password.Reveal()),
-		server:   server, topic: topic, priority: c.Priority, tags: c.Tags, template: c.Template,
+		endpoint: chat.NewEndpoint(server, sender, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal(), c.Username+":"+c.Password.Reveal()),
+		server:   server, topic: topic, priority: c.Priority, tags: c.Tags, template: text,
 	}
 	if auth != "" {
 		n.header = http.Header{"Authorization": {auth}}
@@ -131,4 +133,6 @@ func (c Config) authorization() (string, error) {
 
 // Register makes the configuration know the kind of sink "ntfy". Its sinks share their
 // connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "ntfy") }
+func Register(r *registry.Registry) {
+	post.Register(r, "ntfy", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

@@ -2,10 +2,8 @@ package ntfy
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -28,12 +26,6 @@ type Ntfy struct {
 }
 
 var _ pipeline.Sink = (*Ntfy)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // maxText is how many bytes ntfy takes as a message; a longer one it makes an attachment.
 // A whole request may have twice as many, so that they are counted as JSON has them.

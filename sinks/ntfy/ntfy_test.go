@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/ntfy"
@@ -19,7 +18,7 @@ import (
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := ntfy.Config{URL: registry.NewSecret(rawURL + "/my-topic"), Token: registry.NewSecret("tk_secret"), Priority: 4, Tags: []string{"eyes"}}
-	return chattest.Build(t, c, ntfy.Allow(chattest.Loopback))
+	return chattest.Build(t, ntfy.New, c)
 }
 
 // deliver returns what ntfy reads.
@@ -74,7 +73,7 @@ func TestLogin(t *testing.T) {
 		"Bearer tk_secret":           {URL: url, Token: registry.NewSecret("tk_secret")},
 		"Basic cGhpbDpteXNlY3JldA==": {URL: url, Username: "phil", Password: registry.NewSecret("mysecret")},
 	} {
-		if err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+		if err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
 		if header != want {
@@ -90,7 +89,7 @@ func TestLoginIsNotTold(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":"the header `+req.Header.Get("Authorization")+` is bad"}`)
 	})
 	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/topic"), Username: "phil", Password: registry.NewSecret("mysecret")}
-	err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification())
+	err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification())
 	if err == nil || !strings.Contains(err.Error(), "the header Basic ***") || strings.Contains(err.Error(), "cGhpb") {
 		t.Errorf("got %v", err)
 	}
@@ -114,8 +113,8 @@ func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
 
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
-	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: template.New("Look: {{.title}}" + strings.Repeat("ä", 3000))}
-	if err := chattest.Build(t, c, ntfy.Allow(chattest.Loopback)).Deliver(t.Context(), chattest.Notification()); err != nil {
+	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: registry.Template("Look: {{.title}}" + strings.Repeat("ä", 3000))}
+	if err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
@@ -129,7 +128,7 @@ func TestConfig(t *testing.T) {
 	good := registry.NewSecret("https://ntfy.sh/topic")
 	secret := registry.NewSecret("SECRET")
 	for _, raw := range []string{"", "ntfy.sh/SECRET", "https://ntfy.sh", "https://ntfy.sh/", "https://ntfy.sh/SECRET.topic", "https://ntfy.sh/a%2FSECRET"} {
-		_, err := ntfy.Config{URL: registry.NewSecret(raw)}.Build()
+		_, err := ntfy.New(ntfy.Config{URL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "url", "SECRET")
 	}
 	for field, list := range map[string][]ntfy.Config{
@@ -142,7 +141,7 @@ func TestConfig(t *testing.T) {
 		"tags[1]":  {{URL: good, Tags: []string{"a", "b,c"}}},
 	} {
 		for _, c := range list {
-			_, err := c.Build()
+			_, err := ntfy.New(c)
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}

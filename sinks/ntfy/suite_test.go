@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User = nil // the token logs in
-		return chattest.Build(t, ntfy.Config{URL: registry.NewSecret(u.String()), Token: registry.NewSecret(o.Secret)}, ntfy.Allow(o.Allow...), ntfy.RootCAs(o.RootCAs))
+		return chattest.Build(t, ntfy.New, ntfy.Config{URL: registry.NewSecret(u.String()), Token: registry.NewSecret(o.Secret)}, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

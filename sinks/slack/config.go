@@ -1,8 +1,10 @@
 package slack
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
+	"strings"
+	"time"
 
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
@@ -35,57 +37,88 @@ type Config struct {
 	// The values in it are escaped, so that a page mentions nobody and hides no link, but
 	// asterisks and the like still format them. What comes to more than 3,800 characters is
 	// laid out as usual.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
 
-// Build returns the sink, or the *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Slack, error) {
-	s, err := c.make(opts)
-	if err != nil {
-		return nil, err
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Slack, error) {
+	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread}
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
 	}
-	if err := s.Validate(); err != nil {
+	var err error
+	s.post, err = post.NewSender(c.Connection)
+	errs = append(errs, err)
+	s.post.Now, s.post.BodyDecides = time.Now, true
+	s.template, err = template.Compile("template", c.Template)
+	errs = append(errs, err)
+	switch {
+	case !c.WebhookURL.IsZero():
+		s.asWebhook(c, wrong)
+	case c.Token.IsZero() && c.Channel == "":
+		wrong("token", "write either token and channel, or webhook_url")
+	default:
+		s.asBot(c, wrong)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (c Config) make(opts []Option) (*Slack, error) {
-	opts = append(opts, withTemplate(c.Template))
-	wrong := func(field, reason string) error { return &pipeline.FieldError{Field: field, Reason: reason} }
-	if c.WebhookURL.IsZero() {
-		if c.Token.IsZero() && c.Channel == "" {
-			return nil, wrong("token", "write either token and channel, or webhook_url")
-		}
-		if c.Thread {
-			opts = append(opts, Thread())
-		}
-		if c.APIURL != "" {
-			opts = append(opts, APIURL(c.APIURL))
-		}
-		return NewBot(c.Token.Reveal(), c.Channel, opts...), nil
+// asBot makes s post to a channel, an ID or "#" and a name, as the bot of a token.
+func (s *Slack) asBot(c Config, wrong func(field, reason string)) {
+	s.send = s.postAsBot
+	s.post.Secrets.Add(s.token)
+	if !strings.HasPrefix(s.token, "xoxb-") && !strings.HasPrefix(s.token, "xoxe.xoxb-") {
+		wrong("token", "a bot's token is needed, which begins with xoxb-")
+	} else if strings.ContainsFunc(s.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		wrong("token", "there are characters in it that no token has, such as blanks")
 	}
-	var errs []error
+	if s.channel == "" || strings.TrimSpace(s.channel) != s.channel {
+		wrong("channel", `a channel is needed: its ID such as C0123456789, or its name such as "#alerts"`)
+	}
+	u, err := post.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
+	switch {
+	case err != nil:
+		wrong("api_url", err.Error())
+	case u.User != nil || u.RawQuery != "":
+		wrong("api_url", "it can have neither user information nor a query")
+	default:
+		s.post.Secrets.AddURL(u)
+		s.api = strings.TrimSuffix(u.String(), "/") + "/"
+	}
+}
+
+// asWebhook makes s post through an incoming webhook.
+func (s *Slack) asWebhook(c Config, wrong func(field, reason string)) {
 	if !c.Token.IsZero() {
-		errs = append(errs, wrong("token", "write either token and channel, or webhook_url, not both"))
+		wrong("token", "write either token and channel, or webhook_url, not both")
 	}
 	if c.Channel != "" {
-		errs = append(errs, wrong("channel", "a webhook_url belongs to one channel already; a channel goes with a token"))
+		wrong("channel", "a webhook_url belongs to one channel already; a channel goes with a token")
 	}
 	if c.Thread {
-		errs = append(errs, wrong("thread", "threads need a token, since a webhook does not tell which message it posted"))
+		wrong("thread", "threads need a token, since a webhook does not tell which message it posted")
 	}
 	if c.APIURL != "" {
-		errs = append(errs, wrong("api_url", "it goes with a token, not with a webhook_url"))
+		wrong("api_url", "it goes with a token, not with a webhook_url")
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	s.send = s.postToWebhook
+	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://hooks.slack.com/services/T000/B000/XXXX")
+	if err != nil {
+		wrong("webhook_url", err.Error())
+		return
 	}
-	return NewWebhook(c.WebhookURL.Reveal(), opts...), nil
+	s.hook = u
+	s.post.Secrets.AddURL(u)
+	s.post.Secrets.Add(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
 }
 
 // Register makes the configuration know the kind of sink "slack". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "slack", func(c Config, client *http.Client) (*Slack, error) { return c.Build(withClient(client)) })
+	post.Register(r, "slack", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

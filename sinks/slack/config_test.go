@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/internal/guard"
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -48,9 +47,9 @@ func TestConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Config{
 				Token: registry.NewSecret(tt.token), Channel: tt.channel, APIURL: tt.api, WebhookURL: registry.NewSecret(tt.hook),
-				Thread: tt.thread, Template: template.New(tt.template),
+				Thread: tt.thread, Template: registry.Template(tt.template),
 			}
-			s, err := c.Build()
+			s, err := New(c)
 			if len(tt.wrong) == 0 {
 				if err != nil {
 					t.Fatal(err)
@@ -78,18 +77,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestInvalid: a sink that was made in spite of what is wrong delivers nothing.
-func TestInvalid(t *testing.T) {
-	for _, s := range []*Slack{NewBot("", ""), NewWebhook("")} {
-		err := s.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
-			t.Errorf("got %v, want a permanent error", err)
-		}
-	}
-}
-
 func TestRefusedAddressNamesTheFlag(t *testing.T) {
-	for _, s := range []*Slack{NewBot(testToken, "C1", APIURL("http://127.0.0.1:1/")), NewWebhook("http://127.0.0.1:1/")} {
+	for _, s := range []*Slack{made(Config{Token: registry.NewSecret(testToken), Channel: "C1", APIURL: "http://127.0.0.1:1/"}, nil), made(Config{WebhookURL: registry.NewSecret("http://127.0.0.1:1/")}, nil)} {
 		err := s.Deliver(t.Context(), pipeline.Notification{ID: "x"})
 		if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
 			t.Errorf("got %v, want an AddressError that names the flag", err)
@@ -126,14 +115,14 @@ func TestRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bot.post.Client != hook.post.Client {
+	if bot.post.Client.Transport != hook.post.Client.Transport {
 		t.Error("two sinks do not share their connections")
 	}
 	other, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, registry.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other.post.Client == hook.post.Client {
+	if other.post.Client.Transport == hook.post.Client.Transport {
 		t.Error("sinks that may reach different networks share their connections")
 	}
 	if _, err := make(Config{}, env); err == nil {

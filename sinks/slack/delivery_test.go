@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/test/slackfake"
 	"github.com/vokter/vokter/test/txtest"
@@ -119,7 +120,7 @@ func requests(fake *slackfake.Slack, channel string) (rs []slackfake.Request) {
 // TestRetryAfterInThePipeline: after 429 with Retry-After: 2 there is one attempt, not
 // before that; another channel hears at once what it is to hear.
 func TestRetryAfterInThePipeline(t *testing.T) {
-	for way := range ways(slackfake.New(nil), "C1") {
+	for _, way := range []string{"bot", "webhook"} {
 		l, fake := newLine(t, func(fake *slackfake.Slack, _ func() time.Time) map[string]pipeline.Sink {
 			return map[string]pipeline.Sink{"a": ways(fake, "C1")[way], "b": ways(fake, "C2")[way]}
 		})
@@ -148,7 +149,7 @@ func TestRetryAfterInThePipeline(t *testing.T) {
 
 // TestNotOKInThePipeline: what Slack does not confirm is tried again until it does.
 func TestNotOKInThePipeline(t *testing.T) {
-	for way := range ways(slackfake.New(nil), "C1") {
+	for _, way := range []string{"bot", "webhook"} {
 		l, fake := newLine(t, func(fake *slackfake.Slack, _ func() time.Time) map[string]pipeline.Sink {
 			return map[string]pipeline.Sink{"a": ways(fake, "C1")[way]}
 		})
@@ -166,7 +167,7 @@ func TestNotOKInThePipeline(t *testing.T) {
 // the next.
 func TestThreadsInThePipeline(t *testing.T) {
 	l, fake := newLine(t, func(fake *slackfake.Slack, clock func() time.Time) map[string]pipeline.Sink {
-		return map[string]pipeline.Sink{"a": NewBot(slackfake.Token, "#general", APIURL(fake.API()), Allow(loopback), Thread(), withClock(clock))}
+		return map[string]pipeline.Sink{"a": made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "#general", APIURL: fake.API(), Thread: true, Connection: local}, clock)}
 	})
 	for _, id := range []string{"N1", "N2", "N3"} {
 		l.notify("a", id)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/slackfake"
 )
 
@@ -17,8 +18,8 @@ var loopback = netip.MustParsePrefix("127.0.0.0/8")
 // ways are both kinds of sinks for a channel of a fake.
 func ways(fake *slackfake.Slack, channel string) map[string]*Slack {
 	return map[string]*Slack{
-		"bot":     NewBot(slackfake.Token, channel, APIURL(fake.API()), Allow(loopback)),
-		"webhook": NewWebhook(fake.Webhook(channel), Allow(loopback)),
+		"bot":     made(Config{Token: registry.NewSecret(slackfake.Token), Channel: channel, APIURL: fake.API(), Connection: local}, nil),
+		"webhook": made(Config{WebhookURL: registry.NewSecret(fake.Webhook(channel)), Connection: local}, nil),
 	}
 }
 
@@ -118,7 +119,7 @@ func TestAnswers(t *testing.T) {
 			fake := slackfake.Start(t, nil)
 			fake.Script("C1", tt.answer)
 			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			s := NewBot(slackfake.Token, "C1", APIURL(fake.API()), Allow(loopback), withClock(func() time.Time { return at }))
+			s := made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: local}, func() time.Time { return at })
 			err := s.Deliver(t.Context(), sample())
 			if err == nil {
 				t.Fatal("delivered")
@@ -152,11 +153,11 @@ func TestNotOK(t *testing.T) {
 func TestWrongTokenTellsNoSecret(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	for name, s := range map[string]*Slack{
-		"invalid_auth: check the token":                 NewBot("xoxb-SECRETSECRET", "C1", APIURL(fake.API()), Allow(loopback)),
-		"answered 403 Forbidden: invalid_token":         NewWebhook(fake.URL+"/services/T1/C1/SECRETSECRET", Allow(loopback)),
-		"channel_not_found: check the channel, and inv": NewBot(slackfake.Token, "general", APIURL(fake.API()), Allow(loopback)),
-		"404 Not Found: no_service: make a new webhook": NewWebhook(fake.URL+"/services/SECRETSECRET", Allow(loopback)),
-		"answered 404 Not Found":                        NewBot("xoxb-SECRETSECRET", "C1", APIURL(fake.URL+"/SECRETSECRET/"), Allow(loopback)),
+		"invalid_auth: check the token":                 made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.API(), Connection: local}, nil),
+		"answered 403 Forbidden: invalid_token":         made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/T1/C1/SECRETSECRET"), Connection: local}, nil),
+		"channel_not_found: check the channel, and inv": made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "general", APIURL: fake.API(), Connection: local}, nil),
+		"404 Not Found: no_service: make a new webhook": made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/SECRETSECRET"), Connection: local}, nil),
+		"answered 404 Not Found":                        made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.URL + "/SECRETSECRET/", Connection: local}, nil),
 	} {
 		err := s.Deliver(t.Context(), sample())
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") {
@@ -169,10 +170,10 @@ func TestWrongTokenTellsNoSecret(t *testing.T) {
 func TestKnowsItsSecrets(t *testing.T) {
 	hook := "https://hooks.slack.com/services/T0/B0/SECRETSECRET"
 	for secret, s := range map[string]*Slack{
-		"xoxb-123-SECRETSECRET": NewBot("xoxb-123-SECRETSECRET", "C1"),
-		hook:                    NewWebhook(hook),
-		"SECRETSECRET":          NewWebhook(hook),
-		"/gate/SECRETSECRET/":   NewBot(slackfake.Token, "C1", APIURL("https://example.com/gate/SECRETSECRET/")),
+		"xoxb-123-SECRETSECRET": made(Config{Token: registry.NewSecret("xoxb-123-SECRETSECRET"), Channel: "C1"}, nil),
+		hook:                    made(Config{WebhookURL: registry.NewSecret(hook)}, nil),
+		"SECRETSECRET":          made(Config{WebhookURL: registry.NewSecret(hook)}, nil),
+		"/gate/SECRETSECRET/":   made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: "https://example.com/gate/SECRETSECRET/"}, nil),
 	} {
 		if got := s.post.Secrets.Clean("at " + secret + " there"); strings.Contains(got, "SECRET") {
 			t.Errorf("%q stays in %q", secret, got)

@@ -60,7 +60,7 @@ func TestHostileText(t *testing.T) {
 	n := sample()
 	n.Title = "Bank " + hostile
 	n.Diffs = []pipeline.Diff{{Event: pipeline.Removed, Keyword: "bank.example", Text: hostile, Snippet: "Before " + hostile + " behind"}}
-	for way := range ways(slackfake.New(nil), "C1") {
+	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
 		m := deliver(t, fake, ways(fake, "C1")[way], n)
 		quoted, title := "", ""
@@ -131,7 +131,7 @@ func TestBudget(t *testing.T) {
 			snippet := fmt.Sprintf("%s Argus%d %s", text, i, text)
 			n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: fmt.Sprintf("argus%d", i), Text: snippet, Snippet: snippet, Offset: i})
 		}
-		for way := range ways(slackfake.New(nil), "C1") {
+		for _, way := range []string{"bot", "webhook"} {
 			fake := slackfake.Start(t, nil)
 			m := deliver(t, fake, ways(fake, "C1")[way], n)
 			total, lines, foot := 0, 0, ""
@@ -154,7 +154,7 @@ func TestBudget(t *testing.T) {
 // delivery.
 func TestNeedsSlacksWord(t *testing.T) {
 	for _, body := range []string{`{"ok":false}`, `{}`, "<html></html>", ""} {
-		for way := range ways(slackfake.New(nil), "C1") {
+		for _, way := range []string{"bot", "webhook"} {
 			fake := slackfake.Start(t, nil)
 			s := ways(fake, "C1")[way]
 			fake.Script("C1", slackfake.Answer{Status: 200, Body: body}, slackfake.Answer{Status: 200, Body: body})
@@ -221,10 +221,10 @@ func TestTemplate(t *testing.T) {
 	n := sample()
 	n.Title = "<!channel> & co"
 	tmpl := template.New("*{{.title}}* <{{.url}}|look>")
-	for way := range ways(slackfake.New(nil), "C1") {
+	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
 		s := ways(fake, "C1")[way]
-		withTemplate(tmpl)(s)
+		s.template = tmpl
 		m := deliver(t, fake, s, n)
 		want := "*&lt;!channel&gt; &amp; co* <https://example.com/item?a=b&amp;c=d|look>"
 		if m.Text != want || !m.Markup || m.Blocks != nil || m.Unfurls || (m.Metadata == nil) != m.Webhook {
@@ -232,7 +232,7 @@ func TestTemplate(t *testing.T) {
 		}
 		// One that cannot be used does not cost the alert.
 		for _, source := range []string{"{{.nothing}}", strings.Repeat("long ", 800)} {
-			withTemplate(template.New(source))(s)
+			s.template = template.New(source)
 			a := &notes{}
 			if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), n); err != nil {
 				t.Fatal(err)

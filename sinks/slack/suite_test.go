@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/slack"
 )
 
@@ -48,7 +49,7 @@ func TestConformanceOfBot(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User, u.RawQuery = nil, "" // an API has neither
-		return slack.NewBot("xoxb-"+o.Secret, "C1", slack.APIURL(u.String()), slack.Allow(o.Allow...), slack.RootCAs(o.RootCAs))
+		return made(t, slack.Config{Token: registry.NewSecret("xoxb-" + o.Secret), Channel: "C1", APIURL: u.String()}, o)
 	})
 }
 
@@ -70,7 +71,7 @@ func TestConformanceOfWebhook(t *testing.T) {
 		},
 	}
 	pipelinetest.TestHTTPSink(t, f, func(_ *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-		return slack.NewWebhook(rawURL, slack.Allow(o.Allow...), slack.RootCAs(o.RootCAs))
+		return made(t, slack.Config{WebhookURL: registry.NewSecret(rawURL)}, o)
 	})
 }
 
@@ -112,4 +113,14 @@ type richText struct {
 	Type, Text, URL string
 	Style           struct{ Bold, Strike bool }
 	Elements        []richText
+}
+
+func made(t *testing.T, c slack.Config, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
+	t.Helper()
+	c.Allow, c.RootCAs = o.Allow, o.RootCAs
+	s, err := slack.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

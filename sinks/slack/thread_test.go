@@ -1,11 +1,13 @@
 package slack
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/slackfake"
 )
 
@@ -18,16 +20,27 @@ type threaded struct {
 	notes
 }
 
-// withClock is the clock by which threads end and dates in answers are read.
-func withClock(now func() time.Time) Option {
-	return func(s *Slack) { s.post.Now = now }
+// local reaches the servers of tests.
+var local = registry.Connection{Allow: []netip.Prefix{loopback}}
+
+// made returns the sink of c. now is the clock by which threads end and dates in answers are
+// read; nil: the system's.
+func made(c Config, now func() time.Time) *Slack {
+	s, err := New(c)
+	if err != nil {
+		panic(err)
+	}
+	if now != nil {
+		s.post.Now = now
+	}
+	return s
 }
 
 func newThreaded(t *testing.T) *threaded {
 	th := &threaded{t: t, now: time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC), notes: notes{document: "doc"}}
 	clock := func() time.Time { return th.now }
 	th.fake = slackfake.Start(t, clock)
-	th.s = NewBot(slackfake.Token, "#general", APIURL(th.fake.API()), Allow(loopback), withClock(clock), Thread())
+	th.s = made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "#general", APIURL: th.fake.API(), Thread: true, Connection: local}, clock)
 	return th
 }
 

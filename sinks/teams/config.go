@@ -1,6 +1,8 @@
 package teams
 
 import (
+	"errors"
+
 	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
@@ -15,21 +17,29 @@ type Config struct {
 	WebhookURL registry.Secret `yaml:"webhook_url"`
 	// Template is what a card says, in place of the built-in layout: plain text of one or more
 	// lines, cut at about 20,000 bytes. The button that opens the page stays.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
 
-// Option alters how a Teams reaches its receiver.
-type Option = chat.Option
-
-// Build returns the sink, or the *pipeline.FieldError that says what is wrong.
-func (c Config) Build(opts ...Option) (*Teams, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Teams, error) {
+	var errs []error
 	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://prod-01.westeurope.logic.azure.com/workflows/...")
 	if err != nil {
-		return nil, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()}
+		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
 	}
-	return &Teams{chat.NewEndpoint(u, append([]Option{chat.StatusDecides}, opts...)), c.Template}, nil
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Teams{chat.NewEndpoint(u, sender).StatusDecides(), text}, nil
 }
 
 // Register makes the configuration know the kind of sink "teams". Its sinks share their
 // connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "teams") }
+func Register(r *registry.Registry) {
+	post.Register(r, "teams", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

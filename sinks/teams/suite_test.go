@@ -17,9 +17,9 @@ import (
 
 var accept = chattest.Answer(202, "")
 
-func newSink(t *testing.T, rawURL string, opts ...teams.Option) pipeline.Sink {
+func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.Sink {
 	t.Helper()
-	return chattest.Build(t, teams.Config{WebhookURL: registry.NewSecret(rawURL)}, opts...)
+	return chattest.Build(t, teams.New, teams.Config{WebhookURL: registry.NewSecret(rawURL)}, how...)
 }
 
 func TestConformance(t *testing.T) {
@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 		ForPeople: true,
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-		return newSink(t, rawURL, teams.Allow(o.Allow...), teams.RootCAs(o.RootCAs))
+		return newSink(t, rawURL, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

@@ -2,8 +2,6 @@ package teams
 
 import (
 	"context"
-	"crypto/x509"
-	"net/netip"
 	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -20,12 +18,6 @@ type Teams struct {
 }
 
 var _ pipeline.Sink = (*Teams)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // Rate is what a workflow may post: Teams takes 100 messages a minute from its connection,
 // which other workflows of the same user share.

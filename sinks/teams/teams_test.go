@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/teams"
@@ -15,7 +14,7 @@ const path = "/workflows/0123456789abcdef/triggers/manual/paths/invoke?api-versi
 
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
-	return newSink(t, rawURL+path, teams.Allow(chattest.Loopback))
+	return newSink(t, rawURL+path)
 }
 
 // deliver returns what Teams reads.
@@ -115,7 +114,7 @@ func TestTemplate(t *testing.T) {
 		"{{range .diffs}}{{trunc 30 .keyword}}{{end}}": "out of stockstockzeusboom{\u200b{DATE(1)}} $\u200b{x}|",
 	} {
 		r := chattest.NewReceiver(t, accept)
-		s, err := teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: template.New(source)}.Build(teams.Allow(chattest.Loopback))
+		s, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: registry.Template(source), Connection: chattest.Local})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +139,7 @@ func TestTemplate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, raw := range []string{"", "logic.azure.com/SECRET", "ftp://logic.azure.com/SECRET"} {
-		_, err := teams.Config{WebhookURL: registry.NewSecret(raw)}.Build()
+		_, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
 	var r registry.Registry

@@ -32,19 +32,17 @@ type Config struct {
 	APIURL string `yaml:"api_url"`
 	// Template is what a message says, in place of the built-in layout: plain text, cut at
 	// 4,096 characters.
-	Template template.Text `yaml:"template"`
+	Template registry.Template `yaml:"template"`
+	registry.Connection
 }
-
-// Option alters how a Telegram reaches its receiver.
-type Option = chat.Option
 
 var (
 	tokens = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 	chats  = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]*)$`)
 )
 
-// Build returns the sink, or the joined *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Telegram, error) {
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Telegram, error) {
 	var errs []error
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
@@ -66,12 +64,16 @@ func (c Config) Build(opts ...Option) (*Telegram, error) {
 	if err != nil {
 		wrong("api_url", err.Error())
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	sender, err := post.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := template.Compile("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	_, secret, _ := strings.Cut(token, ":")
 	return &Telegram{
-		endpoint: chat.NewEndpoint(method(u, token), opts, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: c.Template,
+		endpoint: chat.NewEndpoint(method(u, token), sender, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: text,
 	}, nil
 }
 
@@ -80,4 +82,6 @@ func method(api *url.URL, token string) *url.URL { return api.JoinPath("bot"+tok
 
 // Register makes the configuration know the kind of sink "telegram". Its sinks share
 // their connections.
-func Register(r *registry.Registry) { chat.Register[Config](r, "telegram") }
+func Register(r *registry.Registry) {
+	post.Register(r, "telegram", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}
 	pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 		c := telegram.Config{Token: registry.NewSecret("123456:" + o.Secret), ChatID: "-100", APIURL: rawURL}
-		return chattest.Build(t, c, telegram.Allow(o.Allow...), telegram.RootCAs(o.RootCAs))
+		return chattest.Build(t, telegram.New, c, registry.Connection{Allow: o.Allow, RootCAs: o.RootCAs})
 	})
 }
 

@@ -2,10 +2,8 @@ package telegram
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -24,12 +22,6 @@ type Telegram struct {
 }
 
 var _ pipeline.Sink = (*Telegram)(nil)
-
-// Allow permits networks besides public addresses.
-func Allow(networks ...netip.Prefix) Option { return chat.Allow(networks...) }
-
-// RootCAs are the authorities to trust in place of the system's.
-func RootCAs(pool *x509.CertPool) Option { return chat.RootCAs(pool) }
 
 // Rate is what Telegram lets a bot do: one message a second to a person, 20 a minute to a
 // group or channel.

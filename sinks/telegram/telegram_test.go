@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/telegram"
@@ -21,7 +20,7 @@ func config(rawURL string) telegram.Config {
 
 func local(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
-	return chattest.Build(t, config(rawURL), telegram.Allow(chattest.Loopback))
+	return chattest.Build(t, telegram.New, config(rawURL))
 }
 
 // deliver returns what Telegram reads.
@@ -124,10 +123,10 @@ func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	r := chattest.NewReceiver(t, accept)
 	c := config(r.URL)
-	c.Template = template.New("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
+	c.Template = registry.Template("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
 	n := chattest.Notification()
 	n.Diffs = n.Diffs[3:4]
-	if err := chattest.Build(t, c, telegram.Allow(chattest.Loopback)).Deliver(t.Context(), n); err != nil {
+	if err := chattest.Build(t, telegram.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	m, err := read(r.Got[0].Body)
@@ -144,7 +143,7 @@ func TestRate(t *testing.T) {
 	for chat, want := range map[string]float64{"5": 1, "-5": 20.0 / 60, "@news": 20.0 / 60} {
 		c := config("https://example.com")
 		c.ChatID = chat
-		if got, burst, ok := pipeline.RateOf(chattest.Build(t, c)); !ok || got != want || burst != 3 {
+		if got, burst, ok := pipeline.RateOf(chattest.Build(t, telegram.New, c)); !ok || got != want || burst != 3 {
 			t.Errorf("%s: got %v and %d, want %v", chat, got, burst, want)
 		}
 	}
@@ -165,10 +164,10 @@ func TestConfig(t *testing.T) {
 	} {
 		c := config("")
 		tt.alter(&c)
-		_, err := c.Build()
+		_, err := telegram.New(c)
 		chattest.Refused(t, err, tt.field, "SECRET")
 	}
-	if _, err := config("").Build(); err != nil {
+	if _, err := telegram.New(config("")); err != nil {
 		t.Errorf("the default api_url gives %v", err)
 	}
 	var r registry.Registry

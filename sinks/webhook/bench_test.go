@@ -7,19 +7,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"testing"
 
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/beside"
 )
 
 // BenchmarkDeliver compares a webhook with a bare client of net/http that encodes the notification
 // and posts as many bytes to the same receiver: x/bare is the ratio of the medians, taken in turns.
 func BenchmarkDeliver(b *testing.B) {
-	for name, opts := range map[string][]Option{
-		"documented":  {Secret("a secret of 24 characters")},
-		"v1":          {Format(FormatV1)},
-		"cloudevents": {Format(FormatCloudEvents), Secret("a secret of 24 characters"), Bearer("token"), Headers(map[string]string{"X-Key": "k"})},
+	for name, c := range map[string]Config{
+		"documented":  {Secret: registry.NewSecret("a secret of 24 characters")},
+		"v1":          {Format: FormatV1},
+		"cloudevents": {Format: FormatCloudEvents, Secret: registry.NewSecret("a secret of 24 characters"), Bearer: registry.NewSecret("token"), Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("k")}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			var last []byte
@@ -33,7 +33,7 @@ func BenchmarkDeliver(b *testing.B) {
 				w.WriteHeader(http.StatusNoContent)
 			}))
 			defer server.Close()
-			w := New(server.URL, append(opts, Allow(netip.MustParsePrefix("127.0.0.0/8")))...)
+			w := made(b, server.URL, c)
 			n := sample()
 			client := &http.Client{Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()

@@ -1,9 +1,18 @@
 package webhook
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"mime"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -27,6 +36,20 @@ type Config struct {
 	// binary has its attributes in headers that begin with ce-, which signatures do not cover,
 	// and the data in the body. Default: structured.
 	Mode string `yaml:"mode"`
+	// Body is what the body says, in place of format: a template for receivers that want a body
+	// of their own kind, such as {"text": {{json .headline}}}. json writes a value as JSON, with
+	// its quotes; what any other value prints is escaped for content_type, so that the text of a
+	// page stays a text. A notification for which it fails is refused, and kept for replay.
+	Body registry.Template `yaml:"body"`
+	// ContentType is the media type of Body. Values are escaped for JSON (application/json and
+	// those that end with +json; the body has to be valid JSON then), for forms
+	// (application/x-www-form-urlencoded), for XML and HTML, and for nothing else. Default:
+	// application/json.
+	ContentType string `yaml:"content_type"`
+	// SuccessStatus are the statuses, from 200 to 299, with which the receiver says that it has
+	// the notification, such as [200] where it answers 204 to say that it did nothing. Default:
+	// all from 200 to 299.
+	SuccessStatus []int `yaml:"success_status"`
 	// Headers are sent with every request, such as {X-Api-Key: "${KEY}"}. Their values are
 	// treated as secrets. Those that this program or HTTP itself sets cannot be given.
 	Headers map[string]registry.Secret `yaml:"headers"`
@@ -43,39 +66,98 @@ type Config struct {
 	// known to have got one about the same document in the week before, so it has to go on
 	// answering. Default: false.
 	Verify bool `yaml:"verify"`
+	registry.Connection
 }
 
-// Build returns the webhook, or the *pipeline.FieldErrors that say what is wrong.
-func (c Config) Build(opts ...Option) (*Webhook, error) {
-	headers := make(map[string]string, len(c.Headers))
-	for name, value := range c.Headers {
-		headers[name] = value.Reveal()
+// New returns the webhook of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Webhook, error) {
+	var bad mistakes
+	w := &Webhook{
+		format: cmp.Or(c.Format, FormatDocumented), mode: c.Mode, bearer: c.Bearer.Reveal(), success: c.SuccessStatus,
+		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
-	all := []Option{
-		secretOf("secret", c.Secret.Reveal()), secretOf("old_secret", c.OldSecret.Reveal()),
-		Headers(headers), Bearer(c.Bearer.Reveal()),
+	var err error
+	w.post, err = post.NewSender(c.Connection)
+	bad = append(bad, err)
+	w.post.Now = time.Now
+	w.url, err = post.ParseURL(c.URL.Reveal(), "https://example.com/hook")
+	if err != nil {
+		bad.add("url", err)
+	} else {
+		w.post.Secrets.AddURL(w.url)
 	}
-	if c.Format != "" {
-		all = append(all, Format(c.Format))
-	}
-	if c.Mode != "" {
-		all = append(all, Mode(c.Mode))
-	}
-	if c.IdempotencyKey {
-		all = append(all, IdempotencyKey())
-	}
-	if c.Verify {
-		all = append(all, Verify())
-	}
-	w := New(c.URL.Reveal(), append(all, opts...)...)
-	if err := w.Validate(); err != nil {
+	w.takeKeys(c, &bad)
+	w.takeHeaders(c, &bad)
+	w.takeBody(c, &bad)
+	if err := errors.Join(bad...); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
+// mistakes are those of a Config.
+type mistakes []error
+
+func (m *mistakes) add(field string, err error) {
+	*m = append(*m, &pipeline.FieldError{Field: field, Reason: err.Error()})
+}
+
+// takeKeys takes what signs.
+func (w *Webhook) takeKeys(c Config, bad *mistakes) {
+	for _, s := range []struct {
+		field  string
+		secret registry.Secret
+	}{{"secret", c.Secret}, {"old_secret", c.OldSecret}} {
+		if s.secret.IsZero() {
+			continue
+		}
+		k, err := parseKey(s.secret.Reveal())
+		if err != nil {
+			bad.add(s.field, err)
+			continue
+		}
+		w.keys = append(w.keys, k)
+		w.post.Secrets.Add(s.secret.Reveal())
+	}
+}
+
+// takeBody takes what the body says, and which answers mean that it was taken.
+func (w *Webhook) takeBody(c Config, bad *mistakes) {
+	formats, modes := []string{FormatDocumented, FormatV1, FormatCloudEvents}, []string{ModeStructured, ModeBinary}
+	switch {
+	case !slices.Contains(formats, w.format):
+		bad.add("format", fmt.Errorf("%q is no format; write one of %s", w.format, strings.Join(formats, ", ")))
+	case w.mode != "" && !slices.Contains(modes, w.mode):
+		bad.add("mode", fmt.Errorf("%q is no mode; write one of %s", w.mode, strings.Join(modes, ", ")))
+	case w.mode != "" && w.format != FormatCloudEvents:
+		bad.add("mode", errors.New("it belongs to format: cloudevents; add that, or leave mode out"))
+	}
+	for i, status := range c.SuccessStatus {
+		if status < 200 || status > 299 {
+			bad.add(fmt.Sprintf("success_status[%d]", i), fmt.Errorf("%d is not between 200 and 299", status))
+		}
+	}
+	switch {
+	case c.Body == "" && c.ContentType != "":
+		bad.add("content_type", errors.New("it goes with body; add that, or leave content_type out"))
+		return
+	case c.Body == "":
+		return
+	case c.Format != "" || c.Mode != "":
+		bad.add("body", errors.New("it takes the place of format and mode; leave those out"))
+	}
+	w.contentType = cmp.Or(c.ContentType, mediaJSON)
+	if _, _, err := mime.ParseMediaType(w.contentType); err != nil || checkValue(w.contentType) != nil {
+		bad.add("content_type", fmt.Errorf("%q is not a media type; write one such as application/json or text/plain; charset=utf-8", w.contentType))
+		return
+	}
+	body, err := template.CompileBody("body", c.Body, w.contentType)
+	*bad = append(*bad, err)
+	w.body = body
+}
+
 // Register makes the configuration know the kind of sink "webhook". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "webhook", func(c Config, client *http.Client) (*Webhook, error) { return c.Build(withClient(client)) })
+	post.Register(r, "webhook", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

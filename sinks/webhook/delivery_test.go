@@ -18,6 +18,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
@@ -77,7 +78,7 @@ func TestRedirectToMetadataService(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	rc := watch(t, page(t), "", webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	rc := watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
 	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
 	if rc.State != vokter.StateFailing || rc.Reason != want || rc.Pending == 0 {
 		t.Errorf("got %+v, want it failing: %s", rc, want)
@@ -95,7 +96,7 @@ func TestCertificateIsToldAtOnce(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	watch(t, page(t), "", webhook.New(server.URL, webhook.Allow(loopback)), health, func() { told = <-health })
+	watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
 	if told.Event != pipeline.HealthReceiverFailing || told.Count != 1 || !strings.Contains(told.Reason, "certificate") {
 		t.Errorf("told %+v, want the first failure", told)
 	}
@@ -129,7 +130,7 @@ func TestSignatureThroughDelivery(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	w := webhook.New(server.URL, webhook.Secret(newSecret), webhook.Secret(oldSecret), webhook.Allow(loopback))
+	w := hook(t, server.URL, webhook.Config{Secret: registry.NewSecret(newSecret), OldSecret: registry.NewSecret(oldSecret)})
 	var err error
 	watch(t, page(t), "", w, make(chan pipeline.Health, 10), func() { err = <-arrived })
 	if err != nil {
@@ -155,7 +156,7 @@ func TestProofOutlivesTheProcess(t *testing.T) {
 	dir, url := t.TempDir(), page(t)
 	run := func(first string) {
 		t.Helper()
-		w := webhook.New(server.URL, webhook.Verify(), webhook.Allow(loopback))
+		w := hook(t, server.URL, webhook.Config{Verify: true})
 		watch(t, url, dir, w, make(chan pipeline.Health, 10), func() {
 			// The second notification is sent once it is stored what became of the first.
 			for _, want := range []string{first, "notification", "notification"} {
@@ -170,4 +171,15 @@ func TestProofOutlivesTheProcess(t *testing.T) {
 	}
 	run("verification")
 	run("notification")
+}
+
+// hook returns the webhook of c to a server on this machine.
+func hook(t *testing.T, rawURL string, c webhook.Config) *webhook.Webhook {
+	t.Helper()
+	c.URL, c.Allow = registry.NewSecret(rawURL), []netip.Prefix{loopback}
+	w, err := webhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }

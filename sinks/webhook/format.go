@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -29,7 +30,14 @@ const (
 )
 
 // encode returns the body of n, and the headers that belong to it.
-func (w *Webhook) encode(n pipeline.Notification) ([]byte, http.Header, error) {
+func (w *Webhook) encode(ctx context.Context, n pipeline.Notification) ([]byte, http.Header, error) {
+	if !w.body.IsZero() {
+		text, err := w.body.Render(ctx, n)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []byte(text), http.Header{"Content-Type": {w.contentType}}, nil
+	}
 	if n.Diffs == nil {
 		n.Diffs = []pipeline.Diff{}
 	}

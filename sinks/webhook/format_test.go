@@ -15,6 +15,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // TestV1 holds the body to the very bytes of the first server.
@@ -30,7 +31,7 @@ func TestV1(t *testing.T) {
 			`{"action":"deleted","keyword":"zeus","snippet":"... Zeus sent \"Hermes\" & others ..."}]}`},
 		{timeout, `{"status":"timeout","url":"https://example.com/","diffs":[]}`},
 	} {
-		got := catch(t, sample().Time, tt.n, Format(FormatV1), Secret("secret"))
+		got := catch(t, sample().Time, tt.n, Config{Format: FormatV1, Secret: registry.NewSecret("secret")})
 		if string(got.body) != tt.want || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %s %s\nwant %s", got.header.Get("Content-Type"), got.body, tt.want)
 		}
@@ -45,7 +46,7 @@ func TestCloudEvents(t *testing.T) {
 	health := pipeline.Notification{Status: "offline", ID: "H", Type: pipeline.NotificationTypeHealth, Time: sample().Time, Health: &pipeline.Health{Event: pipeline.HealthOffline}}
 	for name, n := range map[string]pipeline.Notification{"sample": sample(), "hostile": hostile, "health": health} {
 		for mode, encoding := range map[string]binding.Encoding{ModeStructured: binding.EncodingStructured, ModeBinary: binding.EncodingBinary} {
-			got := catch(t, time.Now(), n, Format(FormatCloudEvents), Mode(mode), Secret("secret"))
+			got := catch(t, time.Now(), n, Config{Format: FormatCloudEvents, Mode: mode, Secret: registry.NewSecret("secret")})
 			m := cehttp.NewMessage(got.header, io.NopCloser(strings.NewReader(string(got.body))))
 			if m.ReadEncoding() != encoding {
 				t.Errorf("%s, %s: read as %v", name, mode, m.ReadEncoding())
@@ -118,8 +119,8 @@ func TestPercentEncode(t *testing.T) {
 
 // TestBinaryHasTheDocumentedBody compares the two.
 func TestBinaryHasTheDocumentedBody(t *testing.T) {
-	a := catch(t, sample().Time, sample())
-	b := catch(t, sample().Time, sample(), Format(FormatCloudEvents), Mode(ModeBinary))
+	a := catch(t, sample().Time, sample(), Config{})
+	b := catch(t, sample().Time, sample(), Config{Format: FormatCloudEvents, Mode: ModeBinary})
 	if !reflect.DeepEqual(a.body, b.body) {
 		t.Errorf("got %s\nwant %s", b.body, a.body)
 	}
@@ -128,7 +129,7 @@ func TestBinaryHasTheDocumentedBody(t *testing.T) {
 func TestLongSubjectIsLeftOut(t *testing.T) {
 	n := sample()
 	n.URL = "https://example.com/" + strings.Repeat("x", maxAttribute)
-	got := catch(t, n.Time, n, Format(FormatCloudEvents), Mode(ModeBinary))
+	got := catch(t, n.Time, n, Config{Format: FormatCloudEvents, Mode: ModeBinary})
 	if got.header.Get("ce-subject") != "" || !strings.Contains(string(got.body), n.URL) {
 		t.Errorf("got %v", got.header)
 	}

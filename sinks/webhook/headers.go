@@ -13,7 +13,7 @@ import (
 
 // ours are the headers that a webhook sets itself, or leaves to an option.
 var ours = map[string]string{
-	"Content-Type":      "it follows from format",
+	"Content-Type":      "it follows from format, or write content_type beside body",
 	"User-Agent":        "it names this program",
 	"Webhook-Id":        "it names the notification",
 	"Webhook-Timestamp": "it is signed",
@@ -62,61 +62,57 @@ func checkValue(value string) error {
 	return nil
 }
 
-// Headers are sent with every request, by their names. Their values do not appear in errors.
-// Those that HTTP, or a Webhook itself, sets are reported by Validate.
-func Headers(h map[string]string) Option {
-	return func(w *Webhook) {
-		for _, name := range slices.Sorted(maps.Keys(h)) {
-			value := h[name]
-			field := "headers." + name
-			if err := checkHeader(name, value); err != nil {
-				w.fail(field, err)
-				continue
-			}
-			if w.headers.Get(name) != "" {
-				w.fail(field, errors.New("the header is given twice, in two spellings"))
-				continue
-			}
-			w.headers.Set(name, value)
-			w.post.Secrets.Add(value)
+// takeHeaders takes the headers of c and what signs in.
+func (w *Webhook) takeHeaders(c Config, bad *mistakes) {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		value := c.Headers[name].Reveal()
+		field := "headers." + name
+		if err := checkHeader(name, value); err != nil {
+			bad.add(field, err)
+			continue
 		}
+		if w.headers.Get(name) != "" {
+			bad.add(field, errors.New("the header is given twice, in two spellings"))
+			continue
+		}
+		w.headers.Set(name, value)
+		w.post.Secrets.Add(value)
 	}
+	if w.bearer != "" {
+		if err := checkBearer(w.bearer); err != nil {
+			bad.add("bearer", err)
+			return
+		}
+		w.post.Secrets.Add(w.bearer)
+	}
+	w.checkAuthorization(bad)
 }
 
-// Bearer is a token that is sent as "Authorization: Bearer ..."; empty: none.
-func Bearer(token string) Option {
-	return func(w *Webhook) {
-		if token == "" {
-			return
-		}
-		err := checkValue(token)
-		switch {
-		case err != nil:
-		case strings.EqualFold(token[:min(len(token), len("bearer "))], "bearer "):
-			err = errors.New(`the word "Bearer" is added; write only the token`)
-		case strings.ContainsAny(token, " \t"):
-			err = errors.New("its value has a blank, which no token can have")
-		}
-		if err != nil {
-			w.fail("bearer", err)
-			return
-		}
-		w.bearer = token
-		w.post.Secrets.Add(token)
+// checkBearer says why token cannot be sent as one, without quoting it.
+func checkBearer(token string) error {
+	if err := checkValue(token); err != nil {
+		return err
 	}
+	switch {
+	case strings.EqualFold(token[:min(len(token), len("bearer "))], "bearer "):
+		return errors.New(`the word "Bearer" is added; write only the token`)
+	case strings.ContainsAny(token, " \t"):
+		return errors.New("its value has a blank, which no token can have")
+	}
+	return nil
 }
 
 // checkAuthorization notes where there is more than one.
-func (w *Webhook) checkAuthorization() {
+func (w *Webhook) checkAuthorization(bad *mistakes) {
 	user := w.url != nil && w.url.User != nil
 	given := w.headers.Get("Authorization") != ""
 	switch {
 	case w.bearer != "" && given:
-		w.fail("bearer", errors.New("headers has Authorization already; give one of them"))
+		bad.add("bearer", errors.New("headers has Authorization already; give one of them"))
 	case w.bearer != "" && user:
-		w.fail("bearer", errors.New("url has a user already, which is sent as Authorization; give one of them"))
+		bad.add("bearer", errors.New("url has a user already, which is sent as Authorization; give one of them"))
 	case given && user:
-		w.fail("headers.Authorization", errors.New("url has a user already, which is sent as that; give one of them"))
+		bad.add("headers.Authorization", errors.New("url has a user already, which is sent as that; give one of them"))
 	}
 }
 

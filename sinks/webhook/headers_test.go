@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 )
 
 func TestHeaders(t *testing.T) {
-	got := catch(t, sample().Time, sample(), Headers(map[string]string{"x-api-key": "k3y", "Accept": "a, b\tc"}), Bearer("t0ken=="), IdempotencyKey())
+	got := catch(t, sample().Time, sample(), Config{Headers: map[string]registry.Secret{"x-api-key": registry.NewSecret("k3y"), "Accept": registry.NewSecret("a, b\tc")}, Bearer: registry.NewSecret("t0ken=="), IdempotencyKey: true})
 	for name, want := range map[string]string{
 		"X-Api-Key": "k3y", "Accept": "a, b\tc", "Authorization": "Bearer t0ken==", "Idempotency-Key": `"` + sample().ID + `"`,
 		"Content-Type": mediaJSON, "Webhook-Id": sample().ID,
@@ -67,7 +66,7 @@ func TestMistakes(t *testing.T) {
 		if tt.c.URL.IsZero() {
 			tt.c.URL = registry.NewSecret("https://example.com/")
 		}
-		w, err := tt.c.Build()
+		w, err := New(tt.c)
 		fe, ok := errors.AsType[*pipeline.FieldError](err)
 		if w != nil || !ok || fe.Field != tt.field || !strings.Contains(fe.Reason, tt.want) || strings.Contains(err.Error(), secret) {
 			t.Errorf("got %v, want %s: ... %s", err, tt.field, tt.want)
@@ -77,7 +76,7 @@ func TestMistakes(t *testing.T) {
 		URL: registry.NewSecret("https://example.com/"), Format: FormatCloudEvents, Mode: ModeBinary, IdempotencyKey: true, Verify: true,
 		Bearer: registry.NewSecret("t"), Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("k")},
 	}
-	if w, err := all.Build(); err != nil || !w.idempotent || !w.verify || w.mode != ModeBinary || w.bearer != "t" {
+	if w, err := New(all); err != nil || !w.idempotent || !w.verify || w.mode != ModeBinary || w.bearer != "t" {
 		t.Errorf("got %+v, %v", w, err)
 	}
 }
@@ -89,7 +88,7 @@ func TestValuesAreNoPartOfErrors(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	}))
 	defer server.Close()
-	w := New(server.URL, Headers(map[string]string{"X-Key": "S3CRETKEY"}), Bearer("S3CRETTOKEN"), Allow(netip.MustParsePrefix("127.0.0.0/8")))
+	w := made(t, server.URL, Config{Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("S3CRETKEY")}, Bearer: registry.NewSecret("S3CRETTOKEN")})
 	if err := w.Deliver(t.Context(), sample()); err == nil || strings.Contains(err.Error(), "S3CRET") {
 		t.Errorf("got %v", err)
 	}
@@ -107,11 +106,7 @@ func TestIdempotencyKeyRepeats(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		}))
 		defer server.Close()
-		opts := []Option{Allow(netip.MustParsePrefix("127.0.0.0/8"))}
-		if key {
-			opts = append(opts, IdempotencyKey())
-		}
-		w := New(server.URL, opts...)
+		w := made(t, server.URL, Config{IdempotencyKey: key})
 		if err := w.Deliver(t.Context(), sample()); err != nil {
 			t.Fatal(err)
 		}

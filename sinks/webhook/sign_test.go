@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -29,8 +30,8 @@ type caught struct {
 	method string
 }
 
-// catch delivers n with a webhook made by opts and returns the request.
-func catch(t *testing.T, now time.Time, n pipeline.Notification, opts ...Option) caught {
+// catch delivers n with the webhook of c, whose URL is its own, and returns the request.
+func catch(t *testing.T, now time.Time, n pipeline.Notification, c Config) caught {
 	t.Helper()
 	var got caught
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,12 +43,23 @@ func catch(t *testing.T, now time.Time, n pipeline.Notification, opts ...Option)
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer server.Close()
-	w := New(server.URL, append(opts, Allow(netip.MustParsePrefix("127.0.0.0/8")))...)
+	w := made(t, server.URL, c)
 	w.post.Now = func() time.Time { return now }
 	if err := w.Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// made returns the webhook of c to a server on this machine.
+func made(t testing.TB, rawURL string, c Config) *Webhook {
+	t.Helper()
+	c.URL, c.Allow = registry.NewSecret(rawURL), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 func sample() pipeline.Notification {
@@ -68,7 +80,7 @@ func TestBody(t *testing.T) {
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default",
 	}
 	for name, n := range map[string]pipeline.Notification{"ok": sample(), "timeout": timeout} {
-		got := catch(t, time.Now(), n)
+		got := catch(t, time.Now(), n, Config{})
 		file := filepath.Join("testdata", name+".golden")
 		if *update {
 			if err := os.WriteFile(file, append(got.body, '\n'), 0o644); err != nil {
@@ -97,7 +109,7 @@ func TestSignatureIsVerifiedByAnother(t *testing.T) {
 	encoded := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of 24 characters"))
 	unpadded := strings.TrimRight("whsec_"+base64.StdEncoding.EncodeToString([]byte("another of 25 characters!!")), "=")
 	for _, secret := range []string{encoded, unpadded, "any other text"} {
-		got := catch(t, time.Now(), sample(), Secret(secret))
+		got := catch(t, time.Now(), sample(), Config{Secret: registry.NewSecret(secret)})
 		if err := verify(t, secret, got); err != nil {
 			t.Errorf("%q: %v", secret, err)
 		}
@@ -125,7 +137,7 @@ func verify(t *testing.T, secret string, c caught) error {
 }
 
 func TestRotation(t *testing.T) {
-	got := catch(t, time.Now(), sample(), Secret("the new secret"), Secret("the old secret"))
+	got := catch(t, time.Now(), sample(), Config{Secret: registry.NewSecret("the new secret"), OldSecret: registry.NewSecret("the old secret")})
 	for _, secret := range []string{"the new secret", "the old secret"} {
 		if err := verify(t, secret, got); err != nil {
 			t.Errorf("%q: %v", secret, err)
@@ -138,8 +150,8 @@ func TestRotation(t *testing.T) {
 
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	a := catch(t, at, sample(), Secret("secret"))
-	b := catch(t, at.Add(time.Minute), sample(), Secret("secret"))
+	a := catch(t, at, sample(), Config{Secret: registry.NewSecret("secret")})
+	b := catch(t, at.Add(time.Minute), sample(), Config{Secret: registry.NewSecret("secret")})
 	for name, same := range map[string]bool{"webhook-id": true, "webhook-timestamp": false, "webhook-signature": false} {
 		if got := a.header.Get(name) == b.header.Get(name); got != same {
 			t.Errorf("%s: the same on both attempts: %v, want %v", name, got, same)
@@ -156,7 +168,7 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 func TestDeliverWithoutDiffsIsNotNull(t *testing.T) {
 	n := sample()
 	n.Diffs = nil
-	if got := catch(t, time.Now(), n); !strings.Contains(string(got.body), `"diffs":[]`) {
+	if got := catch(t, time.Now(), n, Config{}); !strings.Contains(string(got.body), `"diffs":[]`) {
 		t.Errorf("got %s", got.body)
 	}
 }
@@ -165,7 +177,7 @@ func TestIDWithoutDot(t *testing.T) {
 	for _, id := range []string{"", "a.b", "a\r\nX-Injected: b", "ä"} {
 		n := sample()
 		n.ID = id
-		err := New("https://example.com/").Deliver(context.Background(), n)
+		err := made(t, "https://example.com/", Config{}).Deliver(context.Background(), n)
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 			t.Errorf("ID %q: got %v, want a permanent error", id, err)
 		}

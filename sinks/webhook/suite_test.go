@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
@@ -54,12 +55,12 @@ func structured(body []byte) (string, []string, error) {
 func TestConformance(t *testing.T) {
 	for name, tt := range map[string]struct {
 		decode decodes
-		opts   []webhook.Option
+		c      webhook.Config
 	}{
-		"documented": {documented, nil},
-		"v1":         {v1, []webhook.Option{webhook.Format(webhook.FormatV1), webhook.Headers(map[string]string{"X-Api-Key": "an API key"})}},
-		"structured": {structured, []webhook.Option{webhook.Format(webhook.FormatCloudEvents)}},
-		"binary":     {documented, []webhook.Option{webhook.Format(webhook.FormatCloudEvents), webhook.Mode(webhook.ModeBinary)}},
+		"documented": {documented, webhook.Config{}},
+		"v1":         {v1, webhook.Config{Format: webhook.FormatV1, Headers: map[string]registry.Secret{"X-Api-Key": registry.NewSecret("an API key")}}},
+		"structured": {structured, webhook.Config{Format: webhook.FormatCloudEvents}},
+		"binary":     {documented, webhook.Config{Format: webhook.FormatCloudEvents, Mode: webhook.ModeBinary}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := pipelinetest.HTTPSinkFeatures{
@@ -73,7 +74,12 @@ func TestConformance(t *testing.T) {
 				},
 			}
 			pipelinetest.TestHTTPSink(t, f, func(t *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-				w := webhook.New(rawURL, append(tt.opts, webhook.Secret(o.Secret), webhook.Allow(o.Allow...), webhook.RootCAs(o.RootCAs))...)
+				c := tt.c
+				c.URL, c.Secret, c.Allow, c.RootCAs = registry.NewSecret(rawURL), registry.NewSecret(o.Secret), o.Allow, o.RootCAs
+				w, err := webhook.New(c)
+				if err != nil {
+					t.Fatal(err)
+				}
 				return w
 			})
 		})

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // prover is a receiver that answers challenges as answer says.
@@ -58,12 +58,14 @@ func (p *prover) got() []string {
 	return slices.Clone(p.log)
 }
 
-func (p *prover) serve(t *testing.T) (rawURL string, made func(rawURL string) *Webhook) {
+func (p *prover) serve(t *testing.T) (rawURL string, verified func(rawURL string) *Webhook) {
 	p.t = t
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	return server.URL, func(rawURL string) *Webhook {
-		return New(rawURL, Secret("secret"), Verify(), IdempotencyKey(), Headers(map[string]string{"X-Key": "k"}), Allow(netip.MustParsePrefix("127.0.0.0/8")))
+		return made(t, rawURL, Config{
+			Secret: registry.NewSecret("secret"), Verify: true, IdempotencyKey: true, Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("k")},
+		})
 	}
 }
 

@@ -27,8 +27,7 @@ func TestValidate(t *testing.T) {
 		{"https://example.com/", "whsec_", []string{"secret"}},
 		{"mailto:me", "whsec_SECRET!", []string{"url", "secret"}},
 	} {
-		w := New(tt.url, Secret(tt.secret))
-		err := w.Validate()
+		_, err := New(Config{URL: registry.NewSecret(tt.url), Secret: registry.NewSecret(tt.secret)})
 		if (err == nil) != (len(tt.fields) == 0) {
 			t.Errorf("%q: got %v, want errors of %v", tt.url, err, tt.fields)
 			continue
@@ -47,16 +46,15 @@ func TestValidate(t *testing.T) {
 		if strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: a secret is in %v", tt.url, err)
 		}
-		derr := w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-		if class, _ := pipeline.ClassOf(derr); derr == nil || class != pipeline.ClassPermanent {
-			t.Errorf("%q: Deliver gave %v, want a permanent error", tt.url, derr)
-		}
 	}
 }
 
 func TestRefusedAddressNamesTheFlag(t *testing.T) {
-	w := New("http://127.0.0.1:1/")
-	err := w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
+	w, err := New(Config{URL: registry.NewSecret("http://127.0.0.1:1/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
 	if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
 		t.Errorf("got %v, want an AddressError that names the flag", err)
 	}
@@ -85,14 +83,14 @@ func TestRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.(*Webhook).post.Client != b.(*Webhook).post.Client {
+	if a.(*Webhook).post.Client.Transport != b.(*Webhook).post.Client.Transport {
 		t.Error("two webhooks do not share their connections")
 	}
 	c, err := build(decode(good), registry.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.(*Webhook).post.Client == c.(*Webhook).post.Client {
+	if a.(*Webhook).post.Client.Transport == c.(*Webhook).post.Client.Transport {
 		t.Error("webhooks that may reach different networks share their connections")
 	}
 	bad := good

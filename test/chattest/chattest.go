@@ -12,19 +12,23 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/chat"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // Loopback is the network of the tests.
 var Loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// Local reaches the servers of tests.
+var Local = registry.Connection{Allow: []netip.Prefix{Loopback}}
 
 // Notification returns a notification with some text, and some that is hostile.
 func Notification() pipeline.Notification {
@@ -114,10 +118,13 @@ func Answer(status int, body string) http.HandlerFunc {
 	}
 }
 
-// Build returns the sink of c.
-func Build[S pipeline.Sink](t *testing.T, c chat.Config[S], opts ...chat.Option) S {
+// Build returns the sink that build makes of c, a Config with a registry.Connection, which is
+// how, and otherwise reaches the servers of tests.
+func Build[C any, S pipeline.Sink](t *testing.T, build func(C) (S, error), c C, how ...registry.Connection) S {
 	t.Helper()
-	s, err := c.Build(opts...)
+	connection := append(how, Local)[0]
+	reflect.ValueOf(&c).Elem().FieldByName("Connection").Set(reflect.ValueOf(connection))
+	s, err := build(c)
 	if err != nil {
 		t.Fatal(err)
 	}
