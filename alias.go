@@ -13,6 +13,8 @@ type (
 	Subscription = pipeline.Subscription
 	// Digest says for how long the notifications of a subscription are collected.
 	Digest = pipeline.Digest
+	// Duration is a time.Duration whose JSON is text, such as "10m0s".
+	Duration = pipeline.Duration
 	// View is everything that alters a document's text.
 	View = pipeline.View
 	// Selector is a CSS selector or a range between two.

@@ -16,7 +16,7 @@ type wish struct {
 	url, client   string
 	keep          bool
 	keepOnly      bool // whatever is subscribed
-	keepInterval  time.Duration
+	keepInterval  Duration
 	subscriptions []Subscription
 }
 

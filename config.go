@@ -91,9 +91,9 @@ type Document struct {
 	// Keep keeps the page alive while nobody subscribes to it. It must be set: without it New
 	// refuses the Document, which would do nothing.
 	Keep bool
-	// Interval is pipeline.Never for a page that is only pushed: it is not fetched unless a
+	// Interval is Never for a page that is only pushed: it is not fetched unless a
 	// subscription asks for that. Otherwise 0.
-	Interval time.Duration
+	Interval Duration
 }
 
 // FetchConfig says how pages are fetched.

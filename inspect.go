@@ -139,8 +139,8 @@ type CheckInfo struct {
 	Offline bool  `json:"offline,omitempty"`
 	Status  int   `json:"status,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
-	// Took is how long the fetch lasted, in nanoseconds.
-	Took time.Duration `json:"took,omitempty"`
+	// Took is how long the fetch lasted.
+	Took Duration `json:"took,omitempty"`
 	// Versions are those that the check made, by document.
 	Versions map[string]uint64 `json:"versions,omitempty"`
 }

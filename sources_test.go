@@ -111,7 +111,7 @@ func TestSourcesFeedTheRouter(t *testing.T) {
 			t.Errorf("New: %v, want what is wrong with the source", err)
 		}
 	}
-	cfg = Config{Documents: []Document{{URL: nowhere, Interval: time.Hour}}}
+	cfg = Config{Documents: []Document{{URL: nowhere, Interval: Duration(time.Hour)}}}
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "document 1") {
 		t.Errorf("New: %v, want that a document has no interval", err)
 	}

@@ -49,7 +49,7 @@ func benchmarkStart(b *testing.B, origin string) {
 		for c := range *startClients {
 			cfg.Subscriptions = append(cfg.Subscriptions, Subscription{
 				URL: fmt.Sprintf("https://host-%d.example.com/page/%d", p%1000, p), Client: fmt.Sprintf("client %d", c),
-				Keywords: []string{"lost", "personal data"}, Interval: 24 * time.Hour, Sinks: []string{"none"},
+				Keywords: []string{"lost", "personal data"}, Interval: Duration(24 * time.Hour), Sinks: []string{"none"},
 			})
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -120,7 +119,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if !doc.Keep {
 			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "without it nothing is done; write keep: true, or remove the entry"})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: time.Duration(doc.Interval)})
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: vokter.Duration(doc.Interval)})
 	}
 	return docs
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -38,7 +37,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 
 func (y subscription) subscription() pipeline.Subscription {
 	s := pipeline.Subscription{
-		URL: y.URL, Client: y.Client, Keywords: y.Keywords, Interval: time.Duration(y.Interval),
+		URL: y.URL, Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Duration(y.Interval),
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, IgnoreCase: y.IgnoreCase, IgnoreDiacritics: y.IgnoreDiacritics,
 		Match: y.Match, Moved: y.Moved, Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
 		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore},

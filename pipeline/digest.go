@@ -11,8 +11,8 @@ import (
 
 // Bounds of a Digest.
 const (
-	MinDigest          = time.Second
-	MaxDigest          = 31 * 24 * time.Hour
+	MinDigest          = Duration(time.Second)
+	MaxDigest          = Duration(31 * 24 * time.Hour)
 	DefaultDigestItems = 100
 	MaxDigestItems     = 1000
 )
@@ -21,7 +21,7 @@ const (
 // receivers, to be told as one. Either Every or Cron is set.
 type Digest struct {
 	// Every is how long is collected, from the first notification on, MinDigest to MaxDigest.
-	Every time.Duration `json:"every,omitempty"`
+	Every Duration `json:"every,omitempty"`
 	// Cron says when is told what was collected by then: minute, hour, day of the month, month
 	// and day of the week, then the name of a time zone, UTC where there is none, such as
 	// "0 9 * * 1-5 Europe/Berlin". What waited for MaxDigest is told before that.
@@ -42,7 +42,7 @@ func ParseDigest(s string) (Digest, error) {
 	if err != nil || every <= 0 {
 		return Digest{}, fmt.Errorf(`%q is neither a duration such as 30m or 24h nor a cron line with a time zone such as "0 9 * * 1-5 Europe/Berlin"`, s)
 	}
-	return Digest{Every: every}, nil
+	return Digest{Every: Duration(every)}, nil
 }
 
 // String returns d in words, such as "every 1h0m0s" or "at 0 9 * * 1-5 Europe/Berlin".
@@ -86,7 +86,7 @@ func (d Digest) Validate() error {
 // End returns when what is collected from start on is told. It is start itself where d cannot be
 // used, as where this machine does not know the time zone.
 func (d Digest) End(start time.Time) time.Time {
-	latest := start.Add(min(max(d.Every, 0), MaxDigest))
+	latest := start.Add(time.Duration(min(max(d.Every, 0), MaxDigest)))
 	if d.Cron == "" {
 		return latest
 	}
@@ -94,7 +94,7 @@ func (d Digest) End(start time.Time) time.Time {
 	if err != nil {
 		return start
 	}
-	latest = start.Add(MaxDigest)
+	latest = start.Add(time.Duration(MaxDigest))
 	if next := s.Next(start).UTC(); next.After(start) && next.Before(latest) {
 		return next
 	}

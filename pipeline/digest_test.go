@@ -42,7 +42,7 @@ func TestDigestsThatCanBeUsed(t *testing.T) {
 			t.Errorf("%q: %v, want something with %q", c.text, err, c.want)
 		}
 	}
-	for _, d := range []Digest{{}, {Every: time.Hour, Cron: "0 9 * * *"}, {Every: time.Hour, Max: -1}, {Every: time.Hour, Max: MaxDigestItems + 1}} {
+	for _, d := range []Digest{{}, {Every: Duration(time.Hour), Cron: "0 9 * * *"}, {Every: Duration(time.Hour), Max: -1}, {Every: Duration(time.Hour), Max: MaxDigestItems + 1}} {
 		if d.Validate() == nil {
 			t.Errorf("%+v can be used", d)
 		}
@@ -62,7 +62,7 @@ func TestWhenADigestEnds(t *testing.T) {
 		digest      Digest
 		start, want string
 	}{
-		{Digest{Every: 90 * time.Minute}, "2026-11-21T20:00:00Z", "2026-11-21T21:30:00Z"},
+		{Digest{Every: Duration(90 * time.Minute)}, "2026-11-21T20:00:00Z", "2026-11-21T21:30:00Z"},
 		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-11-21T20:00:00Z", "2026-11-23T08:00:00Z"}, // a Saturday
 		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-06-01T06:59:59Z", "2026-06-01T07:00:00Z"}, // in summer
 		{Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, "2026-06-01T07:00:00Z", "2026-06-02T07:00:00Z"},
@@ -70,7 +70,7 @@ func TestWhenADigestEnds(t *testing.T) {
 		{Digest{Cron: "0 9 * * *"}, "2026-11-21T20:00:00Z", "2026-11-22T09:00:00Z"},
 		{Digest{Cron: "0 0 29 2 *"}, "2026-11-21T20:00:00Z", "2026-12-22T20:00:00Z"},          // not before 31 days are over
 		{Digest{Cron: "0 9 * * * Mars/Here"}, "2026-11-21T20:00:00Z", "2026-11-21T20:00:00Z"}, // at once
-		{Digest{Every: -time.Hour}, "2026-11-21T20:00:00Z", "2026-11-21T20:00:00Z"},
+		{Digest{Every: Duration(-time.Hour)}, "2026-11-21T20:00:00Z", "2026-11-21T20:00:00Z"},
 	} {
 		if got := c.digest.End(at(c.start)); !got.Equal(at(c.want)) {
 			t.Errorf("%s from %s ends at %s, want %s", c.digest, c.start, got.UTC().Format(time.RFC3339), c.want)
@@ -88,7 +88,7 @@ func FuzzDigest(f *testing.F) {
 			return
 		}
 		start := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
-		if end := d.End(start); !end.After(start) || end.Sub(start) > MaxDigest {
+		if end := d.End(start); !end.After(start) || end.Sub(start) > time.Duration(MaxDigest) {
 			t.Errorf("%q ends after %v", s, end.Sub(start))
 		}
 	})

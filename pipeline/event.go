@@ -10,14 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// eventType begins the types of notifications as CloudEvents; what follows is
-// Notification.Type.
-const eventType = "io.vokter."
-
-// Event returns n as a CloudEvent for receivers outside of the pipeline: its body is the
-// documented JSON, and its Attributes, but for HeaderKey, are what CloudEvents' bindings for
-// Kafka and alike put into headers. Its Topic and Key are empty. An n that cannot be an event
-// gives a permanent error.
+// Event returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
+// JSON. Its Attributes, except HeaderKey, are what the CloudEvents bindings for Kafka and others
+// put into headers. Its Type is Notification.Type as "vokter.TYPE.v1", such as
+// TypeNotification. Its Topic and Key are empty. An n that cannot be an event gives a permanent
+// error.
 func (n Notification) Event() (Message, error) {
 	if n.ID == "" {
 		return Message{}, Permanent(errors.New("the notification has no ID"))
@@ -30,7 +27,7 @@ func (n Notification) Event() (Message, error) {
 		return Message{}, Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return Message{
-		ID: n.ID, Type: eventType + cmp.Or(n.Type, NotificationType), Subject: attributeText(n.URL), Time: n.Time,
+		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: body,
 	}, nil
 }

@@ -13,7 +13,7 @@ func TestEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"ce_specversion": "1.0", "ce_id": "ID", "ce_type": "io.vokter.notification", "ce_source": SourceVokter,
+		"ce_specversion": "1.0", "ce_id": "ID", "ce_type": TypeNotification, "ce_source": SourceVokter,
 		"ce_subject": "https://example.com/äx: y", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json", HeaderKey: "",
 	}
 	got := e.Metadata()
@@ -29,7 +29,7 @@ func TestEvent(t *testing.T) {
 		t.Errorf("got the body %s, want no null", e.Body)
 	}
 	// An optional attribute that is empty is left out.
-	if e, err = (Notification{ID: "ID", Type: NotificationTypeHealth}).Event(); err != nil || e.Type != "io.vokter.health" {
+	if e, err = (Notification{ID: "ID", Type: NotificationTypeHealth}).Event(); err != nil || e.Type != TypeHealth {
 		t.Errorf("got %v, %v, want a health event", e, err)
 	}
 	for _, name := range []string{"ce_subject", "ce_time"} {

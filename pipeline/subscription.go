@@ -25,15 +25,12 @@ const (
 
 // Defaults and bounds of a subscription.
 const (
-	DefaultInterval      = 10 * time.Minute
+	DefaultInterval      = Duration(10 * time.Minute)
 	DefaultMinInterval   = 10 * time.Second
 	DefaultSnippetOffset = 50
 	MaxSnippetOffset     = 500
 	MaxKeywordTokens     = 16
 )
-
-// Never is the interval of what is not fetched at all, since its pages are pushed.
-const Never time.Duration = -1
 
 // Subscription says what a client wants to hear about a document. It is unique per
 // (document, client).
@@ -48,7 +45,7 @@ type Subscription struct {
 	Events []Event `json:"events,omitempty"`
 	// Interval is how often to check; 0 means DefaultInterval, Never that this subscription
 	// asks for no check: it hears what is pushed, and what others have checked.
-	Interval time.Duration `json:"interval,omitempty"`
+	Interval Duration `json:"interval,omitempty"`
 	// Stem matches lexical variants; it implies IgnoreCase.
 	Stem bool `json:"stem,omitempty"`
 	// FilterStopwords ignores words of no significance, in keywords and text.
@@ -185,8 +182,8 @@ type ApplyCommand struct {
 	Client string `json:"client,omitempty"`
 	// Keep keeps the page without subscriptions. It is fetched for that, unless KeepInterval
 	// is Never.
-	Keep         bool          `json:"keep,omitempty"`
-	KeepInterval time.Duration `json:"keep_interval,omitempty"`
+	Keep         bool     `json:"keep,omitempty"`
+	KeepInterval Duration `json:"keep_interval,omitempty"`
 	// KeepOnly leaves all subscriptions as they are; Subscriptions is empty then.
 	KeepOnly      bool           `json:"keep_only,omitempty"`
 	Subscriptions []Subscription `json:"subscriptions"`

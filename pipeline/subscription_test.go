@@ -4,12 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestSubscriptionDefaults(t *testing.T) {
 	s := Subscription{Stem: true, FilterStopwords: true}.WithDefaults()
-	if s.Client != "default" || len(s.Events) != 2 || s.Interval != 10*time.Minute || s.Match != MatchTerms || !s.IgnoreCase || *s.SnippetOffset != 50 {
+	if s.Client != "default" || len(s.Events) != 2 || s.Interval != DefaultInterval || s.Match != MatchTerms || !s.IgnoreCase || *s.SnippetOffset != 50 {
 		t.Errorf("got %+v", s)
 	}
 	if m := (Subscription{}).WithDefaults().Match; m != MatchPhrase {

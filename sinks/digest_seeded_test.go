@@ -69,7 +69,7 @@ func TestSeededDigests(t *testing.T) {
 }
 
 // wanted are those of the three subscriptions.
-var wanted = []*pipeline.Digest{{Every: time.Hour, Max: 4}, {Cron: "*/20 * * * * Europe/Berlin"}, nil}
+var wanted = []*pipeline.Digest{{Every: pipeline.Duration(time.Hour), Max: 4}, {Cron: "*/20 * * * * Europe/Berlin"}, nil}
 
 func (c *collector) subscription(i int) string { return fmt.Sprintf("s%d/%d", i, c.lives[i]) }
 

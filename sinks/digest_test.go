@@ -17,7 +17,7 @@ import (
 func TestWindows(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		settings := []pipeline.Digest{{Every: time.Hour, Max: 1 + r.IntN(5)}, {Every: 10 * time.Minute}, {Cron: "0 9 * * * Europe/Berlin", Max: 3}}
+		settings := []pipeline.Digest{{Every: pipeline.Duration(time.Hour), Max: 1 + r.IntN(5)}, {Every: pipeline.Duration(10 * time.Minute)}, {Cron: "0 9 * * * Europe/Berlin", Max: 3}}
 		at := t0
 		var win window
 		for range 200 {
@@ -144,7 +144,9 @@ func (k *desk) known(id string) Record {
 	return r
 }
 
-func hourly(most int) *pipeline.Digest { return &pipeline.Digest{Every: time.Hour, Max: most} }
+func hourly(most int) *pipeline.Digest {
+	return &pipeline.Digest{Every: pipeline.Duration(time.Hour), Max: most}
+}
 
 func TestDigest(t *testing.T) {
 	k := newDesk(t)
@@ -236,7 +238,7 @@ func TestWhatEndsADigestEarly(t *testing.T) {
 		{"its subscription wants a shorter one", func(k *desk) {
 			k.handle(k.item("s", "a", hourly(0), 1))
 			k.tick(30 * time.Minute)
-			k.handle(k.item("s", "bb", &pipeline.Digest{Every: 31 * time.Minute}, 1))
+			k.handle(k.item("s", "bb", &pipeline.Digest{Every: pipeline.Duration(31 * time.Minute)}, 1))
 			k.tick(time.Minute)
 		}, "[a bb]"},
 		{"it cannot be used", func(k *desk) {

@@ -13,7 +13,7 @@ import (
 // often it is checked from then on.
 func sayBaseline(cfg *vokter.Config) {
 	log := cfg.Logger
-	every := cfg.Subscriptions[0].WithDefaults().Interval
+	every := time.Duration(cfg.Subscriptions[0].WithDefaults().Interval)
 	if cfg.Every != nil {
 		every = *cfg.Every
 	} else {

@@ -129,7 +129,7 @@ func found(c vokter.CheckInfo, several bool) string {
 		facts = append(facts, fmt.Sprintf("%d bytes", c.Bytes))
 	}
 	if c.Took > 0 {
-		facts = append(facts, c.Took.Round(time.Millisecond).String())
+		facts = append(facts, time.Duration(c.Took).Round(time.Millisecond).String())
 	}
 	s := strings.Join(parts, ", ")
 	if len(facts) > 0 {

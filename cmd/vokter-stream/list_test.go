@@ -141,7 +141,7 @@ func TestExplainText(t *testing.T) {
 		r.explanation(vokter.Explanation{
 			Page: page,
 			Checks: []vokter.CheckInfo{
-				{Check: 9, Time: at, Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: 12345 * time.Microsecond},
+				{Check: 9, Time: at, Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: vokter.Duration(12345 * time.Microsecond)},
 				{Check: 8, Time: at, Result: pipeline.OutcomeUnchanged, Status: 304},
 				{Check: 7, Time: at, Result: pipeline.OutcomeRead, Status: 200, Bytes: 1234, Versions: map[string]uint64{"D": 2}},
 				{Check: 6, Time: at, Result: pipeline.OutcomeRead},

@@ -32,8 +32,8 @@ type sinkTestLine struct {
 	// Reason says why it was not delivered, or other than it was meant to be; Advice what to do.
 	Reason string `json:"reason,omitempty"`
 	Advice string `json:"advice,omitempty"`
-	// Took is how long that lasted, in nanoseconds.
-	Took time.Duration `json:"took"`
+	// Took is how long that lasted.
+	Took pipeline.Duration `json:"took"`
 }
 
 func (a *app) sink() *cobra.Command {
@@ -120,7 +120,7 @@ func delivered(l sinkTestLine) string {
 	if l.Answer != "" {
 		s += ", answered " + l.Answer
 	}
-	s += fmt.Sprintf(" (%s)", l.Took.Round(time.Millisecond))
+	s += fmt.Sprintf(" (%s)", time.Duration(l.Took).Round(time.Millisecond))
 	if l.Reason != "" {
 		s += ", but: " + l.Reason
 	}
@@ -153,7 +153,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	defer cancel()
 	began := time.Now()
 	err := s.Deliver(post.WithObserver(attempt, at.answered), testMessage(began))
-	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: time.Since(began)}
+	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
 	line.Answer, line.Reason = at.said()
 	switch {
 	case err == nil:

@@ -147,7 +147,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 // subscription returns what the flags and arguments ask for, or all that is wrong.
 func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (vokter.Subscription, error) {
 	s := vokter.Subscription{
-		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval,
+		URL: url, Client: f.client, Keywords: keywords, Interval: vokter.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
 		View: vokter.View{Ignore: f.ignores, Confirm: f.confirm},

@@ -4,8 +4,8 @@
 // cluster has nothing to do with the pipeline's transport, which may be the local one. It may
 // be in any network: what limits the networks of other sinks does not limit its brokers.
 //
-// The headers are ce_id (the ID of the notification), ce_type (io.vokter.notification,
-// io.vokter.digest or io.vokter.health), ce_source, ce_subject (the page, if it is about one),
+// The headers are ce_id (the ID of the notification), ce_type (vokter.notification.v1,
+// vokter.digest.v1 or vokter.health.v1), ce_source, ce_subject (the page, if it is about one),
 // ce_time, ce_specversion and content-type.
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent

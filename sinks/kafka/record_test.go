@@ -90,7 +90,7 @@ func readsAsCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notif
 	if err := e.Validate(); err != nil {
 		t.Errorf("%s: %v", n.ID, err)
 	}
-	if e.ID() != n.ID || e.Type() != "io.vokter."+n.Type || e.Source() != pipeline.SourceVokter || e.SpecVersion() != "1.0" ||
+	if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != pipeline.SourceVokter || e.SpecVersion() != "1.0" ||
 		!e.Time().Equal(n.Time) || e.DataContentType() != "application/json" || !bytes.Equal(e.Data(), m.Value) {
 		t.Errorf("%s: read as %v", n.ID, e)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // eventType is the type of the metadata of messages.
-const eventType = "vokter.notification"
+const eventType = pipeline.TypeNotification
 
 // place is where a message goes, or is: a channel, and the ts of a thread in it.
 type place struct{ channel, thread string }

@@ -173,7 +173,7 @@ func TestNeedsSlacksWord(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	got := string(deliver(t, fake, ways(fake, "C1")["bot"], sample()).Metadata)
-	if want := `{"event_type":"vokter.notification","event_payload":{"id":"N1"}}`; got != want {
+	if want := `{"event_type":"vokter.notification.v1","event_payload":{"id":"N1"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -133,7 +133,7 @@ func TestMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"ce_id": "N", "ce_type": "io.vokter.notification", "ce_source": pipeline.SourceVokter, "ce_specversion": "1.0",
+		"ce_id": "N", "ce_type": pipeline.TypeNotification, "ce_source": pipeline.SourceVokter, "ce_specversion": "1.0",
 		"ce_subject": "https://example.com/", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json",
 	}
 	got := r.got[0].Metadata

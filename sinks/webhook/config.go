@@ -30,7 +30,8 @@ type Config struct {
 	// is exactly what the first Vokter server sent,
 	// {"status":"ok","url":U,"diffs":[{"action":"inserted","keyword":K,"snippet":S}]}, for
 	// receivers written for that; cloudevents is a CloudEvent 1.0 with the documented body as
-	// its data. Default: documented.
+	// its data; its type is vokter.notification.v1, vokter.digest.v1, vokter.health.v1 or
+	// vokter.test.v1, after the type in the body. Default: documented.
 	Format string `yaml:"format"`
 	// Mode is how format: cloudevents is sent: structured has the whole event in the body;
 	// binary has its attributes in headers that begin with ce-, which signatures do not cover,

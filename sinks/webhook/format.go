@@ -26,7 +26,7 @@ const (
 
 const (
 	mediaJSON  = "application/json"
-	mediaEvent = "application/cloudevents+json; charset=UTF-8"
+	mediaEvent = "application/cloudevents+json"
 )
 
 // encode returns the body of n, and the headers that belong to it.

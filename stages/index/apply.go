@@ -101,9 +101,9 @@ func (a *application) interval() time.Duration {
 	if a.Rules.Every != nil {
 		return min(max(*a.Rules.Every, 0), maxInterval)
 	}
-	every := pipeline.DefaultInterval
+	every := time.Duration(pipeline.DefaultInterval)
 	if len(a.p.Intervals) > 0 {
-		every = a.p.Intervals[0].Every
+		every = time.Duration(a.p.Intervals[0].Every)
 	}
 	return min(max(every, a.Rules.MinInterval), maxInterval)
 }

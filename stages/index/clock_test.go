@@ -119,7 +119,7 @@ func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 	for range 300 {
 		b := newBench(t)
 		s := sub("c", pipeline.View{})
-		s.Interval = time.Duration(rnd.Int64N(int64(2 * time.Hour)))
+		s.Interval = pipeline.Duration(rnd.Int64N(int64(2 * time.Hour)))
 		b.do(Subscribe{Origin: "api", Subscription: s})
 		b.read("A")
 		for range 20 {

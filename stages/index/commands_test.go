@@ -291,7 +291,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	b := newBench(t)
 	every := func(client string, d time.Duration) {
 		s := sub(client, pipeline.View{})
-		s.Interval = d
+		s.Interval = pipeline.Duration(d)
 		b.do(Subscribe{Origin: "api", Subscription: s})
 	}
 	gaps := func() time.Duration {
@@ -322,7 +322,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	}
 	b.cancel("hasty")
 	b.cancel("fast")
-	if got, want := b.p.Intervals, []Interval{{time.Hour, 1}}; !slices.Equal(got, want) {
+	if got, want := b.p.Intervals, []Interval{{pipeline.Duration(time.Hour), 1}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -67,7 +67,7 @@ type Replace struct {
 	Origin, Client string
 	Keep           bool
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
-	KeepInterval  time.Duration
+	KeepInterval  pipeline.Duration
 	Subscriptions []pipeline.Subscription
 	// Resume begins anew what expired, too, where it is wanted unchanged.
 	Resume bool

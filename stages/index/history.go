@@ -24,10 +24,10 @@ type CheckRecord struct {
 	Class  string `cbor:"4,keyasint,omitempty"`
 	Reason string `cbor:"5,keyasint,omitempty"`
 	// Offline says that the failure does not count, since nothing could be reached.
-	Offline bool          `cbor:"6,keyasint,omitempty"`
-	Status  int           `cbor:"7,keyasint,omitempty"`
-	Bytes   int64         `cbor:"8,keyasint,omitempty"`
-	Took    time.Duration `cbor:"9,keyasint,omitempty"`
+	Offline bool              `cbor:"6,keyasint,omitempty"`
+	Status  int               `cbor:"7,keyasint,omitempty"`
+	Bytes   int64             `cbor:"8,keyasint,omitempty"`
+	Took    pipeline.Duration `cbor:"9,keyasint,omitempty"`
 	// Versions are those that it made, by document.
 	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
 }
@@ -36,7 +36,7 @@ type CheckRecord struct {
 func (a *application) record(o pipeline.Outcome, open *Open) {
 	r := CheckRecord{
 		Check: o.Check, Time: a.at(o), Result: pipeline.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
-		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: o.Took, Versions: open.Made,
+		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made,
 	}
 	switch {
 	case open.Class != "":

@@ -52,9 +52,9 @@ func TestHistory(t *testing.T) {
 	want := []CheckRecord{
 		{Check: 5, Time: at(0), Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "HTTP status 500", Status: 500, Offline: true},
 		{Check: 4, Time: at(1), Result: pipeline.OutcomeFailed, Class: pipeline.FailDNS, Reason: got[1].Reason},
-		{Check: 3, Time: at(2), Result: pipeline.OutcomeUnchanged, Status: 200, Bytes: 7, Took: 30 * time.Millisecond},
-		{Check: 2, Time: at(3), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: 30 * time.Millisecond, Versions: map[string]uint64{whole: 2}},
-		{Check: 1, Time: at(4), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: 30 * time.Millisecond, Versions: map[string]uint64{whole: 1}},
+		{Check: 3, Time: at(2), Result: pipeline.OutcomeUnchanged, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond)},
+		{Check: 2, Time: at(3), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 2}},
+		{Check: 1, Time: at(4), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 1}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

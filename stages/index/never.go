@@ -15,7 +15,7 @@ func (p *Page) Fetched() bool {
 }
 
 // keepEvery notes how often origin, which keeps the page, asks for checks of it.
-func (p *Page) keepEvery(origin string, every time.Duration) {
+func (p *Page) keepEvery(origin string, every pipeline.Duration) {
 	p.Unasked = slices.DeleteFunc(p.Unasked, func(o string) bool { return o == origin })
 	if every == pipeline.Never {
 		p.Unasked = append(p.Unasked, origin)

@@ -94,8 +94,8 @@ type Page struct {
 
 // Interval is how many subscriptions ask for a check every so often.
 type Interval struct {
-	Every time.Duration `cbor:"1,keyasint"`
-	N     int           `cbor:"2,keyasint"`
+	Every pipeline.Duration `cbor:"1,keyasint"`
+	N     int               `cbor:"2,keyasint"`
 }
 
 // Document is the state of one document of a page.
@@ -231,11 +231,11 @@ func (p *Page) drop(id string) {
 }
 
 // count adds n (1 or -1) subscriptions that ask for every, if they ask for checks at all.
-func (p *Page) count(every time.Duration, n int) {
+func (p *Page) count(every pipeline.Duration, n int) {
 	if every == pipeline.Never {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v Interval, e time.Duration) int { return cmp.Compare(v.Every, e) })
+	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v Interval, e pipeline.Duration) int { return cmp.Compare(v.Every, e) })
 	if !ok {
 		p.Intervals = slices.Insert(p.Intervals, i, Interval{Every: every})
 	}

@@ -271,7 +271,7 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
-	keep := func(every time.Duration) {
+	keep := func(every pipeline.Duration) {
 		d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: every})
 	}
 	keep(0)

@@ -95,7 +95,7 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 		"a receiver without a sink":     {pipeline.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
 		"diffs that are null":           {pipeline.TypeNotification, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
 		"a subscription to no keyword":  {pipeline.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":[],"sinks":["s"]}}`},
-		"an interval in words":          {pipeline.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":"10m"}}`},
+		"an interval in nanoseconds":    {pipeline.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":600000000000}}`},
 		"a cancel of no page":           {pipeline.TypeCancel, `{"client":"c"}`},
 		"a dead letter without attempt": {pipeline.TypeDeadLetter, `{"reason":"r","time":"2026-11-21T10:00:00Z"}`},
 	} {

@@ -10,7 +10,7 @@ import (
 
 // settings are the digests that subscriptions ask for.
 var settings = []pipeline.Digest{
-	{Every: 10 * time.Minute}, {Every: 3 * time.Hour, Max: 3}, {Cron: "*/30 * * * * Europe/Berlin"}, {Every: 20 * 24 * time.Hour, Max: 5},
+	{Every: pipeline.Duration(10 * time.Minute)}, {Every: pipeline.Duration(3 * time.Hour), Max: 3}, {Cron: "*/30 * * * * Europe/Berlin"}, {Every: pipeline.Duration(20 * 24 * time.Hour), Max: 5},
 }
 
 // digest is one that a receiver was offered, or that became a dead letter.

@@ -381,7 +381,9 @@ func TestCatches(t *testing.T) {
 		{"a withdrawal forgotten", pipeline.GroupDelivery, broken(tap{forgetful: true}, of(pipeline.TypeWithdraw)), "is tried although"},
 		{"what was pending of an expired receiver lost", pipeline.GroupDelivery, output(nth(2, pipeline.TypeDeadLetter, drop)), ""},
 		{"a digest that was not asked for", pipeline.GroupMatch, output(nth(1, pipeline.TypeNotification, func(m pipeline.Message) []pipeline.Message {
-			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { a.Digest = &pipeline.Digest{Every: time.Minute, Max: 7} })(&m)
+			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
+				a.Digest = &pipeline.Digest{Every: pipeline.Duration(time.Minute), Max: 7}
+			})(&m)
 			return []pipeline.Message{m}
 		})), "is told in the digest"},
 		{"a digest told twice", pipeline.GroupDelivery, broken(tap{clings: true}, of(pipeline.TypeWake)), ""},

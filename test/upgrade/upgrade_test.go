@@ -127,10 +127,10 @@ func (b *inbox) take(name string) []heard {
 // subscriptions are those of the file that the old version ran with.
 func subscriptions() []vokter.Subscription {
 	return []vokter.Subscription{
-		{URL: site + "/lamps", Client: "anna", Keywords: []string{"lamp"}, IgnoreCase: true, Interval: time.Hour, Sinks: []string{"good", "down"}},
-		{URL: site + "/lamps", Client: "ben", Keywords: []string{"sold out", "chrome"}, Interval: 2 * time.Hour, Sinks: []string{"down"}},
-		{URL: site + "/chairs", Client: "anna", Keywords: []string{"sold out"}, Interval: time.Hour, Sinks: []string{"good"}},
-		{URL: site + "/tables", Client: "ben", Keywords: []string{"oak"}, Interval: time.Hour, Sinks: []string{"good"}},
+		{URL: site + "/lamps", Client: "anna", Keywords: []string{"lamp"}, IgnoreCase: true, Interval: vokter.Duration(time.Hour), Sinks: []string{"good", "down"}},
+		{URL: site + "/lamps", Client: "ben", Keywords: []string{"sold out", "chrome"}, Interval: vokter.Duration(2 * time.Hour), Sinks: []string{"down"}},
+		{URL: site + "/chairs", Client: "anna", Keywords: []string{"sold out"}, Interval: vokter.Duration(time.Hour), Sinks: []string{"good"}},
+		{URL: site + "/tables", Client: "ben", Keywords: []string{"oak"}, Interval: vokter.Duration(time.Hour), Sinks: []string{"good"}},
 	}
 }
 
