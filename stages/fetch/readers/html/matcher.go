@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 )
 
@@ -22,7 +21,7 @@ type matcher struct {
 
 // chain is a list of compounds with what joins them.
 type chain struct {
-	parts  []cascadia.Matcher
+	parts  []*compound
 	joints []byte  // before each part: ' ', '>', '+' or '~'; nothing before the first
 	levels []level // by depth
 }
@@ -36,23 +35,25 @@ type level struct {
 	sibling uint64 // by the last of them
 }
 
-func newMatcher(css string) (*matcher, error) {
-	if _, err := cascadia.ParseGroup(css); err != nil {
-		return nil, err
-	}
+// newMatcher returns the matcher of css, which cascadia can parse. It may be used once ahead has
+// looked at the page.
+func newMatcher(css string, ahead *lookahead) (*matcher, error) {
+	return compounds{ahead: ahead}.matcher(css)
+}
+
+func (p compounds) matcher(css string) (*matcher, error) {
 	m := &matcher{}
 	for _, pieces := range splitSelector(css) {
 		if len(pieces) > maxParts {
 			return nil, fmt.Errorf("it has %d parts; at most %d", len(pieces), maxParts)
 		}
 		c := &chain{}
-		for _, p := range pieces {
-			// The space is there since cascadia takes "*|*" only where something follows.
-			sel, err := cascadia.Parse(p.compound + " ")
+		for _, piece := range pieces {
+			part, err := p.parse(piece.compound)
 			if err != nil {
 				return nil, err
 			}
-			c.parts, c.joints = append(c.parts, sel), append(c.joints, p.joint)
+			c.parts, c.joints = append(c.parts, part), append(c.joints, piece.joint)
 		}
 		m.chains = append(m.chains, c)
 	}
@@ -90,7 +91,7 @@ func (c *chain) meet(n *html.Node, depth int) bool {
 		default:
 			from = at.above << 1
 		}
-		if from>>i&1 == 1 && p.Match(n) {
+		if p.meet(n, depth, from>>i&1 == 1) {
 			done |= 1 << i
 		}
 	}

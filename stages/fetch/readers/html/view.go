@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
@@ -24,6 +25,12 @@ type selector struct {
 	hits          []*html.Node
 }
 
+// selection is a list of selectors, and what they need to know of the page beforehand.
+type selection struct {
+	selectors []*selector
+	ahead     lookahead
+}
+
 // Validate returns what is wrong with the selectors of view, joined
 // *pipeline.FieldErrors, or nil.
 func Validate(view pipeline.View) error {
@@ -32,10 +39,11 @@ func Validate(view pipeline.View) error {
 	return errors.Join(err, err2)
 }
 
-func compile(field string, list []pipeline.Selector) ([]*selector, error) {
+func compile(field string, list []pipeline.Selector) (*selection, error) {
 	if len(list) > maxSelectors {
 		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%d selectors are too many; at most %d", len(list), maxSelectors)}
 	}
+	out := &selection{}
 	var errs []error
 	one := func(css string) *matcher {
 		if css == "" {
@@ -45,19 +53,22 @@ func compile(field string, list []pipeline.Selector) ([]*selector, error) {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("a selector of %d characters is too long; at most %d", len(css), maxSelectorLen)})
 			return nil
 		}
-		m, err := newMatcher(css)
-		if err != nil {
+		if _, err := cascadia.ParseGroup(css); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a CSS selector: %v", css, err)})
+			return nil
+		}
+		m, err := newMatcher(css, &out.ahead)
+		if err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q cannot be used: %v", css, err)})
 		}
 		return m
 	}
-	var out []*selector
 	for _, s := range list {
 		if (s.CSS == "") == (s.From == "") || (s.To != "" && s.From == "") {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: "a selector is either CSS or a range from and to"})
 			continue
 		}
-		out = append(out, &selector{css: one(s.CSS), from: one(s.From), to: one(s.To)})
+		out.selectors = append(out.selectors, &selector{css: one(s.CSS), from: one(s.From), to: one(s.To)})
 	}
 	return out, errors.Join(errs...)
 }
@@ -88,12 +99,12 @@ type borders struct {
 }
 
 // resolve adds the borders of list to at.
-func resolve(list []*selector, at map[*html.Node]borders) {
+func resolve(list *selection, at map[*html.Node]borders) {
 	add := func(n *html.Node, enter, around int) {
 		b := at[n]
 		at[n] = borders{b.enter + enter, b.around + around}
 	}
-	for _, s := range list {
+	for _, s := range list.selectors {
 		if !s.matched() {
 			continue
 		}
@@ -109,33 +120,21 @@ func resolve(list []*selector, at map[*html.Node]borders) {
 	}
 }
 
-// mark finds out what the selectors of both lists match below root.
-func mark(ctx context.Context, root *html.Node, lists ...[]*selector) error {
-	depth := 0
-	for n := root.FirstChild; n != nil; {
-		if n.Type == html.ElementNode {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			for _, list := range lists {
-				for _, s := range list {
+// mark finds out what the selectors of both lists match below root. It looks at ctx before
+// each selector tries an element, which takes a time in proportion to the page at most.
+func mark(ctx context.Context, root *html.Node, lists ...*selection) error {
+	for _, list := range lists {
+		if err := list.ahead.look(ctx, root); err != nil {
+			return err
+		}
+	}
+	return elements(ctx, root, func(n *html.Node, depth int) {
+		for _, list := range lists {
+			for _, s := range list.selectors {
+				if ctx.Err() == nil {
 					s.meet(n, depth)
 				}
 			}
 		}
-		if n.FirstChild != nil {
-			n = n.FirstChild
-			depth++
-			continue
-		}
-		for n != root && n.NextSibling == nil {
-			n = n.Parent
-			depth--
-		}
-		if n == root {
-			break
-		}
-		n = n.NextSibling
-	}
-	return nil
+	})
 }

@@ -45,15 +45,15 @@ func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, 
 	w := &walker{selects: map[*html.Node]borders{}, removes: map[*html.Node]borders{}}
 	resolve(sel, w.selects)
 	resolve(rem, w.removes)
-	if len(sel) == 0 {
+	if len(sel.selectors) == 0 {
 		w.selected = 1
 	} else if len(w.selects) == 0 {
 		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: gone(view.Select)}
 	}
-	if err := w.tree(ctx, root, len(sel) > 0); err != nil {
+	if err := w.tree(ctx, root, len(sel.selectors) > 0); err != nil {
 		return pipeline.Text{}, err
 	}
-	t := w.result(len(sel) == 0)
+	t := w.result(len(sel.selectors) == 0)
 	t.Language = w.lang
 	return t, w.err()
 }
