@@ -207,7 +207,7 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	if err != nil {
 		return t, by, err
 	}
-	if t.Content, err = ignore(strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
+	if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
 		return t, by, err
 	}
 	switch {

@@ -1,0 +1,45 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestIgnoreEnds: patterns that look at all that follows for each character end with the context.
+func TestIgnoreEnds(t *testing.T) {
+	content := strings.Repeat("a", pipeline.MaxText)
+	for _, pattern := range []string{`a*b|a`, `(?:a?){490}z`, `(a{1,30}){1,16}z`} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if _, err := ignore(ctx, content, []string{pattern}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", pattern, err)
+		}
+		cancel()
+	}
+}
+
+// TestLongBlocks: a block is cut between words, and characters stay whole.
+func TestLongBlocks(t *testing.T) {
+	long := strings.Repeat("word 12 ", pieceSize/4)
+	got, err := ignore(t.Context(), long+"\n", []string{`\b\d+\b`})
+	if want := strings.TrimSpace(strings.Repeat("word ", pieceSize/4)) + "\n"; err != nil || got != want {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(want))
+	}
+	if got, err := ignore(t.Context(), strings.Repeat("€", pieceSize), []string{"x"}); err != nil || !utf8.ValidString(got) || got != strings.Repeat("€", pieceSize)+"\n" {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+// A pattern that a command brought, and that no lint has seen, is refused when it is used.
+func TestIgnoreRefuses(t *testing.T) {
+	_, err := ignore(t.Context(), "a", []string{`(a{1,30}){1,30}z`})
+	e, ok := errors.AsType[*pipeline.FetchError](err)
+	if !ok || e.Class != pipeline.FailUnreadable || !strings.Contains(e.Reason, "at most 1000") {
+		t.Errorf("got %v", err)
+	}
+}
