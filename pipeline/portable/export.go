@@ -1,10 +1,9 @@
 package portable
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -12,6 +11,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/vokter/vokter/pipeline/store"
+)
+
+// Bounds of what is read, in bytes. A small file can unpack to any size.
+const (
+	maxWindow   = 8 << 20 // the Writer's is 4 MiB
+	maxLine     = 64 << 20
+	maxValue    = 40 << 20 // in base64, which is a third longer, it leaves room for its key
+	maxManifest = 1 << 20
 )
 
 // Export is one that was written before.
@@ -60,25 +67,16 @@ func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err 
 		return false, err
 	}
 	defer f.Close()
-	z, err := zstd.NewReader(f)
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return false, err
 	}
 	defer z.Close()
-	in := json.NewDecoder(z)
-	in.DisallowUnknownFields()
+	in := bufio.NewScanner(z)
+	in.Buffer(nil, maxLine)
 	read := Group{Group: g.Group, File: g.File}
-	for {
-		var l line
-		switch err := in.Decode(&l); {
-		case errors.Is(err, io.EOF) && read != g:
-			return false, fmt.Errorf("it holds %d states and %d wakes, not %d and %d", read.States, read.Wakes, g.States, g.Wakes)
-		case errors.Is(err, io.EOF):
-			return true, nil
-		case err != nil:
-			return false, err
-		}
-		r, err := l.record(g.Group)
+	for in.Scan() {
+		r, err := parseLine(g.Group, in.Bytes())
 		if err != nil {
 			return false, err
 		}
@@ -97,6 +95,15 @@ func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err 
 			return false, nil
 		}
 	}
+	switch err := in.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return false, fmt.Errorf("a line is longer than %d bytes", maxLine)
+	case err != nil:
+		return false, err
+	case read != g:
+		return false, fmt.Errorf("it holds %d states and %d wakes, not %d and %d", read.States, read.Wakes, g.States, g.Wakes)
+	}
+	return true, nil
 }
 
 // migrate returns the value of r in today's format; nil: it is none any more.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,12 +65,20 @@ func Unhandled(waiting []string) error {
 
 // readManifest returns the manifest of the export in dir, if this program can read it.
 func readManifest(dir string) (m Manifest, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, manifestName))
+	f, err := os.Open(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, fmt.Errorf("%s is no export of state: it has no %s", dir, manifestName)
 	}
 	if err != nil {
 		return m, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return m, err
+	}
+	if len(b) > maxManifest {
+		return m, damaged(dir, manifestName, fmt.Errorf("it is longer than %d bytes", maxManifest))
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, damaged(dir, manifestName, err)

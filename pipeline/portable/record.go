@@ -1,8 +1,10 @@
 package portable
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 	"unicode/utf8"
 )
@@ -43,6 +45,20 @@ func lineOf(r Record) line {
 		l.Name, l.Value = bytesText(r.Name), r.Value
 	}
 	return l
+}
+
+// parseLine reads one line of the file of group.
+func parseLine(group string, b []byte) (Record, error) {
+	in := json.NewDecoder(bytes.NewReader(b))
+	in.DisallowUnknownFields()
+	var l line
+	if err := in.Decode(&l); err != nil {
+		return Record{}, err
+	}
+	if _, err := in.Token(); err != io.EOF {
+		return Record{}, errLine
+	}
+	return l.record(group)
 }
 
 // record is the inverse of lineOf.

@@ -81,6 +81,9 @@ func (w *Writer) Describe(m Manifest) { w.manifest = m }
 
 // Add writes r.
 func (w *Writer) Add(r Record) error {
+	if len(r.Value) > maxValue {
+		return fmt.Errorf("state %q of key %q has %d bytes, and an export holds at most %d for each", r.Name, r.Key, len(r.Value), maxValue)
+	}
 	g, err := w.group(r.Group)
 	if err != nil {
 		return err
