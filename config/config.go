@@ -112,7 +112,7 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 	}
 	return &decoder{
 		file: file, lookup: lookup, anchors: make(map[string]ast.Node),
-		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool),
+		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool), wrong: make(map[position]bool),
 	}
 }
 
@@ -124,7 +124,11 @@ func (d *decoder) parse(data []byte) ast.Node {
 		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
 		return nil
 	}
-	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	tokens, ok := d.scan(data)
+	if !ok {
+		return nil
+	}
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		d.syntax(data, err)
 		return nil

@@ -30,7 +30,8 @@ type decoder struct {
 	try     func(template string) error // nil: templates are not tried
 	anchors map[string]ast.Node
 	at      map[string]position
-	broken  map[string]bool // paths that hold no mapping where one must be
+	broken  map[string]bool   // paths that hold no mapping where one must be
+	wrong   map[position]bool // where errs are
 	nodes   int
 	depth   int
 	errs    Errors
@@ -43,7 +44,12 @@ type yamlDecoder interface {
 }
 
 func (d *decoder) failAt(p position, format string, args ...any) {
-	d.errs = append(d.errs, &Error{d.file, p.line, p.column, oneLine(fmt.Sprintf(format, args...))})
+	d.report(&Error{d.file, p.line, p.column, oneLine(fmt.Sprintf(format, args...))})
+}
+
+func (d *decoder) report(e *Error) {
+	d.errs = append(d.errs, e)
+	d.wrong[position{e.Line, e.Column}] = true
 }
 
 func (d *decoder) failNode(n ast.Node, format string, args ...any) {

@@ -148,7 +148,7 @@ func (d *decoder) resolve(n ast.Node) ast.Node {
 	for range maxDepth {
 		if d.nodes++; d.nodes > maxNodes {
 			if d.nodes == maxNodes+1 {
-				d.failNode(n, "the aliases make the configuration too large")
+				d.failNode(n, "the configuration is too large: with its aliases resolved it has more than %d values", maxNodes)
 			}
 			return nil
 		}

@@ -158,7 +158,7 @@ func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
 // failEach reports the errors that err joins for what stands at path, each at its
 // field, unless something is known to be wrong there already.
 func (d *decoder) failEach(path string, err error) {
-	before := d.errs
+	var found []*Error
 	for _, err := range leaves(err) {
 		if errors.Is(err, errDecode) {
 			continue
@@ -167,10 +167,12 @@ func (d *decoder) failEach(path string, err error) {
 		if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
 			at, err = join(path, fe.Field), errors.New(fe.Reason)
 		}
-		p := d.place(at)
-		if !slices.ContainsFunc(before, func(e *Error) bool { return e.Line == p.line && e.Column == p.column }) {
-			d.failAt(p, "%s: %v", at, err)
+		if p := d.place(at); !d.wrong[p] {
+			found = append(found, &Error{d.file, p.line, p.column, oneLine(fmt.Sprintf("%s: %v", at, err))})
 		}
+	}
+	for _, e := range found {
+		d.report(e)
 	}
 }
 
