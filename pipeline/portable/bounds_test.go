@@ -100,7 +100,7 @@ func FuzzParseLine(f *testing.F) {
 		if !again.At.Equal(r.At) {
 			t.Errorf("got the time %v, want %v", again.At, r.At)
 		}
-		again.At, r.At = r.At, r.At
+		again.At = r.At
 		if again.Value == nil {
 			again.Value = r.Value
 		}
