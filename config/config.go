@@ -96,6 +96,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	c := d.convert(f)
 	c.Router.Sinks, c.Router.Sources = sinks, sources
+	d.warnOf(f)
 	d.warned.sort()
 	c.Warnings = d.warned
 	if len(d.errs) > 0 {
@@ -124,13 +125,14 @@ func (d *decoder) parse(data []byte) ast.Node {
 		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
 		return nil
 	}
+	d.source = strings.Split(string(data), "\n")
 	tokens, ok := d.scan(data)
 	if !ok {
 		return nil
 	}
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		d.syntax(data, err)
+		d.syntax(err)
 		return nil
 	}
 	var body ast.Node
@@ -161,19 +163,23 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// syntax reports that data is not YAML.
-func (d *decoder) syntax(data []byte, err error) {
+// syntax reports that the file is not YAML.
+func (d *decoder) syntax(err error) {
 	var ye yaml.Error
 	if !errors.As(err, &ye) || ye.GetToken() == nil || ye.GetToken().Position == nil {
 		d.failAt(position{1, 1}, "not YAML: %v", err)
 		return
 	}
-	p := ye.GetToken().Position
+	p := position{ye.GetToken().Position.Line, ye.GetToken().Position.Column}
+	if at, hint := d.misread(p); hint != "" {
+		d.failAt(at, "not YAML: %s", hint)
+		return
+	}
 	hint := ""
-	if lines := strings.Split(string(data), "\n"); p.Line >= 1 && p.Line <= len(lines) && strings.Contains(lines[p.Line-1], "${") {
+	if strings.Contains(d.sourceLine(p.line), "${") {
 		hint = `; within [ ] and { } write "${NAME}" in quotes`
 	}
-	d.failAt(position{p.Line, p.Column}, "not YAML: %s%s", ye.GetMessage(), hint)
+	d.failAt(p, "not YAML: %s%s", ye.GetMessage(), hint)
 }
 
 // readFile reads a file of at most maxFile bytes. Its errors say what to do.

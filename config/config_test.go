@@ -165,7 +165,7 @@ func TestLoad(t *testing.T) {
 		Health:    []string{"ops"},
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
 		Subscriptions: []vokter.Subscription{
-			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true,
+			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true, Language: "en",
 				Interval: vokter.Duration(time.Hour), Sinks: []string{"ops", "team"}, Digest: &vokter.Digest{Every: vokter.Duration(time.Hour), Max: 20}, View: vokter.View{Select: []vokter.Selector{{CSS: "main"}}}},
 			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []vokter.Event{vokter.Removed},
 				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",

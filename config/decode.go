@@ -26,6 +26,7 @@ type position struct{ line, column int }
 // mistake so that all are found. Paths such as subscriptions[0].url name what it read.
 type decoder struct {
 	file    string
+	source  []string // the lines of the file
 	lookup  func(string) (string, bool)
 	try     func(template string) error // nil: templates are not tried
 	anchors map[string]ast.Node
@@ -98,6 +99,10 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	defer func() { d.depth-- }()
 	d.at[path] = positionOf(n)
 	if _, null := n.(*ast.NullNode); null {
+		if commentIn(d.sourceLine(positionOf(n).line)) > 0 {
+			d.failNode(n, "%s has no value: %s", path, commentHint)
+			return
+		}
 		d.failNode(n, "%s has no value; give it one or remove the key", path)
 		return
 	}
@@ -272,7 +277,11 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values)))
 	for i, item := range seq.Values {
-		d.value(item, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		at := fmt.Sprintf("%s[%d]", path, i)
+		d.value(item, v.Index(i), at)
+		if _, text := item.(*ast.StringNode); text && !seq.IsFlowStyle {
+			d.cutShort(positionOf(item), at)
+		}
 	}
 }
 

@@ -107,7 +107,14 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
 		path = join(path, entry.kind)
 		d.at[path] = positionOf(entry.kindKey)
-		sink, err := build(d.pluginDecode(entry.config, path), env)
+		decode := d.pluginDecode(entry.config, path)
+		sink, err := build(func(options any) error {
+			err := decode(options)
+			if err == nil {
+				d.warnOfReceiver(path, reflect.ValueOf(options).Elem(), f.Allow.Sinks)
+			}
+			return err
+		}, env)
 		if err != nil {
 			d.failEach(path, err)
 			continue

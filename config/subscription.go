@@ -82,5 +82,4 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		errs = append(errs, fe)
 	}
 	d.failEach(path, errors.Join(errs...))
-	d.warn(path, s)
 }

@@ -2,9 +2,16 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
 
+	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -31,11 +38,119 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 	return all
 }
 
-// warn collects the warnings about the subscription s at path.
-func (d *decoder) warn(path string, s pipeline.Subscription) {
-	for _, w := range Warnings(s) {
-		at := join(path, w.Field)
-		p := d.place(at)
-		d.warned = append(d.warned, &Error{d.file, p.line, p.column, fmt.Sprintf("%s %s", at, w.Reason)})
+func (d *decoder) warnAt(p position, format string, args ...any) {
+	d.warned = append(d.warned, &Error{d.file, p.line, p.column, fmt.Sprintf(format, args...)})
+}
+
+// warnOf collects the warnings about f.
+func (d *decoder) warnOf(f *file) {
+	if len(f.Subscriptions) == 0 && len(f.Documents) == 0 {
+		d.warnAt(position{1, 1}, "there are neither subscriptions nor documents: nothing is watched")
 	}
+	for i, y := range f.Documents {
+		if pipeline.Duration(y.Interval) != pipeline.Never {
+			d.warnOfPage(fmt.Sprintf("documents[%d].url", i), y.URL, f.Allow.Fetch)
+		}
+	}
+	least := pipeline.Duration(f.Fetch.MinInterval)
+	if least == 0 {
+		least = pipeline.Duration(pipeline.DefaultMinInterval)
+	}
+	for i, y := range f.Subscriptions {
+		path := fmt.Sprintf("subscriptions[%d]", i)
+		s := y.subscription()
+		for _, w := range Warnings(s) {
+			at := join(path, w.Field)
+			d.warnAt(d.place(at), "%s %s", at, w.Reason)
+		}
+		if s.Language == "" {
+			d.warnOfLanguage(path, s)
+		}
+		if s.Interval == pipeline.Never {
+			continue
+		}
+		d.warnOfPage(path+".url", y.URL, f.Allow.Fetch)
+		if s.Interval > 0 && s.Interval < least {
+			at := path + ".interval"
+			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, s.Interval, least)
+		}
+	}
+}
+
+// warnOfLanguage warns that s may have no effect on short texts: their language cannot be
+// detected.
+func (d *decoder) warnOfLanguage(path string, s pipeline.Subscription) {
+	known := text.NewLanguages()
+	for _, f := range []struct {
+		name, what string
+		on         bool
+		languages  []string
+	}{{"stem", "stems", s.Stem, known.WithStemmer()}, {"filter_stopwords", "stop words", s.FilterStopwords, known.WithStopwords()}} {
+		if !f.on {
+			continue
+		}
+		at := join(path, f.name)
+		d.warnAt(d.place(at), "%s: there are %s only for %s, and no language is given: it is detected, which fails for short texts of a page that declares none; for a page in %[4]s write language: %[4]s",
+			at, f.what, strings.Join(f.languages, ", "), f.languages[0])
+	}
+}
+
+// warnOfPage warns of a page at path whose checks cannot but fail.
+func (d *decoder) warnOfPage(path, raw string, allow []netip.Prefix) {
+	if addr, host := refused(raw, allow); host != "" {
+		d.warnAt(d.place(path), "%s: every check will fail, since %s is not a public address; permit it with allow: {fetch: [%s]}", path, host, addr)
+	}
+}
+
+// warnOfReceiver warns of a URL in the options of a sink at path that cannot be reached. It
+// does not show the URL, which may be secret. What a proxy reaches is not known here.
+func (d *decoder) warnOfReceiver(path string, options reflect.Value, allow []netip.Prefix) {
+	fields := fieldsOf(options)
+	if proxy, ok := fields["proxy"]; ok && !proxy.IsZero() {
+		return
+	}
+	for name, v := range fields {
+		var raw string
+		switch p := v.Addr().Interface().(type) {
+		case *string:
+			raw = *p
+		case *registry.Secret:
+			raw = p.Reveal()
+		}
+		if name == "host" { // of a mail server
+			raw = "http://" + net.JoinHostPort(raw, "25")
+		}
+		if addr, host := refused(raw, allow); host != "" {
+			at := join(path, name)
+			d.warnAt(d.place(at), "%s: every delivery will fail, since %s is not a public address; permit it with allow: {sinks: [%s]}", at, host, addr)
+		}
+	}
+}
+
+// refused returns the network and the host of the URL raw where no connection to it is
+// permitted, whatever names resolve to; "" otherwise.
+func refused(raw string, allow []netip.Prefix) (network, host string) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", ""
+	}
+	host = strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	addrs := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	if host != "localhost" && !strings.HasSuffix(host, ".localhost") {
+		addr, err := netip.ParseAddr(host)
+		if err != nil {
+			return "", "" // a name; where it leads shows when it is resolved
+		}
+		addrs = []netip.Addr{addr.Unmap().WithZone("")}
+	}
+	for _, a := range addrs {
+		if guard.Check(a, allow) == nil {
+			return "", ""
+		}
+	}
+	network = netip.PrefixFrom(addrs[0], addrs[0].BitLen()).String()
+	if addrs[0].Is6() {
+		network = strconv.Quote(network) // for YAML
+	}
+	return network, host
 }

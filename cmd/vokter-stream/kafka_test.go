@@ -236,14 +236,14 @@ func TestFlagsOfTransport(t *testing.T) {
 func TestLintConnect(t *testing.T) {
 	broker := cluster(t)
 	s := shared(t, broker, "")
-	r := vs(t, "lint", "-c", s.config, "--connect")
+	r := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback)
 	if r.code != 0 || !strings.Contains(r.stdout, ": ok (1 subscription") || !strings.Contains(r.stdout, "topic vokter.changes: missing; a start makes it with 3 partitions") {
 		t.Errorf("got %+v", r)
 	}
-	if again := vs(t, "lint", "-c", s.config, "--connect"); again != r {
+	if again := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback); again != r {
 		t.Errorf("the second time: got %+v, want %+v", again, r)
 	}
-	r = vs(t, "lint", "-c", s.config, "--connect", "--format", "json")
+	r = vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
 	var l clusterLine
 	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&l); err != nil || r.code != 0 || l.Kind != "cluster" || l.Message == "" {
 		t.Errorf("got %+v, %v", r, err)

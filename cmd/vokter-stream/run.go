@@ -83,9 +83,6 @@ func logWarnings(log *slog.Logger, c *config.Config) {
 	for _, w := range c.Warnings {
 		log.Warn(w.Message, "file", w.File, "line", w.Line)
 	}
-	if len(c.Router.Subscriptions) == 0 && len(c.Router.Documents) == 0 {
-		log.Warn("the configuration has neither subscriptions nor documents: nothing is watched")
-	}
 }
 
 // load reads the configuration that the flags name; --data overrides its directory, and those

@@ -224,6 +224,33 @@ subscriptions:
 	}
 }
 
+// TestLintWhatFails: an address that the flags permit as little as the file, an open loop of
+// a template, and a file that is named as an argument.
+func TestLintWhatFails(t *testing.T) {
+	path := file(t, "c.yaml", `sinks: {hook: {webhook: {url: "http://127.0.0.1:1/?token=hush"}}}
+documents: [{url: http://10.0.0.1/, keep: true}]
+`)
+	r := vs(t, "lint", "-c", path)
+	if r.code != 0 || !strings.Contains(r.stdout, ":1:31: warning: sinks.hook.webhook.url: every delivery will fail") ||
+		!strings.Contains(r.stdout, ":2:19: warning: documents[0].url: every check will fail") || strings.Contains(r.stdout, "hush") {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "lint", "-c", path, "--allow", "10.0.0.1,127.0.0.1"); r.code != 0 || strings.Contains(r.stdout, "warning") {
+		t.Errorf("what is permitted: got %+v", r)
+	}
+	r = vs(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json")
+	var m mistake
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 1 {
+		t.Errorf("an empty file: got %+v, %v", r, err)
+	}
+	path = file(t, "t.yaml", `sinks: {chat: {slack: {webhook_url: "https://hooks.example/x", template: "{{.Titel}} {{range .Diffs}}{{.Text}}"}}}
+`)
+	expect(t, 2, "template: line 1: {{range .Diffs}} has no {{end}}", "lint", "-c", path)
+	expect(t, 2, `lint takes no arguments, but got "m1.yaml"; write vokter-stream lint -c m1.yaml`, "lint", "m1.yaml")
+	expect(t, 2, `write vokter-stream run -c m1.yaml`, "run", "m1.yaml")
+	expect(t, 2, `list takes no arguments, but got "m1.yaml"`+"\n", "list", "m1.yaml")
+}
+
 // TestPluginMistakes checks that mistakes within the built-in sinks are placed.
 func TestPluginMistakes(t *testing.T) {
 	path := file(t, "c.yaml", `sinks:

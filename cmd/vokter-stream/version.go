@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,6 +69,9 @@ func (a *app) version() *cobra.Command {
 
 // noArgs refuses arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
+	if strings.HasPrefix(cmd.Use, cmd.Name()+" -c FILE") && len(args) > 0 && !cmd.Flags().Changed("config") {
+		return usage(cmd, "%s takes no arguments, but got %q; write %s -c %[2]s", cmd.Name(), args[0], cmd.CommandPath())
+	}
 	if len(args) > 0 {
 		return usage(cmd, "%s takes no arguments, but got %q", cmd.Name(), args[0])
 	}

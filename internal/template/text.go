@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"text/template"
 
 	"github.com/vokter/vokter/internal/layout"
@@ -67,6 +68,9 @@ func compile(source string) (*template.Template, error) {
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(source)
 	if err != nil {
+		if open := unclosed(source); open != "" && strings.HasSuffix(err.Error(), "unexpected EOF") {
+			return nil, errors.New(open)
+		}
 		return nil, explain(err)
 	}
 	if err := check(t); err != nil {
