@@ -130,6 +130,16 @@ func Permanent(err error) error { return pipeline.Permanent(err) }
 // tried three times, goes to the dead letters, and the next one follows. Refused(nil) is nil.
 func Refused(err error) error { return pipeline.Refused(err) }
 
+// Limited marks an error of a Sink as its receiver's wish to be asked again after d, because
+// it was sent too much, as with the HTTP status 429. That is no failure: the schedule of retries
+// does not move. A d of 0 means that the receiver did not say when. Limited(nil, d) is nil.
+func Limited(err error, d time.Duration) error { return pipeline.Limited(err, d) }
+
+// TellAtOnce marks an error of a Sink as a failure that somebody has to mend, such as a token
+// that the receiver refuses: the health event follows the first attempt instead of the third.
+// The notification waits and is tried again as after any failure. TellAtOnce(nil) is nil.
+func TellAtOnce(err error) error { return pipeline.TellAtOnce(err) }
+
 // Gone marks an error of a Sink as its receiver's word that it does not exist any more: it is
 // expired at once, and subscriptions that have no other sink end. Gone(nil) is nil.
 func Gone(err error) error { return pipeline.Gone(err) }

@@ -28,6 +28,9 @@ const (
 	// is damaged, a message of a newer version. The Router stops and says so; the message
 	// comes again.
 	ClassBroken
+	// ClassLimited says that a receiver takes no more at the moment, as with the HTTP status
+	// 429. That is no failure: the attempt is made again when the receiver asked for it.
+	ClassLimited
 )
 
 // ErrMoved is what a Poster returns for a key whose owner is another process by now: that
@@ -49,6 +52,11 @@ func Permanent(err error) error { return classify(err, ClassPermanent, 0) }
 // RetryAfter marks err as one after which at least d must pass before the next
 // attempt. RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error { return classify(err, ClassRetry, max(d, 0)) }
+
+// Limited marks err as a receiver's wish to be asked again after d, because it was sent too
+// much. That does not count as a failure. A d of 0 means that the receiver did not say when.
+// Limited(nil, d) is nil.
+func Limited(err error, d time.Duration) error { return classify(err, ClassLimited, max(d, 0)) }
 
 // Gone marks err as the receiver's word that it does not exist any more. Gone(nil) is nil.
 func Gone(err error) error { return classify(err, ClassGone, 0) }
@@ -109,9 +117,9 @@ type tellAtOnce struct{ error }
 
 func (e *tellAtOnce) Unwrap() error { return e.error }
 
-// TellAtOnce marks err as a failure of a receiver that is told after the first attempt
-// already, since it does not mend itself, such as a certificate that does not hold. The
-// class of err stays. TellAtOnce(nil) is nil.
+// TellAtOnce marks err as a failure that somebody has to mend, such as a token that the
+// receiver refuses or a certificate that does not hold: the health event follows the first
+// attempt. The class of err stays. TellAtOnce(nil) is nil.
 func TellAtOnce(err error) error {
 	if err == nil {
 		return nil

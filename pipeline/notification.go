@@ -107,6 +107,13 @@ func (w Withdraw) Message(at time.Time) Message {
 		Type: TypeWithdraw, Subject: w.Page, Time: at, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
+// RetryCommand asks delivery to try now what waits for the receiver that is the key of its
+// message, whatever its schedule says; with Page, a canonical URL, only where something about
+// that page waits.
+type RetryCommand struct {
+	Page string `json:"page,omitempty"`
+}
+
 // Receiver is a sink and a target in it.
 type Receiver struct {
 	Sink   string `json:"sink"`

@@ -66,6 +66,7 @@ const (
 	// On TopicNotifications.
 	TypeNotification = "vokter.notification.v1" // body: Addressed
 	TypeWithdraw     = "vokter.withdraw.v1"     // body: Withdraw
+	TypeRetry        = "vokter.retry.v1"        // body: RetryCommand
 
 	// On TopicDead.
 	TypeDeadLetter = "vokter.dead.v1"   // body: DeadLetter

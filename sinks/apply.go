@@ -25,6 +25,8 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	switch ev := ev.(type) {
 	case enqueued:
 		q.enqueue(at)
+	case hurried:
+		q.hurry()
 	case lost:
 		q.lose()
 	case remembered:
@@ -51,6 +53,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	}
 	taken, more := q.clear(withdrawn)
 	acts = append(acts, taken...)
+	q.unlimited()
 	if len(acts) > 0 {
 		q.remember(at, p)
 	}
@@ -166,19 +169,24 @@ func (q *Queue) delivered(at time.Time) []action {
 		q.PastReason = q.Reason
 	}
 	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
-	q.ToldFailing, q.ToldDead = false, false
+	q.ToldFailing, q.ToldDead, q.Again = false, false, false
 	q.ExpiredSince, q.ExpiredReason, q.Windows.Over = time.Time{}, "", ""
 	return acts
 }
 
-// failed ends the attempt in flight with a failure.
+// failed ends the attempt in flight without success.
 func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
-	o := ev.Outcome
-	if o.Class == pipeline.ClassCanceled {
+	o, again := ev.Outcome, q.Again
+	q.Again = false
+	switch o.Class {
+	case pipeline.ClassCanceled:
 		q.Due, q.Delay = time.Time{}, 0
 		q.lose()
 		return nil
+	case pipeline.ClassLimited:
+		return p.limited(q, ev, withdrawn)
 	}
+	q.PutOff = 0
 	q.Tries++
 	q.Failures++
 	q.Reason, q.LastFailure = o.Reason, ev.At
@@ -211,9 +219,40 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	case q.Tries-q.OldTries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
 		return append(acts, q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
 	}
+	if again {
+		q.Due, q.Delay = time.Time{}, 0
+		return acts
+	}
 	q.Delay = p.delay(q, o, ev)
 	q.Due = ev.At.Add(q.Delay)
 	return acts
+}
+
+// limited ends the attempt in flight, which the receiver put off since it was sent too much.
+// That is no failure, but a limit that lets nothing through ends as failures do: what waits
+// must not grow for ever.
+func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
+	q.PutOff++
+	q.Limits++
+	q.LimitReason = ev.Outcome.Reason
+	if !q.Limited() {
+		q.LimitedSince = ev.At
+	}
+	since := q.FailingSince
+	if since.IsZero() {
+		since = later(q.LimitedSince, q.LastSuccess)
+	}
+	switch {
+	case withdrawn(q.Head): // clear drops it
+		return nil
+	case !q.Expired() && q.Failures-q.OldFailures+q.PutOff >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
+		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, ev.Outcome.Reason))
+	case q.Tries-q.OldTries+q.PutOff >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
+		return q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, ev.Outcome.Reason))
+	}
+	q.Delay = p.limitDelay(q, ev)
+	q.Due = ev.At.Add(q.Delay)
+	return nil
 }
 
 // degraded tells, once in a while, that notifications are not delivered as was wanted.
@@ -232,7 +271,11 @@ func (q *Queue) expire(at time.Time, reason string) []action {
 	if q.Windows.Open > 0 {
 		q.Windows.Over = reason
 	}
-	return []action{q.tell(pipeline.HealthReceiverExpired, q.FailingSince, reason)}
+	since := q.FailingSince
+	if since.IsZero() {
+		since = q.LimitedSince
+	}
+	return []action{q.tell(pipeline.HealthReceiverExpired, since, reason)}
 }
 
 // giveUp gives up the oldest notification. The first since the last success is told.

@@ -182,13 +182,15 @@ func (d *Delivery) EndDigests(ctx context.Context) error {
 // typeResult is the type of the messages by which the pool reports.
 const typeResult = "vokter.delivery.result.v1"
 
-// Process handles a notification, a withdrawal, a wake or the result of an attempt.
+// Process handles a notification, a withdrawal, a retry, a wake or the result of an attempt.
 func (d *Delivery) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	switch m.Type {
 	case pipeline.TypeNotification:
 		return d.enqueue(tx, m)
 	case pipeline.TypeWithdraw:
 		return d.withdraw(tx, m)
+	case pipeline.TypeRetry:
+		return d.retry(tx, m)
 	case typeResult:
 		return d.result(tx, m)
 	case pipeline.TypeWake:
@@ -298,6 +300,29 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 		tx.OnCommit(func() { d.pool.recall(wd.Receiver, attempt, wd.Subscription) })
 	}
 	return w.step(remembered{At: w.now, Markers: 1})
+}
+
+// retry tries now what waits for a receiver, if a page is named only where something about it
+// waits.
+func (d *Delivery) retry(tx pipeline.Tx, m pipeline.Message) error {
+	var c pipeline.RetryCommand
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		return pipeline.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
+	}
+	w, err := d.open(tx, m.Key)
+	if err != nil {
+		return err
+	}
+	waits := w.q.Pending()
+	if c.Page != "" {
+		if waits, err = w.st.waiting(w.q, c.Page); err != nil {
+			return err
+		}
+	}
+	if waits == 0 {
+		return nil
+	}
+	return w.step(hurried{At: w.now})
 }
 
 // result applies how an attempt ended. The commit is durable before the next attempt,

@@ -6,8 +6,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// event is what happens to a Queue: enqueued, resulted, woken, lost, remembered or
-// pruned.
+// event is what happens to a Queue: enqueued, resulted, woken, hurried, lost, remembered
+// or pruned.
 type event interface{ at() time.Time }
 
 type (
@@ -29,6 +29,8 @@ type (
 	}
 	// woken says that the time of a wake has come, or that the process has just started.
 	woken struct{ At time.Time }
+	// hurried says that somebody asks for what waits to be tried now.
+	hurried struct{ At time.Time }
 	// lost says that the attempt in flight went down with the process that made it.
 	lost struct{ At time.Time }
 	// remembered says that there is something new to forget one day; Markers of it are
@@ -49,6 +51,7 @@ type (
 func (e enqueued) at() time.Time   { return e.At }
 func (e resulted) at() time.Time   { return e.At }
 func (e woken) at() time.Time      { return e.At }
+func (e hurried) at() time.Time    { return e.At }
 func (e lost) at() time.Time       { return e.At }
 func (e remembered) at() time.Time { return e.At }
 func (e pruned) at() time.Time     { return e.At }

@@ -25,6 +25,12 @@ const (
 	degradedAgain = 24 * time.Hour
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
+	// limitedFor is how long a receiver is left alone that limits us without saying for how
+	// long. minLimited, doubled with each attempt that it puts off in a row, is the least wait,
+	// and maxLimited bounds that.
+	limitedFor = 30 * time.Second
+	minLimited = time.Second
+	maxLimited = 5 * time.Minute
 	// jitterShare is how far a delay is moved at most, as a share of it.
 	jitterShare = 0.2
 	// dropBatch bounds the notifications that one transaction gives up or drops.
@@ -63,11 +69,11 @@ type Policy struct {
 	// either way.
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up, when at
-	// least three attempts failed; 0 means 72 hours. Attempts from before one that was an
+	// least three attempts failed or were put off by a limit; 0 means 72 hours. Attempts from before one that was an
 	// hour late, or the delay before it if that was longer, do not count.
 	DeadAfter time.Duration
 	// ExpireAfter is how long after the first failure since its last success a receiver is
-	// expired, when at least three attempts failed, counted likewise; 0 means
+	// expired, when at least three attempts failed or were put off, counted likewise; 0 means
 	// 5 days. One that says that it is gone is expired at once.
 	ExpireAfter time.Duration
 	// Remember is for how long the IDs of notifications that were delivered, given up or
@@ -110,6 +116,17 @@ func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 	after := min(o.After, maxRetryAfter)
 	after += time.Duration(ev.Jitter * jitterShare * float64(after))
 	return max(d, after, 0)
+}
+
+// limitDelay returns the time to the next attempt at a receiver that put off the last ones,
+// q.PutOff in a row: as long as it asked for, but ever longer if it keeps asking for little.
+func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
+	d := ev.Outcome.After
+	if d == 0 {
+		d = limitedFor
+	}
+	d = min(max(d, min(minLimited<<min(q.PutOff-1, 10), maxLimited)), maxRetryAfter)
+	return d + time.Duration(ev.Jitter*jitterShare*float64(d))
 }
 
 // outcome says how an attempt ended.

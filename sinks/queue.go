@@ -43,6 +43,17 @@ type Queue struct {
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Reason       string    `json:"reason,omitempty"`
+	// PutOff counts the attempts of the oldest notification that the receiver put off in a row,
+	// since it was sent too much. They are no failures. LimitedSince is since when the receiver
+	// puts attempts off, until nothing waits any more; Limits counts them, and LimitReason is
+	// what the receiver said last.
+	PutOff       int       `json:"put_off,omitempty"`
+	LimitedSince time.Time `json:"limited_since,omitzero"`
+	Limits       int       `json:"limits,omitempty"`
+	LimitReason  string    `json:"limit_reason,omitempty"`
+	// Again says that the attempt in flight is followed by another one at once if it fails:
+	// somebody asked for that while it was in flight.
+	Again bool `json:"again,omitempty"`
 	// LastSuccess is when something was delivered last, LastFailure when an attempt failed
 	// last, PastReason why, where something was delivered since. They are kept for keepPast
 	// beyond all else.
@@ -80,6 +91,9 @@ type Queue struct {
 // Pending returns how many notifications are pending.
 func (q Queue) Pending() int { return int(q.Next - q.Head) }
 
+// Limited reports whether the receiver puts attempts off since it was sent too much.
+func (q Queue) Limited() bool { return !q.LimitedSince.IsZero() }
+
 // Expired reports whether the receiver is expired.
 func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
 
@@ -107,7 +121,7 @@ func (q Queue) most() int {
 func (q *Queue) advance() {
 	q.Head++
 	q.Began, q.Due, q.Delay = time.Time{}, time.Time{}, 0
-	q.First, q.Tries, q.OldTries, q.Refusals = time.Time{}, 0, 0, 0
+	q.First, q.Tries, q.OldTries, q.Refusals, q.PutOff = time.Time{}, 0, 0, 0, 0
 	if q.Head >= q.DropTo {
 		q.DropTo, q.DropReason = 0, ""
 	}
@@ -118,7 +132,7 @@ func (q *Queue) advance() {
 // nothing of how it does. Only one that was refused, and nothing else, waited for itself.
 func (q *Queue) skip() {
 	due, delay := q.Due, q.Delay
-	refused := q.Tries > 0 && q.Refusals == q.Tries
+	refused := q.Tries > 0 && q.Refusals == q.Tries && q.PutOff == 0
 	if q.advance(); !refused {
 		q.Due, q.Delay = due, delay
 	}
@@ -135,10 +149,27 @@ func (q *Queue) enqueue(at time.Time) {
 	q.Next++
 }
 
+// hurry makes what waits due now. An attempt in flight may have begun before whatever was
+// mended, so that another one follows if it fails.
+func (q *Queue) hurry() {
+	if q.InFlight {
+		q.Again = true
+		return
+	}
+	q.Due, q.Delay = time.Time{}, 0
+}
+
+// unlimited forgets the limit of the receiver once nothing waits for it any more.
+func (q *Queue) unlimited() {
+	if q.Pending() == 0 {
+		q.LimitedSince, q.Limits, q.LimitReason = time.Time{}, 0, ""
+	}
+}
+
 // lose says that the attempt in flight is as if it had not begun. What was never tried has
 // no time to be given up at.
 func (q *Queue) lose() {
-	q.InFlight = false
+	q.InFlight, q.Again = false, false
 	if q.Tries == 0 {
 		q.First = time.Time{}
 	}
@@ -163,7 +194,7 @@ func (q *Queue) notice(at time.Time) {
 		due = q.Began
 	}
 	if !due.IsZero() && at.Sub(due) > max(standstill, q.Delay) {
-		q.OldTries, q.OldFailures = q.Tries, q.Failures
+		q.OldTries, q.OldFailures, q.PutOff = q.Tries, q.Failures, 0
 	}
 }
 
@@ -185,7 +216,7 @@ func (q *Queue) clamp(at time.Time, p Policy) {
 	q.First = earlier(q.First, at)
 	q.FailingSince = earlier(q.FailingSince, at)
 	q.LastSuccess, q.LastFailure = earlier(q.LastSuccess, at), earlier(q.LastFailure, at)
-	q.ExpiredSince = earlier(q.ExpiredSince, at)
+	q.ExpiredSince, q.LimitedSince = earlier(q.ExpiredSince, at), earlier(q.LimitedSince, at)
 	q.ToldDegraded = earlier(q.ToldDegraded, at)
 	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
 }
@@ -195,4 +226,11 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

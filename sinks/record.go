@@ -165,6 +165,26 @@ func waiting(r Record, q Queue, first bool) Record {
 // fails with a pipeline.Broken error where the state cannot be read.
 func Load(st pipeline.State) (Queue, error) { return state{st}.queue() }
 
+// Waiting counts the notifications that wait for a receiver, whose state of group
+// pipeline.GroupDelivery st is: all, or those about page, a canonical URL. What is collected for
+// a digest does not count. The state may change meanwhile.
+func Waiting(st pipeline.State, page string) (int, error) {
+	s := state{st}
+	for {
+		q, err := s.queue()
+		if err != nil || page == "" {
+			return q.Pending(), err
+		}
+		n, missing := s.waiting(q, page)
+		switch now, err := s.queue(); {
+		case err != nil:
+			return 0, err
+		case now.Head == q.Head: // what was read was not taken out meanwhile
+			return n, missing
+		}
+	}
+}
+
 // ReceiverOf returns the receiver whose state has the key, which is its ID.
 func ReceiverOf(key string) pipeline.Receiver {
 	sink, target, _ := strings.Cut(key, " ")

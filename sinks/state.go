@@ -110,6 +110,20 @@ func (s state) pending(seq uint64) (pendingRecord, error) {
 	return p, err
 }
 
+// waiting counts the pending notifications of q about page, a canonical URL.
+func (s state) waiting(q Queue, page string) (n int, err error) {
+	for seq := q.Head; seq < q.Next; seq++ {
+		p, err := s.pending(seq)
+		if err != nil {
+			return 0, err
+		}
+		if pageOf(p.Addressed.Notification) == page {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // end remembers what became of id.
 func (s state) end(id string, r Record) error {
 	return errors.Join(

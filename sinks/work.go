@@ -220,6 +220,7 @@ func pageOf(n pipeline.Notification) string {
 // log tells of what changed for the receiver. Its target may be a secret and is left out.
 func (w *work) log(before Queue, acts []action) {
 	gaveUp, dropped := 0, 0
+	atOnce := false // the failure is one that somebody has to mend
 	var reason, degraded string
 	for _, act := range acts {
 		switch act := act.(type) {
@@ -229,8 +230,11 @@ func (w *work) log(before Queue, acts []action) {
 		case drop:
 			dropped++
 		case tell:
-			if act.Event == pipeline.HealthReceiverDegraded {
+			switch act.Event {
+			case pipeline.HealthReceiverDegraded:
 				degraded = act.Reason
+			case pipeline.HealthReceiverFailing:
+				atOnce = w.q.Failures < failingAfter
 			}
 		}
 	}
@@ -244,12 +248,20 @@ func (w *work) log(before Queue, acts []action) {
 			log.Warn("notifications arrive, but not as the configuration says", "reason", degraded)
 		}
 		switch {
+		case q.Limited() && !before.Limited():
+			log.Warn("a receiver limits how much it takes: what waits follows as it allows", "reason", q.LimitReason, "waiting", q.Pending(), "next", q.Due)
+		case !q.Limited() && before.Limited():
+			log.Info("nothing waits for the limit of a receiver any more", "limited_for", now.Sub(before.LimitedSince), "put_off", before.Limits)
+		}
+		switch {
 		case before.Failures > 0 && q.Failures == 0:
 			log.Info("a receiver takes notifications again", "failed_for", now.Sub(before.FailingSince), "attempts", before.Failures)
 		case q.Expired() && !before.Expired():
 			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", gaveUp)
 		case gaveUp > 0:
 			log.Error("notifications were given up", "dead", gaveUp, "reason", reason)
+		case q.Failures > before.Failures && q.Reason != before.Reason && atOnce:
+			log.Error("a receiver has to be mended: its notifications wait, and are tried again", "reason", q.Reason, "next", q.Due)
 		case q.Failures > before.Failures && q.Reason != before.Reason:
 			log.Warn("a delivery failed and will be tried again", "reason", q.Reason, "next", q.Due)
 		}

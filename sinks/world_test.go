@@ -319,10 +319,3 @@ func (d deadWorld) replay(w *world, key string) []pipeline.Message {
 	}
 	return d.store.Take()
 }
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -20,7 +20,7 @@ import (
 // internal are the types that only this module's own stages read: they change as they like.
 var internal = []string{
 	pipeline.TypeRequest, pipeline.TypeApply, pipeline.TypeExpire, pipeline.TypeOutcome, pipeline.TypePushed,
-	pipeline.TypeSnapshot, pipeline.TypeStamp, pipeline.TypeDecision, pipeline.TypeSweep, pipeline.TypeWake,
+	pipeline.TypeRetry, pipeline.TypeSnapshot, pipeline.TypeStamp, pipeline.TypeDecision, pipeline.TypeSweep, pipeline.TypeWake,
 }
 
 // constants returns the string constants of a file of package pipeline whose names begin

@@ -28,6 +28,8 @@ type book struct {
 	// began or ended.
 	sure int
 	seen time.Time
+	// limited is since when the receiver puts attempts off without having taken anything.
+	limited time.Time
 	// What was told since the last success; expired also says that the receiver is.
 	failing, dead, expired bool
 	tried                  map[string]try // by notification that waits
@@ -39,6 +41,7 @@ type book struct {
 type try struct {
 	first    time.Time // when the first attempt began
 	failures int
+	putOff   int // attempts that a limit put off
 }
 
 func (b book) clone() book {
@@ -109,6 +112,9 @@ func (b *book) clamp(now time.Time) {
 	if b.seen.After(now) {
 		b.seen = now
 	}
+	if b.limited.After(now) {
+		b.limited = now
+	}
 	for id, t := range b.tried {
 		if t.first.After(now) {
 			t.first = now
@@ -149,13 +155,17 @@ func (b *book) delivered(a answer) (tell []pipeline.HealthEvent) {
 		tell = append(tell, pipeline.HealthReceiverRecovered)
 	}
 	delete(b.tried, a.notification)
-	b.sure = 0
+	b.sure, b.limited = 0, time.Time{}
 	b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
 	return tell
 }
 
 // failed takes that an attempt failed with a notification.
 func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
+	class, _ := pipeline.ClassOf(a.err)
+	if class == pipeline.ClassLimited {
+		return b.putOff(a, now, policy, told)
+	}
 	if b.failures++; b.since.IsZero() {
 		b.since = now
 	}
@@ -163,7 +173,6 @@ func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipel
 	t := b.tried[a.notification]
 	t.failures++
 	b.tried[a.notification] = t
-	class, _ := pipeline.ClassOf(a.err)
 	switch {
 	case b.expired:
 	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
@@ -172,6 +181,26 @@ func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipel
 	case b.failures >= minFailures && !b.failing:
 		b.failing = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverFailing}
+	}
+	return nil
+}
+
+// putOff takes that a limit of the receiver put an attempt off, which is no failure.
+func (b *book) putOff(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
+	if b.limited.IsZero() {
+		b.limited = now
+	}
+	b.sure++
+	t := b.tried[a.notification]
+	t.putOff++
+	b.tried[a.notification] = t
+	since := b.since
+	if since.IsZero() {
+		since = b.limited
+	}
+	if !b.expired && told && b.failures+t.putOff >= minFailures && now.Sub(since) >= policy.expireAfter {
+		b.expired = true
+		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
 	}
 	return nil
 }
@@ -193,7 +222,7 @@ func (b *book) givenUp(letter pipeline.DeadLetter, now time.Time, policy policy)
 	case b.expired:
 	case refusal != nil && class == pipeline.ClassPermanent:
 	case refusal != nil && t.failures >= minFailures:
-	case t.failures >= minFailures && now.Sub(t.first) >= policy.deadAfter:
+	case t.failures+t.putOff >= minFailures && now.Sub(t.first) >= policy.deadAfter:
 	default:
 		return fmt.Errorf("%s for %s was given up after %d failures since %v", id, sink, t.failures, t.first)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
-// and then, also after it took it; down is away for hours; picky refuses some; leaver says
+// and then, also after it took it, or puts off what it is offered; down is away for hours; picky refuses some; leaver says
 // now and then that it does not exist any more.
 var sinkNames = []string{"steady", "flaky", "down", picky, "leaver"}
 
@@ -147,6 +147,9 @@ func (w *world) offer(a attempt, n pipeline.Notification) error {
 			take()
 			r.excused[id]++
 			return pipeline.Ambiguous(errors.New("connection broke"))
+		}
+		if w.chance(6) {
+			return pipeline.Limited(errors.New("too many"), 20*time.Second)
 		}
 	case "down":
 		if r.down && !w.calm {
