@@ -75,14 +75,10 @@ func (e *Endpoint) Because(err error, reason string) error {
 	return fmt.Errorf("%w: %s", err, layout.Short(reason, maxReason))
 }
 
-// Later marks err as one after which to wait for as many seconds as the body of a says,
-// or for as long as its header says where that is longer; at most a day.
-func Later(err error, a *post.Answer, seconds float64) error {
-	wait := time.Duration(max(0, min(seconds, guard.MaxRetryAfter.Seconds())) * float64(time.Second))
-	if d, ok := a.RetryAfter(); ok {
-		wait = max(wait, d)
-	}
-	return pipeline.RetryAfter(err, wait)
+// Limit marks err as a limit of the receiver, which is asked again after as many seconds as the
+// body of a says, or when its header says where that is later; at most a day.
+func Limit(err error, a *post.Answer, seconds float64) error {
+	return a.Limit(err, time.Duration(max(0, min(seconds, guard.MaxRetryAfter.Seconds()))*float64(time.Second)))
 }
 
 // Insist sends rich, and what plain returns where the receiver refuses that: a layout must

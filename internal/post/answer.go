@@ -12,15 +12,15 @@ import (
 )
 
 // Err says what the status of a means where the protocol says nothing else: nil for 2xx;
-// pipeline.Gone for 410; pipeline.Refused for what is wrong with this body alone; and
-// otherwise an error to try again after. Whatever is tried again waits for as long as
-// Retry-After says.
+// pipeline.Gone for 410; pipeline.Limited for 429; Denied for 401 and 403; pipeline.Refused for
+// what is wrong with this body alone; and otherwise an error to try again after. Whatever is
+// tried again waits for as long as Retry-After says.
 func (a *Answer) Err() error {
 	code := a.Status
 	if code >= 200 && code <= 299 {
 		return nil
 	}
-	err := fmt.Errorf("answered %s", statusText(code))
+	err := a.says()
 	if code >= 300 && code <= 399 {
 		err = fmt.Errorf("%w%s; redirects are not followed", err, target(a))
 	}
@@ -28,6 +28,12 @@ func (a *Answer) Err() error {
 		err = pipeline.RetryAfter(err, d)
 	}
 	switch code {
+	case http.StatusTooManyRequests:
+		return a.Limit(err, 0)
+	case http.StatusUnauthorized:
+		return a.Denied(TokenRefused)
+	case http.StatusForbidden:
+		return a.Denied(AccessRefused)
 	case http.StatusGone:
 		return pipeline.Gone(err)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
@@ -52,14 +58,32 @@ func (a *Answer) RetryAfter() (wait time.Duration, ok bool) {
 	return guard.RetryAfter(a.Header.Get("Retry-After"), a.now)
 }
 
-// Wait marks err as one after which to wait for as long as the receiver asks, and for def
-// where it does not.
-func (a *Answer) Wait(err error, def time.Duration) error {
+// Limit marks err as a limit of the receiver, which is asked again when it said: after wait,
+// or when the header says where that is later; 0 means that the body does not say.
+func (a *Answer) Limit(err error, wait time.Duration) error {
 	if d, ok := a.RetryAfter(); ok {
-		def = d
+		wait = max(wait, d, time.Millisecond) // 0 would mean that it did not say
 	}
-	return pipeline.RetryAfter(err, def)
+	return pipeline.Limited(err, wait)
 }
+
+// What Denied says, where the sink knows no better.
+const (
+	TokenRefused  = "the token is refused"
+	AccessRefused = "access is refused"
+)
+
+// Denied is the error of a, with which the receiver refuses us for the reason what. Somebody has
+// to mend that, and the notification waits meanwhile.
+func (a *Answer) Denied(what string) error {
+	err := fmt.Errorf("%s: %w", what, a.says())
+	if d, ok := a.RetryAfter(); ok {
+		err = pipeline.RetryAfter(err, d)
+	}
+	return pipeline.TellAtOnce(err)
+}
+
+func (a *Answer) says() error { return fmt.Errorf("answered %s", statusText(a.Status)) }
 
 // statusText is code with its name.
 func statusText(code int) string {

@@ -17,7 +17,7 @@ func TestRetryAfterOnAnyFailure(t *testing.T) {
 	u := &url.URL{Scheme: "https", Host: "example.com"}
 	for status, want := range map[int]pipeline.Class{
 		302: pipeline.ClassRetry, 400: pipeline.ClassRefused, 401: pipeline.ClassRetry, 404: pipeline.ClassRetry,
-		413: pipeline.ClassRefused, 429: pipeline.ClassRetry, 500: pipeline.ClassRetry, 503: pipeline.ClassRetry,
+		413: pipeline.ClassRefused, 429: pipeline.ClassLimited, 500: pipeline.ClassRetry, 503: pipeline.ClassRetry,
 	} {
 		a := &Answer{Status: status, Header: http.Header{"Retry-After": {"90"}}, url: u, now: time.Now()}
 		if class, after := pipeline.ClassOf(a.Err()); class != want || after != 90*time.Second {

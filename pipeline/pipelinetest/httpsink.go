@@ -55,6 +55,8 @@ func HTTPStatusClass(status int) pipeline.Class {
 		return pipeline.ClassRefused
 	case 410:
 		return pipeline.ClassGone
+	case 429:
+		return pipeline.ClassLimited
 	}
 	return pipeline.ClassRetry
 }
@@ -229,6 +231,9 @@ func (s *httpSuite) statuses(t *testing.T) {
 		if got, want := first(pipeline.ClassOf(err)), s.Class(status); got != want {
 			t.Errorf("status %d: class %d, want %d", status, got, want)
 		}
+		if refused := status == 401 || status == 403; refused != pipeline.TellsAtOnce(err) {
+			t.Errorf("status %d: told at once: %v, want %v, since somebody has to mend the token", status, !refused, refused)
+		}
 		if !strings.Contains(err.Error(), fmt.Sprint(status)) {
 			t.Errorf("status %d is not in the error %q", status, err)
 		}
@@ -248,7 +253,7 @@ func (s *httpSuite) retryAfter(t *testing.T) {
 		{" 120 ", 2 * time.Minute, 2 * time.Minute},
 		{soon.Format(http.TimeFormat), 30 * time.Minute, time.Hour},
 		{soon.Format("Monday, 02-Jan-06 15:04:05 GMT"), 30 * time.Minute, time.Hour},
-		{"Fri, 02 Jan 2015 15:04:05 GMT", 0, 0},
+		{"Fri, 02 Jan 2015 15:04:05 GMT", 0, time.Second},
 		{"315360000", time.Hour, 24 * time.Hour},
 		{"-5", 0, time.Minute},
 		{"1e3", 0, time.Minute},
@@ -261,7 +266,7 @@ func (s *httpSuite) retryAfter(t *testing.T) {
 				w.WriteHeader(status)
 			}))
 			err := deliver(t.Context(), t, sink, notification("a"))
-			wantClass(t, err, pipeline.ClassRetry)
+			wantClass(t, err, s.Class(status))
 			if _, after := pipeline.ClassOf(err); after < tt.min || after > tt.max {
 				t.Errorf("%d with Retry-After %q: wait %v, want between %v and %v", status, tt.value, after, tt.min, tt.max)
 			}

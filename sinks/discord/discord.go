@@ -50,8 +50,8 @@ func (d *Discord) verdict(a *post.Answer) error {
 	case err == nil:
 		return a.Without("the ID of a message")
 	case a.Status == http.StatusTooManyRequests:
-		err = chat.Later(err, a, said.RetryAfter)
-	case said.Code == unknownChannel || said.Code == unknownWebhook || said.Code == invalidToken:
+		err = chat.Limit(err, a, said.RetryAfter)
+	case said.Code == unknownChannel || said.Code == unknownWebhook:
 		err = pipeline.Gone(err)
 	}
 	return d.endpoint.Because(err, said.Message)
@@ -61,7 +61,6 @@ func (d *Discord) verdict(a *post.Answer) error {
 const (
 	unknownChannel = 10003
 	unknownWebhook = 10015
-	invalidToken   = 50027
 )
 
 // special are the characters that mean something in Discord's Markdown within a line; a

@@ -81,11 +81,11 @@ func TestBounds(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassRetry, "429 Too Many Requests: You are", 1250*time.Millisecond),
-		chattest.Means(429, `{"retry_after":-1}`, pipeline.ClassRetry, "429", 0),
-		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassRetry, "429", 24*time.Hour),
+		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassLimited, "429 Too Many Requests: You are", 1250*time.Millisecond),
+		chattest.Means(429, `{"retry_after":-1}`, pipeline.ClassLimited, "429", 0),
+		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassLimited, "429", 24*time.Hour),
 		chattest.Means(404, `{"message":"Unknown Webhook","code":10015}`, pipeline.ClassGone, "404 Not Found: Unknown Webhook", 0),
-		chattest.Means(401, `{"message":"Invalid Webhook Token","code":50027}`, pipeline.ClassGone, "Invalid Webhook Token", 0),
+		chattest.Refuses(401, `{"message":"Invalid Webhook Token","code":50027}`, "Invalid Webhook Token"),
 		chattest.Means(404, `<html>not found</html>`, pipeline.ClassRetry, "404", 0),
 		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, pipeline.ClassRefused, "Invalid Form Body", 0),
 		chattest.Means(500, `{"message":"x","code":0}`, pipeline.ClassRetry, "500", 0),

@@ -4,7 +4,8 @@
 // taken it. Where the server says that the recipient's address is wrong (an enhanced status
 // code such as 5.1.1), the receiver is expired, and what is for it is kept for replay; a
 // message that it refuses after reading it is offered three times; all else, such as a wrong
-// password, a denied relay or greylisting, is tried again on the schedule. A message that
+// password, a denied relay or greylisting, is tried again on the schedule. Of a wrong password
+// the health event comes after the first attempt. A message that
 // came twice, since the connection broke before the server's answer, has the same Message-ID.
 //
 // What one day brings of a document refers to one message, by which mail programs show it

@@ -9,6 +9,7 @@ import (
 	"net/mail"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -147,11 +148,15 @@ func (t *talk) failure(err error) error {
 // Others of the family are about the sender's, or can be.
 var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 
+// refusedLogin are the codes (RFC 4954) with which a server refuses to let us sign in: it wants
+// that, or another way of it, or the password is wrong.
+var refusedLogin = []int{530, 534, 535, 538}
+
 // refusal says what an answer other than the one hoped for means.
 //
 // Up to the message, a refusal is about us: the password, the sender, a list of bad senders,
 // a relay that is denied. As with the statuses 401 and 403 of a webhook it is tried again on
-// the schedule. A recipient is gone only where the server says by its enhanced code that the
+// the schedule; of a refused password the health event comes at once. A recipient is gone only where the server says by its enhanced code that the
 // address is wrong, since a bare 550 means any of that as well; its notifications are kept
 // for replay. Other refusals after the message are about the message.
 func (t *talk) refusal(a *textproto.Error) error {
@@ -159,6 +164,8 @@ func (t *talk) refusal(a *textproto.Error) error {
 	switch {
 	case a.Code < 500:
 		return err
+	case t.at == connecting && slices.Contains(refusedLogin, a.Code):
+		return pipeline.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
 	case t.at >= recipient && wrongAddress.MatchString(a.Msg):
 		return pipeline.Gone(err)
 	case t.at == dot:

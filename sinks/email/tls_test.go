@@ -128,3 +128,20 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedLogin has the server refuse to let us sign in, which is told at once, and waits.
+func TestRefusedLogin(t *testing.T) {
+	for answer, atOnce := range map[string]bool{
+		"535 5.7.8 bad credentials":           true,
+		"534 5.7.9 use another way":           true,
+		"454 4.7.0 the directory is not here": false,
+	} {
+		cert, pool := trusted(t)
+		s := (&scripted{cert: cert, implicit: true, offers: "AUTH PLAIN", answers: map[string]string{"AUTH": answer}}).start(t)
+		err := build(t, signedIn(plain(s.host, s.port), Implicit), pool).Deliver(t.Context(), sample())
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || pipeline.TellsAtOnce(err) != atOnce ||
+			strings.Contains(err.Error(), "password is refused: the server answered "+answer) != atOnce {
+			t.Errorf("%s: class %d, told at once %v: %v", answer, class, pipeline.TellsAtOnce(err), err)
+		}
+	}
+}

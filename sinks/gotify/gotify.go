@@ -83,8 +83,10 @@ func (s *Gotify) verdict(a *post.Answer) error {
 		return nil
 	case err == nil:
 		err = a.Without("the ID of a message")
-	case said.Code == http.StatusUnauthorized && a.Status == said.Code, said.Code == http.StatusForbidden && a.Status == said.Code:
-		err = pipeline.Gone(fmt.Errorf("%w: check the token, which has to be that of an application", err))
+	case said.Code == http.StatusUnauthorized && a.Status == said.Code:
+		err = fmt.Errorf("%w: check that it is that of an application", err)
+	case said.Code == http.StatusForbidden && a.Status == said.Code:
+		err = fmt.Errorf("%w: check that it is that of an application", a.Denied(post.TokenRefused))
 	}
 	return s.endpoint.Because(err, said.Description)
 }

@@ -67,9 +67,9 @@ func TestLongEcho(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, pipeline.ClassGone, "that of an application: you need to provide", 0),
-		chattest.Means(403, `{"error":"Forbidden","errorCode":403,"errorDescription":"you are not allowed to access this api"}`, pipeline.ClassGone, "403 Forbidden", 0),
-		chattest.Means(401, `<html>a proxy</html>`, pipeline.ClassRetry, "401", 0),
+		chattest.Refuses(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, "the token is refused: answered 401 Unauthorized: check that it is that of an application: you need to provide"),
+		chattest.Refuses(403, `{"error":"Forbidden","errorCode":403,"errorDescription":"you are not allowed to access this api"}`, "the token is refused: answered 403 Forbidden"),
+		chattest.Refuses(401, `<html>a proxy</html>`, "401"),
 		chattest.Means(400, `{"error":"Bad Request","errorCode":400,"errorDescription":"AWTpRwsk0bnC5Ji is bad"}`, pipeline.ClassRefused, "*** is bad", 0),
 		chattest.Means(500, `{"error":"Internal Server Error","errorCode":500,"errorDescription":"database is locked"}`, pipeline.ClassRetry, "database is locked", 0),
 		chattest.Without(200, `[]`, "answered 200 OK, but without "),

@@ -13,6 +13,11 @@
 // default a message is a notice, as those of all bots, with which apps make no sound; see
 // msgtype.
 //
+// Homeservers limit how much an account sends. Synapse lets it send ten messages at once, and
+// then one every five seconds, unless its rc_message says otherwise; what is more waits for as
+// long as the homeserver asks, and counts as no failure. The homeserver's administrator can lift
+// the limit for the account.
+//
 // A notification counts as delivered once the homeserver has answered with the ID of the
 // event. The ID of the notification is that of the transaction, so that homeservers drop what
 // is sent twice within about an hour, and is in the event as id of io.vokter.notification.

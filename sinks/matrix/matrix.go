@@ -85,12 +85,11 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return chat.Insist(ctx, send, chat.JSON(c), func() []byte { return chat.JSON(plain) })
 }
 
-// gone are the errors that stay until somebody changes the account, the room or the
-// configuration.
-var gone = map[string]bool{
-	"M_UNKNOWN_TOKEN": true, "M_MISSING_TOKEN": true, "M_USER_DEACTIVATED": true, "M_GUEST_ACCESS_FORBIDDEN": true,
-	"M_FORBIDDEN": true, // mostly: not a member of the room, or not allowed to speak there
-	"M_NOT_FOUND": true, // no such room
+// denied says what the homeserver refuses by its errors that somebody has to mend.
+var denied = map[string]string{
+	"M_UNKNOWN_TOKEN": post.TokenRefused, "M_MISSING_TOKEN": post.TokenRefused,
+	"M_USER_DEACTIVATED": "the account is deactivated", "M_GUEST_ACCESS_FORBIDDEN": "guests may not write to the room",
+	"M_FORBIDDEN": "the user may not write to the room", // mostly since it is not in there
 }
 
 // verdict reads what the homeserver answered: the ID of the event, or what is wrong.
@@ -100,7 +99,6 @@ func (s *Matrix) verdict(a *post.Answer) error {
 		Code       string  `json:"errcode"`
 		Error      string  `json:"error"`
 		RetryAfter float64 `json:"retry_after_ms"`
-		SoftLogout bool    `json:"soft_logout"`
 	}
 	said := chat.Read[answer](a.Body)
 	err := a.Err()
@@ -110,8 +108,10 @@ func (s *Matrix) verdict(a *post.Answer) error {
 	case err == nil:
 		err = a.Without("the ID of an event")
 	case said.Code == "M_LIMIT_EXCEEDED":
-		err = chat.Later(err, a, said.RetryAfter/1000)
-	case a.Status < 500 && gone[said.Code] && !said.SoftLogout:
+		err = chat.Limit(err, a, said.RetryAfter/1000)
+	case a.Status < 500 && denied[said.Code] != "":
+		err = a.Denied(denied[said.Code])
+	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND": // there is no such room
 		err = pipeline.Gone(err)
 	}
 	if said.Code != "" {

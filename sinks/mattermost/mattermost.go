@@ -2,6 +2,7 @@ package mattermost
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/vokter/vokter/internal/chat"
@@ -97,19 +98,20 @@ func (s *Mattermost) verdict(a *post.Answer) error {
 		Message string `json:"message"`
 	}
 	said := chat.Read[answer](a.Body)
-	if a.Status < 500 && gone[said.ID] {
+	switch denied := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden; {
+	case a.Status < 500 && !denied && gone[said.ID]:
 		err = pipeline.Gone(err)
+	case denied && said.ID != "":
+		err = a.Denied("the webhook is refused")
 	}
 	return s.endpoint.Because(err, said.Message)
 }
 
-// gone are the errors of Mattermost that stay until somebody changes the webhook, the
-// channel or the configuration.
+// gone are the errors of Mattermost that say that there is no such webhook or channel. With the
+// status 403 they say that the webhook may not write there.
 var gone = map[string]bool{
-	"web.incoming_webhook.invalid.app_error":        true,
-	"web.incoming_webhook.channel.app_error":        true,
-	"web.incoming_webhook.channel_locked.app_error": true,
-	"web.incoming_webhook.permissions.app_error":    true,
-	"web.incoming_webhook.user.app_error":           true,
-	"app.channel.get.existing.app_error":            true,
+	"web.incoming_webhook.invalid.app_error": true,
+	"web.incoming_webhook.channel.app_error": true,
+	"web.incoming_webhook.user.app_error":    true,
+	"app.channel.get.existing.app_error":     true,
 }

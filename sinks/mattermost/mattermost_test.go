@@ -65,7 +65,7 @@ func TestLink(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
 		chattest.Means(400, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook.","status_code":400}`, pipeline.ClassGone, "400 Bad Request: Invalid webhook.", 0),
-		chattest.Means(403, `{"id":"web.incoming_webhook.channel_locked.app_error","message":"This webhook is not permitted."}`, pipeline.ClassGone, "not permitted", 0),
+		chattest.Refuses(403, `{"id":"web.incoming_webhook.channel_locked.app_error","message":"This webhook is not permitted."}`, "not permitted"),
 		chattest.Means(404, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassGone, "find the channel", 0),
 		chattest.Means(500, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassRetry, "500", 0),
 		chattest.Means(501, `{"id":"web.incoming_webhook.disabled.app_error","message":"Incoming webhooks have been disabled."}`, pipeline.ClassRetry, "have been disabled", 0),

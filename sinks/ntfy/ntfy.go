@@ -69,12 +69,9 @@ const (
 	codeDailyQuota   = 42908
 )
 
-// Waits where ntfy does not say for how long: a visitor may send again after some seconds,
-// but no more on that day once the day's messages are used up.
-const (
-	waitLimit = time.Minute
-	waitQuota = time.Hour
-)
+// waitQuota is for how long ntfy is left alone once the messages of the day are used up, since it
+// does not say for how long.
+const waitQuota = time.Hour
 
 // verdict reads what ntfy answered: the ID of the message, or what is wrong.
 func (s *Ntfy) verdict(a *post.Answer) error {
@@ -90,12 +87,12 @@ func (s *Ntfy) verdict(a *post.Answer) error {
 		return nil
 	case err == nil:
 		return s.endpoint.Because(a.Without("the ID of a message"), said.Error)
-	case said.Code == codeUnauthorized, said.Code == codeForbidden:
-		err = pipeline.Gone(fmt.Errorf("%w: check the token, or the user and password", err))
+	case said.Code == codeUnauthorized:
+		err = fmt.Errorf("%w: check it, or the user and password", a.Denied("the token is refused, or the password"))
+	case said.Code == codeForbidden:
+		err = fmt.Errorf("%w: the token, or the user, may not write to the topic", a.Denied(post.AccessRefused))
 	case said.Code == codeDailyQuota:
-		err = a.Wait(err, waitQuota)
-	case a.Status == http.StatusTooManyRequests:
-		err = a.Wait(err, waitLimit)
+		err = a.Limit(err, waitQuota)
 	}
 	return s.endpoint.Because(err, said.Error)
 }

@@ -97,12 +97,12 @@ func TestLoginIsNotTold(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(401, `{"code":40101,"http":401,"error":"unauthorized","link":"https://ntfy.sh/docs/publish/#authentication"}`, pipeline.ClassGone, "check the token, or the user and password: unauthorized", 0),
-		chattest.Means(403, `{"code":40301,"http":403,"error":"forbidden"}`, pipeline.ClassGone, "403 Forbidden", 0),
-		chattest.Means(403, `<html>a proxy</html>`, pipeline.ClassRetry, "403", 0),
+		chattest.Refuses(401, `{"code":40101,"http":401,"error":"unauthorized","link":"https://ntfy.sh/docs/publish/#authentication"}`, "the token is refused, or the password: answered 401 Unauthorized: check it, or the user and password: unauthorized"),
+		chattest.Refuses(403, `{"code":40301,"http":403,"error":"forbidden"}`, "the token, or the user, may not write to the topic: forbidden"),
+		chattest.Refuses(403, `<html>a proxy</html>`, "403"),
 		chattest.Means(413, `{"code":41303,"http":413,"error":"JSON body too large"}`, pipeline.ClassRefused, "JSON body too large", 0),
-		chattest.Means(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`, pipeline.ClassRetry, "too many requests", time.Minute),
-		chattest.Means(429, `{"code":42908,"http":429,"error":"limit reached: daily message quota reached"}`, pipeline.ClassRetry, "quota", time.Hour),
+		chattest.Means(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`, pipeline.ClassLimited, "too many requests", 0),
+		chattest.Means(429, `{"code":42908,"http":429,"error":"limit reached: daily message quota reached"}`, pipeline.ClassLimited, "quota", time.Hour),
 		chattest.Means(507, `{"code":50701,"http":507,"error":"cannot publish to UnifiedPush topic without previously active subscriber"}`, pipeline.ClassRetry, "507", 0),
 		chattest.Without(200, `{"error":"my-topic and tk_secret are bad"}`, "*** and *** are bad"),
 		chattest.Without(200, `{}`, "answered 200 OK, but without "),

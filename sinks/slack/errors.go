@@ -3,27 +3,23 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
 )
-
-// defaultWait is for how long a channel is left alone that Slack limits without saying for
-// how long.
-const defaultWait = 30 * time.Second
 
 // kind is what one of Slack's words for an error means.
 type kind int
 
 const (
 	kindUnknown  kind = iota // words come without notice: to be tried again
-	kindReceiver             // there is no such channel, or no right to post to it
+	kindReceiver             // the channel, or the account, does not exist any more
+	kindToken                // the token, or the webhook, is not taken
+	kindRight                // it has no right to post to the channel
 	kindMessage              // this message cannot be posted as it is
 	kindThread               // the thread takes no answers
 	kindWait                 // too many messages
@@ -32,11 +28,14 @@ const (
 
 func kindOf(word string) kind {
 	switch word {
-	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission",
-		"access_denied", "ekm_access_denied", "channel_not_found", "not_in_channel", "is_archived", "team_not_found",
-		"invalid_token", "action_prohibited", "no_service", "no_team", "team_disabled", "channel_is_archived", "no_active_hooks",
-		"posting_to_general_channel_denied":
+	case "account_inactive", "channel_not_found", "is_archived", "channel_is_archived", "team_not_found", "no_team", "team_disabled",
+		"no_service", "no_active_hooks":
 		return kindReceiver
+	case "invalid_auth", "not_authed", "token_revoked", "token_expired", "invalid_token":
+		return kindToken
+	case "missing_scope", "no_permission", "access_denied", "ekm_access_denied", "not_in_channel", "action_prohibited",
+		"posting_to_general_channel_denied":
+		return kindRight
 	case "no_text", "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "too_many_attachments",
 		"attachment_payload_limit_exceeded", "metadata_too_large", "invalid_payload":
 		return kindMessage
@@ -49,7 +48,7 @@ func kindOf(word string) kind {
 	}
 	switch {
 	case strings.HasPrefix(word, "restricted_action"):
-		return kindReceiver
+		return kindRight
 	case strings.HasPrefix(word, "invalid_metadata_"):
 		return kindMessage
 	}
@@ -62,8 +61,6 @@ var hints = map[string]string{
 	"not_in_channel":    "invite the bot to the channel",
 	"missing_scope":     "give the app the scope chat:write",
 	"no_service":        "make a new webhook",
-	"not_authed":        "check the token",
-	"invalid_auth":      "check the token",
 }
 
 // wordError classes err, which tells of word in a.
@@ -74,12 +71,16 @@ func wordError(a *post.Answer, err error, word string) error {
 	switch kindOf(word) {
 	case kindReceiver:
 		return pipeline.Gone(err)
+	case kindToken:
+		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", post.TokenRefused, err))
+	case kindRight:
+		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", post.AccessRefused, err))
 	case kindMessage:
 		return pipeline.Refused(err)
 	case kindThread:
 		return &threadError{err}
 	case kindWait:
-		return a.Wait(err, defaultWait)
+		return a.Limit(err, 0)
 	case kindBroken:
 		return pipeline.Ambiguous(err)
 	}
@@ -98,11 +99,11 @@ func statusError(a *post.Answer, word string) error {
 	}
 	switch {
 	case a.Status == http.StatusTooManyRequests:
-		return a.Wait(err, defaultWait)
+		return err
 	case a.Status >= http.StatusInternalServerError:
 		return pipeline.Ambiguous(err)
-	case kindOf(word) != kindUnknown:
-		return wordError(a, errors.New(err.Error()), word) // the word says more than the status
+	case kindOf(word) != kindUnknown: // the word says more than the status
+		return wordError(a, fmt.Errorf("answered %d %s: %s", a.Status, http.StatusText(a.Status), word), word)
 	}
 	return err
 }

@@ -47,20 +47,21 @@ func TestWords(t *testing.T) {
 	type want struct {
 		class     pipeline.Class
 		ambiguous bool
-		wait      time.Duration
+		atOnce    string // what the error begins with, where it is told at once
 		requests  int
 	}
 	for words, want := range map[string]want{
-		`invalid_auth not_authed account_inactive token_revoked token_expired missing_scope no_permission access_denied
-			ekm_access_denied channel_not_found not_in_channel is_archived team_not_found restricted_action
-			restricted_action_read_only_channel restricted_action_non_threadable_channel invalid_token action_prohibited
-			no_service no_team team_disabled channel_is_archived no_active_hooks posting_to_general_channel_denied`: {
-			class: pipeline.ClassGone, requests: 1},
+		`account_inactive channel_not_found is_archived team_not_found no_service no_team team_disabled channel_is_archived
+			no_active_hooks`: {class: pipeline.ClassGone, requests: 1},
+		`invalid_auth not_authed token_revoked token_expired invalid_token`: {atOnce: "the token is refused: ", requests: 1},
+		`missing_scope no_permission access_denied ekm_access_denied not_in_channel restricted_action
+			restricted_action_read_only_channel restricted_action_non_threadable_channel action_prohibited
+			posting_to_general_channel_denied`: {atOnce: "access is refused: ", requests: 1},
 		`no_text msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format too_many_attachments
 			attachment_payload_limit_exceeded metadata_too_large invalid_metadata_format invalid_metadata_schema invalid_payload`: {
 			class: pipeline.ClassRefused, requests: 2},
 		`cannot_reply_to_message restricted_action_thread_locked`:        {requests: 1}, // there was no thread
-		`ratelimited rate_limited`:                                       {wait: defaultWait, requests: 1},
+		`ratelimited rate_limited`:                                       {class: pipeline.ClassLimited, requests: 1},
 		`internal_error fatal_error service_unavailable request_timeout`: {ambiguous: true, requests: 1},
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -77,8 +78,9 @@ func TestWords(t *testing.T) {
 					continue
 				}
 				class, wait := pipeline.ClassOf(err)
-				if class != want.class || wait != want.wait || pipeline.IsAmbiguous(err) != want.ambiguous {
-					t.Errorf("%s, %s: class %d, wait %v, ambiguous %v, want %+v", way, word, class, wait, pipeline.IsAmbiguous(err), want)
+				atOnce := pipeline.TellsAtOnce(err)
+				if class != want.class || wait != 0 || pipeline.IsAmbiguous(err) != want.ambiguous || atOnce != (want.atOnce != "") || !strings.HasPrefix(err.Error(), want.atOnce) {
+					t.Errorf("%s, %s: class %d, wait %v, ambiguous %v, told at once %v, want %+v: %v", way, word, class, wait, pipeline.IsAmbiguous(err), atOnce, want, err)
 				}
 				if got := len(fake.Requests()); got != want.requests {
 					t.Errorf("%s, %s: %d requests, want %d", way, word, got, want.requests)
@@ -101,16 +103,16 @@ func TestAnswers(t *testing.T) {
 		says      string
 	}{
 		"a new word":              {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"new_word"}`}, says: "answered new_word"},
-		"errors of another shape": {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"invalid_auth","errors":[{"a":1}]}`}, class: pipeline.ClassGone, says: "invalid_auth"},
+		"errors of another shape": {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"invalid_auth","errors":[{"a":1}]}`}, says: "invalid_auth"},
 		"no word":                 {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"a b"}`}, says: "an error that has no name"},
 		"a long word":             {answer: slackfake.Answer{Status: 200, Body: `{"ok":false,"error":"` + strings.Repeat("x", 5000) + `"}`}, says: "an error that has no name"},
 		"half an answer":          {answer: slackfake.Answer{Status: 200, Body: `{"ok":true,"ts":"1.`}, ambiguous: true, says: "200 OK"},
 		"HTML":                    {answer: slackfake.Answer{Status: 200, Body: `<html>log in</html>`}, ambiguous: true, says: "200 OK"},
 		"nothing":                 {answer: slackfake.Answer{Status: 200, Body: `{}`}, ambiguous: true, says: "200 OK"},
 		"not ok":                  {answer: slackfake.Answer{Status: 200, Body: `{"ok":false}`}, ambiguous: true, says: "200 OK"},
-		"429":                     {answer: slackfake.Answer{Status: 429}, wait: defaultWait, says: "429"},
-		"429 with a wait":         {answer: slackfake.RateLimited("3"), wait: 3 * time.Second, says: "429"},
-		"429 with a date":         {answer: slackfake.RateLimited("Fri, 02 Jan 2026 03:05:05 GMT"), wait: time.Minute, says: "429"},
+		"429":                     {answer: slackfake.Answer{Status: 429}, class: pipeline.ClassLimited, says: "429"},
+		"429 with a wait":         {answer: slackfake.RateLimited("3"), class: pipeline.ClassLimited, wait: 3 * time.Second, says: "429"},
+		"429 with a date":         {answer: slackfake.RateLimited("Fri, 02 Jan 2026 03:05:05 GMT"), class: pipeline.ClassLimited, wait: time.Minute, says: "429"},
 		"503 with a wait":         {answer: slackfake.Answer{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, wait: 7 * time.Second, ambiguous: true, says: "503"},
 		"201":                     {answer: slackfake.Answer{Status: 201, Body: `{"ok":true,"channel":"C1","ts":"1.1"}`}, says: "201"},
 		"lost":                    {answer: slackfake.Answer{Lost: true}, ambiguous: true, says: "no answer"},
@@ -153,11 +155,11 @@ func TestNotOK(t *testing.T) {
 func TestWrongTokenTellsNoSecret(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	for name, s := range map[string]*Slack{
-		"invalid_auth: check the token":                 made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.API(), Connection: local}, nil),
-		"answered 403 Forbidden: invalid_token":         made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/T1/C1/SECRETSECRET"), Connection: local}, nil),
-		"channel_not_found: check the channel, and inv": made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "general", APIURL: fake.API(), Connection: local}, nil),
-		"404 Not Found: no_service: make a new webhook": made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/SECRETSECRET"), Connection: local}, nil),
-		"answered 404 Not Found":                        made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.URL + "/SECRETSECRET/", Connection: local}, nil),
+		"the token is refused: answered invalid_auth":                 made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.API(), Connection: local}, nil),
+		"the token is refused: answered 403 Forbidden: invalid_token": made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/T1/C1/SECRETSECRET"), Connection: local}, nil),
+		"channel_not_found: check the channel, and inv":               made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "general", APIURL: fake.API(), Connection: local}, nil),
+		"404 Not Found: no_service: make a new webhook":               made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/SECRETSECRET"), Connection: local}, nil),
+		"answered 404 Not Found":                                      made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.URL + "/SECRETSECRET/", Connection: local}, nil),
 	} {
 		err := s.Deliver(t.Context(), sample())
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") {

@@ -203,7 +203,7 @@ func TestLayoutNeverCostsAnAlert(t *testing.T) {
 			class pipeline.Class
 		}{
 			{slackfake.Answer{Error: word}, pipeline.ClassRefused},
-			{slackfake.RateLimited("5"), pipeline.ClassRetry},
+			{slackfake.RateLimited("5"), pipeline.ClassLimited},
 			{slackfake.Answer{Error: "channel_not_found"}, pipeline.ClassGone},
 		} {
 			fake.Script("C1", slackfake.Answer{Error: word}, tt.again)

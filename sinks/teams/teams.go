@@ -54,7 +54,7 @@ func (s *Teams) verdict(a *post.Answer) error {
 	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
 		err = pipeline.Gone(err)
 	case code == notEnabled: // it may be turned on again
-		err = chat.Later(err, a, 0)
+		err = a.Denied("the workflow is turned off")
 	}
 	return s.endpoint.Because(err, said.Error.Message)
 }

@@ -93,9 +93,9 @@ func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
 		chattest.Means(404, `{"error":{"code":"WorkflowNotFound","message":"The workflow 'x' could not be found."}}`, pipeline.ClassGone, "404 Not Found: The workflow 'x'", 0),
 		chattest.Means(400, off+`Deleted': trigger is not enabled."}}`, pipeline.ClassGone, "'Deleted'", 0),
-		chattest.Means(400, off+`Disabled': trigger is not enabled."}}`, pipeline.ClassRetry, "'Disabled'", 0),
+		chattest.Refuses(400, off+`Disabled': trigger is not enabled."}}`, "the workflow is turned off: answered 400 Bad Request: Could not"),
 		chattest.Means(400, `{"error":{"code":"TriggerInputSchemaMismatch","message":"sig=S1gnatureS1gnature"}}`, pipeline.ClassRefused, "400 Bad Request: sig=***", 0),
-		chattest.Means(401, `{"error":{"code":"DirectApiAuthorizationRequired","message":"no"}}`, pipeline.ClassRetry, "401 Unauthorized: no", 0),
+		chattest.Refuses(401, `{"error":{"code":"DirectApiAuthorizationRequired","message":"no"}}`, "401 Unauthorized: no"),
 		chattest.Means(502, `{"error":{"code":"NoResponse","message":"The server did not receive a response."}}`, pipeline.ClassRetry, "502", 0),
 	)
 }

@@ -93,8 +93,12 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	case said.Parameters.MigrateTo != 0:
 		err = pipeline.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
 	case code == http.StatusTooManyRequests:
-		err = chat.Later(err, a, said.Parameters.RetryAfter)
-	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusBadRequest && missing(said.Description):
+		err = chat.Limit(err, a, said.Parameters.RetryAfter)
+	case code == http.StatusUnauthorized:
+		err = a.Denied(post.TokenRefused)
+	case code == http.StatusForbidden, code == http.StatusBadRequest && forbidden(said.Description):
+		err = a.Denied("the bot may not write to the chat")
+	case code == http.StatusBadRequest && strings.Contains(said.Description, "chat not found"):
 		err = pipeline.Gone(err)
 	}
 	// The description begins with the name of the status, which err tells already.
@@ -102,10 +106,9 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	return s.endpoint.Because(err, strings.TrimPrefix(reason, ": "))
 }
 
-// missing reports whether a description says that the bot cannot write to the chat at
-// all.
-func missing(description string) bool {
-	for _, words := range []string{"chat not found", "not enough rights", "have no rights", "CHAT_WRITE_FORBIDDEN"} {
+// forbidden reports whether a description says that the bot may not write to the chat.
+func forbidden(description string) bool {
+	for _, words := range []string{"not enough rights", "have no rights", "CHAT_WRITE_FORBIDDEN"} {
 		if strings.Contains(description, words) {
 			return true
 		}

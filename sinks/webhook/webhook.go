@@ -10,6 +10,9 @@
 //   - 400, 413, 414, 415 and 422: it refuses this body. That is tried three times, then it
 //     goes to the dead letters, and the next one follows.
 //   - 410: it does not exist any more. The receiver is expired, with a health event.
+//   - 429: no failure. It is asked again when Retry-After says, or after 30 seconds.
+//   - 401 and 403: a failure of which there is a health event at once, since somebody has to mend
+//     the token or the secret. What waits is tried again by the schedule.
 //   - 300 to 399: a failure. Redirects are not followed; the reason names the host where this
 //     one leads.
 //   - Anything else, and no answer: it is sent again by the schedule, and later notifications

@@ -164,18 +164,26 @@ type Verdict struct {
 	wait   time.Duration
 	// ambiguous says that the receiver may have the notification all the same.
 	ambiguous bool
+	// atOnce says that the failure is told at once.
+	atOnce bool
 }
 
 // Means says that an answer of this status and body gives an error of this class, which
 // says that, after which to wait for at least so long.
 func Means(status int, body string, class pipeline.Class, says string, wait time.Duration) Verdict {
-	return Verdict{status, body, class, says, wait, false}
+	return Verdict{status, body, class, says, wait, false, false}
+}
+
+// Refuses is what an answer of this status and body means with which the receiver refuses us,
+// until somebody mends that: a failure that is told at once.
+func Refuses(status int, body, says string) Verdict {
+	return Verdict{status, body, pipeline.ClassRetry, says, 0, false, true}
 }
 
 // Without is what an answer of this status 2xx and this body means, which lacks what says
 // that the receiver has the notification.
 func Without(status int, body, says string) Verdict {
-	return Verdict{status, body, pipeline.ClassRetry, says, 0, true}
+	return Verdict{status, body, pipeline.ClassRetry, says, 0, true, false}
 }
 
 // Verdicts delivers to receivers that answer as each of list says.
@@ -185,9 +193,10 @@ func Verdicts(t *testing.T, newSink func(t *testing.T, rawURL string) pipeline.S
 		r := NewReceiver(t, Answer(v.status, v.body))
 		err := newSink(t, r.URL).Deliver(t.Context(), Notification())
 		class, wait := pipeline.ClassOf(err)
-		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) || pipeline.IsAmbiguous(err) != v.ambiguous {
-			t.Errorf("%d %s: got class %d, wait %v, ambiguous %v: %v; want class %d, wait %v, ambiguous %v, %q",
-				v.status, v.body, class, wait, pipeline.IsAmbiguous(err), err, v.class, v.wait, v.ambiguous, v.says)
+		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) ||
+			pipeline.IsAmbiguous(err) != v.ambiguous || pipeline.TellsAtOnce(err) != v.atOnce {
+			t.Errorf("%d %s: got class %d, wait %v, ambiguous %v, told at once %v: %v; want class %d, wait %v, ambiguous %v, told at once %v, %q",
+				v.status, v.body, class, wait, pipeline.IsAmbiguous(err), pipeline.TellsAtOnce(err), err, v.class, v.wait, v.ambiguous, v.atOnce, v.says)
 		}
 	}
 }
