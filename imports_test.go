@@ -58,7 +58,7 @@ var direction = []struct {
 	{pkg: "test/txtest", may: []string{"pipeline"}},
 	{pkg: "test/campaign", may: nil},
 	{pkg: "test/oracle", may: nil},
-	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry"}},
+	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/chat"}},
 	{pkg: "test/sim", may: []string{"pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
 }
 
