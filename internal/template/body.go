@@ -29,7 +29,7 @@ func CompileBody(field string, source registry.Template, mediaType string) (Body
 	if err != nil {
 		return Body{}, err
 	}
-	b := Body{text: text, printed: printing{composed: true}}
+	b := Body{text: text, printed: printing{composed: true, max: maxBody}}
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {
 	case err != nil:
@@ -86,9 +86,9 @@ func checkJSON(text string) error {
 
 // inString escapes s for the inside of a string of JSON.
 func inString(s string) string {
-	b, err := json.Marshal(s)
+	quoted, err := encode(s)
 	if err != nil {
-		return "" // a text can be encoded
+		return "" // it is larger than a body can be
 	}
-	return string(b[1 : len(b)-1])
+	return quoted[1 : len(quoted)-1]
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/internal/layout"
@@ -22,10 +23,23 @@ func data(n pipeline.Notification) map[string]any {
 	all := diffs(n.Diffs)
 	return map[string]any{
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
-		"headline": m.Headline, "title": m.Title, "url": cmp.Or(m.URL, layout.Page(n.URL)), "host": host(m.URL), "reason": m.Reason,
+		"headline": m.Headline, "details": details(n), "title": m.Title, "url": cmp.Or(m.URL, layout.Page(n.URL)), "host": host(m.URL), "reason": m.Reason,
 		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated),
 		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
+}
+
+// shown bounds the details.
+var shown = layout.Budget{Total: 3000, Lines: 20}
+
+// details is what the built-in layout says below the headline, as plain text of several lines,
+// or the headline where it says no more.
+func details(n pipeline.Notification) string {
+	m := layout.Of(n, shown)
+	if _, below, ok := strings.Cut(m.Plain(), "\n"); ok {
+		return strings.TrimSpace(below)
+	}
+	return m.Headline
 }
 
 func diffs(list []pipeline.Diff) []map[string]string {

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,10 @@ import (
 // maxValue bounds what a function returns, in bytes.
 const maxValue = 64 << 10
 
-var errLarge = errors.New("the result has more than 64 KB")
+var (
+	errLarge     = errors.New("the result has more than 64 KB")
+	errLargeJSON = errors.New("the result has more than 1 MB")
+)
 
 // bySink is the function that each printed value goes through, and what begins the names of
 // those that stand for escapes where they come last. They are not known when a template is
@@ -118,13 +122,18 @@ func replace(old, with, s string) (string, error) {
 	return strings.ReplaceAll(s, old, with), nil
 }
 
-// encode returns v, a text, number, list or mapping, as JSON.
+// encode returns v, a text, number, list or mapping, as JSON. It has no escapes for HTML.
 func encode(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return "", err
 	}
-	return bounded(string(b))
+	if b.Len() > maxBody {
+		return "", errLargeJSON
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func printf(layout string, args ...any) (string, error) {

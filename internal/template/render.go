@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 // Bounds of one execution.
 const (
 	maxOutput = 64 << 10 // bytes
+	maxBody   = 1 << 20  // bytes of what is the whole body of a request
 	maxWrites = 100_000  // iterations and printed values
 	maxTime   = 2 * time.Second
 )
@@ -56,7 +58,7 @@ func (t Text) execute(ctx context.Context, n pipeline.Notification, how printing
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	w := &writer{ctx: ctx}
+	w := &writer{ctx: ctx, max: cmp.Or(how.max, maxOutput)}
 	if err := tmpl.Funcs(how.functions()).Execute(w, data(n)); err != nil {
 		if w.err != nil {
 			return "", w.err
@@ -77,6 +79,8 @@ type printing struct {
 	// composed says that escapes which the operator has written count as well, before escape. In
 	// a sink with markup of its own they do not: escape is what they stand for there.
 	composed bool
+	// max is how many bytes it says at most; 0: maxOutput.
+	max int
 	// json says that what json returns is not escaped.
 	json bool
 }
@@ -122,6 +126,7 @@ func (p printing) print(v any) (any, error) {
 // writer keeps what is written, and fails when an execution has gone on for too long.
 type writer struct {
 	ctx    context.Context
+	max    int // bytes
 	out    strings.Builder
 	writes int
 	err    error
@@ -134,8 +139,8 @@ func (w *writer) Write(p []byte) (int, error) {
 		w.err = fmt.Errorf("it took too long: %w", w.ctx.Err())
 	case w.writes > maxWrites:
 		w.err = fmt.Errorf("it went on after %d steps", maxWrites)
-	case w.out.Len()+len(p) > maxOutput:
-		w.err = fmt.Errorf("it says more than %d KB", maxOutput>>10)
+	case w.out.Len()+len(p) > w.max:
+		w.err = fmt.Errorf("it says more than %d KB", w.max>>10)
 	default:
 		return w.out.Write(p)
 	}

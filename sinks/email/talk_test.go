@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/internal/guard"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 func sample() pipeline.Notification {
@@ -323,5 +324,25 @@ func TestSecretsStayHere(t *testing.T) {
 				t.Errorf("%s %s: not signed in: %q", way, verb, s.lines())
 			}
 		}
+	}
+}
+
+// TestThroughAProxy: with a proxy the server is reached through it alone, and what is refused
+// without one is refused with it.
+func TestThroughAProxy(t *testing.T) {
+	for host, want := range map[string]string{
+		"93.184.216.34": "the connection failed: the proxy: connecting to 127.0.0.1:1: connection refused",
+		"10.0.0.1":      "refused to connect: 10.0.0.1 is not a public address; permit it with --allow 10.0.0.1/32",
+	} {
+		c := signedIn(plain(host, 587), StartTLS)
+		c.Proxy = registry.NewSecret("socks5h://ann:hunter22@127.0.0.1:1")
+		if err := build(t, c).Deliver(t.Context(), sample()); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", host, err, want)
+		}
+	}
+	c := plain("10.0.0.1", 25)
+	c.Proxy = registry.NewSecret("socks5://127.0.0.1:1")
+	if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "proxy: with tls: none") {
+		t.Errorf("got %v, want that it cannot be in the clear", err)
 	}
 }

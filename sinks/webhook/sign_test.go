@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,9 +18,8 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/test/chattest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // caught is what a receiver got.
 type caught struct {
@@ -82,7 +80,7 @@ func TestBody(t *testing.T) {
 	for name, n := range map[string]pipeline.Notification{"ok": sample(), "timeout": timeout} {
 		got := catch(t, time.Now(), n, Config{})
 		file := filepath.Join("testdata", name+".golden")
-		if *update {
+		if chattest.Updating() {
 			if err := os.WriteFile(file, append(got.body, '\n'), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -24,6 +24,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// Updating reports whether golden files are to be written.
+func Updating() bool { return *update }
+
 // Loopback is the network of the tests.
 var Loopback = netip.MustParsePrefix("127.0.0.0/8")
 
