@@ -20,9 +20,13 @@ var (
 	indent  = regexp.MustCompile(`^ *\t`)
 )
 
-// sourceLine returns line n of the file, counted from 1; "" where there is none.
+// longestLine bounds what is searched for each mistake, in bytes.
+const longestLine = 4096
+
+// sourceLine returns line n of the file, counted from 1; "" where there is none, or one that
+// nobody wrote by hand.
 func (d *decoder) sourceLine(n int) string {
-	if n < 1 || n > len(d.source) {
+	if n < 1 || n > len(d.source) || len(d.source[n-1]) > longestLine {
 		return ""
 	}
 	return d.source[n-1]
@@ -67,7 +71,7 @@ func (d *decoder) misread(p position) (position, string) {
 // cutShort warns of a text at p whose end is taken as a comment: issue #5.
 func (d *decoder) cutShort(p position, path string) {
 	line := []rune(d.sourceLine(p.line))
-	if p.column > len(line) {
+	if p.column < 1 || p.column > len(line) {
 		return
 	}
 	rest := string(line[p.column-1:])

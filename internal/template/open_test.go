@@ -21,3 +21,15 @@ func TestUnclosed(t *testing.T) {
 		}
 	}
 }
+
+// FuzzUnclosed: nothing is missed in what is valid.
+func FuzzUnclosed(f *testing.F) {
+	for _, s := range []string{"{{range .Diffs}}", "{{/* */}}{{end}}", "{{`}}`}}", "{{- with \"}}\" -}}{{if", "{{'", "{{-}}", "{{}}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		if New(source).Validate() == nil && unclosed(source) != "" {
+			t.Errorf("%q is valid, but: %s", source, unclosed(source))
+		}
+	})
+}
