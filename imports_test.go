@@ -37,7 +37,7 @@ var direction = []struct {
 	{pkg: "sources/watermill", may: []string{"pipeline"}, mills: true},
 	{pkg: "sources/kafka", may: []string{"pipeline", "pipeline/kafka", "pipeline/registry"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest", "internal/template"}},
-	{pkg: "cmd", may: []string{"pipeline/flow", "", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/post", "internal/template"}},
+	{pkg: "cmd", may: []string{"pipeline/flow", "", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/post", "internal/reading", "internal/template"}},
 	{pkg: "internal/guard", may: nil},
 	{pkg: "internal/manage", may: []string{"", "pipeline"}},
 	{pkg: "internal/chat", may: []string{"pipeline", "pipeline/registry", "internal/chat", "internal/guard", "internal/layout", "internal/post"}},
@@ -50,6 +50,7 @@ var direction = []struct {
 	{pkg: "test/testcert", may: nil},
 	{pkg: "internal/sinkdoc", may: nil},
 	{pkg: "test/slackfake", may: nil},
+	{pkg: "internal/reading", may: []string{"internal/nearest", "pipeline", "pipeline/text", "stages"}},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "test/upgrade", may: nil}, // its tests use the root
 	{pkg: "test/recorded", may: nil},

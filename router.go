@@ -34,6 +34,8 @@ type Router struct {
 	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
+	// waiting is how many notifications were kept when Run ended.
+	waiting atomic.Int64
 	// closing says that the transport is being closed, so that what is read may fail.
 	closing atomic.Bool
 	// broken gets why the Router must stop.
@@ -117,7 +119,11 @@ func (r *Router) Ready() error {
 }
 
 // Summary returns what the Router did since Run began.
-func (r *Router) Summary() Summary { return r.tally.summary() }
+func (r *Router) Summary() Summary {
+	s := r.tally.summary()
+	s.Pending = int(r.waiting.Load())
+	return s
+}
 
 // Run carries out the Config until ctx is done, or until Config.Checks is reached. Then
 // it stops fetching, delivers what is due, and returns nil after a clean drain. It

@@ -271,6 +271,7 @@ func (r *Router) leftover(s *stages) error {
 		if r.cfg.Transport != nil {
 			when = "a process goes on with them"
 		}
+		r.waiting.Store(int64(s.delivery.Waiting()))
 		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when "+when, "notifications", n)
 		return nil
 	}

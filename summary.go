@@ -32,6 +32,9 @@ type Counts struct {
 // subscription was cancelled are only in the figures for all.
 type Summary struct {
 	Counts
+	// Pending is how many notifications were not delivered when Run ended, and are kept: also
+	// of earlier runs, without those in digests.
+	Pending   int               `json:"pending,omitempty"`
 	Documents []DocumentSummary `json:"documents"`
 }
 

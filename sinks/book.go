@@ -124,6 +124,19 @@ func (b *book) collecting() (receivers []string) {
 	return receivers
 }
 
+// waiting counts the pending notifications, without those in digests.
+func (b *book) waiting(owned func(receiver string) bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for receiver, e := range b.entries {
+		if owned(receiver) {
+			n += e.pending
+		}
+	}
+	return n
+}
+
 func (b *book) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -165,6 +165,9 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
 }
 
+// Waiting counts the notifications that Backlog counts, without those in digests.
+func (d *Delivery) Waiting() int { return d.book.waiting(d.cfg.Owned) }
+
 // EndDigests ends all digests now, and from now on each as soon as it begins: for a process
 // whose state ends with it. It returns once the lanes know, or ctx is done. An item that is
 // being committed meanwhile is not known yet: call it again when the lanes stand still.

@@ -45,11 +45,15 @@ func (m mandatory) Deliver(ctx context.Context, n vokter.Notification) error {
 	return err
 }
 
-// endedBy returns why ctx was ended if that was the output, and err otherwise: what else
-// went wrong then follows from it.
+// endedBy returns why ctx was ended if that was the output or a page that was given up, and err
+// otherwise: what else went wrong then follows from it.
 func endedBy(ctx context.Context, err error) error {
-	if out, ok := errors.AsType[*outputError](context.Cause(ctx)); ok {
+	why := context.Cause(ctx)
+	if out, ok := errors.AsType[*outputError](why); ok {
 		return out
+	}
+	if errors.Is(why, errGivenUp) {
+		return errors.Join(errGivenUp, err)
 	}
 	return err
 }

@@ -146,7 +146,7 @@ func TestWatchFailedCheck(t *testing.T) {
 	p.set(http.StatusNotFound, "gone")
 	dir := t.TempDir()
 	watch := func() result { return vs(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "x") }
-	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "the last check of "+p.URL+" failed: ") || !strings.Contains(r.stderr, "404") {
+	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "the last check of "+p.URL+"/ failed: ") || !strings.Contains(r.stderr, "404") {
 		t.Errorf("got %+v", r)
 	}
 	p.set(http.StatusOK, "<p>x</p>")
@@ -234,7 +234,8 @@ subscriptions:
   - {url: %q, keywords: [x], sinks: [out]}
 `, file(t, "secret", "0123456789abcdef0123456789abcdef\n"), p.URL, gone.URL))
 	r := vs(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--summary", summary)
-	if r.code != 0 || p.count() != 3 {
+	// The page that is gone failed, which the exit code says.
+	if r.code != 1 || p.count() != 3 || !strings.Contains(r.stderr, "the last check of "+gone.URL+"/ failed: HTTP status 404 Not Found\n") {
 		t.Fatalf("got %+v, %d GETs", r, p.count())
 	}
 	var events []pipeline.Event
@@ -259,6 +260,24 @@ subscriptions:
 	want := vokter.Counts{Checks: 6, Failed: 3, Versions: 3, Changes: 2, Notifications: 4, Delivered: 4}
 	if s.Counts != want || len(s.Documents) != 2 {
 		t.Errorf("got %s, want %+v", b, want)
+	}
+}
+
+// TestRunUndelivered checks that a run of some checks fails where a receiver does.
+func TestRunUndelivered(t *testing.T) {
+	p := newPage(t, "<p>one</p>", "<p>two</p>")
+	hook := newPage(t, "")
+	hook.set(http.StatusServiceUnavailable, "")
+	path := file(t, "c.yaml", fmt.Sprintf(`
+data: %s
+delivery: {retry: [1h]}
+fetch: {per_host: {rate: 1000/s}}
+sinks: {hook: {webhook: {url: %q}}}
+subscriptions: [{url: %q, keywords: [two], sinks: [hook]}]
+`, t.TempDir(), hook.URL, p.URL))
+	r := vs(t, "run", "-c", path, "--allow", loopback, "--checks", "2", "--every", "0s")
+	if r.code != 1 || strings.Count(r.stderr, "vokter-stream: 1 notification not delivered yet; they are kept") != 1 {
+		t.Errorf("got %+v", r)
 	}
 }
 

@@ -66,7 +66,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	again := &reloader{
 		path: a.flags.config, load: load, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, kafka: c.Kafka, used: used, seen: used,
 	}
-	_, err = a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
+	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
 		if a.look == nil {
 			tick := time.NewTicker(lookEvery)
@@ -75,7 +75,10 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		}
 		again.run(ctx)
 	})
-	return err
+	if err != nil || limits.checks == 0 {
+		return err
+	}
+	return failures(sum)
 }
 
 // logWarnings logs what in c does not do what it seems to.

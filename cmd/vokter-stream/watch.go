@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -61,58 +63,107 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	reportBrokenPipes(a.stdout)
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
+	format := cmp.Or(a.flags.format, stdout.FormatText)
+	out := mandatory{stdout.New(a.stdout, stdout.Options{Format: format}), cancel}
 	cfg := vokter.Config{
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
-		Sinks:         map[string]vokter.Sink{printer: mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}},
+		Sinks:         map[string]vokter.Sink{printer: watching{out, cancel}},
 		Subscriptions: []vokter.Subscription{s},
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
-		Logger:        a.flags.logger(a.stderr, slog.LevelInfo),
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {
 		return err
 	}
+	log := a.flags.logger(a.stderr, slog.LevelInfo)
+	cfg.Logger = a.flags.logger(a.stderr, watchLevel(cfg.Checks))
 	if cfg.Transport, err = transportOf(cluster); err != nil {
 		return err
 	}
-	warnOfWatch(cfg)
-	if cfg.Checks == 0 {
-		sayBaseline(&cfg)
+	warnOfWatch(cfg, log)
+	sayBaseline(&cfg, log)
+	run := func() (vokter.Summary, error) { return a.execute(ctx, cfg, "", limits.summary, nil) }
+	if limits.checks == 0 {
+		_, err := run()
+		return endedBy(ctx, err)
 	}
-	sum, err := a.execute(ctx, cfg, "", limits.summary, nil)
-	if err = endedBy(ctx, err); err != nil || limits.checks == 0 {
+	sum, err := inTurn(ctx, cfg.Logger, run)
+	if err = endedBy(ctx, err); err != nil {
 		return err
 	}
-	return lastError(sum, s.URL)
+	return failures(sum)
+}
+
+// watchLevel is from which level on the Router of watch logs. A run of some checks is quiet, so
+// that cron mails what happened; why a single check failed is said at its end.
+func watchLevel(checks int) slog.Level {
+	switch checks {
+	case 0:
+		return slog.LevelInfo
+	case 1:
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// watching is the sink of watch: it ends the run once the page was given up.
+type watching struct {
+	mandatory
+	end context.CancelCauseFunc
+}
+
+var _ vokter.Sink = watching{}
+
+// Deliver prints n.
+func (w watching) Deliver(ctx context.Context, n vokter.Notification) error {
+	err := w.mandatory.Deliver(ctx, n)
+	if err == nil && n.Status == pipeline.StatusTimeout {
+		w.end(errGivenUp)
+	}
+	return err
+}
+
+var errGivenUp = errors.New("the page was given up, so that nothing is watched any more; start again once it can be read")
+
+// inUseFor is how long runs of some checks wait for the data directory, which another one may use.
+const inUseFor = time.Minute
+
+// inTurn calls run until the data directory is not in use by another process, for inUseFor at most.
+func inTurn(ctx context.Context, log *slog.Logger, run func() (vokter.Summary, error)) (vokter.Summary, error) {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	over := time.After(inUseFor)
+	for first := true; ; first = false {
+		sum, err := run()
+		if !errors.Is(err, vokter.ErrInUse) {
+			return sum, err
+		}
+		if first {
+			log.Info("the data directory is in use by another process; waiting for it", "at_most", inUseFor)
+		}
+		select {
+		case <-ctx.Done():
+			return sum, err
+		case <-over:
+			return sum, fmt.Errorf("%w; waited for %s", err, howLong(inUseFor))
+		case <-again.C:
+		}
+	}
 }
 
 // warnOfWatch logs what cfg asks for in vain.
-func warnOfWatch(cfg vokter.Config) {
+func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 	for _, s := range cfg.Subscriptions {
 		for _, w := range config.Warnings(s) {
-			cfg.Logger.Warn(flagOf(w.Field) + " " + w.Reason)
+			log.Warn(flagOf(w.Field) + " " + w.Reason)
 		}
 	}
 	switch {
 	case cfg.Dir != "" || cfg.Transport != nil || cfg.Checks == 0:
 	case cfg.Checks == 1:
-		cfg.Logger.Warn("a single check is the baseline and can report nothing, and without --data DIR it is forgotten at the end; name a data directory")
+		log.Warn("a single check is the baseline and can report nothing, and without --data DIR it is forgotten at the end; name a data directory")
 	default:
-		cfg.Logger.Warn("without --data DIR nothing is remembered after these checks; name a data directory to go on from them next time")
+		log.Warn("without --data DIR nothing is remembered after these checks; name a data directory to go on from them next time")
 	}
-}
-
-// lastError says why the last check of the page of url failed, if it did.
-func lastError(sum vokter.Summary, url string) error {
-	page, err := pipeline.CanonicalURL(url)
-	if err != nil {
-		return err
-	}
-	for _, d := range sum.Documents {
-		if d.URL == page && d.LastError != "" {
-			return fmt.Errorf("the last check of %s failed: %s", url, d.LastError)
-		}
-	}
-	return nil
 }
 
 // subscriptionFlags are the fields of a subscription as flags.

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -19,10 +20,7 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 	s.cfg.Observe.Note(ob)
 	switch {
 	case c.Class != "":
-		ob.Kind, ob.Text = pipeline.KindFailed, c.Class
-		if c.Reason != "" {
-			ob.Text += ": " + c.Reason
-		}
+		ob.Kind, ob.Text = pipeline.KindFailed, cmp.Or(c.Reason, c.Class)
 		s.cfg.Observe.Note(ob)
 	case c.Unchanged:
 		ob.Kind = pipeline.KindUnchanged

@@ -41,7 +41,7 @@ func (p *Processor) timeOut(tx pipeline.Tx, st pipeline.State, e *pipeline.Ended
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s (%s)", e.Expiry.Failures, e.Expiry.Reason, e.Expiry.Class)
+	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s", e.Expiry.Failures, cmp.Or(e.Expiry.Reason, e.Expiry.Class))
 	r := ChangeRecord{Time: e.Expiry.Time, Expired: reason}
 	type ear struct {
 		client   string

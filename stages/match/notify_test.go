@@ -58,7 +58,7 @@ func TestTimeout(t *testing.T) {
 		Notification: pipeline.Notification{
 			Status: "timeout", URL: "HTTPS://example.com", Diffs: []pipeline.Diff{}, Type: "notification", Client: "c1",
 			ID: pipeline.TimeoutID(page, "inc", "store1", "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
-			Reason: "given up after 10 failed checks in a row; the last one: the server answered 500 (status)",
+			Reason: "given up after 10 failed checks in a row; the last one: the server answered 500",
 		},
 	}
 	if !reflect.DeepEqual(as[0], want) {
