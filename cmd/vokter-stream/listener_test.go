@@ -75,7 +75,8 @@ func TestStrangers(t *testing.T) {
 			t.Fatal("the page is not watched")
 		}
 	}
-	base := "http://" + net.JoinHostPort(addressOfTheMachine(t), port)
+	at := addressOfTheMachine(t)
+	base := "http://" + net.JoinHostPort(at, port)
 	hidden := []string{s.page.URL, strings.TrimPrefix(s.page.URL, "http://"), s.hook.URL, "hook", "legal", "privacy", s.data}
 	for _, probe := range []string{"/healthz", "/readyz", "/metrics"} {
 		status, body := ask(t, newRequest(t, "GET", base+probe))
@@ -94,7 +95,9 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	byName := withToken(t, s.data, base+"/api/v1/pages")
-	byName.Host = "vokter.example"
+	if at != noAddress {
+		byName.Host = "vokter.example"
+	}
 	if status, body := ask(t, byName); status != http.StatusOK || !strings.Contains(body, s.page.URL) {
 		t.Errorf("with the token: got %d %s", status, body)
 	}
@@ -196,8 +199,10 @@ func ask(t *testing.T, r *http.Request) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// addressOfTheMachine is one that other machines reach, or a loopback address where there is
-// none.
+// noAddress is the address of a machine that no other one reaches.
+const noAddress = "127.0.0.1"
+
+// addressOfTheMachine is one that other machines reach, or noAddress.
 func addressOfTheMachine(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -209,5 +214,5 @@ func addressOfTheMachine(t *testing.T) string {
 			return n.IP.String()
 		}
 	}
-	return "127.0.0.1"
+	return noAddress
 }
