@@ -10,6 +10,7 @@ import (
 const (
 	StateActive       = "active"
 	StateFailing      = "failing"
+	StateLimited      = "limited"
 	StateExpired      = "expired"
 	StateSelectorGone = "selector_gone"
 )
@@ -83,8 +84,9 @@ type SubscriptionInfo struct {
 type ReceiverInfo struct {
 	Sink   string `json:"sink"`
 	Target string `json:"target,omitempty"`
-	// State is StateActive, StateFailing where the last attempt failed, or StateExpired;
-	// Reason says why it is not active.
+	// State is StateActive, StateFailing where the last attempt failed, StateLimited where the
+	// receiver put it off since it was sent too much, or StateExpired; Reason says why it is not
+	// active.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 	// Since is when it began to fail, or expired, Failures how many attempts failed since, NextAttempt

@@ -81,6 +81,8 @@ func (r *Router) receiver(id string) (ReceiverInfo, error) {
 		info.State, info.Since, info.Reason = StateExpired, q.ExpiredSince, q.ExpiredReason
 	case q.Failures > 0:
 		info.State, info.Since, info.Reason = StateFailing, q.FailingSince, q.Reason
+	case q.Limited():
+		info.State, info.Since, info.Reason = StateLimited, q.LimitedSince, q.LimitReason
 	}
 	if info.Pending > 0 {
 		info.NextAttempt = q.Due

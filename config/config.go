@@ -6,6 +6,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +38,9 @@ type Config struct {
 	// Kafka is the cluster that is the transport; nil: the transport is the local one. Whoever
 	// makes the Router makes the transport of it.
 	Kafka *Kafka
+	// Options has a digest of the options of each sink by its name, with what stands in the
+	// variables and files that they name: another one means that they changed.
+	Options map[string][sha256.Size]byte
 	// Warnings are places that are no mistakes, but do not do what they seem to.
 	Warnings Errors
 }
@@ -53,6 +57,8 @@ type Options struct {
 	TryTemplate func(source string) error
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
+	// Named is told of each file that the file names, such as a token_file. Default: nobody is.
+	Named func(path string)
 	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 	// Logger is given to the plugins. Default: nothing is logged.
@@ -80,11 +86,14 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Named == nil {
+		o.Named = func(string) {}
+	}
 	if o.CheckKafka == nil {
 		o.CheckKafka = func(*Kafka) error { return nil }
 	}
 	d := newDecoder(name, o.LookupEnv)
-	d.try = o.TryTemplate
+	d.try, d.named = o.TryTemplate, o.Named
 	f := new(file)
 	if body := d.parse(data); body != nil {
 		ast.Walk(d, body)
@@ -95,7 +104,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	d.checkKafka(f.Transport.Kafka, o.CheckKafka)
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.Router.Sinks, c.Router.Sources = sinks, sources
+	c.Router.Sinks, c.Router.Sources, c.Options = sinks, sources, d.options
 	d.warnOf(f)
 	d.warned.sort()
 	c.Warnings = d.warned
@@ -114,6 +123,7 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 	return &decoder{
 		file: file, lookup: lookup, anchors: make(map[string]ast.Node),
 		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool), wrong: make(map[position]bool),
+		options: make(map[string][sha256.Size]byte), digest: sha256.New(), named: func(string) {},
 	}
 }
 

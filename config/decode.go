@@ -1,8 +1,10 @@
 package config
 
 import (
+	"crypto/sha256"
 	"encoding"
 	"fmt"
+	"hash"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,8 +33,11 @@ type decoder struct {
 	try     func(template string) error // nil: templates are not tried
 	anchors map[string]ast.Node
 	at      map[string]position
-	broken  map[string]bool   // paths that hold no mapping where one must be
-	wrong   map[position]bool // where errs are
+	broken  map[string]bool              // paths that hold no mapping where one must be
+	wrong   map[position]bool            // where errs are
+	named   func(path string)            // is told of files that are named
+	options map[string][sha256.Size]byte // digests of the options of sinks
+	digest  hash.Hash                    // of what is read of variables and files
 	nodes   int
 	depth   int
 	errs    Errors

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -67,6 +68,7 @@ func (d *decoder) expanded(n ast.Node) (string, bool) {
 		d.failNode(n, "%v", err)
 		return "", false
 	}
+	_, _ = io.WriteString(d.digest, s+"\x00") // a digest takes everything
 	return s, true
 }
 
@@ -125,11 +127,13 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 		return
 	}
 	d.at[direct] = positionOf(n) // what is wrong with the value stands here
+	d.named(name)
 	b, err := readFile(name)
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
 		return
 	}
+	_, _ = d.digest.Write(b)
 	s := strings.TrimRight(string(b), "\r\n")
 	if s == "" {
 		d.failNode(n, "%s: %s is empty", path, name)

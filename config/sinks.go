@@ -1,8 +1,10 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -107,6 +109,8 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
 		path = join(path, entry.kind)
 		d.at[path] = positionOf(entry.kindKey)
+		d.digest.Reset()
+		_, _ = io.WriteString(d.digest, entry.kind+" "+entry.config.String())
 		decode := d.pluginDecode(entry.config, path)
 		sink, err := build(func(options any) error {
 			err := decode(options)
@@ -119,6 +123,7 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 			d.failEach(path, err)
 			continue
 		}
+		d.options[name] = [sha256.Size]byte(d.digest.Sum(nil))
 		if entry.rate > 0 {
 			sink = pipeline.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
 		}

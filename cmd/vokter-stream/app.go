@@ -39,6 +39,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	hangups        chan os.Signal
+	// named is told of the files that a configuration names; nil: nobody is.
+	named func(path string)
 	// executable is the file of this program; empty: it cannot be run.
 	executable string
 	// pace is the time between two changes of the demo's page.
@@ -129,7 +131,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
-		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.retry(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

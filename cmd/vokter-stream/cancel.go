@@ -62,17 +62,33 @@ func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client stri
 }
 
 func (a *app) resume() *cobra.Command {
-	var client string
+	var (
+		client, sink string
+		all          bool
+	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "resume URL (--data DIR | -c FILE)",
-		Short: "Watches a page again that was given up, from a new baseline",
+		Use:   "resume (URL | --sink NAME | --all) (--data DIR | -c FILE)",
+		Short: "Watches pages again that were given up, from a new baseline",
+		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
+  vokter-stream resume --sink ops -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch several := all || sink != ""; {
+			case all && sink != "":
+				return usage(cmd, "--all resumes what expired for every sink; leave it or --sink out")
+			case several && len(args) > 0:
+				return usage(cmd, "give a URL, or --sink or --all without one")
+			case several:
+				return a.resumeSeveral(cmd, sink, client)
+			}
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				return a.resumePage(ctx, m, url, client)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
-	cmd.Flags().StringVar(&client, "client", "", "only those of the client `NAME` (default all)")
+	fs := cmd.Flags()
+	fs.StringVar(&client, "client", "", "only those of the client `NAME` (default all)")
+	fs.StringVar(&sink, "sink", "", "all pages with an expired subscription to the sink `NAME`")
+	fs.BoolVar(&all, "all", false, "all pages with an expired subscription")
 	return cmd
 }
 

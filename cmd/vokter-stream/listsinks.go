@@ -96,13 +96,17 @@ func (r *results) lastError(rc vokter.ReceiverInfo) string {
 	if s == "" {
 		return ""
 	}
-	if !rc.LastFailure.IsZero() {
+	if !rc.LastFailure.IsZero() && rc.State != vokter.StateLimited {
 		s = when(rc.LastFailure, r.now) + ": " + s
 	}
 	if rc.State == vokter.StateActive {
 		return s
 	}
-	s += fmt.Sprintf(" (%s in a row", count(rc.Failures, "attempt"))
+	if rc.State == vokter.StateLimited {
+		s += " (no failure"
+	} else {
+		s += fmt.Sprintf(" (%s in a row", count(rc.Failures, "attempt"))
+	}
 	switch {
 	case rc.Pending == 0:
 	case rc.NextAttempt.After(r.now):

@@ -12,9 +12,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	hangups := make(chan os.Signal, 1)
+	context.AfterFunc(ctx, stop)         // a second signal ends the process at once
+	var hangups chan os.Signal           // nil: they are ignored
 	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		hangups = make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
 	os.Exit(Run(ctx, hangups, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -32,12 +32,14 @@ func newReloading(t *testing.T, path string) *reloading {
 	t.Helper()
 	looks, hangups := make(chan time.Time), make(chan os.Signal)
 	r := new(reloading)
-	used := contentOf(path)
+	files := new(fileSet)
+	used := contentOf(path, files)
 	r.reloader = &reloader{
-		path: path, look: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), used: used, seen: used,
+		path: path, files: files, look: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), used: used, seen: used,
 		load: func() (*config.Config, error) {
 			r.loads++
-			return config.Load(path, config.Options{})
+			files.reset()
+			return config.Load(path, config.Options{Named: files.add})
 		},
 		apply: func(_ context.Context, c vokter.Config) ([]string, error) {
 			r.applied = append(r.applied, c.Dir)

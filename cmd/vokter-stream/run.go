@@ -47,27 +47,34 @@ func (a *app) runVerb() *cobra.Command {
 }
 
 func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
+	files := new(fileSet)
+	a.named = files.add
 	load := func() (*config.Config, error) {
+		files.reset()
 		c, err := a.load(cmd)
 		if err != nil {
 			return nil, err
 		}
 		return c, limits.apply(cmd, &c.Router)
 	}
-	used := contentOf(a.flags.config)
 	c, err := load()
 	if err != nil {
 		return err
 	}
+	used := contentOf(a.flags.config, files)
 	if c.Router.Transport, err = transportOf(c.Kafka); err != nil {
 		return err
 	}
 	logWarnings(c.Router.Logger, c)
 	again := &reloader{
-		path: a.flags.config, load: load, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, kafka: c.Kafka, used: used, seen: used,
+		path: a.flags.config, files: files, load: load, options: c.Options, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, kafka: c.Kafka, used: used, seen: used,
 	}
 	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
+		again.retry = func(ctx context.Context, sink string) error {
+			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
+			return err
+		}
 		if a.look == nil {
 			tick := time.NewTicker(lookEvery)
 			defer tick.Stop()
@@ -96,7 +103,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), CheckKafka: checkKafka, TryTemplate: a.tryTemplate, Allow: a.flags.allow, Logger: log,
+		Registry: a.plugins(), CheckKafka: checkKafka, TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Logger: log,
 	})
 	if err != nil {
 		return nil, err

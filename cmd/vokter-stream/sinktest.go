@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
@@ -97,12 +99,18 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	var failed []error
 	for _, name := range names {
 		line := testSink(cmd.Context(), name, sinks[name])
+		if line.Delivered {
+			line.Advice = a.offer(cmd.Context(), c.Router.Dir, name)
+		}
 		out.object(line)
 		switch {
 		case !line.Delivered:
 			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
 		default:
 			out.text("%s", delivered(line))
+			if line.Advice != "" {
+				out.text("  %s", line.Advice)
+			}
 		}
 		if err := out.end(); err != nil { // each as soon as it is known
 			return err
@@ -112,6 +120,40 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// offer says what to do about what did not arrive while the sink called name failed, where the
+// data directory dir tells of that; empty: nothing.
+func (a *app) offer(ctx context.Context, dir, name string) string {
+	if dir == "" || checkDirectory(dir) != nil {
+		return ""
+	}
+	var advice []string
+	add := func(format string, args ...any) {
+		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
+	}
+	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // the test has its result
+		l, err := m.List(ctx, vokter.ListFilter{})
+		if err != nil {
+			return err
+		}
+		for _, rc := range l.Receivers {
+			if rc.Sink != name {
+				continue
+			}
+			if rc.State == vokter.StateFailing && rc.Pending > 0 {
+				add("%s waiting; to try now: vokter-stream retry", are(rc.Pending))
+			}
+			if rc.State == vokter.StateExpired {
+				add("it is expired; to watch its pages again: vokter-stream resume")
+			}
+			if rc.Dead > 0 {
+				add("%s given up; to send again: vokter-stream replay", are(rc.Dead))
+			}
+		}
+		return nil
+	})
+	return strings.Join(advice, "\n  ")
 }
 
 // delivered says in a line that a test arrived.

@@ -82,6 +82,13 @@ func (c *Client) Resume(ctx context.Context, url, client string) error {
 	return c.post(ctx, "/resume", targetBody{url, client}, &struct{}{})
 }
 
+// Retry implements Manager.
+func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error) {
+	var done retriedBody
+	err := c.post(ctx, "/retry", f, &done)
+	return done.Receivers, err
+}
+
 // DeadLetters implements Manager.
 func (c *Client) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
 	q := values("sink", f.Sink, "client", f.Client, "url", f.URL)

@@ -58,11 +58,14 @@ func TestRoundTrip(t *testing.T) {
 	check("backup", b.String() == f.copied, true, err)
 	check("cancel", nil, nil, c.Cancel(ctx, "https://example.com/a", "shop"))
 	check("resume", nil, nil, c.Resume(ctx, "https://example.com/a", ""))
+	tried, err := c.Retry(ctx, vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"})
+	check("retry", tried, []vokter.Retried{{Sink: "ops", Waiting: 3}}, err)
 
 	lf := vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	check("what was asked", f.asked, []any{
 		lf, lf, vokter.ListFilter{}, vokter.ListFilter{Sinks: true}, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
+		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)
 }
 

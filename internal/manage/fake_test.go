@@ -45,6 +45,11 @@ func (f *fake) Cancel(_ context.Context, url, client string) error {
 	return f.err
 }
 
+func (f *fake) Retry(_ context.Context, x vokter.RetryFilter) ([]vokter.Retried, error) {
+	f.asked = append(f.asked, x)
+	return []vokter.Retried{{Sink: "ops", Waiting: 3}}, f.err
+}
+
 func (f *fake) Resume(_ context.Context, url, client string) error {
 	f.asked = append(f.asked, "resume", url, client)
 	return f.err

@@ -22,6 +22,8 @@ type Manager interface {
 	// Resume begins the expired subscriptions of client on the page of url anew, or those
 	// of all clients where it is empty.
 	Resume(ctx context.Context, url, client string) error
+	// Retry tries now what waits for the receivers that f selects, and returns them.
+	Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error)
 	// DeadLetters returns what was given up and f selects.
 	DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error)
 	// Replay puts the notifications that f selects back into delivery and returns how many.
@@ -78,6 +80,9 @@ type (
 	}
 	lettersBody struct {
 		DeadLetters []pipeline.DeadLetter `json:"dead_letters"`
+	}
+	retriedBody struct {
+		Receivers []vokter.Retried `json:"receivers"`
 	}
 	replayedBody struct {
 		Replayed int `json:"replayed"`

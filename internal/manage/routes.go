@@ -153,6 +153,23 @@ func (a *api) replay(w *writer, r *http.Request) error {
 	return w.reply(replayedBody{n})
 }
 
+func (a *api) retry(w *writer, r *http.Request) error {
+	var f vokter.RetryFilter
+	if err := decode(w, r, &f); err != nil {
+		return err
+	}
+	if f.URL != "" {
+		if err := checkURL(f.URL); err != nil {
+			return err
+		}
+	}
+	tried, err := a.service.Retry(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	return w.reply(retriedBody{tried})
+}
+
 func (a *api) backup(w *writer, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err

@@ -52,6 +52,7 @@ func Handler(s Service, p Process, token string) *API {
 	post("/cancel", a.cancel)
 	post("/resume", a.resume)
 	post("/replay", a.replay)
+	post("/retry", a.retry)
 	mux.Handle("/", a.answer("", func(_ *writer, r *http.Request) error {
 		return &apiError{http.StatusNotFound, codeNotFound, "there is no " + r.URL.Path}
 	}))
