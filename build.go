@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/sinks"
@@ -96,6 +97,7 @@ func (r *Router) build() (*stages, error) {
 		OfflineSince: offline,
 		Room:         r.transport.Room, Now: r.cfg.Now,
 	})
+	budget := memory.NewBudget(r.cfg.Memory).Take
 	return &stages{
 		pages: pages,
 		fetch: fetching,
@@ -103,10 +105,10 @@ func (r *Router) build() (*stages, error) {
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
 			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
-			Logger: log, Observe: note, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
-		diff:  diff.New(diff.Config{Logger: log, Observe: note}),
-		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note}),
+		diff:  diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
+		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note, Memory: budget}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
 			Poster: r.transport.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications),

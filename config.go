@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -26,6 +27,12 @@ type Config struct {
 	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
 	// In memory nothing is watched, and with a Transport it is for that to watch Dir.
 	MinFree int64
+	// Memory is how many bytes comparing pages may take at the same time: those that need much
+	// wait for each other, and small ones for none. One that needs more than that alone is
+	// compared alone. Default: a quarter of what the process may use, at least 64 MB and at most
+	// 1 GB. It may use the least of GOMEMLIMIT, the limit of its cgroup, RLIMIT_AS (on Linux) and
+	// the memory of the machine.
+	Memory int64
 	// Transport replaces the embedded transport over Dir. The Router starts and closes it.
 	Transport flow.Transport
 	// Sinks are the sinks that subscriptions name, by names without blanks. One with a method Validate() error is
@@ -165,9 +172,15 @@ func (m Mode) asleep() []string {
 // defaultMinFree is Config.MinFree on a disk.
 const defaultMinFree = 256_000_000
 
+// defaultMemory is Config.Memory where the process may use limit bytes.
+func defaultMemory(limit int64) int64 { return min(max(limit/4, 64_000_000), 1_000_000_000) }
+
 func (c Config) withDefaults() Config {
 	if c.MinFree == 0 && (c.Dir != "" || c.Store != nil) {
 		c.MinFree = defaultMinFree
+	}
+	if c.Memory == 0 {
+		c.Memory = defaultMemory(memory.Limit())
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -16,7 +16,7 @@ var direction = []struct {
 	may   []string
 	mills bool // may import Watermill
 }{
-	{pkg: "", may: []string{"pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/warm"}, mills: true},
+	{pkg: "", may: []string{"pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/memory", "internal/warm"}, mills: true},
 	{pkg: "pipeline", may: nil},
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
@@ -37,7 +37,7 @@ var direction = []struct {
 	{pkg: "sources/watermill", may: []string{"pipeline"}, mills: true},
 	{pkg: "sources/kafka", may: []string{"pipeline", "pipeline/kafka", "pipeline/registry"}},
 	{pkg: "config", may: []string{"", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/guard", "internal/nearest", "internal/template"}},
-	{pkg: "cmd", may: []string{"pipeline/flow", "", "config", "internal/manage", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/post", "internal/reading", "internal/template"}},
+	{pkg: "cmd", may: []string{"pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/guard", "internal/layout", "internal/nearest", "internal/post", "internal/reading", "internal/template"}},
 	{pkg: "internal/guard", may: nil},
 	{pkg: "internal/manage", may: []string{"", "pipeline"}},
 	{pkg: "internal/chat", may: []string{"pipeline", "pipeline/registry", "internal/chat", "internal/guard", "internal/layout", "internal/post"}},
@@ -51,6 +51,7 @@ var direction = []struct {
 	{pkg: "internal/sinkdoc", may: nil},
 	{pkg: "test/slackfake", may: nil},
 	{pkg: "internal/reading", may: []string{"internal/nearest", "pipeline", "pipeline/text", "stages"}},
+	{pkg: "internal/memory", may: nil},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "test/upgrade", may: nil}, // its tests use the root
 	{pkg: "test/recorded", may: nil},

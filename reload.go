@@ -15,7 +15,7 @@ import (
 // Health, Delivery and Expire. A subscription that is changed hears what comes after the
 // version then standing; one that is gone is cancelled. Sinks are those of cfg from then
 // on. It returns which subscriptions, sinks and settings changed, a line for each, also
-// what takes effect with the next start only: Name, Dir, MinFree, Fetch, Versions, Checks,
+// what takes effect with the next start only: Name, Dir, MinFree, Memory, Fetch, Versions, Checks,
 // Every, Drain, and Sources as far as they can be compared. Other plugins and functions stay
 // those of New, and no line tells of them. Where cfg is invalid, or cannot be stored, the error
 // says why, and asking again is safe.
@@ -159,6 +159,7 @@ func restarts(old, cfg *Config) []string {
 	later("name", old.Name == cfg.Name)
 	later("data", old.Dir == cfg.Dir)
 	later("min_free", old.MinFree == cfg.MinFree)
+	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("versions", old.Versions == cfg.Versions)
 	later("checks", old.Checks == cfg.Checks)

@@ -139,6 +139,7 @@ func (c Config) validateNumbers() error {
 	}
 	notNegative("checks", c.Checks < 0)
 	notNegative("min free", c.MinFree < 0)
+	notNegative("memory", c.Memory < 0)
 	notNegative("every", c.Every != nil && *c.Every < 0)
 	notNegative("versions", c.Versions < 0)
 	notNegative("drain", c.Drain < 0)

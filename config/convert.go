@@ -28,6 +28,7 @@ func (d *decoder) convert(f *file) *Config {
 	c := vokter.Config{
 		Dir:     f.Data,
 		MinFree: int64(f.MinFree),
+		Memory:  int64(f.Memory),
 		Origin:  Origin,
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,

@@ -9,6 +9,7 @@ import (
 type file struct {
 	Data          string                 `yaml:"data"`
 	MinFree       size                   `yaml:"min_free"`
+	Memory        size                   `yaml:"memory"`
 	Listen        string                 `yaml:"listen"`
 	Transport     transport              `yaml:"transport"`
 	Allow         allow                  `yaml:"allow"`

@@ -31,6 +31,16 @@ func PackBody(body []byte) (packed []byte, ok bool) {
 	return packed, len(packed) <= MaxStoredBody
 }
 
+// UnpackedSize returns how many bytes packed, which PackText, PackTexts or PackBody made, has
+// unpacked; 0 where it does not say.
+func UnpackedSize(packed []byte) int64 {
+	var h zstd.Header
+	if h.Decode(packed) != nil || !h.HasFCS {
+		return 0
+	}
+	return int64(min(h.FrameContentSize, 2*MaxText+64)) // no more than that is unpacked
+}
+
 // UnpackText is the inverse of PackText.
 func UnpackText(packed []byte) (string, error) {
 	b, err := zstdDecoder.DecodeAll(packed, nil)

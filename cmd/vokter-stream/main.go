@@ -8,9 +8,12 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // for containers that have no time zones
+
+	"github.com/vokter/vokter/internal/memory"
 )
 
 func main() {
+	memory.Heed()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)         // a second signal ends the process at once
 	var hangups chan os.Signal           // nil: they are ignored

@@ -17,6 +17,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe hears of each change, as pipeline.KindChange, once it is committed.
 	Observe pipeline.Observer
+	// Memory bounds what comparing large texts takes. Default: no bound.
+	Memory pipeline.Memory
 }
 
 // Processor is the stage: it turns the snapshots of pipeline.TopicSnapshots into
@@ -38,17 +40,26 @@ func New(cfg Config) *Processor {
 // end of a page is passed on behind its last change, as it is. What cannot be read is a
 // permanent error, and a type that is not known a pipeline.Message.UnknownType: no message
 // is dropped in silence.
-func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (p *Processor) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
 	switch m.Type {
 	case pipeline.TypeSnapshot:
-		return p.snapshot(tx, m)
+		return p.snapshot(ctx, tx, m)
 	case pipeline.TypeEnded:
 		return passOn(tx, m)
 	}
 	return m.UnknownType(pipeline.GroupDiff)
 }
 
-func (p *Processor) snapshot(tx pipeline.Tx, m pipeline.Message) error {
+// memoryFor is how many bytes comparing two texts takes for each of theirs: about as many for
+// lines of one short word, and far fewer for most texts.
+const memoryFor = 128
+
+func (p *Processor) snapshot(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	free, err := p.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(m.Body))
+	if err != nil {
+		return err
+	}
+	defer free()
 	s, err := pipeline.SnapshotFrom(m)
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // execute carries out one output of the event that m brought; p is the page after it.
-func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) error {
+func (s *Stage) execute(ctx context.Context, tx pipeline.Tx, m pipeline.Message, p Page, o Output) error {
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
@@ -31,7 +32,7 @@ func (s *Stage) execute(tx pipeline.Tx, m pipeline.Message, p Page, o Output) er
 		}
 		tx.Emit(o.Request.Message(s.cfg.Now()))
 	case Version:
-		return s.version(tx, st, o)
+		return s.version(ctx, tx, st, o)
 	case Rebase:
 		return rebase(st, o)
 	case KeepBody:
@@ -123,10 +124,17 @@ func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
 	})
 }
 
+// memoryFor is how many bytes it takes to store a version for each byte of its text.
+const memoryFor = 64
+
 // version stores a version with its occurrences and publishes its snapshot.
-func (s *Stage) version(tx pipeline.Tx, st pipeline.State, v Version) error {
+func (s *Stage) version(ctx context.Context, tx pipeline.Tx, st pipeline.State, v Version) error {
+	free, err := s.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(v.Packed))
+	if err != nil {
+		return err
+	}
+	defer free()
 	snap := v.Snapshot
-	var err error
 	if snap.New, err = pipeline.UnpackText(v.Packed); err != nil {
 		return pipeline.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	SelectorGone bool
 	// FetchTimeout is how long a fetch may last. Default 30 s.
 	FetchTimeout time.Duration
+	// Memory bounds what reading the words of large texts takes. Default: no bound.
+	Memory pipeline.Memory
 	// Logger is where troubles of pages go; nil discards them.
 	Logger *slog.Logger
 	// Read reads pages that are pushed; nil: they go to the dead letters.
@@ -201,7 +203,7 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 		tx.OnCommit(func() { s.run.rest(m.Key) })
 	}
 	for _, o := range out {
-		if err := s.execute(tx, m, page, o); err != nil {
+		if err := s.execute(ctx, tx, m, page, o); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,8 @@ type Config struct {
 	// Cache is how many subscriptions are kept in memory, indexed, beside those of the
 	// document at hand. Default 200,000, about 100 MB.
 	Cache int
+	// Memory bounds what reading large changes takes. Default: no bound.
+	Memory pipeline.Memory
 }
 
 // Processor is the stage. It keeps the stamped subscriptions of each page in the page's
@@ -51,6 +53,9 @@ func New(cfg Config) *Processor {
 	return &Processor{cfg: cfg, cache: newCache(cfg.Cache), run: rand.Text()}
 }
 
+// memoryFor is how many bytes handling a message takes for each byte of its body.
+const memoryFor = 16
+
 // Process handles one message: a stamped subscription goes into the page's table; a change
 // emits a notification for each subscription that it touches and each of its receivers;
 // the end of a page clears its table, and where the page was given up emits a timeout
@@ -58,8 +63,12 @@ func New(cfg Config) *Processor {
 // are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones, state that
 // cannot be read is of pipeline.ClassBroken. Types that are not known are a
 // pipeline.Message.UnknownType.
-func (p *Processor) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-	var err error
+func (p *Processor) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	free, err := p.cfg.Memory.Take(ctx, memoryFor*int64(len(m.Body)))
+	if err != nil {
+		return err
+	}
+	defer free()
 	switch m.Type {
 	case pipeline.TypeStamp:
 		err = handle(m, func(s *pipeline.Stamped) error { return applyStamp(tx.State(m.Key), s) })
