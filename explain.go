@@ -49,6 +49,9 @@ func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Expl
 	if err != nil {
 		return e, err
 	}
+	if len(checks) > 0 && checks[0].Check == e.Page.Checks {
+		e.Page.LastCheck = checks[0].Time // the page knows when it was asked for
+	}
 	for _, c := range checks {
 		e.Checks = append(e.Checks, CheckInfo(c))
 	}

@@ -29,7 +29,7 @@ const drainHorizon = 30 * time.Second
 const attemptsEnd = 30 * time.Second
 
 // errDraining is what Ready returns while nothing new is begun.
-var errDraining = errors.New("stopping: what is under way is brought to its end")
+var errDraining = errors.New("stopping: finishing the work in progress")
 
 // closeTimeout bounds how long everything may take to stop once it is told to. Handlers
 // have half of it to finish; then their contexts are cancelled.
@@ -131,7 +131,7 @@ func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, bro
 	for {
 		select {
 		case <-ctx.Done():
-			r.cfg.Logger.Info("stopping: what is under way is brought to its end", "at_most", r.cfg.Drain)
+			r.cfg.Logger.Info("stopping: finishing the work in progress", "at_most", r.cfg.Drain)
 			return nil
 		case err := <-broken:
 			return err

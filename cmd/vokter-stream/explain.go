@@ -148,9 +148,9 @@ func checkName(check uint64) string {
 
 // change says whom c told.
 func (r *results) change(c vokter.ChangeInfo, several bool) {
-	of := ""
+	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
-		of = " of document " + c.Document
+		version += " of document " + c.Document
 	}
 	told := "told nobody"
 	if len(c.Matches) > 0 {
@@ -159,7 +159,7 @@ func (r *results) change(c vokter.ChangeInfo, several bool) {
 	if c.Version == 0 { // no change of a document, but the end of the page
 		r.text("Given up at %s (%s), %s", when(c.Time, r.now), c.Expired, told)
 	} else {
-		r.text("Version %d%s, found by %s at %s, %s", c.Version, of, checkName(c.Check), when(c.Time, r.now), told)
+		r.text("%s, found by %s at %s, %s", version, checkName(c.Check), when(c.Time, r.now), told)
 	}
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {

@@ -155,7 +155,7 @@ func TestKafkaRuns(t *testing.T) {
 		t.Errorf("list: got %v", found)
 	}
 	expect(t, 0, "delivered at", "explain", s.page.URL, "--data", s.data)
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config)
+	expect(t, 0, "no dead letters", "replay", "-c", s.config)
 	expect(t, 1, "no store here to copy", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
 	if r := process(t, "run", "-c", s.config, "--allow", loopback); r.code != 1 || !strings.Contains(r.stderr, s.data+"/kafka is in use by another process") {
 		t.Errorf("a second process: got %+v", r)

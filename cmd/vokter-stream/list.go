@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ func (a *app) list() *cobra.Command {
 	var (
 		f                 vokter.ListFilter
 		sinks, duplicates bool
+		verbose           bool
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "list (--data DIR | -c FILE)",
@@ -52,13 +55,16 @@ func (a *app) list() *cobra.Command {
 				out := a.results()
 				switch {
 				case duplicates:
+					if len(l.Duplicates()) == 0 {
+						return matchesNothing("no two documents have the same text")
+					}
 					out.duplicates(l)
+				case f.URL+f.Client != "" && len(l.Pages) == 0:
+					return matchesNothing("no page is watched" + selected(f))
 				case sinks:
 					out.sinks(l.Receivers)
 				default:
-					for _, p := range l.Pages {
-						out.page(p)
-					}
+					out.pages(l.Pages, verbose)
 					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
 						out.text("")
 					}
@@ -71,6 +77,7 @@ func (a *app) list() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
+	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
 	fs.BoolVar(&sinks, "sinks", false, "only the sinks: how each does, what waits for it, its last success and error")
 	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs")
 	return cmd
@@ -107,6 +114,43 @@ type (
 // stateWidth is that of the column of states.
 const stateWidth = len(vokter.StateExpired)
 
+// matchesNothing is the error of a filter that selects nothing.
+func matchesNothing(what string) error { return errors.New(what) }
+
+// selected says what f selects.
+func selected(f vokter.ListFilter) string {
+	s := ""
+	if f.URL != "" {
+		s = " at " + f.URL
+	}
+	if f.Client != "" {
+		s += fmt.Sprintf(" for client %q", f.Client)
+	}
+	return s
+}
+
+// pages prints all, a line each unless more is asked for.
+func (r *results) pages(all []vokter.PageInfo, verbose bool) {
+	if verbose || r.json {
+		for _, p := range all {
+			r.page(p)
+		}
+		return
+	}
+	rows := make([][]string, 0, len(all))
+	for _, p := range all {
+		state, what := p.State, r.checks(p)
+		switch {
+		case p.State != vokter.StateActive:
+			what = fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p))
+		case slices.ContainsFunc(p.Documents, func(d vokter.DocumentInfo) bool { return d.State != vokter.StateActive }):
+			state, what = vokter.StateFailing, "a selector matches nothing, or the text is empty; "+what
+		}
+		rows = append(rows, []string{state, p.URL, count(len(p.Subscriptions), "subscription"), what})
+	}
+	r.table("", rows, stateWidth)
+}
+
 func (r *results) page(p vokter.PageInfo) {
 	r.object(pageLine{Kind: "page", PageInfo: p})
 	for _, d := range p.Documents {
@@ -123,7 +167,7 @@ func (r *results) page(p vokter.PageInfo) {
 	r.text(indent+"%s", r.checks(p))
 	documents := make([][]string, 0, len(p.Documents))
 	for _, d := range p.Documents {
-		documents = append(documents, r.document(d))
+		documents = append(documents, r.document(d, len(p.Documents) > 1))
 	}
 	r.table(indent, documents)
 	subscriptions := make([][]string, 0, len(p.Subscriptions))
@@ -132,7 +176,11 @@ func (r *results) page(p vokter.PageInfo) {
 		if s.State != vokter.StateActive {
 			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), state})
+		document := ""
+		if len(p.Documents) > 1 {
+			document = "document " + s.Document
+		}
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), document, state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -178,8 +226,8 @@ func (r *results) checks(p vokter.PageInfo) string {
 	return s
 }
 
-// document returns d as a row.
-func (r *results) document(d vokter.DocumentInfo) []string {
+// document returns d as a row; several says that its page has others.
+func (r *results) document(d vokter.DocumentInfo, several bool) []string {
 	row := []string{"no version yet", "", d.Language, ""}
 	if d.Version > 0 {
 		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
@@ -187,7 +235,7 @@ func (r *results) document(d vokter.DocumentInfo) []string {
 	if d.Title != "" {
 		row[1] = `"` + d.Title + `"`
 	}
-	if !d.View.IsZero() {
+	if !d.View.IsZero() || several {
 		row[3] = "document " + d.ID
 	}
 	if d.State != vokter.StateActive {
@@ -223,7 +271,7 @@ func (r *results) duplicates(l vokter.Listing) {
 		r.text("the same text %d times", len(same.Documents))
 		rows := make([][]string, 0, len(same.Documents))
 		for _, d := range same.Documents {
-			rows = append(rows, append([]string{d.URL}, r.document(d.DocumentInfo)...))
+			rows = append(rows, append([]string{d.URL}, r.document(d.DocumentInfo, false)...))
 		}
 		r.table("  ", rows)
 	}

@@ -67,10 +67,10 @@ func TestListText(t *testing.T) {
 	})
 	want := `active   https://example.com/terms
          12 checks, the last 11:59:00, the next 12:09:00
-         version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
+         version 3 of 27 Feb 12:00  "Terms [2Jof service"  en  document D1
          version 1 of 11:00:00                                 document D2  its selector matches nothing, or its text is empty
-         legal  privacy, personal data  to ops, team
-         shop   price                   to ops, team  expired since 11:00:00: all its receivers expired
+         legal  privacy, personal data  to ops, team  document D1
+         shop   price                   to ops, team  document D1  expired since 11:00:00: all its receivers expired
          kept by yaml
 expired  https://example.com/gone
          since 09:00:00: 10 checks in a row failed: the server answered 500
@@ -87,6 +87,58 @@ failing  sink team  https://chat.example/in  12 pending  1 dead letter  since 11
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestListPages is a line for each page.
+func TestListPages(t *testing.T) {
+	pages := samplePages()
+	pages[2].Documents[0].State = vokter.StateSelectorGone
+	got := printed(t, func(r *results) { r.pages(pages, false) })
+	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
+expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
+failing  https://example.com/new    0 subscriptions  a selector matches nothing, or the text is empty; not checked yet
+active   https://example.com/same   0 subscriptions  1 check, the last 11:59:59, the next is due
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	narrow := printed(t, func(r *results) {
+		r.columns = 60
+		r.pages(pages[1:2], false)
+	})
+	want = `expired  https://example.com/gone  1 subscription  since
+    09:00:00: 10 checks in a row failed: the server answered
+    500
+`
+	if narrow != want {
+		t.Errorf("in 60 columns: got\n%s\nwant\n%s", narrow, want)
+	}
+}
+
+// TestNothingMatches checks that filters which select nothing say so.
+func TestNothingMatches(t *testing.T) {
+	s := newSetup(t, "")
+	s.check(t, "<p>Zeus. In stock.</p>")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"no page is watched for client \"nobody\"", []string{"list", "--client", "nobody"}},
+		{"no page is watched at http://nope/", []string{"list", "--url", "http://nope/"}},
+		{"no two documents have the same text", []string{"list", "--duplicates"}},
+		{"there is no such dead letter", []string{"replay", "--sink", "hook"}},
+		{"there is no such dead letter", []string{"replay", "--sink", "hook", "--dry-run"}},
+	} {
+		if r := vs(t, append(c.args, "-c", s.config)...); r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%q: got %+v, want 1 and %q", c.args, r, c.want)
+		}
+	}
+	if r := vs(t, "replay", "--sink", "nope", "--dry-run", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, `no sink is named "nope"`) {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "replay", "-c", s.config); r.code != 0 || r.stdout != "there are no dead letters\n" {
+		t.Errorf("without filters: got %+v", r)
 	}
 }
 

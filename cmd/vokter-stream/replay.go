@@ -76,11 +76,11 @@ func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool)
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
-	if dry {
-		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
-	}
 	if sinks := slices.Collect(maps.Keys(c.Router.Sinks)); f.Sink != "" && !slices.Contains(sinks, f.Sink) {
 		return usage(cmd, "--sink: no sink is named %q; %s", f.Sink, nearest.Hint(f.Sink, sinks))
+	}
+	if dry {
+		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
 	}
 	reportBrokenPipes(a.stdout)
 	running, silent := processOf(cmd.Context(), dir)
@@ -122,14 +122,25 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.Dead
 		out.text("%s would be sent again:", count(len(again), "notification"))
 		out.table("  ", again)
 		out.text("%s", bypasses)
-	case len(stuck) == 0:
-		out.text("there is no such dead letter")
+	case len(stuck) > 0:
+	case filtered(f):
+		return errNoLetter
+	default:
+		out.text("there are no dead letters")
 	}
 	if len(stuck) > 0 {
 		out.text("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", count(len(stuck), "message"))
 		out.table("  ", stuck)
 	}
 	return out.end()
+}
+
+var errNoLetter = matchesNothing("there is no such dead letter; replay --dry-run without filters lists all")
+
+// filtered reports whether f selects only some dead letters.
+func filtered(f pipeline.DeadFilter) bool {
+	f.Messages = false
+	return f != pipeline.DeadFilter{}
 }
 
 // replayThere has the running process deliver what f selects.
@@ -142,6 +153,9 @@ func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.Dead
 		return err
 	}
 	out := a.results()
+	if n == 0 && filtered(f) {
+		return errNoLetter
+	}
 	out.replayed(replayLine{Kind: "replay", Replayed: n})
 	return out.end()
 }
@@ -164,6 +178,9 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 	})
 	if err != nil {
 		return err
+	}
+	if line.Replayed == 0 && filtered(f) {
+		return errNoLetter
 	}
 	var failed []string
 	err = a.managed(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
@@ -227,7 +244,7 @@ func (a asked) waiting(receivers []vokter.ReceiverInfo) (n int, why []string) {
 func (r *results) replayed(l replayLine) {
 	r.object(l)
 	if l.Replayed == 0 {
-		r.text("there is no such dead letter")
+		r.text("there are no dead letters")
 		return
 	}
 	r.text("%s put back into delivery", count(l.Replayed, "notification"))

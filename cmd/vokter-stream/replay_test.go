@@ -34,7 +34,7 @@ func TestUnhandledMessagesAreShown(t *testing.T) {
 	}
 	expect(t, 0, "1 message could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
 	expect(t, 0, s.page.URL, "replay", "-c", s.config, "--dry-run", "--url", s.page.URL)
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--dry-run", "--sink", "out")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--dry-run", "--sink", "out")
 	found := objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))
 	if len(found["unhandled"]) != 1 || len(found["dead_letter"]) != 0 {
 		t.Errorf("got %v", found)

@@ -17,11 +17,13 @@ type results struct {
 	w    *bufio.Writer
 	json bool
 	now  time.Time
-	err  error
+	// columns is how wide the terminal is; 0: there is none, and lines are not broken.
+	columns int
+	err     error
 }
 
 func (a *app) results() *results {
-	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now()}
+	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
 
 // object prints v, where that is the format.
@@ -47,7 +49,7 @@ func (r *results) text(format string, args ...any) {
 			args[i] = layout.Clean(s)
 		}
 	}
-	r.write(fmt.Sprintf(format+"\n", args...))
+	r.write(layout.Wrap(fmt.Sprintf(format, args...), r.columns, 2) + "\n")
 }
 
 // widest is how wide a column of a table gets, in runes; longer cells stick out.
@@ -78,7 +80,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 			}
 			b.WriteString(cell + strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0)+2))
 		}
-		r.write(indent + strings.TrimRight(b.String(), " ") + "\n")
+		r.write(layout.Wrap(indent+strings.TrimRight(b.String(), " "), r.columns, 4) + "\n")
 	}
 }
 

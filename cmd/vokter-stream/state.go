@@ -192,7 +192,7 @@ func (r *results) moved(l stateLine, m portable.Manifest) {
 	}
 	what := count(l.States, "state") + " and " + count(l.Wakes, "wake") + " of " + count(l.Groups, "group")
 	if l.Kind == "state_import" {
-		r.text("%s are in %s now: %s", l.Directory, l.Place, what)
+		r.text("imported %s into %s: %s", l.Directory, l.Place, what)
 		return
 	}
 	r.text("%s holds what was in %s: %s", l.Directory, l.Place, what)

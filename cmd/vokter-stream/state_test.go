@@ -45,7 +45,7 @@ func TestStateMoves(t *testing.T) {
 		{a, b, without, with},
 		{b, last, with, without},
 	} {
-		expect(t, 0, "are in", "state", "import", exported(t, "-c", move.from), "-c", move.to)
+		expect(t, 0, "imported ", "state", "import", exported(t, "-c", move.from), "-c", move.to)
 		check(move.to, move.stands, 0) // nothing is told again
 		check(move.to, move.comes, 1)
 	}

@@ -124,7 +124,7 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 	expect(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
 	expect(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
 	expect(t, 0, "stands in a configuration", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
-	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 0 || r.stdout != "" {
+	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 1 || r.stdout != "" {
 		t.Errorf("after the cancel: got %+v", r)
 	}
 	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
@@ -153,13 +153,13 @@ func TestVerbsOfARunningProcess(t *testing.T) {
 		t.Errorf("list: got %v", found)
 	}
 	expect(t, 0, s.page.URL, "explain", s.page.URL, "--data", s.data)
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config)
+	expect(t, 0, "no dead letters", "replay", "-c", s.config)
 	copied := filepath.Join(t.TempDir(), "copy")
 	expect(t, 0, "is a copy of", "backup", copied, "--data", s.data)
 	expect(t, 2, "is not empty", "backup", copied, "--data", s.data)
 	expect(t, 0, `"kind":"cancelled"`, "cancel", s.page.URL, "--data", s.data, "--client", "legal", "--format", "json")
 	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
-	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.stdout != "" || r.code != 0 {
+	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.stdout != "" || r.code != 1 {
 		t.Errorf("after the cancel: got %+v", r)
 	}
 	// The copy was made before that.
@@ -212,13 +212,13 @@ func TestGoneAndReplayed(t *testing.T) {
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 	id := <-s.hook.ids
 	expect(t, 0, "expired  sink hook", "list", "--data", s.data)
-	expect(t, 0, "expired since", "list", "--data", s.data)
+	expect(t, 0, "expired since", "list", "--verbose", "--data", s.data)
 	expect(t, 0, "1 dead letter", "list", "--data", s.data)
 
 	expect(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--client", "shop", "--dry-run")
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--url", s.page.URL+"/other")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--client", "shop", "--dry-run")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--url", s.page.URL+"/other")
 	expect(t, 2, `did you mean "hook"?`, "replay", "-c", s.config, "--sink", "hok")
 	if found := objects(t, vs(t, "replay", "-c", s.config, "--since", "1h", "--dry-run", "--format", "json")); len(found["dead_letter"]) != 1 {
 		t.Errorf("dry run: got %v", found)
@@ -238,5 +238,5 @@ func TestGoneAndReplayed(t *testing.T) {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
 	expect(t, 0, "active   sink hook", "list", "--data", s.data)
-	expect(t, 0, "no such dead letter", "replay", "-c", s.config, "--dry-run")
+	expect(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
 }

@@ -161,6 +161,9 @@ func (e *Explainer) otherOptions(s pipeline.Subscription) string {
 			o.set(&t)
 			names = append(names, o.name)
 		}
+		if t.FilterStopwords != s.FilterStopwords && e.holdsStopword(s) {
+			continue // without them it is another keyword: "out of stock" would match "in stock"
+		}
 		with := strings.Join(names, " and ")
 		if as := e.find(e.change, t); as != "" {
 			return fmt.Sprintf("it is there as %q, which would match with %s", as, with)
@@ -173,6 +176,17 @@ func (e *Explainer) otherOptions(s pipeline.Subscription) string {
 		}
 	}
 	return found
+}
+
+// holdsStopword reports whether the keyword of s holds a stop word.
+func (e *Explainer) holdsStopword(s pipeline.Subscription) bool {
+	norm := e.languages.Normalizer(language(s, e.change))
+	for _, t := range text.Tokens(s.Keywords[0]) {
+		if norm.IsStop(s.Keywords[0][t.Start:t.End]) {
+			return true
+		}
+	}
+	return false
 }
 
 // words says which words of the keyword are missing.
