@@ -156,7 +156,7 @@ func TestLoad(t *testing.T) {
 	sinks := c.Router.Sinks
 	c.Router.Sinks = nil
 	want := &Config{Listen: "127.0.0.1:9000", Router: vokter.Config{
-		Dir: "/var/lib/vokter", MinFree: 1e9, Origin: "yaml",
+		Dir: "/var/lib/vokter", MinFree: 1e9, Memory: 4e8, Origin: "yaml",
 		Fetch: vokter.FetchConfig{Timeout: 30 * time.Second, UserAgent: "shop/1.0 (+https://example.com)",
 			MinInterval: 10 * time.Second, Concurrency: 2, Rate: 0.5,
 			Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), extra}},
