@@ -21,6 +21,10 @@ const (
 	NotificationTypeTest   = "test"   // sent by hand, to see whether it arrives
 )
 
+// MaxNotification is how large the JSON of a notification is at most, in bytes. A digest is at
+// most that large too.
+const MaxNotification = 256 << 10
+
 // Notification is all that one change says to one subscription at one receiver. Its
 // JSON is the documented body of a webhook.
 type Notification struct {
@@ -37,8 +41,9 @@ type Notification struct {
 	Title    string    `json:"title,omitempty"`
 	Language string    `json:"language,omitempty"`
 	Change   string    `json:"change,omitempty"`
-	// Truncated says that there were more diffs than fit.
+	// Truncated says that there were more diffs than fit, and Omitted how many.
 	Truncated bool `json:"truncated,omitempty"`
+	Omitted   int  `json:"omitted,omitempty"`
 	// Reason says why Status is not StatusOK, in words for the user.
 	Reason string `json:"reason,omitempty"`
 	// Health is what Type NotificationTypeHealth tells.
@@ -58,8 +63,9 @@ type Item struct {
 	Change  string    `json:"change"`
 	// Diffs is how many of the digest's Diffs are the item's, behind those of the items before it.
 	Diffs int `json:"diffs"`
-	// Truncated says that the item had more diffs than fit.
+	// Truncated says that the item had more diffs than fit, and Omitted how many.
 	Truncated bool `json:"truncated,omitempty"`
+	Omitted   int  `json:"omitted,omitempty"`
 }
 
 // Diff is one keyword found in one difference.

@@ -6,8 +6,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxDigestBytes is how large a digest becomes, unless its first item alone is larger.
-const maxDigestBytes = 256 << 10
+// maxDigestBytes is how large a digest becomes.
+const maxDigestBytes = pipeline.MaxNotification
 
 // Windows is what a Queue knows of the digests that are being collected for its receiver, one
 // for each subscription that wants them.
@@ -72,13 +72,14 @@ func freeze(start time.Time, items []pendingRecord) pendingRecord {
 	n := last.Addressed.Notification
 	n.ID = pipeline.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
 	n.Type, n.Change = pipeline.NotificationTypeDigest, ""
-	n.Diffs, n.Items, n.Truncated = []pipeline.Diff{}, nil, false
+	n.Diffs, n.Items, n.Truncated, n.Omitted = []pipeline.Diff{}, nil, false, 0
 	for _, p := range items {
 		i := p.Addressed.Notification
 		n.Diffs = append(n.Diffs, i.Diffs...)
 		n.Truncated = n.Truncated || i.Truncated
+		n.Omitted += i.Omitted
 		n.Items = append(n.Items, pipeline.Item{
-			ID: i.ID, Time: i.Time, Version: i.Version, Title: i.Title, Change: i.Change, Diffs: len(i.Diffs), Truncated: i.Truncated,
+			ID: i.ID, Time: i.Time, Version: i.Version, Title: i.Title, Change: i.Change, Diffs: len(i.Diffs), Truncated: i.Truncated, Omitted: i.Omitted,
 		})
 	}
 	last.Addressed.Notification, last.Addressed.Digest = n, nil

@@ -25,10 +25,8 @@ type Message struct {
 	URL string
 	// Lines are the differences, at most as many as the budget allows.
 	Lines []Line
-	// More is how many differences were left out; Truncated says that there were more still,
-	// which nobody counted.
-	More      int
-	Truncated bool
+	// More is how many diffs are in no line, with those that the notification left out.
+	More int
 	// Reason says more where Headline is not about differences: what happened and why.
 	Reason string
 	// Pages are some of the pages that a health event is about.

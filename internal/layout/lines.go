@@ -15,6 +15,7 @@ const usualSpans = 5
 type difference struct {
 	pipeline.Diff
 	found []string
+	diffs int // how many of the notification's it stands for
 	// snippet is what an excerpt is cut from. In it the first keyword stands from from to
 	// to, and what was changed from at to until; they are equal where it is not seen.
 	snippet   string
@@ -64,6 +65,7 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 			found = append(found, next)
 			at[p] = append(at[p], i)
 		}
+		found[i].diffs++
 		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].found, k) {
 			found[i].found = append(found[i].found, k)
 		}

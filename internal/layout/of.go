@@ -31,7 +31,7 @@ func Of(n pipeline.Notification, b Budget) Message {
 		return ofHealth(*n.Health, b)
 	}
 	m := Message{
-		Headline: Short(headline(n), maxHeadline), Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), Truncated: n.Truncated,
+		Headline: Short(headline(n), maxHeadline), Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), More: n.Omitted,
 	}
 	if m.Title == "" {
 		m.Title = Short(Page(n.URL), maxTitle)
@@ -49,14 +49,13 @@ func Of(n pipeline.Notification, b Budget) Message {
 		m.Reason = "this is a test: no page has changed"
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
+	full := false
 	for _, d := range differences(n.Diffs, b) {
-		if m.More > 0 || b.Lines > 0 && len(m.Lines) == b.Lines {
-			m.More++
-			continue
-		}
 		l := d.line()
-		if left -= l.cost(b); b.Total > 0 && left < 0 {
-			m.More++
+		left -= l.cost(b)
+		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
+		if full {
+			m.More += d.diffs
 			continue
 		}
 		m.Lines = append(m.Lines, l)
@@ -127,13 +126,8 @@ func link(raw string) string {
 
 // Left says in words what is missing from the lines; empty where nothing is.
 func (m Message) Left() string {
-	switch {
-	case m.More > 0 && m.Truncated:
-		return fmt.Sprintf("and more than %d more", m.More)
-	case m.More > 0:
+	if m.More > 0 {
 		return fmt.Sprintf("and %d more", m.More)
-	case m.Truncated:
-		return "and more"
 	}
 	return ""
 }

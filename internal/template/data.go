@@ -24,7 +24,7 @@ func data(n pipeline.Notification) map[string]any {
 	return map[string]any{
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
 		"headline": m.Headline, "details": details(n), "title": m.Title, "url": cmp.Or(m.URL, layout.Page(n.URL)), "host": host(m.URL), "reason": m.Reason,
-		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated),
+		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
 		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
 }
@@ -70,7 +70,7 @@ func items(list []pipeline.Item, all []map[string]string) []map[string]any {
 		n := min(max(item.Diffs, 0), len(all))
 		out[i] = map[string]any{
 			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title),
-			"change": item.Change, "diffs": all[:n], "truncated": truth(item.Truncated),
+			"change": item.Change, "diffs": all[:n], "truncated": truth(item.Truncated), "omitted": number(uint64(item.Omitted)),
 		}
 		all = all[n:]
 	}

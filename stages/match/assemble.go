@@ -3,88 +3,131 @@ package match
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxDiffs is how many diffs a notification holds, if it has no more keywords than that.
+// maxDiffs is how many diffs a notification has at most, unless it has more keywords.
 const maxDiffs = 50
 
-// report is one hit for one keyword.
+// envelope is what the JSON of a notification needs besides its diffs, its URL, its title and
+// its client, in bytes.
+const envelope = 2 << 10
+
+// report is one hit for one keyword. first says that it is the first of its keyword and event.
 type report struct {
 	keyword int32
 	*hit
+	first bool
 }
 
-// assemble returns what the findings say to s: wanted events only, in the order of the text,
-// nothing twice, and no more than fits.
-func assemble(s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, truncated bool) {
-	type kind struct {
-		keyword int32
-		side    int
+// kind is a keyword together with an event.
+type kind struct {
+	keyword int32
+	side    int
+}
+
+// assemble returns what the findings say to s about a page with that title: only the events that
+// s wants, in the order of the text, nothing twice, and no more than a notification may have. It
+// also returns how many diffs it left out.
+func assemble(s pipeline.Subscription, title string, found []finding) (diffs []pipeline.Diff, omitted int) {
+	reports, more := wanted(s, found)
+	kinds := 0
+	for _, r := range reports {
+		if r.first {
+			kinds++
+		}
 	}
-	var reports []report
-	kinds := map[kind]bool{} // false: there is none among diffs yet
+	room := pipeline.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
+	kept := make(map[int]pipeline.Diff, min(len(reports), max(maxDiffs, kinds)))
+	keep := func(i int) bool {
+		d := reports[i].diff(s)
+		n := jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + len(`{"event":"removed","keyword":"","text":"","snippet":"","offset":},`) + len("1000000")
+		if n > room && len(kept) > 0 {
+			return false
+		}
+		room -= n
+		kept[i] = d
+		return true
+	}
+	// The first diff of each keyword and event has precedence.
+	others := max(maxDiffs-kinds, 0)
+	full := false
+	for i := 0; i < len(reports) && !full; i++ {
+		full = reports[i].first && !keep(i)
+	}
+	for i := 0; i < len(reports) && !full && others > 0; i++ {
+		if !reports[i].first {
+			full = !keep(i)
+			others--
+		}
+	}
+	for i := range reports {
+		if d, ok := kept[i]; ok {
+			diffs = append(diffs, d)
+		}
+	}
+	return diffs, len(reports) - len(diffs) + more
+}
+
+// wanted returns the hits that s wants to know of, in the order of the text and without those
+// that a reader cannot tell apart, and how many more there are that the search has only counted.
+func wanted(s pipeline.Subscription, found []finding) (reports []report, more int) {
 	for _, f := range found {
-		for _, h := range f.hits {
+		for _, h := range f.list {
 			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
-				reports = append(reports, report{f.keyword, h})
-				kinds[kind{f.keyword, h.side}] = false
+				reports = append(reports, report{keyword: f.keyword, hit: h})
+			}
+		}
+		for side, n := range f.more {
+			if s.Wants(events[side]) {
+				more += n.edited
+				if s.Moved {
+					more += n.moved
+				}
 			}
 		}
 	}
 	slices.SortFunc(reports, func(a, b report) int {
 		return cmp.Or(inOrder(a.hit, b.hit), cmp.Compare(a.keyword, b.keyword))
 	})
-	seen := make(map[pipeline.Diff]bool, min(len(reports), 2*maxDiffs))
-	var first []bool
-	missing := len(kinds)
+	type look struct {
+		keyword string
+		side    int
+		sum     uint64
+	}
+	seen := make(map[look]bool, len(reports))
+	begun := make(map[kind]bool)
+	distinct := reports[:0]
 	for _, r := range reports {
-		if missing == 0 && len(diffs) > max(maxDiffs, len(kinds)) {
-			break // none of the others would be kept, and one of these is not
-		}
-		d := r.diff(s)
-		same := d
-		same.Offset = 0 // a reader cannot tell them apart
-		if seen[same] {
+		l := look{s.Keywords[r.keyword], r.side, r.sum(*s.SnippetOffset)}
+		if seen[l] {
 			continue
 		}
-		seen[same] = true
+		seen[l] = true
 		k := kind{r.keyword, r.side}
-		diffs, first = append(diffs, d), append(first, !kinds[k])
-		if !kinds[k] {
-			kinds[k] = true
-			missing--
-		}
+		r.first = !begun[k]
+		begun[k] = true
+		distinct = append(distinct, r)
 	}
-	if len(diffs) <= maxDiffs {
-		return diffs, false
-	}
-	return fit(diffs, first, len(kinds))
-}
-
-// fit keeps the first diff of each keyword and event, and as many others from the top as
-// there is room for.
-func fit(diffs []pipeline.Diff, first []bool, firsts int) ([]pipeline.Diff, bool) {
-	room := max(maxDiffs-firsts, 0)
-	var out []pipeline.Diff
-	for i, d := range diffs {
-		switch {
-		case first[i]:
-		case room > 0:
-			room--
-		default:
-			continue
-		}
-		out = append(out, d)
-	}
-	return out, len(out) < len(diffs)
+	return distinct, more
 }
 
 func (r report) diff(s pipeline.Subscription) pipeline.Diff {
-	snippet := r.snippet(*s.SnippetOffset)
 	return pipeline.Diff{
-		Event: events[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: snippet,
+		Event: events[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset),
 		Offset: r.w.Offset + r.from,
 	}
+}
+
+// jsonSize is how many bytes s takes at most in JSON, without its quotes.
+func jsonSize(s string) int {
+	n := len(s)
+	for _, r := range s {
+		if r < ' ' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }

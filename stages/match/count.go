@@ -15,7 +15,7 @@ func Count(content, language, keyword string, s pipeline.Subscription, languages
 	for _, g := range whole(content, language).Groups {
 		search := newSearch(x, &g)
 		passages := 0
-		search.run(func(int32, int, place) { passages++ })
+		search.run(func(int32, int, place) { passages++ }, func(_ int32, _, more int) { passages += more })
 		for p, t := range search.tallies {
 			if x.patterns[p].any {
 				n += passages

@@ -29,11 +29,24 @@ type spot struct {
 	shown, edit  int
 }
 
+// maxPlaces bounds the places that are kept of one group, and the hits that are kept of one
+// change, besides the first ones of each pattern. The others are only counted.
+const maxPlaces = 50_000
+
 // tally is what one group holds of one pattern.
 type tally struct {
 	counts [2]int // occurrences that touch an edit
 	places [2][]place
+	// more counts the places beyond maxPlaces. last are the last ones of them: at a difference,
+	// and at an empty edit.
+	more [2]int
+	last [2][2]position
+	// read is the difference of terms that was looked at last.
+	read [2]position
 }
+
+// position orders the places of a pattern: at counts from 1.
+type position struct{ window, at int }
 
 // reading names a stretch as a class reads it.
 type reading struct {
@@ -49,6 +62,7 @@ type search struct {
 	sides   [2][]window
 	tallies map[int32]*tally
 	spots   map[spot]int // indexes into tally.places
+	noted   int          // places of all tallies
 	streams map[reading]*stream
 	// net counts, by class, how many more of each term the new side's changed tokens hold.
 	net map[uint8]map[uint32]int
@@ -68,8 +82,9 @@ func newSearch(x *index, g *pipeline.Group) *search {
 }
 
 // run finds every pattern of the index in the group and calls report for each place
-// where one is added or removed, for each pattern in the order of sides and places.
-func (s *search) run(report func(p int32, side int, pl place)) {
+// where one is added or removed, for each pattern in the order of sides and places. It calls
+// count with the number of places that are not kept.
+func (s *search) run(report func(p int32, side int, pl place), count func(p int32, side, n int)) {
 	for side := range s.sides {
 		for i := range s.sides[side] {
 			s.x.scan(&s.sides[side][i], func(p int32, st *stream, k int) {
@@ -83,22 +98,23 @@ func (s *search) run(report func(p int32, side int, pl place)) {
 	}
 	for p, t := range s.tallies {
 		for side := range t.places {
+			if !s.reports(p, t, side) {
+				continue
+			}
 			for _, pl := range t.places[side] {
-				if s.reports(p, t, side, &pl) {
-					report(p, side, pl)
-				}
+				report(p, side, pl)
+			}
+			if t.more[side] > 0 {
+				count(p, side, t.more[side])
 			}
 		}
 	}
 }
 
-// reports says whether a place is news: in a moved block every one is, of a phrase those
-// of the side that holds more.
-func (s *search) reports(p int32, t *tally, side int, pl *place) bool {
-	if s.x.patterns[p].any {
-		return s.terms(p, side, pl)
-	}
-	return s.moved || t.counts[side] > t.counts[1-side]
+// reports says whether the places on a side are news: in a moved block all are, those of a
+// phrase where that side has more. Those of terms are noted only where they are news.
+func (s *search) reports(p int32, t *tally, side int) bool {
+	return s.moved || s.x.patterns[p].any || t.counts[side] > t.counts[1-side]
 }
 
 func (s *search) tally(p int32) *tally {
@@ -126,25 +142,38 @@ func (s *search) occurrence(p int32, side, i int, tokens []int) {
 	shown := -1
 	for _, e := range w.edits[from:to] {
 		if k := w.showing(e[0]); e[0] < e[1] && k != shown {
-			s.note(t, spot{p, side, i, k, 0}, w.shown[k], found)
+			s.note(t, spot{p, side, i, k, 0}, place{full: w.shown[k], core: found})
 			shown = k
 		}
 	}
 	if shown < 0 {
-		s.note(t, spot{p, side, i, -1, from}, found, found)
+		s.note(t, spot{p, side, i, -1, from}, place{full: found, core: found})
 	}
 }
 
-// note adds an occurrence to the place at; within is the difference there.
-func (s *search) note(t *tally, at spot, within, found pipeline.Span) {
+// note adds an occurrence, which is the core of pl, to the place at. Occurrences of a pattern
+// come in the order of the text.
+func (s *search) note(t *tally, at spot, pl place) {
 	places := &t.places[at.side]
+	pl.window, pl.shown, pl.full = at.window, at.shown, union(pl.full, pl.core)
 	n, ok := s.spots[at]
-	if !ok {
+	switch {
+	case ok:
+		(*places)[n].full = union((*places)[n].full, pl.core)
+	case s.noted < maxPlaces || len(*places) == 0:
+		s.noted++
 		s.spots[at] = len(*places)
-		*places = append(*places, place{window: at.window, shown: at.shown, full: union(within, found), core: found})
-		return
+		*places = append(*places, pl)
+	default:
+		last, here := &t.last[at.side][0], position{at.window, at.shown + 1}
+		if at.shown < 0 {
+			last, here = &t.last[at.side][1], position{at.window, at.edit + 1}
+		}
+		if here.window > last.window || here.window == last.window && here.at > last.at {
+			*last = here
+			t.more[at.side]++
+		}
 	}
-	(*places)[n].full = union((*places)[n].full, found)
 }
 
 func union(a, b pipeline.Span) pipeline.Span {

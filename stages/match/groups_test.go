@@ -1,9 +1,11 @@
 package match
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
@@ -146,15 +148,15 @@ func TestNotMoreThanFits(t *testing.T) {
 	groups = append(groups, pairOf{new: "zeus", old: "hera"})
 	ch, _ := changeOf(64, groups...)
 	m := one(t, ch, kw("argus", "zeus", "hera"))
-	if len(m.Diffs) != maxDiffs || !m.Truncated {
-		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	if len(m.Diffs) != maxDiffs || m.Omitted != 12 {
+		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
 	if a, b := m.Diffs[48], m.Diffs[49]; a.Keyword != "hera" || b.Keyword != "zeus" || m.Diffs[47].Text != "argus number47" {
 		t.Errorf("the last are %q and %q", a.Keyword, b.Keyword)
 	}
 	// A keyword that is given twice takes no room from others.
-	if m = one(t, ch, kw("argus", "argus")); len(m.Diffs) != maxDiffs || !m.Truncated {
-		t.Errorf("%d diffs of a repeated keyword, truncated %v", len(m.Diffs), m.Truncated)
+	if m = one(t, ch, kw("argus", "argus")); len(m.Diffs) != maxDiffs || m.Omitted != 10 {
+		t.Errorf("%d diffs of a repeated keyword, %d omitted", len(m.Diffs), m.Omitted)
 	}
 	// More keywords than diffs fit: one of each.
 	var words []string
@@ -166,12 +168,12 @@ func TestNotMoreThanFits(t *testing.T) {
 	for _, d := range m.Diffs {
 		seen[d.Keyword]++
 	}
-	if len(m.Diffs) != 61 || len(seen) != 61 || !m.Truncated {
-		t.Errorf("%d diffs of %d keywords, truncated %v", len(m.Diffs), len(seen), m.Truncated)
+	if len(m.Diffs) != 61 || len(seen) != 61 || m.Omitted != 59 {
+		t.Errorf("%d diffs of %d keywords, %d omitted", len(m.Diffs), len(seen), m.Omitted)
 	}
 	// Just as many as fit.
-	if m = one(t, ch, kw(words[:50]...)); len(m.Diffs) != 50 || m.Truncated {
-		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	if m = one(t, ch, kw(words[:50]...)); len(m.Diffs) != 50 || m.Omitted > 0 {
+		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
 	// More than fit, each twice: what is said of each is all that is kept, and not all there was.
 	groups = nil
@@ -182,8 +184,8 @@ func TestNotMoreThanFits(t *testing.T) {
 	}
 	ch, _ = changeOf(64, groups...)
 	for _, n := range []int{51, 60} {
-		if m = one(t, ch, kw(words[:n]...)); len(m.Diffs) != n || !m.Truncated {
-			t.Errorf("%d keywords: %d diffs, truncated %v", n, len(m.Diffs), m.Truncated)
+		if m = one(t, ch, kw(words[:n]...)); len(m.Diffs) != n || m.Omitted != n {
+			t.Errorf("%d keywords: %d diffs, %d omitted", n, len(m.Diffs), m.Omitted)
 		}
 	}
 	// Identical reports are one, and do not count.
@@ -192,8 +194,8 @@ func TestNotMoreThanFits(t *testing.T) {
 		groups = append(groups, pairOf{new: "argus"})
 	}
 	ch, _ = changeOf(64, groups...)
-	if m = one(t, ch, kw("argus")); len(m.Diffs) != 1 || m.Truncated {
-		t.Errorf("%d diffs, truncated %v", len(m.Diffs), m.Truncated)
+	if m = one(t, ch, kw("argus")); len(m.Diffs) != 1 || m.Omitted > 0 {
+		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
 }
 
@@ -215,6 +217,56 @@ func TestCheck(t *testing.T) {
 		spoil(&w)
 		if err := Check(&pipeline.Change{Groups: []pipeline.Group{{Old: []pipeline.Window{w}}}}); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestNotLargerThanANotificationMayBe: very many keywords of one long passage would each bring
+// 2 KB of it, and as much again as their snippet.
+func TestNotLargerThanANotificationMayBe(t *testing.T) {
+	const n = 3000
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprintf("number%d", i)
+	}
+	ch, _ := changeOf(64, pairOf{new: strings.Join(words, " <&> ")})
+	ch.Title = strings.Repeat("<", 500)
+	m := one(t, ch, kw(words...))
+	b, err := json.Marshal(pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/", Diffs: m.Diffs, ID: strings.Repeat("i", 26), Type: pipeline.NotificationType, Time: time.Now(),
+		Client: "default", Version: 1 << 50, Title: ch.Title, Language: "en", Change: strings.Repeat("c", 26), Truncated: true, Omitted: m.Omitted,
+	})
+	if err != nil || len(b) > pipeline.MaxNotification || len(b) < pipeline.MaxNotification*9/10 {
+		t.Errorf("%d bytes, %v; want at most %d and not much less", len(b), err, pipeline.MaxNotification)
+	}
+	if len(m.Diffs)+m.Omitted != n || m.Diffs[0].Keyword != words[0] {
+		t.Errorf("%d diffs and %d omitted, want %d together", len(m.Diffs), m.Omitted, n)
+	}
+}
+
+// TestMoreThanIsKept: beyond maxPlaces places are only counted, but each keyword is told of.
+func TestMoreThanIsKept(t *testing.T) {
+	const n = maxPlaces + 100
+	apart := make([]pairOf, n, n+1)
+	for i := range n {
+		apart[i] = pairOf{new: fmt.Sprintf("argus number%d", i)}
+	}
+	apart = append(apart, pairOf{new: "zeus argus"})
+	for name, c := range map[string]struct {
+		groups []pairOf
+		sub    pipeline.Subscription
+		want   int
+	}{
+		"a phrase": {apart, kw("argus", "zeus"), n + 2},
+		"terms":    {apart, with(kw("argus", "zeus argus"), terms), n + 2},
+	} {
+		ch, _ := changeOf(64, c.groups...)
+		m := one(t, ch, c.sub)
+		if last := m.Diffs[len(m.Diffs)-1]; len(m.Diffs) > maxDiffs || !strings.Contains(last.Keyword, "zeus") {
+			t.Errorf("%s: %d diffs, the last one of %s", name, len(m.Diffs), last.Keyword)
+		}
+		if got := len(m.Diffs) + m.Omitted; got != c.want {
+			t.Errorf("%s: %d diffs and omitted ones, want %d", name, got, c.want)
 		}
 	}
 }

@@ -20,8 +20,9 @@ type Match struct {
 	ID string
 	// Diffs are in the order of the text, at least one.
 	Diffs []pipeline.Diff
-	// Truncated says that there were more.
-	Truncated bool
+	// Omitted is how many more there were: a notification has at most 50 of them, or one for each
+	// keyword and event if those are more, and at most pipeline.MaxNotification bytes.
+	Omitted int
 }
 
 // Matcher finds the keywords of the subscriptions of one document in its changes. Match
@@ -98,7 +99,7 @@ func (m *Matcher) Match(c *pipeline.Change) []Match {
 		x := m.index(k, c.Language)
 		for p, hits := range x.match(c) {
 			for _, h := range x.patterns[p].subs {
-				found[h.entry] = append(found[h.entry], finding{h.keyword, hits})
+				found[h.entry] = append(found[h.entry], finding{h.keyword, *hits})
 			}
 		}
 	}
@@ -109,16 +110,17 @@ func (m *Matcher) Match(c *pipeline.Change) []Match {
 	slices.Sort(who)
 	var out []Match
 	for _, e := range who {
-		if diffs, truncated := assemble(m.entries[e].Subscription.WithDefaults(), found[e]); len(diffs) > 0 {
-			out = append(out, Match{m.entries[e].ID, diffs, truncated})
+		if diffs, omitted := assemble(m.entries[e].Subscription.WithDefaults(), c.Title, found[e]); len(diffs) > 0 {
+			out = append(out, Match{m.entries[e].ID, diffs, omitted})
 		}
 	}
 	return out
 }
 
 // match returns the hits of each pattern that c touches, in the order of the text.
-func (x *index) match(c *pipeline.Change) map[int32][]*hit {
-	out := map[int32][]*hit{}
+func (x *index) match(c *pipeline.Change) map[int32]*hits {
+	out := map[int32]*hits{}
+	kept := 0
 	if len(x.patterns) == 0 {
 		return out
 	}
@@ -127,17 +129,52 @@ func (x *index) match(c *pipeline.Change) map[int32][]*hit {
 			continue
 		}
 		s := newSearch(x, &c.Groups[g])
+		of := func(p int32) *hits {
+			if out[p] == nil {
+				out[p] = &hits{}
+			}
+			return out[p]
+		}
 		s.run(func(p int32, side int, pl place) {
-			out[p] = append(out[p], &hit{group: g, side: side, moved: s.moved, place: pl, w: s.sides[side][pl.window].Window})
-		})
+			h := of(p)
+			begun := h.begun[side].edited
+			if s.moved {
+				begun = h.begun[side].moved
+			}
+			if kept >= maxPlaces && begun > 0 {
+				h.more[side].add(s.moved, 1)
+				return
+			}
+			h.begun[side].add(s.moved, 1)
+			kept++
+			h.list = append(h.list, &hit{group: g, side: side, moved: s.moved, place: pl, w: s.sides[side][pl.window].Window})
+		}, func(p int32, side, n int) { of(p).more[side].add(s.moved, n) })
 	}
 	return out
+}
+
+// hits are what a change holds of a pattern.
+type hits struct {
+	list []*hit
+	// begun counts hits, and more the places that are only counted, by side.
+	begun, more [2]number
+}
+
+// number counts what is in edited blocks, and in moved ones.
+type number struct{ edited, moved int }
+
+func (n *number) add(moved bool, by int) {
+	if moved {
+		n.moved += by
+	} else {
+		n.edited += by
+	}
 }
 
 // finding is a keyword of a subscription with its hits.
 type finding struct {
 	keyword int32
-	hits    []*hit
+	hits
 }
 
 // inOrder compares the places of hits in the text: groups in order, what was removed

@@ -21,7 +21,7 @@ func (p *Processor) tell(tx pipeline.Tx, c *pipeline.Change, t *table, r *Change
 		n := pipeline.Notification{
 			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: pipeline.NotificationType, Time: c.Time,
 			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
-			Truncated: found.Truncated,
+			Truncated: found.Omitted > 0, Omitted: found.Omitted,
 		}
 		for _, to := range s.Subscription.Receivers() {
 			n.ID = pipeline.NotificationID(c.ID, s.Incarnation, to.ID())

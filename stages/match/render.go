@@ -1,6 +1,7 @@
 package match
 
 import (
+	"hash/maphash"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,11 +23,12 @@ type hit struct {
 	place
 	w *pipeline.Window
 
-	// text and from and to, its place in w.Text, are made when first asked for; so are
-	// the snippets, by their offset.
+	// text and from and to, its place in w.Text, are made when first asked for. So are the
+	// snippets and sums, by the offset of the snippet.
 	text     string
 	from, to int
 	snippets map[int]string
+	sums     map[int]uint64
 }
 
 // render makes the text: the difference, reaching to the first and the last token of the
@@ -75,12 +77,33 @@ func (h *hit) snippet(offset int) string {
 	if s, ok := h.snippets[offset]; ok {
 		return s
 	}
-	s := h.before(offset) + h.text + h.behind(offset)
 	if h.snippets == nil {
 		h.snippets = map[int]string{}
 	}
+	s := h.before(offset) + h.text + h.behind(offset)
 	h.snippets[offset] = s
 	return s
+}
+
+var seed = maphash.MakeSeed()
+
+// sum is a hash of the text and the snippet. It keeps neither, since most hits of a change with
+// very many are only counted.
+func (h *hit) sum(offset int) uint64 {
+	if s, ok := h.sums[offset]; ok {
+		return s
+	}
+	h.render()
+	var sum maphash.Hash
+	sum.SetSeed(seed)
+	for _, part := range []string{h.text, "\x00", h.before(offset), h.text, h.behind(offset)} {
+		_, _ = sum.WriteString(part) // it never fails
+	}
+	if h.sums == nil {
+		h.sums = map[int]uint64{}
+	}
+	h.sums[offset] = sum.Sum64()
+	return h.sums[offset]
 }
 
 func (h *hit) before(offset int) string {

@@ -27,7 +27,7 @@ func say(t *testing.T, c *pipeline.Change, s pipeline.Subscription) []string {
 				t.Errorf("snippet %q without text %q", d.Snippet, d.Text)
 			}
 		}
-		if m.Truncated {
+		if m.Omitted > 0 {
 			out = append(out, "...")
 		}
 	}

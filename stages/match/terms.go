@@ -3,15 +3,22 @@ package match
 import "github.com/vokter/vokter/pipeline"
 
 // term notes that a term of p, a keyword whose terms may stand in any order, is token i of
-// a window: where that is within a difference, all the others may be too.
+// a window, where that is within a difference that holds all the others too.
 func (s *search) term(p int32, side, window, i int) {
 	w := &s.sides[side][window]
-	if k := w.showing(i); k >= 0 {
-		t := s.tally(p)
-		at := spot{p, side, window, k, 0}
-		if _, ok := s.spots[at]; !ok {
-			s.note(t, at, w.shown[k], w.shown[k])
-		}
+	k := w.showing(i)
+	if k < 0 {
+		return
+	}
+	t := s.tally(p)
+	here := position{window, k + 1}
+	if t.read[side] == here {
+		return
+	}
+	t.read[side] = here
+	pl := place{window: window, shown: k, full: w.shown[k]}
+	if s.terms(p, side, &pl) {
+		s.note(t, spot{p, side, window, k, 0}, pl)
 	}
 }
 

@@ -63,8 +63,8 @@ func (e *Explainer) find(c *pipeline.Change, s pipeline.Subscription) string {
 	if len(m.Match(c)) == 0 {
 		return ""
 	}
-	for _, hits := range m.index(0, c.Language).match(c) {
-		for _, h := range hits {
+	for _, found := range m.index(0, c.Language).match(c) {
+		for _, h := range found.list {
 			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
 				return h.spelling()
 			}

@@ -54,8 +54,9 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language
 		want.Diffs = append(want.Diffs, x.Diffs...)
 		want.Truncated = want.Truncated || x.Truncated
+		want.Omitted += x.Omitted
 		want.Items = append(want.Items, pipeline.Item{
-			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Diffs: len(x.Diffs), Truncated: x.Truncated,
+			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Diffs: len(x.Diffs), Truncated: x.Truncated, Omitted: x.Omitted,
 		})
 		most = max(most, item.Digest.Items())
 	}
