@@ -47,8 +47,9 @@ func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Me
 	}
 	for _, sink := range h.sinks() {
 		r := pipeline.Receiver{Sink: sink}
-		if !news || e.Receiver != nil && *e.Receiver == r {
-			continue // it would be told of its own silence
+		// A receiver would be told of its own silence, or twice that a page was given up.
+		if !news || e.Receiver != nil && *e.Receiver == r || slices.Contains(e.Sinks, sink) {
+			continue
 		}
 		if err := tell(tx, e, r); err != nil {
 			return err

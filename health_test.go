@@ -59,6 +59,23 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 }
 
 // TestRefusalsAreNotToldToSinks: they answer whoever sent the command.
+// TestAnEndIsToldOnce: a sink for health events that is told by a notification that a page was
+// given up is not told of the event as well.
+func TestAnEndIsToldOnce(t *testing.T) {
+	site, box, ops := newSite(t, "argus"), newMailbox(), newMailbox()
+	cfg := twoClients(site, box, ops, t.TempDir())
+	cfg.Health = append(cfg.Health, cfg.Subscriptions[0].Sinks...)
+	cfg.Expire.After, cfg.Checks = 2, 2
+	site.answer(http.StatusNotFound)
+	runs(t, cfg)
+	if got := told(ops, pipeline.HealthExpired); len(got) != 1 {
+		t.Errorf("the sink for health events was told %d times of the end, want once", len(got))
+	}
+	if got := told(box, pipeline.HealthExpired); len(got) != 0 {
+		t.Errorf("the receiver was told of the end %d times as a health event besides its notification", len(got))
+	}
+}
+
 func TestRefusalsAreNotToldToSinks(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
 	store := txtest.New()

@@ -52,6 +52,9 @@ type Health struct {
 	Expired bool `json:"expired,omitempty"`
 	// URLs are some of the pages of an event about the process.
 	URLs []string `json:"urls,omitempty"`
+	// Sinks are those that get a timeout notification of the page of HealthExpired. They are not
+	// told of the event as well.
+	Sinks []string `json:"sinks,omitempty"`
 	// Command is the ID of the message that HealthRefused answers, Code why it was refused,
 	// as the REST API numbers it, and Client whom the command was for, where it says that.
 	Command string `json:"command,omitempty"`

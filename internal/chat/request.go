@@ -25,6 +25,14 @@ func Token(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+// Title is the headline of m, with the page or the receiver that a health event is about.
+func Title(m layout.Message) string {
+	if m.Health && m.Title != "" {
+		return m.Headline + ": " + m.Title
+	}
+	return m.Headline
+}
+
 // Below is what m says below its headline, as plain text; for a message that says no more
 // it is the headline.
 func Below(m layout.Message) string {

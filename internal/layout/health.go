@@ -35,7 +35,7 @@ var good = map[pipeline.HealthEvent]bool{
 // ofHealth lays a health event out.
 func ofHealth(h pipeline.Health, b Budget) Message {
 	name := strings.ReplaceAll(Clean(string(h.Event)), "_", " ")
-	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Good: good[h.Event], Reason: meanings[h.Event]}
+	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Health: true, Good: good[h.Event], Reason: meanings[h.Event]}
 	switch {
 	case m.Reason == "":
 		m.Reason = name

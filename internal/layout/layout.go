@@ -31,8 +31,8 @@ type Message struct {
 	Reason string
 	// Pages are some of the pages that a health event is about.
 	Pages []string
-	// Good says of a health event that all is well again.
-	Good bool
+	// Health says that this is a health event, Good that all is well again.
+	Health, Good bool
 }
 
 // Line is one difference.

@@ -1,6 +1,7 @@
 package gotify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,9 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
+// defaultPriority makes a sound. That of an application is 0 until somebody changes it.
+const defaultPriority = 5
+
 // Config is what stands in the configuration for a gotify.
 type Config struct {
 	// URL is the server, such as https://gotify.example.com, with the path under which it is
@@ -19,8 +23,8 @@ type Config struct {
 	URL registry.Secret `yaml:"url"`
 	// Token is that of the application, such as AWTpRwsk0bnC5Ji. Required.
 	Token registry.Secret `yaml:"token"`
-	// Priority is from 1 to 10; apps make a sound from 4 on, and come to the front from 8 on.
-	// Default: that of the application.
+	// Priority is from 1 to 10. Gotify's app makes a sound from 4 on, and comes to the front
+	// from 8 on. Default: 5.
 	Priority int `yaml:"priority"`
 	// Template is what a message says below its title, in place of the built-in layout: plain
 	// text, cut at 16,000 characters.
@@ -57,7 +61,7 @@ func New(c Config) (*Gotify, error) {
 	}
 	return &Gotify{
 		endpoint: chat.NewEndpoint(u, sender, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
-		priority: c.Priority, template: text,
+		priority: cmp.Or(c.Priority, defaultPriority), template: text,
 	}, nil
 }
 

@@ -33,7 +33,7 @@ var budget = layout.Budget{Total: 12_000, Lines: 40}
 type message struct {
 	Title    string `json:"title"`
 	Message  string `json:"message"`
-	Priority int    `json:"priority,omitempty"`
+	Priority int    `json:"priority"`
 	Extras   extras `json:"extras"`
 }
 
@@ -61,7 +61,7 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	var x extras
 	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
-	body := chat.JSON(message{Title: m.Headline, Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: x})
+	body := chat.JSON(message{Title: chat.Title(m), Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: x})
 	a, err := s.endpoint.Do(ctx, http.MethodPost, s.url, s.header, body)
 	if err != nil {
 		return err

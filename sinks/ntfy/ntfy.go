@@ -53,7 +53,7 @@ func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 		text = chat.Below(m)
 	}
 	body := chat.JSON(message{
-		Topic: s.topic, Title: m.Headline, Message: layout.Cut(text, maxText, chat.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
+		Topic: s.topic, Title: chat.Title(m), Message: layout.Cut(text, maxText, chat.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
 	})
 	a, err := s.endpoint.Do(ctx, http.MethodPost, s.server, s.header, body)
 	if err != nil {

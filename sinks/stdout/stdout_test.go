@@ -37,7 +37,7 @@ func samples() []pipeline.Notification {
 			{Event: pipeline.Removed, Keyword: "long", Text: "long " + strings.Repeat("text ", 100) + "end", Snippet: "... long " + strings.Repeat("text ", 100) + "end ..."},
 			{Event: pipeline.Added, Keyword: "alone", Text: "elsewhere", Snippet: ""},
 		},
-		Truncated: true,
+		Truncated: true, Omitted: 7,
 	}
 	hostile := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://example.com/\x1b]0;owned\x07", ID: "B", Type: "notification", Time: at, Client: "default",

@@ -49,6 +49,11 @@ func (a *application) judge(o pipeline.Outcome, open *Open) bool {
 	said := pipeline.Health{Class: open.Class, Reason: open.Reason, Since: p.FailedSince, Count: p.Failures}
 	if a.Rules.ExpireAfter > 0 && p.Failures >= a.Rules.ExpireAfter {
 		said.Event = pipeline.HealthExpired
+		for _, s := range a.existing {
+			said.Sinks = append(said.Sinks, s.Subscription.Sinks...)
+		}
+		slices.Sort(said.Sinks)
+		said.Sinks = slices.Compact(said.Sinks)
 		a.health(o, said)
 		a.expirePage(a.at(o), open)
 		return true

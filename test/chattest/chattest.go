@@ -37,7 +37,7 @@ var Local = registry.Connection{Allow: []netip.Prefix{Loopback}}
 func Notification() pipeline.Notification {
 	return pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://user:pass@shop.example/item_(1)?a=b&c=*d*", ID: "0123456789ABCDEFGHIJKLMNOP", Type: pipeline.NotificationType,
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default", Version: 7, Title: "Zeus & Co [*sale*]", Truncated: true,
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default", Version: 7, Title: "Zeus & Co [*sale*]", Truncated: true, Omitted: 7,
 		Diffs: []pipeline.Diff{
 			{Event: pipeline.Added, Keyword: "out of stock", Text: "Out", Snippet: "Zeus, 3.5 kg at 10:30: $5 to $6. Out of stock.", Offset: 6},
 			{Event: pipeline.Added, Keyword: "stock", Text: "Out", Snippet: "Zeus, 3.5 kg at 10:30: $5 to $6. Out of stock.", Offset: 6},
