@@ -176,7 +176,7 @@ func TestAPageExpires(t *testing.T) {
 	}
 	health := pipeline.Health{
 		ID: pipeline.HealthID("expired", life, check), Event: "expired", Time: at, URL: page,
-		Class: pipeline.FailTimeout, Reason: "why", Since: since, Count: 10,
+		Class: pipeline.FailTimeout, Reason: "why", Since: since, Count: 10, Sinks: []string{"s"},
 	}
 	if got := one[Health](b).Health; !reflect.DeepEqual(got, health) {
 		t.Errorf("got %+v, want %+v", got, health)
