@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
-	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks"
 )
@@ -96,7 +96,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	}
 	if len(tried) == 0 && sink != "" && r.live.Load().Sinks[sink] == nil {
 		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
-		return nil, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, names))}
+		return nil, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
 	}
 	return tried, nil
 }

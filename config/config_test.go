@@ -176,6 +176,10 @@ func TestLoad(t *testing.T) {
 				View: vokter.View{Select: []vokter.Selector{{From: "h1"}}}},
 		},
 	}}
+	if len(c.Options) != 2 || c.Options["ops"] == c.Options["team"] {
+		t.Errorf("the digests of the sinks are %x", c.Options)
+	}
+	c.Options = nil
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
