@@ -67,7 +67,7 @@ func (a *app) resume() *cobra.Command {
 		all          bool
 	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "resume (URL | --sink NAME | --all) (--data DIR | -c FILE)",
+		Use:   "resume [URL] (--data DIR | -c FILE)",
 		Short: "Watches pages again that were given up, from a new baseline",
 		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
   vokter-stream resume --sink ops -c vokter.yaml`,

@@ -1,19 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/sinks/stdout"
@@ -28,12 +27,12 @@ func (a *app) demo() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {
-				return usage(cmd, "--changes: %d is not at least 1; leave it out to go on until Ctrl-C", changes)
+				return usage(cmd, "--changes: %d is not at least 1; leave it out for the whole story", changes)
 			}
 			return a.runDemo(cmd.Context(), changes)
 		},
 	}, outputFlags)
-	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` changes were notified")
+	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` changes were notified; more than the story has repeat it (default: the story once)")
 	return cmd
 }
 
@@ -50,8 +49,21 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	defer site.Close()
 	url := "http://" + l.Addr().String() + "/"
 
-	printed := mandatory{stdout.New(a.stdout, stdout.Options{Format: a.flags.format}), cancel}
-	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }}
+	if changes == 0 {
+		changes = len(scenes) - 1
+	}
+	say := func(format string, args ...any) {
+		if a.flags.format == stdout.FormatJSON {
+			return
+		}
+		if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
+			cancel(&outputError{err})
+		}
+	}
+	printed := mandatory{stdout.New(a.stdout, stdout.Options{Format: cmp.Or(a.flags.format, stdout.FormatText)}), cancel}
+	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }, before: func(n vokter.Notification) {
+		say("%s", beforeAndAfter(n.Version))
+	}}
 	r, err := vokter.New(vokter.Config{
 		Origin: "demo",
 		Sinks:  map[string]vokter.Sink{printer: out},
@@ -65,34 +77,20 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	if err != nil {
 		return err
 	}
-	say := func(format string, args ...any) {
-		if !a.textual() {
-			return
-		}
-		if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
-			cancel(&outputError{err})
-		}
-	}
 	// Lines of less than 80 columns.
-	say("A small shop at %s changes its page again and again.\n", url)
+	say("A small shop at %s changes its page every second.\n", url)
 	say("You watch it for: %s.\n", strings.Join(demoKeywords, ", "))
 	say("What you see has gone the whole way: fetch, index, diff, match, delivery.\nCtrl-C ends it.\n\n")
 	if err := endedBy(ctx, r.Run(ctx)); err != nil {
 		return err
 	}
 	sum := r.Summary()
-	say("%s, %s, %s.\nTo watch a page of your own: vokter-stream watch URL KEYWORD...\n",
+	say("%s, %s, %s.\n\nTo try next:\n"+
+		"  vokter-stream watch URL KEYWORD...     watches a page of your own\n"+
+		"  vokter-stream run -c FILE              watches many pages, tells many receivers\n"+
+		"  vokter-stream help watch               has all options\n",
 		count(sum.Checks, "check"), count(sum.Changes, "change"), count(out.delivered(), "notification"))
 	return endedBy(ctx, nil)
-}
-
-// textual reports whether the output is for people.
-func (a *app) textual() bool {
-	if a.flags.format != "" {
-		return a.flags.format == stdout.FormatText
-	}
-	f, ok := a.stdout.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // counted delivers to next until it has delivered limit notifications, if that is not
@@ -101,6 +99,8 @@ type counted struct {
 	next    vokter.Sink
 	limit   int
 	reached func()
+	// before is called before each of them is delivered.
+	before func(vokter.Notification)
 
 	mu sync.Mutex
 	n  int
@@ -113,6 +113,7 @@ func (c *counted) Deliver(ctx context.Context, n vokter.Notification) error {
 	if c.limit > 0 && c.n == c.limit {
 		return nil
 	}
+	c.before(n)
 	if err := c.next.Deliver(ctx, n); err != nil {
 		return err
 	}

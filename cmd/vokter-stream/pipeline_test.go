@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
@@ -59,6 +60,10 @@ func TestDemoText(t *testing.T) {
 			t.Errorf("%q does not fit in 80 columns", l)
 		}
 	}
+	if !strings.Contains(r.stdout, "The page said:\n    Sold out. The glassblower is at work.\n    Ada looks through the window.\nNow it says:\n    In stock: twelve") ||
+		!strings.Contains(r.stdout, "To try next:\n  vokter-stream watch URL") {
+		t.Errorf("got %s", r.stdout)
+	}
 	if !strings.Contains(r.stdout, "  + in stock  ") || !strings.Contains(r.stdout, "  - sold out  ") {
 		t.Errorf("got %s", r.stdout)
 	}
@@ -76,6 +81,15 @@ func TestDemoPlot(t *testing.T) {
 		if m.Version != uint64(i+2) {
 			t.Fatalf("notification %d is about version %d, want %d: a change said nothing", i, m.Version, i+2)
 		}
+	}
+}
+
+// TestDemoOnce checks that the story is played once.
+func TestDemoOnce(t *testing.T) {
+	a := &app{pace: time.Millisecond}
+	s := startApp(t, a, "demo")
+	if code := <-s.ended; code != 0 || strings.Count(s.out.String(), "You are told:\n") != len(scenes)-1 {
+		t.Errorf("exit code %d, printed %s", code, &s.out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"html/template"
 	"net/http"
 	"sync"
@@ -12,6 +13,24 @@ var demoKeywords = []string{"in stock", "sold out", "half price", "free delivery
 // scene is what the shop of the demo says at one moment.
 type scene struct {
 	Stock, Price, Delivery, Visitor string
+}
+
+// beforeAndAfter shows what the page said before the version and what it says since, line by line
+// where they differ.
+func beforeAndAfter(version uint64) string {
+	at := func(v uint64) [4]string {
+		s := scenes[int(v-1)%len(scenes)]
+		return [4]string{s.Stock, "Price: " + s.Price, s.Delivery, s.Visitor}
+	}
+	before, after := at(version-1), at(version)
+	was, is := "", ""
+	for i := range before {
+		if before[i] != after[i] {
+			was += fmt.Sprintf("    %s\n", before[i])
+			is += fmt.Sprintf("    %s\n", after[i])
+		}
+	}
+	return "The page said:\n" + was + "Now it says:\n" + is + "You are told:\n"
 }
 
 // scenes are the plot; after the last the first comes again. Each differs from the one
