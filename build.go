@@ -82,7 +82,7 @@ func (r *Router) build() (*stages, error) {
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
 	}
-	acceptable := func(s pipeline.Subscription) error { return r.live.Load().acceptable(s) }
+	acceptable := func(s pipeline.Subscription) error { return r.live.Load().validate(s) }
 	if r.cfg.Mode == ModeCommands {
 		acceptable = nil // the sinks are not known
 	}

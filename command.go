@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/text"
 )
 
 // ErrBusy says that a command was not decided in time. It may still be carried out.
@@ -140,15 +139,4 @@ func (d *decisions) decided(id string, err error) {
 		c <- err
 		delete(d.waiting, id)
 	}
-}
-
-// validKeywords says which keywords have no token or too many.
-func validKeywords(keywords []string) error {
-	var errs []error
-	for _, k := range keywords {
-		if err := text.ValidKeyword(k); err != nil {
-			errs = append(errs, &pipeline.FieldError{Field: "keywords", Reason: fmt.Sprintf("%q: %v", k, err)})
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -93,7 +93,7 @@ func (f *feeder) once(ctx context.Context) (err error) {
 }
 
 // emit publishes p. What is too large to be published at all goes to the dead letters, without
-// its body: it would hold up everything behind it.
+// its body: it would hold up everything behind it. What has no URL goes there when it is read.
 func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 	m := p.Message()
 	if len(m.Body) > pipeline.MaxPushed {
@@ -107,6 +107,9 @@ func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 		return err
 	}
 	f.took.Store(true)
+	if err := pipeline.CheckURL(p.URL); err != nil { // index would only find that later
+		return fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
+	}
 	return nil
 }
 

@@ -76,6 +76,15 @@ func TestWhatASourceHandsOver(t *testing.T) {
 	if len(out.all) != 2 || out.all[0].Topic != pipeline.TopicIngest || out.all[1].Topic != pipeline.TopicDead || len(out.all[1].Body) > 4096 {
 		t.Errorf("got %d messages, want a page and a small dead letter", len(out.all))
 	}
+	for _, url := range []string{"", "example.com", "http://user:hunter2@example.com/"} {
+		err := f.emit(t.Context(), Pushed{URL: url, ContentType: "text/html", Body: []byte("x")})
+		if !errors.Is(err, pipeline.ErrUnusable) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: got %v, want that it can never be used", url, err)
+		}
+		if m := out.all[len(out.all)-1]; m.Topic != pipeline.TopicIngest || m.Subject != url {
+			t.Errorf("%q: got %+v, want it on its way to the dead letters", url, m)
+		}
+	}
 	out.err = errors.New("no room")
 	if err := f.emit(t.Context(), Pushed{URL: nowhere, Text: "x"}); !errors.Is(err, out.err) {
 		t.Errorf("got %v, want that it was not taken", err)

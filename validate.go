@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
@@ -29,7 +30,7 @@ func (c Config) validateSubscriptions() error {
 	for i, s := range c.Subscriptions {
 		s = s.WithDefaults()
 		if err := c.validate(s); err != nil {
-			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, s.URL, err))
+			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, pipeline.Redacted(s.URL), err))
 			continue
 		}
 		page, _ := pipeline.CanonicalURL(s.URL)
@@ -42,14 +43,39 @@ func (c Config) validateSubscriptions() error {
 	return errors.Join(errs...)
 }
 
-// validate checks one subscription, with its defaults, against the sinks of c.
-func (c Config) validate(s Subscription) error {
-	return errors.Join(s.Validate(), validKeywords(s.Keywords), c.acceptable(s))
+// CheckSubscription returns all that is wrong with s by itself, joined *pipeline.FieldErrors,
+// or nil. Schemes are those of the URLs that can be fetched; a subscription whose Interval is
+// Never may have any, since its page can be pushed. It does not know which sinks there are.
+func CheckSubscription(s Subscription, schemes ...string) error {
+	errs := []error{s.Validate()}
+	if s.Interval != Never && pipeline.CheckURL(s.URL) == nil { // otherwise Validate says why
+		if err := pipeline.CheckURL(s.URL, schemes...); err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+		}
+	}
+	for i, k := range s.Keywords[:min(len(s.Keywords), pipeline.MaxKeywords)] {
+		if err := text.ValidKeyword(k); err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: fmt.Sprintf("keywords[%d]", i), Reason: err.Error()})
+		}
+	}
+	return errors.Join(append(errs, html.Validate(s.View))...)
 }
 
-// acceptable checks what this program must have or understand to carry s out.
-func (c Config) acceptable(s Subscription) error {
-	errs := []error{html.Validate(s.View)}
+// schemes are those of the URLs that a Router of c can fetch.
+func (c Config) schemes() []string {
+	all := []string{"http", "https"}
+	for _, f := range c.Fetchers {
+		if f != nil { // otherwise validatePlugins says so
+			all = append(all, f.Schemes()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// validate checks one subscription, with its defaults, against the fetchers and sinks of c.
+func (c Config) validate(s Subscription) error {
+	errs := []error{CheckSubscription(s, c.schemes()...)}
 	for _, name := range s.Sinks {
 		if _, ok := c.Sinks[name]; !ok {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
@@ -62,10 +88,12 @@ func (c Config) validatePages() error {
 	var errs []error
 	seen := map[string]int{}
 	for i, d := range c.Documents {
-		page, err := pipeline.CanonicalURL(d.URL)
-		if err == nil {
-			err = pipeline.CheckURL(d.URL)
+		schemes := c.schemes()
+		if d.Interval == Never {
+			schemes = nil // its page is pushed
 		}
+		err := pipeline.CheckURL(d.URL, schemes...)
+		page, _ := pipeline.CanonicalURL(d.URL)
 		switch j, dup := seen[page]; {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))

@@ -106,6 +106,11 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	c := d.convert(f)
 	c.Router.Sinks, c.Router.Sources, c.Options = sinks, sources, d.options
 	d.warnOf(f)
+	if len(d.errs) == 0 { // what only the whole shows
+		for _, err := range leaves(c.Router.Validate()) {
+			d.failAt(position{1, 1}, "%v", err)
+		}
+	}
 	d.warned.sort()
 	c.Warnings = d.warned
 	if len(d.errs) > 0 {
@@ -122,7 +127,7 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 	}
 	return &decoder{
 		file: file, lookup: lookup, anchors: make(map[string]ast.Node),
-		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool), wrong: make(map[position]bool),
+		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool), wrong: make(map[position]bool), shown: make(map[string]string),
 		options: make(map[string][sha256.Size]byte), digest: sha256.New(), named: func(string) {},
 	}
 }

@@ -107,8 +107,12 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if _, given := d.at[path+".url"]; !given {
 			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
 		}
-		page, err := CheckURL(doc.URL)
-		if err != nil {
+		fetched := schemes
+		if doc.Interval == onlyNever(vokter.Never) {
+			fetched = nil // it is pushed
+		}
+		page, _ := pipeline.CanonicalURL(doc.URL)
+		if err := pipeline.CheckURL(doc.URL, fetched...); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 			continue
 		}

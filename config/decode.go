@@ -1,13 +1,16 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding"
 	"fmt"
 	"hash"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -38,6 +41,7 @@ type decoder struct {
 	named   func(path string)            // is told of files that are named
 	options map[string][sha256.Size]byte // digests of the options of sinks
 	digest  hash.Hash                    // of what is read of variables and files
+	shown   map[string]string            // values of variables, and how messages show them
 	nodes   int
 	depth   int
 	errs    Errors
@@ -53,9 +57,36 @@ func (d *decoder) failAt(p position, format string, args ...any) {
 	d.report(&Error{d.file, p.line, p.column, oneLine(fmt.Sprintf(format, args...))})
 }
 
+// report adds e. It names variables in place of their values, which may be secret.
 func (d *decoder) report(e *Error) {
+	e.Message = d.hide(e.Message)
 	d.errs = append(d.errs, e)
 	d.wrong[position{e.Line, e.Column}] = true
+}
+
+// minHidden is how long the value of a variable must be to be hidden, in bytes: what is shorter
+// stands in many messages by chance.
+const minHidden = 4
+
+// variable looks name up.
+func (d *decoder) variable(name string) (string, bool) {
+	v, ok := d.lookup(name)
+	if len(v) >= minHidden {
+		d.shown[v] = "${" + name + "}"
+		d.shown[strings.Trim(strconv.Quote(v), `"`)] = "${" + name + "}"
+	}
+	return v, ok
+}
+
+// hide replaces the values of variables in message, the longest first.
+func (d *decoder) hide(message string) string {
+	values := slices.SortedFunc(maps.Keys(d.shown), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	for _, v := range values {
+		message = strings.ReplaceAll(message, v, d.shown[v])
+	}
+	return message
 }
 
 func (d *decoder) failNode(n ast.Node, format string, args ...any) {

@@ -63,7 +63,7 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 // expanded returns what stands in the scalar n with its variables expanded. For any
 // other node it returns "", which no caller accepts.
 func (d *decoder) expanded(n ast.Node) (string, bool) {
-	s, err := expand(d.raw(n), d.lookup)
+	s, err := expand(d.raw(n), d.variable)
 	if err != nil {
 		d.failNode(n, "%v", err)
 		return "", false

@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/andybalholm/cascadia"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // selectors are written as one CSS selector, as one range {from: CSS, to: CSS}, or as
@@ -81,15 +81,11 @@ func checkSelector(s pipeline.Selector) error {
 	case s.CSS == "" && s.From == "":
 		return errors.New("a range needs from; write {from: CSS, to: CSS}")
 	}
-	for _, css := range []string{s.CSS, s.From, s.To} {
-		if css == "" {
-			continue
-		}
-		if _, err := cascadia.ParseGroup(css); err != nil {
-			return fmt.Errorf("%q is not a CSS selector: %w", css, err)
-		}
+	err := html.Validate(pipeline.View{Select: []pipeline.Selector{s}})
+	if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+		return errors.New(fe.Reason)
 	}
-	return nil
+	return err
 }
 
 var _ yamlDecoder = (*selectors)(nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -84,15 +85,26 @@ func CanonicalURL(raw string) (string, error) {
 	return u.String(), nil
 }
 
+// MaxURL is how long the URL of a page may be, in bytes.
+const MaxURL = 8192
+
 // CheckURL returns what is wrong with raw as a page to watch, for the user, or nil: it
-// must be an absolute URL, without a password, which would be shown in logs and
-// notifications.
-func CheckURL(raw string) error {
-	if _, err := CanonicalURL(raw); err != nil {
+// must be an absolute URL of at most MaxURL bytes, without a password, which would be shown in
+// logs and notifications. Where schemes are given, it has one of them.
+func CheckURL(raw string, schemes ...string) error {
+	if len(raw) > MaxURL {
+		return fmt.Errorf("a URL of %d bytes is too long; at most %d", len(raw), MaxURL)
+	}
+	page, err := CanonicalURL(raw)
+	if err != nil {
 		return err
 	}
 	if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.User != nil {
 		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", Redacted(raw))
+	}
+	if scheme, _, _ := strings.Cut(page, ":"); len(schemes) > 0 && !slices.Contains(schemes, scheme) {
+		last := len(schemes) - 1
+		return fmt.Errorf("%q has the scheme %s; only %s and %s can be watched", raw, scheme, strings.Join(schemes[:last], ", "), schemes[last])
 	}
 	return nil
 }

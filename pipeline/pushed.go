@@ -42,11 +42,17 @@ type Pushed struct {
 }
 
 // Emit hands p over. When it returns nil p is durable and the Router's: that is the
-// acknowledgement. Otherwise p is to be handed over again. It blocks while there is no room,
-// until ctx is done. A page that cannot be read is taken too: it goes to the dead letters. It
+// acknowledgement. ErrUnusable means that p is taken too, but its URL can never be that of a
+// page: it goes to the dead letters, and is not to be handed over again. After any other error p
+// is to be handed over again. Emit blocks while there is no room, until ctx is done. A page that
+// cannot be read is taken without an error: it goes to the dead letters as well. Emit
 // is safe for concurrent use; pages of one URL are taken in the order of the calls, if each
 // waits for the one before.
 type Emit func(ctx context.Context, p Pushed) error
+
+// ErrUnusable says that a page that was handed over has a URL that can never be one: it is not
+// absolute, is longer than MaxURL, or holds a user name or password.
+var ErrUnusable = errors.New("the page can never be used; it is among the dead letters, and need not be handed over again")
 
 // Source brings pages from elsewhere.
 type Source interface {

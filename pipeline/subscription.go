@@ -3,9 +3,11 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
 )
 
 // Event is what happened to a keyword.
@@ -30,6 +32,9 @@ const (
 	DefaultSnippetOffset = 50
 	MaxSnippetOffset     = 500
 	MaxKeywordTokens     = 16
+	MaxKeywords          = 10_000
+	MaxKeywordLength     = 1000 // characters
+	MaxClientLength      = 1000 // characters
 )
 
 // Subscription says what a client wants to hear about a document. It is unique per
@@ -39,7 +44,8 @@ type Subscription struct {
 	URL string `json:"url"`
 	// Client is who it is for. Default "default".
 	Client string `json:"client"`
-	// Keywords are words or phrases of at most MaxKeywordTokens tokens, at least one.
+	// Keywords are words or phrases of at most MaxKeywordTokens tokens and MaxKeywordLength
+	// characters: at least one, and at most MaxKeywords.
 	Keywords []string `json:"keywords"`
 	// Events are the events to report; none means both.
 	Events []Event `json:"events,omitempty"`
@@ -107,8 +113,9 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// Validate returns all that is wrong with s, joined FieldErrors, or nil. What needs
-// tokens (a keyword without any, one that is too long) is checked by text.ValidKeyword.
+// Validate returns all that is wrong with s, joined FieldErrors, or nil. The field of a value
+// in a list has its index: keywords[0]. What needs tokens (a keyword without any, or with too
+// many) is checked by text.ValidKeyword.
 func (s Subscription) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -117,12 +124,23 @@ func (s Subscription) Validate() error {
 	if err := CheckURL(s.URL); err != nil {
 		bad("url", "%v", err)
 	}
-	if len(s.Keywords) == 0 {
-		bad("keywords", "at least one keyword is needed")
+	if n := utf8.RuneCountInString(s.Client); n > MaxClientLength {
+		bad("client", "a name of %d characters is too long; at most %d", n, MaxClientLength)
 	}
-	for _, e := range s.Events {
+	switch n := len(s.Keywords); {
+	case n == 0:
+		bad("keywords", "at least one keyword is needed")
+	case n > MaxKeywords:
+		bad("keywords", "%d keywords are too many; at most %d", n, MaxKeywords)
+	}
+	for i, k := range s.Keywords {
+		if n := utf8.RuneCountInString(k); n > MaxKeywordLength {
+			bad(fmt.Sprintf("keywords[%d]", i), "a keyword of %d characters is too long; at most %d", n, MaxKeywordLength)
+		}
+	}
+	for i, e := range s.Events {
 		if e != Added && e != Removed {
-			bad("events", "%q is not an event; events are added and removed", string(e))
+			bad(fmt.Sprintf("events[%d]", i), "%q is not an event; events are added and removed", string(e))
 		}
 	}
 	if s.Interval < 0 && s.Interval != Never {
@@ -137,9 +155,17 @@ func (s Subscription) Validate() error {
 	if len(s.Sinks) == 0 {
 		bad("sinks", "at least one sink is needed")
 	}
-	for _, re := range s.Ignore {
-		if _, err := regexp.Compile(re); err != nil {
-			bad("ignore", "%v", err)
+	if n := len(s.Ignore); n > MaxPatterns {
+		bad("ignore", "%d regular expressions are too many; at most %d", n, MaxPatterns)
+	}
+	for i, re := range s.Ignore {
+		if _, err := CompilePattern(re); err != nil {
+			bad(fmt.Sprintf("ignore[%d]", i), "%v", err)
+		}
+	}
+	if s.Language != "" {
+		if _, err := language.Parse(s.Language); err != nil {
+			bad("language", "%q is not a language tag; write one such as en or pt-BR", s.Language)
 		}
 	}
 	if s.Digest != nil {

@@ -25,7 +25,7 @@ func TestSubscriptionValidate(t *testing.T) {
 		URL: "nowhere", Events: []Event{"changed"}, Interval: -2, Match: "fuzzy", SnippetOffset: &many,
 		View: View{Ignore: []string{"("}, Confirm: -1},
 	}.Validate()
-	for _, field := range []string{"url", "keywords", "events", "interval", "match", "snippet_offset", "sinks", "ignore", "confirm"} {
+	for _, field := range []string{"url", "keywords", "events[0]", "interval", "match", "snippet_offset", "sinks", "ignore[0]", "confirm"} {
 		if err == nil || !strings.Contains(err.Error(), field+": ") {
 			t.Errorf("Validate: %v, want %s in it", err, field)
 		}

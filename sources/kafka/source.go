@@ -152,7 +152,9 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 			if !ok {
 				return nil
 			}
-			if err := h.emit(ctx, h.page(m)); err != nil {
+			// What is unusable is among the dead letters, and would be so the next time.
+			err := h.emit(ctx, h.page(m))
+			if err != nil && !errors.Is(err, pipeline.ErrUnusable) {
 				if ctx.Err() == nil {
 					select {
 					case h.failed <- fmt.Errorf("kafka: %s/%d, record %d was not taken: %w", m.Topic, m.Partition, m.Offset, err):

@@ -61,7 +61,8 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 			m.Nack()
 			continue
 		}
-		if err := emit(ctx, page(m)); err != nil {
+		// What is unusable is among the dead letters, and would be so the next time.
+		if err := emit(ctx, page(m)); err != nil && !errors.Is(err, pipeline.ErrUnusable) {
 			m.Nack()
 			if ctx.Err() != nil {
 				continue

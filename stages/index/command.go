@@ -188,7 +188,7 @@ func refuseURL(page, raw string) *Refusal {
 		return &Refusal{CodeURL, "url: " + err.Error()}
 	}
 	if url != page {
-		return &Refusal{CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", raw, url, page)}
+		return &Refusal{CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
 			s.cfg.Decided(m.ID, nil)
 			return
 		}
-		s.cfg.Logger.Info("command refused", "page", m.Key, "type", m.Type, "code", r.Code, "reason", r.Message)
+		s.cfg.Logger.Info("command refused", "page", pipeline.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
 		s.cfg.Decided(m.ID, r)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -101,14 +102,15 @@ func codeOf(err error) int {
 		return code
 	}
 	field, _ := errors.AsType[*pipeline.FieldError](err)
-	switch {
-	case field == nil:
+	if field == nil {
 		return CodeFormat
-	case field.Field == "url":
+	}
+	switch name, _, _ := strings.Cut(field.Field, "["); name {
+	case "url":
 		return CodeURL
-	case field.Field == "keywords":
+	case "keywords":
 		return CodeKeywords
-	case field.Field == "events":
+	case "events":
 		return CodeEvents
 	}
 	return CodeFormat
