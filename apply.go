@@ -16,8 +16,8 @@ type wish struct {
 	url, client   string
 	keep          bool
 	keepOnly      bool // whatever is subscribed
-	keepInterval  Duration
-	subscriptions []Subscription
+	keepInterval  pipeline.Duration
+	subscriptions []pipeline.Subscription
 }
 
 // wishes returns what cfg asks for, by page and in its order. Where only some pages are
@@ -54,8 +54,8 @@ func wishes(cfg *Config) []*wish {
 }
 
 // command returns what makes w all that cfg asks of its page.
-func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
-	return pipeline.ApplyCommand{
+func (w *wish) command(cfg *Config) flow.ApplyCommand {
+	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, KeepOnly: w.keepOnly,
 		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
@@ -65,7 +65,7 @@ func (w *wish) command(cfg *Config) pipeline.ApplyCommand {
 type batch struct {
 	transport flow.Transport
 	now       func() time.Time
-	messages  []pipeline.Message
+	messages  []flow.Message
 }
 
 // batchSize is how many commands are published at once.
@@ -110,7 +110,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 			continue
 		}
 		s.index.Expect(w.url)
-		if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
+		if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	only := r.only()
 	r.asked.forget(r.transport.Owns)
 	var asked []string
-	for page, state := range r.transport.States(pipeline.GroupIndex) {
+	for page, state := range r.transport.States(flow.GroupIndex) {
 		if only != nil && !only(page) || !r.transport.Owns(page) {
 			continue
 		}
@@ -128,14 +128,14 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 				return fmt.Errorf("reading page %s: %w", page, err)
 			}
 			if slices.Contains(origins, cfg.Origin) {
-				if err := b.send(ctx, page, pipeline.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
+				if err := b.send(ctx, page, flow.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
 					return err
 				}
 			}
 		}
 		if now && !r.asked[page] {
 			s.index.Expect(page)
-			if err := b.send(ctx, page, pipeline.TypeCheckNow, nil); err != nil {
+			if err := b.send(ctx, page, flow.TypeCheckNow, nil); err != nil {
 				return err
 			}
 			asked = append(asked, page)

@@ -101,9 +101,9 @@ func BenchmarkPipeline(b *testing.B) {
 	for _, durable := range []bool{false, true} {
 		b.Run(map[bool]string{false: "memory", true: "durable"}[durable], func(b *testing.B) {
 			cfg := vokter.Config{
-				Fetchers: []vokter.Fetcher{&turns{bodies: bodies}},
-				Sinks:    map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
-				Subscriptions: []vokter.Subscription{{
+				Fetchers: []pipeline.Fetcher{&turns{bodies: bodies}},
+				Sinks:    map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
+				Subscriptions: []pipeline.Subscription{{
 					URL: "bench://host/page", Keywords: []string{"edited1", "nothing of this"}, Sinks: []string{"none"},
 				}},
 				Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1e9},
@@ -287,12 +287,12 @@ func unchanged(b *testing.B, handler http.HandlerFunc, dir string) {
 	const pages = 16
 	cfg := vokter.Config{
 		Dir:    dir,
-		Sinks:  map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+		Sinks:  map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
 		Fetch:  vokter.FetchConfig{Concurrency: parallel, Rate: 1e9, Allow: loopback},
 		Checks: max(1, (b.N+pages-1)/pages), Every: &everyTime,
 	}
 	for i := range pages {
-		cfg.Subscriptions = append(cfg.Subscriptions, vokter.Subscription{
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 			URL: fmt.Sprintf("%s/%d", site.URL, i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
 		})
 	}

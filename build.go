@@ -7,6 +7,7 @@ import (
 
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/sinks"
 	httpsource "github.com/vokter/vokter/sources/http"
@@ -27,15 +28,15 @@ func topology(branches []branch) map[string]local.Topic {
 		// These two and the dead letters close circles: index asks fetch, whose answers
 		// index reads. A handler that waited for room in them could wait for itself.
 		// Requests are kept in memory alone, since index asks again after every start.
-		pipeline.TopicRequests:  {Feedback: true, Ephemeral: true},
-		pipeline.TopicDocuments: {Feedback: true},
-		pipeline.TopicDead:      {Feedback: true},
-		pipeline.TopicHealth:    {Feedback: true},
-		pipeline.TopicSweeps:    {Feedback: true},
+		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
+		flow.TopicDocuments: {Feedback: true},
+		flow.TopicDead:      {Feedback: true},
+		flow.TopicHealth:    {Feedback: true},
+		flow.TopicSweeps:    {Feedback: true},
 		// Who waits for a decision gives up after seconds.
-		pipeline.TopicDecisions: {Feedback: true, Ephemeral: true},
+		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}
-	t[pipeline.TopicIngest] = local.Topic{Entry: true} // whoever pushes pages waits where they are worked on
+	t[flow.TopicIngest] = local.Topic{Entry: true} // whoever pushes pages waits where they are worked on
 	for _, b := range append((&stages{}).branches(), branches...) {
 		topic := t[b.topic]
 		topic.Groups = append(topic.Groups, b.group)
@@ -73,11 +74,11 @@ func (r *Router) build() (*stages, error) {
 	var offline time.Time
 	if r.transport.Gained() == nil { // what is shared is known later, see takeOver
 		var err error
-		if offline, err = getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline); err != nil {
+		if offline, err = getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline); err != nil {
 			return nil, err
 		}
 	}
-	log, note := r.cfg.Logger, pipeline.Observer(r.tally.note)
+	log, note := r.cfg.Logger, flow.Observer(r.tally.note)
 	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
@@ -111,7 +112,7 @@ func (r *Router) build() (*stages, error) {
 		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note, Memory: budget}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
-			Poster: r.transport.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications),
+			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 			Logger: log, Observe: note,
 		}),

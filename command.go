@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // ErrBusy says that a command was not decided in time. It may still be carried out.
@@ -17,7 +18,7 @@ var ErrBusy = errors.New("the command was not decided within 5 seconds; ask agai
 
 // OriginAPI is the origin of subscriptions made while the Router runs. They stay in the
 // data directory until they are cancelled.
-const OriginAPI = pipeline.OriginAPI
+const OriginAPI = flow.OriginAPI
 
 // ErrStopped says that Run has ended.
 var ErrStopped = errors.New("vokter: the router has stopped")
@@ -31,12 +32,12 @@ const decideTimeout = 5 * time.Second
 // all that is wrong where s is invalid, with what Ready returns while the disk has too
 // little room, and with ErrBusy and what Ready returns while a Transport moves lanes or
 // waits for its brokers.
-func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
+func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
 	if err := r.live.Load().validate(s); err != nil {
 		return err
 	}
-	return r.command(ctx, s.URL, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: s, Origin: OriginAPI})
+	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
 // Cancel ends the subscriptions of client on the page of url; an empty client is "default", the
@@ -44,14 +45,14 @@ func (r *Router) Subscribe(ctx context.Context, s Subscription) error {
 // decided: changes seen later notify nobody. It fails with a *Refusal where
 // there is none.
 func (r *Router) Cancel(ctx context.Context, url, client string) error {
-	return r.command(ctx, url, pipeline.TypeCancel, pipeline.CancelCommand{URL: url, Client: client})
+	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
 }
 
 // Resume begins the expired subscriptions of client on the page of url anew, each with a
 // fresh baseline; those of all clients where client is empty, unlike with Cancel. It fails with a *Refusal
 // where there is none.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
-	return r.command(ctx, url, pipeline.TypeResume, pipeline.ResumeCommand{URL: url, Client: client})
+	return r.command(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})
 }
 
 // command publishes a command to the owner of url's page and waits for its decision.
@@ -91,13 +92,13 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 
 // newCommand returns a command to the owner of url's page, sent at at. Its ID is random: two
 // equal commands are two.
-func newCommand(url, typ string, body any, at time.Time) (pipeline.Message, error) {
+func newCommand(url, typ string, body any, at time.Time) (flow.Message, error) {
 	page, err := pipeline.CanonicalURL(url)
 	if err != nil {
-		return pipeline.Message{}, err
+		return flow.Message{}, err
 	}
-	m := pipeline.Message{
-		ID: rand.Text(), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Subject: page, Time: at,
+	m := flow.Message{
+		ID: rand.Text(), Topic: flow.TopicDocuments, Key: page, Type: typ, Subject: page, Time: at,
 		Header: map[string]string{"content-type": "application/json"},
 	}
 	if body != nil {

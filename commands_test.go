@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // peeks lists what is in dir, as somebody does who does not know its configuration.
@@ -28,7 +29,7 @@ func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Handle("audit", pipeline.TopicSnapshots, pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		r.Handle("audit", flow.TopicSnapshots, flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			return tx.State(m.Key).Set(m.ID, nil)
 		}))
 		if err := r.open(t.Context()); err != nil {
@@ -65,7 +66,7 @@ func TestWhoOnlyLooksDecidesNothing(t *testing.T) {
 	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
 	check, page := l.Pages[0].Checks, s.URL+"/a"
 	event := pipeline.Health{ID: "event", Event: pipeline.HealthOverdue, Time: r.cfg.Now()}
-	if err := r.transport.Publish(t.Context(), event.Message()); err != nil {
+	if err := r.transport.Publish(t.Context(), flow.HealthMessage(event)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Cancel(t.Context(), page, "second"); err != nil {
@@ -89,7 +90,7 @@ func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	err := r.Resume(t.Context(), "https://example.com/", "")
-	if refused, ok := errors.AsType[*Refusal](err); !ok || refused.Code != CodeNotFound {
+	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
 		t.Errorf("Resume: %v", err)
 	}
 	if _, err := r.Explain(t.Context(), "https://example.com/", ExplainFilter{}); err == nil {

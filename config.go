@@ -38,11 +38,11 @@ type Config struct {
 	// Sinks are the sinks that subscriptions name, by names without blanks. One with a method Validate() error is
 	// refused by New where that returns an error. One that is an io.Closer is closed when Run
 	// ends, also where Run could not start, or after Reload with a Config that does not have it.
-	Sinks map[string]Sink
+	Sinks map[string]pipeline.Sink
 	// Subscriptions are all that Origin wants: at start what is new is added, what
 	// differs is changed, and what Origin had in the data directory and is not here is
 	// cancelled. More can be added at any time with Router.Subscribe.
-	Subscriptions []Subscription
+	Subscriptions []pipeline.Subscription
 	// ResumeExpired begins anew what expired earlier and is in Subscriptions or Documents
 	// again. Without it such an entry stays expired until it changes, or Router.Resume.
 	ResumeExpired bool
@@ -54,13 +54,13 @@ type Config struct {
 	// Sources bring pages from elsewhere, each under a name for the logs. A page that nobody
 	// watches, and that is not kept, is dropped. One with a method Validate() error is refused
 	// by New where that returns an error.
-	Sources map[string]Source
+	Sources map[string]pipeline.Source
 	// Fetchers replace the built-in one for the schemes they serve.
-	Fetchers []Fetcher
+	Fetchers []pipeline.Fetcher
 	// Readers replace the built-in ones for the content types they read.
-	Readers []Reader
+	Readers []pipeline.Reader
 	// Stemmers replace or add to the built-in ones.
-	Stemmers []Stemmer
+	Stemmers []pipeline.Stemmer
 	// Fetch says how pages are fetched.
 	Fetch FetchConfig
 	// Delivery says how notifications are delivered.
@@ -89,7 +89,7 @@ type Config struct {
 	OnFatal func(error)
 	// Middleware wraps the stages, by consumer group (pipeline.GroupIndex, ...); the first
 	// is the outermost.
-	Middleware map[string][]Middleware
+	Middleware map[string][]flow.Middleware
 }
 
 // Document is a page that is watched without a subscription, for its versions and changes.
@@ -100,7 +100,7 @@ type Document struct {
 	Keep bool
 	// Interval is Never for a page that is only pushed: it is not fetched unless a
 	// subscription asks for that. Otherwise 0.
-	Interval Duration
+	Interval pipeline.Duration
 }
 
 // FetchConfig says how pages are fetched.
@@ -162,9 +162,9 @@ const (
 func (m Mode) asleep() []string {
 	switch m {
 	case ModeDeliver:
-		return []string{pipeline.GroupIndex}
+		return []string{flow.GroupIndex}
 	case ModeCommands:
-		return []string{pipeline.GroupIndex, pipeline.GroupDelivery}
+		return []string{flow.GroupIndex, flow.GroupDelivery}
 	}
 	return nil
 }

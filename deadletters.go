@@ -8,28 +8,28 @@ import (
 	"io"
 	"slices"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
 // DeadLetters returns what was given up and f selects, the oldest first. Of messages
 // that could not be handled the bodies are left out, and what may be passwords.
-func (r *Router) DeadLetters(ctx context.Context, f DeadFilter) ([]DeadLetter, error) {
+func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	if err := r.readable(ctx); err != nil {
 		return nil, err
 	}
-	var found []DeadLetter
-	err := r.letters(ctx, f, func(_ string, d DeadLetter) {
+	var found []flow.DeadLetter
+	err := r.letters(ctx, f, func(_ string, d flow.DeadLetter) {
 		found = append(found, d.Listed())
 	})
-	slices.SortStableFunc(found, func(a, b DeadLetter) int {
+	slices.SortStableFunc(found, func(a, b flow.DeadLetter) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
 	})
 	return found, r.unlessClosing(err)
 }
 
 // receiverOf is the ID of the receiver of d, if it has one.
-func receiverOf(d DeadLetter) string {
+func receiverOf(d flow.DeadLetter) string {
 	if d.Addressed == nil {
 		return ""
 	}
@@ -40,7 +40,7 @@ func receiverOf(d DeadLetter) string {
 // there are. They keep their IDs, and are delivered whatever is remembered of these: a
 // receiver may get what it has. When it returns the command is durable. An expired receiver
 // is open again with the first success.
-func (r *Router) Replay(ctx context.Context, f DeadFilter) (int, error) {
+func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	if err := r.readable(ctx); err != nil {
 		return 0, err
 	}
@@ -48,17 +48,17 @@ func (r *Router) Replay(ctx context.Context, f DeadFilter) (int, error) {
 		return 0, err
 	}
 	f.Messages = false // nobody was to receive them
-	body, err := json.Marshal(pipeline.ReplayCommand{Filter: f})
+	body, err := json.Marshal(flow.ReplayCommand{Filter: f})
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	var commands []pipeline.Message
-	err = r.letters(ctx, f, func(key string, _ pipeline.DeadLetter) {
+	var commands []flow.Message
+	err = r.letters(ctx, f, func(key string, _ flow.DeadLetter) {
 		n++
 		if len(commands) == 0 || commands[len(commands)-1].Key != key {
-			commands = append(commands, pipeline.Message{
-				ID: rand.Text(), Topic: pipeline.TopicDead, Key: key, Type: pipeline.TypeReplay, Time: r.cfg.Now(),
+			commands = append(commands, flow.Message{
+				ID: rand.Text(), Topic: flow.TopicDead, Key: key, Type: flow.TypeReplay, Time: r.cfg.Now(),
 				Header: map[string]string{"content-type": "application/json"}, Body: body,
 			})
 		}
@@ -73,8 +73,8 @@ func (r *Router) Replay(ctx context.Context, f DeadFilter) (int, error) {
 }
 
 // letters calls found with the dead letters that f selects, and the key that keeps each.
-func (r *Router) letters(ctx context.Context, f DeadFilter, found func(key string, d DeadLetter)) error {
-	for key, st := range r.transport.States(pipeline.GroupDead) {
+func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key string, d flow.DeadLetter)) error {
+	for key, st := range r.transport.States(flow.GroupDead) {
 		for l, err := range sinks.Letters(st) {
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 func TestDigestOverRestarts(t *testing.T) {
 	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is here</p></html>"), newMailbox()
 	cfg := watching(s, box, t.TempDir(), "stock")
-	cfg.Subscriptions[0].Digest = &Digest{Every: Duration(30 * 24 * time.Hour), Max: 2}
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(30 * 24 * time.Hour), Max: 2}
 	runs(t, cfg)
 	s.set("<html lang=en><title>Shop</title><p>Zeus is in stock</p></html>")
 	runs(t, cfg)
@@ -61,9 +61,9 @@ func TestDigestOverRestarts(t *testing.T) {
 func TestDigestInMemoryIsToldInTheEnd(t *testing.T) {
 	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
 	cfg := watching(s, box, "", "stock")
-	cfg.Subscriptions[0].Digest = &Digest{Every: Duration(time.Hour)}
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
 	cfg.Checks = 3
-	cfg.Fetchers = []Fetcher{&changing{}}
+	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
 	runs(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 || len(sent[0].Items) != 2 {

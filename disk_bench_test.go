@@ -54,12 +54,12 @@ func BenchmarkDisk(b *testing.B) {
 		dir := b.TempDir()
 		g := &growing{words: make(map[string][]string)}
 		cfg := vokter.Config{
-			Dir: dir, MinFree: 1, Fetchers: []vokter.Fetcher{g}, Every: &everyTime,
+			Dir: dir, MinFree: 1, Fetchers: []pipeline.Fetcher{g}, Every: &everyTime,
 			Fetch: vokter.FetchConfig{Concurrency: 8, Rate: 1e9},
-			Sinks: map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+			Sinks: map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
 		}
 		for i := range pages {
-			cfg.Subscriptions = append(cfg.Subscriptions, vokter.Subscription{
+			cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 				URL: fmt.Sprintf("bench://host/%d", i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // ends runs cfg, while during is at work beside it, and fails if that takes longer than
@@ -78,12 +79,12 @@ func TestDrainOfAFailingReceiverEnds(t *testing.T) {
 		attempts := 0
 		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
 		err := ends(t, Config{
-			Sinks: map[string]Sink{"box": SinkFunc(func(context.Context, Notification) error {
+			Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error {
 				attempts++
 				return errors.New("not now")
 			})},
-			Subscriptions: []Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
-			Fetchers:      []Fetcher{page}, Checks: 2, Every: &instantly,
+			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &instantly,
 			Delivery: DeliveryConfig{Retry: []time.Duration{5 * time.Second}},
 		}, 5*time.Minute, nil)
 		if err == nil || attempts < 5 {
@@ -93,7 +94,7 @@ func TestDrainOfAFailingReceiverEnds(t *testing.T) {
 }
 
 // The encoder is made here, outside the bubbles of the tests, which share it.
-var _ = pipeline.PackText("")
+var _ = flow.PackText("")
 
 // TestDrainLeavesWhatARateHolds: neither a signal nor the end of a number of checks waits for an
 // attempt that may begin in an hour; of those that may soon, the end of the checks waits.
@@ -112,11 +113,11 @@ func TestDrainLeavesWhatARateHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts, second := 0, time.Second
-				box := SinkFunc(func(context.Context, Notification) error { attempts++; return nil })
+				box := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { attempts++; return nil })
 				cfg := Config{
-					Sinks:         map[string]Sink{"box": pipeline.LimitRate(box, c.perSecond, 1)},
-					Subscriptions: []Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
-					Fetchers:      []Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>", "<p>Zeus.</p>"}}},
+					Sinks:         map[string]pipeline.Sink{"box": pipeline.LimitRate(box, c.perSecond, 1)},
+					Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+					Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>", "<p>Zeus.</p>"}}},
 					Checks:        c.checks, Every: &second,
 				}
 				if c.dir {

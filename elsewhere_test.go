@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"errors"
 	"slices"
 	"strings"
@@ -23,7 +25,7 @@ func (s *sharing) Owns(key string) bool {
 	return others == nil || !slices.ContainsFunc(*others, func(o string) bool { return strings.HasPrefix(key, o) })
 }
 
-func (s *sharing) Gauges() []Gauge { return []Gauge{{Name: "vokter_lanes", Value: 32}} }
+func (s *sharing) Gauges() []flow.Gauge { return []flow.Gauge{{Name: "vokter_lanes", Value: 32}} }
 
 // startSharing returns a Router over shared that has delivered a change of its page.
 func startSharing(t *testing.T) (r *Router, shared *sharing, page string) {
@@ -35,10 +37,10 @@ func startSharing(t *testing.T) (r *Router, shared *sharing, page string) {
 	shared, page = &sharing{Transport: transport}, "https://example.com/"
 	box := newMailbox()
 	r, stop := lives(t, Config{
-		Transport: shared, Sinks: map[string]Sink{"box": box}, Every: &instantly,
-		Fetchers:      []Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
+		Transport: shared, Sinks: map[string]pipeline.Sink{"box": box}, Every: &instantly,
+		Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
 		Fetch:         FetchConfig{Rate: 1000},
-		Subscriptions: []Subscription{{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
 	})
 	t.Cleanup(stop)
 	<-box.came

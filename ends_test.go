@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // answer makes s answer with code.
@@ -19,10 +20,10 @@ func (s *site) answer(code int) {
 }
 
 // told is what a health sink heard of one event.
-func told(box *mailbox, event pipeline.HealthEvent) []Notification {
+func told(box *mailbox, event pipeline.HealthEvent) []pipeline.Notification {
 	box.mu.Lock()
 	defer box.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(box.all), func(n Notification) bool { return n.Status != string(event) })
+	return slices.DeleteFunc(slices.Clone(box.all), func(n pipeline.Notification) bool { return n.Status != string(event) })
 }
 
 // twoClients is watching with a second client and a health sink.
@@ -46,7 +47,7 @@ func TestAPageThatFailsExpires(t *testing.T) {
 	}
 	var clients []string
 	for _, n := range box.take() {
-		if n.Status != StatusTimeout || n.URL != s.URL+"/a" || n.Diffs == nil || len(n.Diffs) != 0 || n.Reason == "" {
+		if n.Status != pipeline.StatusTimeout || n.URL != s.URL+"/a" || n.Diffs == nil || len(n.Diffs) != 0 || n.Reason == "" {
 			t.Errorf("notification %+v", n)
 		}
 		clients = append(clients, n.Client)
@@ -85,7 +86,7 @@ func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
 	s, box, ops := newSite(t, "<main>in stock</main>"), newMailbox(), newMailbox()
 	cfg := twoClients(s, box, ops, t.TempDir())
 	for i := range cfg.Subscriptions {
-		cfg.Subscriptions[i].Select = []Selector{{CSS: "main"}}
+		cfg.Subscriptions[i].Select = []pipeline.Selector{{CSS: "main"}}
 	}
 	runs(t, cfg)
 	s.set("<p>redesigned</p>")
@@ -111,7 +112,7 @@ func watchingMany(t *testing.T, cfg *Config, n int) (sites []*site) {
 	for range n {
 		s := newSite(t, "<p>in stock</p>")
 		sites = append(sites, s)
-		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: s.URL, Keywords: []string{"out"}, Sinks: []string{"box"}})
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: s.URL, Keywords: []string{"out"}, Sinks: []string{"box"}})
 	}
 	return sites
 }
@@ -176,7 +177,7 @@ func TestCancelDuringAFetch(t *testing.T) {
 	release <- struct{}{}
 	<-box.came
 	got := box.take()
-	if len(got) != 1 || len(got[0].Diffs) != 1 || got[0].Diffs[0].Event != Removed {
+	if len(got) != 1 || len(got[0].Diffs) != 1 || got[0].Diffs[0].Event != pipeline.Removed {
 		t.Errorf("notifications %+v, want only that stock is removed", got)
 	}
 	close(release)
@@ -200,7 +201,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	cfg := twoClients(s, box, ops, dir)
 	cfg.Subscriptions = cfg.Subscriptions[:1]
 	runs(t, cfg)
-	box.fail = func(Notification) error { return pipeline.Gone(errors.New("410 Gone")) }
+	box.fail = func(pipeline.Notification) error { return pipeline.Gone(errors.New("410 Gone")) }
 	s.set("<p>none</p>")
 	runs(t, cfg)
 	if got := told(ops, pipeline.HealthReceiverExpired); len(got) != 1 || got[0].Health.Receiver.Sink != "box" {
@@ -215,7 +216,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	if err != nil || len(listing.Pages) != 1 || listing.Pages[0].Subscriptions[0].State != StateExpired || listing.Pages[0].Subscriptions[0].Reason == "" {
 		t.Errorf("listing %+v, %v", listing, err)
 	}
-	letters, err := r.DeadLetters(t.Context(), pipeline.DeadFilter{Sink: "box"})
+	letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{Sink: "box"})
 	if err != nil || len(letters) != 1 {
 		t.Errorf("dead letters %+v, %v", letters, err)
 	}
@@ -224,7 +225,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	again := look
 	again.Mode = ModeDeliver
 	r, stop = lives(t, again)
-	if n, err := r.Replay(t.Context(), pipeline.DeadFilter{Sink: "box"}); n != 1 || err != nil {
+	if n, err := r.Replay(t.Context(), flow.DeadFilter{Sink: "box"}); n != 1 || err != nil {
 		t.Fatalf("Replay: %d, %v", n, err)
 	}
 	r.Finish()
@@ -259,10 +260,10 @@ func TestReload(t *testing.T) {
 		t.Error("a configuration that names no sink was taken")
 	}
 	next := cfg
-	next.Sinks = map[string]Sink{"box": box, "other": other}
+	next.Sinks = map[string]pipeline.Sink{"box": box, "other": other}
 	changed := cfg.Subscriptions[0]
 	changed.Sinks = []string{"other"}
-	next.Subscriptions = []Subscription{changed}
+	next.Subscriptions = []pipeline.Subscription{changed}
 	lines, err := r.Reload(t.Context(), next)
 	if want := []string{`subscription changed: ` + s.URL + `/a for client "default"`, "sink added: other"}; err != nil || !slices.Equal(lines, want) {
 		t.Errorf("Reload: %q, %v; want %q", lines, err, want)
@@ -286,8 +287,8 @@ func TestReload(t *testing.T) {
 // TestReloadTellsOfTheNextStart: what does not take effect at once, and nothing of what did
 // not change.
 func TestReloadTellsOfTheNextStart(t *testing.T) {
-	wait := SourceFunc(func(ctx context.Context, _ Emit) error { <-ctx.Done(); return nil })
-	cfg := Config{Sources: map[string]Source{"crawler": wait}}
+	wait := pipeline.SourceFunc(func(ctx context.Context, _ pipeline.Emit) error { <-ctx.Done(); return nil })
+	cfg := Config{Sources: map[string]pipeline.Source{"crawler": wait}}
 	r, stop := lives(t, cfg)
 	defer stop()
 	later := func(what ...string) (lines []string) {
@@ -300,9 +301,9 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 		change func()
 		want   []string
 	}{
-		{func() { cfg.Sources = map[string]Source{"crawler": wait} }, nil},
+		{func() { cfg.Sources = map[string]pipeline.Source{"crawler": wait} }, nil},
 		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &instantly }, later("name", "checks", "every", "drain")},
-		{func() { cfg.Sources = map[string]Source{"other": wait} }, later("sources")},
+		{func() { cfg.Sources = map[string]pipeline.Source{"other": wait} }, later("sources")},
 	} {
 		step.change()
 		if lines, err := r.Reload(t.Context(), cfg); err != nil || !slices.Equal(lines, step.want) {
@@ -315,18 +316,18 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 func settled(t *testing.T, r *Router) {
 	t.Helper()
 	err := r.Cancel(t.Context(), r.cfg.Subscriptions[0].URL, "nobody")
-	if refused, ok := errors.AsType[*Refusal](err); !ok || refused.Code != CodeNotFound {
+	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
 		t.Fatalf("Cancel: %v", err)
 	}
 }
 
 func TestListener(t *testing.T) {
 	var heard []string
-	hear := func(what string) func(context.Context, Notification) error {
-		return func(context.Context, Notification) error { heard = append(heard, what); return nil }
+	hear := func(what string) func(context.Context, pipeline.Notification) error {
+		return func(context.Context, pipeline.Notification) error { heard = append(heard, what); return nil }
 	}
 	l := Listener{OnNotification: hear("notification"), OnTimeout: hear("timeout")}
-	for _, n := range []Notification{{Status: StatusOK}, {Status: StatusTimeout}, {Status: "failing", Type: NotificationTypeHealth}} {
+	for _, n := range []pipeline.Notification{{Status: pipeline.StatusOK}, {Status: pipeline.StatusTimeout}, {Status: "failing", Type: pipeline.NotificationTypeHealth}} {
 		if err := l.Deliver(t.Context(), n); err != nil {
 			t.Error(err)
 		}

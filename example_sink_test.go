@@ -22,7 +22,7 @@ import (
 // connection and answers with one word.
 type board struct{ addr string }
 
-func (b board) Deliver(ctx context.Context, n vokter.Notification) error {
+func (b board) Deliver(ctx context.Context, n pipeline.Notification) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.addr)
 	if err != nil {
 		return err // any error: it is tried again, later and later

@@ -1,6 +1,8 @@
 package vokter_test
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"bufio"
 	"context"
 	"fmt"
@@ -14,9 +16,9 @@ import (
 // and goes on behind the last one that was taken.
 type tickets struct{ feed *bufio.Scanner }
 
-func (t tickets) Run(ctx context.Context, emit vokter.Emit) error {
+func (t tickets) Run(ctx context.Context, emit pipeline.Emit) error {
 	for n := 1; t.feed.Scan(); n++ {
-		page := vokter.Pushed{
+		page := pipeline.Pushed{
 			URL:  "https://tickets.example/42", // names the page; nothing is fetched
 			Text: t.feed.Text(),
 			ID:   fmt.Sprint(n), // what comes twice counts once
@@ -34,15 +36,15 @@ func Example_source() {
 	feed := strings.NewReader("Status: open\nStatus: waiting for parts\n")
 	ctx, stop := context.WithCancel(context.Background())
 	r, err := vokter.New(vokter.Config{
-		Sources: map[string]vokter.Source{"tickets": tickets{bufio.NewScanner(feed)}},
-		Sinks: map[string]vokter.Sink{"log": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		Sources: map[string]pipeline.Source{"tickets": tickets{bufio.NewScanner(feed)}},
+		Sinks: map[string]pipeline.Sink{"log": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			fmt.Println(n.URL, n.Diffs[0].Event, n.Diffs[0].Keyword)
 			stop()
 			return nil
 		})},
-		Subscriptions: []vokter.Subscription{{
+		Subscriptions: []pipeline.Subscription{{
 			URL: "https://tickets.example/42", Keywords: []string{"waiting"}, Sinks: []string{"log"},
-			Interval: vokter.Never, // it is only pushed
+			Interval: pipeline.Never, // it is only pushed
 		}},
 	})
 	if err != nil {

@@ -37,17 +37,17 @@ func Example() {
 	}
 	r, err := vokter.New(vokter.Config{
 		Dir: "/var/lib/shop", // empty: everything in memory
-		Sinks: map[string]vokter.Sink{
+		Sinks: map[string]pipeline.Sink{
 			"hook": hook,
-			"log": vokter.SinkFunc(func(ctx context.Context, n vokter.Notification) error {
+			"log": pipeline.SinkFunc(func(ctx context.Context, n pipeline.Notification) error {
 				slog.Info(n.URL, "diffs", n.Diffs)
 				return nil // nil: delivered, never sent again
 			}),
 		},
-		Subscriptions: []vokter.Subscription{{
+		Subscriptions: []pipeline.Subscription{{
 			URL: "https://example.com/item/7", Client: "shop",
 			Keywords: []string{"out of stock"}, IgnoreCase: true,
-			Interval: vokter.Duration(5 * time.Minute), Sinks: []string{"log", "hook"},
+			Interval: pipeline.Duration(5 * time.Minute), Sinks: []string{"log", "hook"},
 		}}, // more at any time: r.Subscribe(ctx, s), r.Cancel(ctx, url, client)
 	})
 	if err != nil {
@@ -79,15 +79,15 @@ func Example_sink() {
 	site := shop("text/html", "<p>Zeus. In stock.</p>", "<p>Zeus. Out of stock.</p>")
 	defer site.Close()
 
-	shout := vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+	shout := pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 		for _, d := range n.Diffs {
 			fmt.Println(strings.ToUpper(string(d.Event)), d.Keyword, "in:", d.Snippet)
 		}
 		return nil
 	})
 	r, err := vokter.New(vokter.Config{
-		Sinks: map[string]vokter.Sink{"shout": shout},
-		Subscriptions: []vokter.Subscription{{
+		Sinks: map[string]pipeline.Sink{"shout": shout},
+		Subscriptions: []pipeline.Subscription{{
 			URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"shout"},
 		}},
 		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
@@ -106,10 +106,10 @@ type prices struct{}
 
 func (prices) ContentTypes() []string { return []string{"text/csv"} }
 
-func (prices) Read(_ context.Context, raw vokter.Raw, _ vokter.View) (vokter.Text, error) {
+func (prices) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
 	records, err := csv.NewReader(strings.NewReader(string(raw.Body))).ReadAll()
 	if err != nil {
-		return vokter.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error(), Err: err}
+		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error(), Err: err}
 	}
 	var b strings.Builder
 	for _, record := range records {
@@ -120,7 +120,7 @@ func (prices) Read(_ context.Context, raw vokter.Raw, _ vokter.View) (vokter.Tex
 		}
 		b.WriteRune(pipeline.ItemEnd)
 	}
-	return vokter.Text{Content: b.String()}, nil
+	return pipeline.Text{Content: b.String()}, nil
 }
 
 // A reader makes pages of another content type readable.
@@ -129,14 +129,14 @@ func Example_reader() {
 	defer site.Close()
 
 	r, err := vokter.New(vokter.Config{
-		Readers: []vokter.Reader{prices{}},
-		Sinks: map[string]vokter.Sink{"print": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		Readers: []pipeline.Reader{prices{}},
+		Sinks: map[string]pipeline.Sink{"print": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			for _, d := range n.Diffs {
 				fmt.Println(d.Event, d.Keyword)
 			}
 			return nil
 		})},
-		Subscriptions: []vokter.Subscription{{
+		Subscriptions: []pipeline.Subscription{{
 			URL: site.URL, Keywords: []string{"12.50", "14.00", "80"}, Sinks: []string{"print"},
 		}},
 		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
@@ -160,7 +160,7 @@ func Example_diffAndMatch() {
 	change := &pipeline.Change{Language: "en", Groups: diff.Diff(before, after)}
 	matcher := match.NewMatcher([]match.Entry{{
 		ID:           "shop",
-		Subscription: vokter.Subscription{Keywords: []string{"out of stock", "Hera"}}.WithDefaults(),
+		Subscription: pipeline.Subscription{Keywords: []string{"out of stock", "Hera"}}.WithDefaults(),
 	}}, text.NewLanguages())
 	for _, m := range matcher.Match(change) {
 		for _, d := range m.Diffs {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -34,16 +35,16 @@ func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Expl
 	if err := r.here(page); err != nil {
 		return e, err
 	}
-	st := r.transport.State(pipeline.GroupIndex, page)
+	st := r.transport.State(flow.GroupIndex, page)
 	var ok bool
 	e.Page, ok, err = inspect(page, st)
 	switch {
 	case err != nil:
 		return e, err
 	case !ok:
-		return e, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+		return e, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	case !e.Page.only(f.Client):
-		return e, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
+		return e, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
 	}
 	checks, err := index.History(st)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Expl
 	for _, c := range checks {
 		e.Checks = append(e.Checks, CheckInfo(c))
 	}
-	records, err := match.History(r.transport.State(pipeline.GroupMatch, page))
+	records, err := match.History(r.transport.State(flow.GroupMatch, page))
 	if err != nil {
 		return e, err
 	}
@@ -99,7 +100,7 @@ func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
 		m.Delivery = DeliveryElsewhere
 		return nil
 	}
-	known, ok, err := sinks.Known(r.transport.State(pipeline.GroupDelivery, to.ID()), m.Notification)
+	known, ok, err := sinks.Known(r.transport.State(flow.GroupDelivery, to.ID()), m.Notification)
 	if err != nil {
 		return err
 	}

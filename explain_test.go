@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // looks calls look with a Router over the data directory of cfg that does nothing by itself.
@@ -58,7 +59,7 @@ func whys(e Explanation) (out []string) {
 func TestListAndExplain(t *testing.T) {
 	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is in stock</p><p>Hera</p></html>"), newMailbox()
 	cfg := watching(s, box, t.TempDir(), "out of stock", "stock", "argus")
-	cfg.Subscriptions[0].Events = []Event{Added, Removed}
+	cfg.Subscriptions[0].Events = []pipeline.Event{pipeline.Added, pipeline.Removed}
 	runs(t, cfg)
 
 	baseline := explained(t, cfg, ExplainFilter{})
@@ -84,7 +85,7 @@ func TestListAndExplain(t *testing.T) {
 		t.Errorf("checks %+v", e.Checks)
 	}
 	doc := e.Page.Documents[0]
-	if v := e.Checks[1].Versions; len(v) != 1 || v[doc.ID] != 2 || e.Checks[1].Result != pipeline.OutcomeRead || e.Checks[0].Result != pipeline.OutcomeUnchanged {
+	if v := e.Checks[1].Versions; len(v) != 1 || v[doc.ID] != 2 || e.Checks[1].Result != flow.OutcomeRead || e.Checks[0].Result != flow.OutcomeUnchanged {
 		t.Errorf("check 2 made %v, results %s and %s", v, e.Checks[1].Result, e.Checks[0].Result)
 	}
 	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
@@ -146,7 +147,7 @@ func TestExplainAfterFailures(t *testing.T) {
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
 	runs(t, cfg)
 	refused := false
-	box.fail = func(Notification) error { refused = true; return errors.New("the receiver is full") }
+	box.fail = func(pipeline.Notification) error { refused = true; return errors.New("the receiver is full") }
 	s.set("<p>out</p>")
 	runs(t, cfg)
 	s.answer(http.StatusInternalServerError)
@@ -160,7 +161,7 @@ func TestExplainAfterFailures(t *testing.T) {
 	if p.State != StateFailing || p.Failures != 2 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || p.Documents[0].Version != 2 {
 		t.Errorf("page %+v", p)
 	}
-	if c := e.Checks[0]; c.Result != pipeline.OutcomeFailed || c.Class != pipeline.FailStatus || c.Status != http.StatusInternalServerError || c.Reason != p.Reason {
+	if c := e.Checks[0]; c.Result != flow.OutcomeFailed || c.Class != pipeline.FailStatus || c.Status != http.StatusInternalServerError || c.Reason != p.Reason {
 		t.Errorf("check %+v", c)
 	}
 	m := e.Changes[0].Matches[0]
@@ -177,7 +178,7 @@ func TestExplainAfterFailures(t *testing.T) {
 
 	looks(t, cfg, func(r *Router) {
 		_, err := r.Explain(t.Context(), "https://example.com/other", ExplainFilter{})
-		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Code != CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
+		if refusal, ok := errors.AsType[*pipeline.Refusal](err); !ok || refusal.Code != pipeline.CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
 			t.Errorf("of an unknown page: %v", err)
 		}
 		if _, err := r.Explain(t.Context(), "nowhere", ExplainFilter{}); err == nil {
@@ -216,7 +217,7 @@ func TestExplainWhatExpired(t *testing.T) {
 	cfg.Checks = 12
 	runs(t, cfg)
 	sent := box.take()
-	if len(sent) != 2 || sent[1].Status != StatusTimeout {
+	if len(sent) != 2 || sent[1].Status != pipeline.StatusTimeout {
 		t.Fatalf("notifications %+v", sent)
 	}
 	e := explained(t, cfg, ExplainFilter{})
@@ -246,7 +247,7 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
 	runs(t, cfg)
-	box.fail = func(Notification) error { return errors.New("later") }
+	box.fail = func(pipeline.Notification) error { return errors.New("later") }
 	s.set("<p>out</p>")
 	runs(t, cfg)
 	if got := listed(t, cfg, ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {

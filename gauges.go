@@ -1,19 +1,18 @@
 package vokter
 
-import "github.com/vokter/vokter/pipeline"
-
-// Gauge is a figure about a Router or its Transport, for those who watch over it.
-type Gauge = pipeline.Gauge
+import (
+	"github.com/vokter/vokter/pipeline/flow"
+)
 
 // Gauges returns how the Router does: those below, and those of its Transport. It returns at once, also before Run and after it. What it does not
 // know yet is left out.
-func (r *Router) Gauges() []Gauge {
+func (r *Router) Gauges() []flow.Gauge {
 	n := r.tally.counts()
 	ready := 0.0
 	if r.Ready() == nil {
 		ready = 1
 	}
-	all := []Gauge{
+	all := []flow.Gauge{
 		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
 		counter("vokter_checks_total", "Checks of pages.", n.Checks),
 		counter("vokter_checks_unchanged_total", "Checks that found nothing new.", n.Unchanged),
@@ -32,8 +31,8 @@ func (r *Router) Gauges() []Gauge {
 	case <-r.running:
 		due, parked := r.stages.delivery.Backlog(0)
 		all = append(all,
-			Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
-			Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
+			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
+			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
 		return append(all, r.transport.Gauges()...)
 	default:
 		if given := r.cfg.Transport; given != nil { // Run opens its own meanwhile
@@ -43,4 +42,6 @@ func (r *Router) Gauges() []Gauge {
 	}
 }
 
-func counter(name, help string, n int) Gauge { return Gauge{Name: name, Help: help, Value: float64(n)} }
+func counter(name, help string, n int) flow.Gauge {
+	return flow.Gauge{Name: name, Help: help, Value: float64(n)}
+}

@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"fmt"
 	"net"
 	"net/http"
@@ -42,11 +44,11 @@ func TestHangingHostsStopNobody(t *testing.T) {
 		fmt.Fprintln(w, "free")
 	})
 	cfg := Config{
-		Sinks: map[string]Sink{"box": newMailbox()},
+		Sinks: map[string]pipeline.Sink{"box": newMailbox()},
 		Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 	}
 	watch := func(url string) {
-		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: url, Keywords: []string{"x"}, Sinks: []string{"box"}})
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: url, Keywords: []string{"x"}, Sinks: []string{"box"}})
 	}
 	for _, u := range hanging {
 		for i := range 3 { // several pages each, so that they hold all that a host may have

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // healthStage tells the sinks for health events of each event, and ends or resumes what
@@ -18,20 +19,20 @@ type healthStage struct {
 	seen  lookout
 }
 
-var _ pipeline.Processor = (*healthStage)(nil)
+var _ flow.Processor = (*healthStage)(nil)
 
 // Process handles one event, or what follows from one in a lane.
-func (h *healthStage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
-	case pipeline.TypeHealth:
-	case pipeline.TypeSweep:
+	case flow.TypeHealth:
+	case flow.TypeSweep:
 		return h.sweep(ctx, tx, m)
-	case pipeline.TypeWake:
+	case flow.TypeWake:
 		return tx.State(m.Key).Delete(toldOf(pipeline.HealthDeadLetter))
 	default:
-		return m.UnknownType(pipeline.GroupHealth)
+		return m.UnknownType(flow.GroupHealth)
 	}
-	e, err := pipeline.HealthFrom(m)
+	e, err := flow.HealthFrom(m)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func ofMessage(e pipeline.Health) bool {
 
 // news reports whether e is to be told. The process says once that it is offline, however
 // often it starts meanwhile.
-func (h *healthStage) news(st pipeline.State, e pipeline.Health) (bool, error) {
+func (h *healthStage) news(st flow.State, e pipeline.Health) (bool, error) {
 	switch {
 	case e.Event == pipeline.HealthOffline:
 		since, err := getTime(st, nameOffline)
@@ -103,7 +104,7 @@ func (h *healthStage) news(st pipeline.State, e pipeline.Health) (bool, error) {
 	return true, nil
 }
 
-func getTime(st pipeline.State, name string) (t time.Time, err error) {
+func getTime(st flow.State, name string) (t time.Time, err error) {
 	b, ok, err := st.Get(name)
 	if err != nil || !ok {
 		return t, err
@@ -114,7 +115,7 @@ func getTime(st pipeline.State, name string) (t time.Time, err error) {
 	return t, nil
 }
 
-func setTime(st pipeline.State, name string, t time.Time) error {
+func setTime(st flow.State, name string, t time.Time) error {
 	b, err := t.MarshalText()
 	if err != nil {
 		return pipeline.Permanent(err)
@@ -123,10 +124,10 @@ func setTime(st pipeline.State, name string, t time.Time) error {
 }
 
 // tell emits e as a notification to r.
-func tell(tx pipeline.Tx, e pipeline.Health, r pipeline.Receiver) error {
-	out, err := pipeline.Addressed{Receiver: r, Document: e.Document, Notification: pipeline.Notification{
+func tell(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
+	out, err := flow.Addressed{Receiver: r, Document: e.Document, Notification: pipeline.Notification{
 		Status: string(e.Event), URL: e.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationTypeHealth,
-		ID: pipeline.DeriveID("notification", e.ID, r.ID()), Time: e.Time, Reason: e.Reason, Health: &e,
+		ID: flow.DeriveID("notification", e.ID, r.ID()), Time: e.Time, Reason: e.Reason, Health: &e,
 	}}.Message()
 	if err != nil {
 		return err

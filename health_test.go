@@ -46,10 +46,10 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i := range 10 {
 		e := pipeline.Health{
-			ID: pipeline.HealthID(pipeline.HealthReceiverFailing, "one", uint64(i)), Event: pipeline.HealthReceiverFailing,
+			ID: flow.HealthID(pipeline.HealthReceiverFailing, "one", uint64(i)), Event: pipeline.HealthReceiverFailing,
 			Time: at.Add(time.Duration(i) * time.Minute), Receiver: &pipeline.Receiver{Sink: "one"},
 		}
-		if err := store.Handle(t.Context(), h, e.Message()); err != nil {
+		if err := store.Handle(t.Context(), h, flow.HealthMessage(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRefusalsAreNotToldToSinks(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
 	store := txtest.New()
 	for _, event := range []pipeline.HealthEvent{pipeline.HealthRefused, pipeline.HealthDeadLetter} {
-		if err := store.Handle(t.Context(), h, pipeline.Health{ID: string(event), Event: event}.Message()); err != nil {
+		if err := store.Handle(t.Context(), h, flow.HealthMessage(pipeline.Health{ID: string(event), Event: event})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
 		}
 		defer inner.Close()
 		r.transport = fullTransport{inner, applied}
-		r.live.Load().Subscriptions = []Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
+		r.live.Load().Subscriptions = []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
 		ended := make(chan error, 1)
 		go func() { ended <- r.begin(t.Context(), &stages{index: index.New(index.Config{})}, nil) }()
 		<-applied
@@ -119,14 +119,14 @@ type fullTransport struct {
 	applied chan struct{}
 }
 
-func (f fullTransport) Publish(ctx context.Context, _ ...pipeline.Message) error {
+func (f fullTransport) Publish(ctx context.Context, _ ...flow.Message) error {
 	close(f.applied)
 	<-ctx.Done()
 	return errors.New("no room")
 }
 
-func (fullTransport) States(string) iter.Seq2[string, pipeline.State] {
-	return func(func(string, pipeline.State) bool) {}
+func (fullTransport) States(string) iter.Seq2[string, flow.State] {
+	return func(func(string, flow.State) bool) {}
 }
 
 // TestUnreadablePagesAreToldOncePerHour: who pushes one page that cannot be read pushes many.
@@ -139,7 +139,7 @@ func TestUnreadablePagesAreToldOncePerHour(t *testing.T) {
 		for i := range 100 {
 			for _, page := range []string{"https://example.com/a", "https://example.com/b"} {
 				e := pipeline.Health{ID: fmt.Sprint(after, i, page), Event: pipeline.HealthDeadLetter, Time: at.Add(after), URL: page}
-				if err := store.Handle(t.Context(), h, e.Message()); err != nil {
+				if err := store.Handle(t.Context(), h, flow.HealthMessage(e)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -165,7 +165,7 @@ func TestUnreadablePagesAreToldOncePerHour(t *testing.T) {
 func TestForeignHealthStopsNothing(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return nil }, now: time.Now}
 	for source, want := range map[string]pipeline.Class{"": pipeline.ClassBroken, "https://example.com/tool": pipeline.ClassPermanent} {
-		err := txtest.New().Handle(t.Context(), h, pipeline.Message{ID: "1", Key: "k", Type: "vokter.surprise.v1", Source: source})
+		err := txtest.New().Handle(t.Context(), h, flow.Message{ID: "1", Key: "k", Type: "vokter.surprise.v1", Source: source})
 		if class, _ := pipeline.ClassOf(err); class != want {
 			t.Errorf("source %q: got %v, want class %v", source, err, want)
 		}

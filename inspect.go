@@ -69,7 +69,7 @@ type DocumentInfo struct {
 
 // SubscriptionInfo is one subscription of a page.
 type SubscriptionInfo struct {
-	Subscription
+	pipeline.Subscription
 	Document string `json:"document"`
 	Origin   string `json:"origin"`
 	// State is StateActive or StateExpired; Reason and Since say why it expired, and when.
@@ -142,7 +142,7 @@ type CheckInfo struct {
 	Status  int   `json:"status,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
 	// Took is how long the fetch lasted.
-	Took Duration `json:"took,omitempty"`
+	Took pipeline.Duration `json:"took,omitempty"`
 	// Versions are those that the check made, by document.
 	Versions map[string]uint64 `json:"versions,omitempty"`
 }

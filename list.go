@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -27,7 +28,7 @@ func (r *Router) list(ctx context.Context, f ListFilter) (Listing, error) {
 	if err := r.readable(ctx); err != nil {
 		return l, err
 	}
-	states := r.transport.States(pipeline.GroupIndex)
+	states := r.transport.States(flow.GroupIndex)
 	if f.URL != "" {
 		page, err := pipeline.CanonicalURL(f.URL)
 		if err != nil {
@@ -36,7 +37,7 @@ func (r *Router) list(ctx context.Context, f ListFilter) (Listing, error) {
 		if err := r.here(page); err != nil {
 			return l, err
 		}
-		states = one(page, r.transport.State(pipeline.GroupIndex, page))
+		states = one(page, r.transport.State(flow.GroupIndex, page))
 	}
 	for page, st := range states {
 		if err := ctx.Err(); err != nil {
@@ -56,8 +57,8 @@ func (r *Router) list(ctx context.Context, f ListFilter) (Listing, error) {
 	return l, err
 }
 
-func one(page string, st pipeline.State) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) { yield(page, st) }
+func one(page string, st flow.State) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) { yield(page, st) }
 }
 
 // only leaves the subscriptions of client, and reports whether there are any. An empty
@@ -72,7 +73,7 @@ func (p *PageInfo) only(client string) bool {
 
 // inspect returns the page whose state st is; ok is false where it is neither watched nor
 // expired.
-func inspect(page string, st pipeline.State) (info PageInfo, ok bool, err error) {
+func inspect(page string, st flow.State) (info PageInfo, ok bool, err error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return info, false, err
@@ -113,7 +114,7 @@ func nextCheck(p index.Page) time.Time {
 }
 
 // standing fills in what is known of a page that is watched.
-func (p *PageInfo) standing(page index.Page, st pipeline.State) error {
+func (p *PageInfo) standing(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
 		doc, err := document(d, st)
 		if err != nil {
@@ -137,7 +138,7 @@ func (p *PageInfo) standing(page index.Page, st pipeline.State) error {
 	}
 	p.State, p.Since = StateFailing, page.FailedSince
 	for _, c := range checks {
-		if c.Result != pipeline.OutcomeFailed {
+		if c.Result != flow.OutcomeFailed {
 			break
 		}
 		if p.Reason == "" {
@@ -159,7 +160,7 @@ func (p *PageInfo) lastOf(checks []index.CheckRecord) {
 }
 
 // over fills in what is known of a page all of whose subscriptions expired.
-func (p *PageInfo) over(page index.Page, st pipeline.State) error {
+func (p *PageInfo) over(page index.Page, st flow.State) error {
 	p.State = StateExpired
 	if e := page.Expiry; e != nil {
 		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
@@ -175,7 +176,7 @@ func (p *PageInfo) over(page index.Page, st pipeline.State) error {
 	return err
 }
 
-func document(d index.Document, st pipeline.State) (DocumentInfo, error) {
+func document(d index.Document, st flow.State) (DocumentInfo, error) {
 	doc := DocumentInfo{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	if !d.GoneSince.IsZero() {
 		doc.State = StateSelectorGone
@@ -192,7 +193,7 @@ func document(d index.Document, st pipeline.State) (DocumentInfo, error) {
 }
 
 // addSubscriptions fills in the subscriptions, standing and expired.
-func (p *PageInfo) addSubscriptions(st pipeline.State) error {
+func (p *PageInfo) addSubscriptions(st flow.State) error {
 	standing, err := index.Subscriptions(st)
 	if err != nil {
 		return err
@@ -215,6 +216,6 @@ func (p *PageInfo) addSubscriptions(st pipeline.State) error {
 	return nil
 }
 
-func subscriptionInfo(s pipeline.Stamped, state string) SubscriptionInfo {
+func subscriptionInfo(s flow.Stamped, state string) SubscriptionInfo {
 	return SubscriptionInfo{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 }

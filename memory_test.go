@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"fmt"
 	"math"
 	"net/http"
@@ -27,11 +29,11 @@ func TestMemoryForOnePage(t *testing.T) {
 	})
 	m := newMailbox()
 	cfg := Config{
-		Memory: 1, Checks: 2, Sinks: map[string]Sink{"box": m},
+		Memory: 1, Checks: 2, Sinks: map[string]pipeline.Sink{"box": m},
 		Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 	}
 	for _, u := range urls {
-		cfg.Subscriptions = append(cfg.Subscriptions, Subscription{URL: u, Keywords: []string{"needle0", "needle1"}, Sinks: []string{"box"}})
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: u, Keywords: []string{"needle0", "needle1"}, Sinks: []string{"box"}})
 	}
 	r, err := New(cfg)
 	if err != nil {
@@ -45,7 +47,7 @@ func TestMemoryForOnePage(t *testing.T) {
 		t.Fatalf("%d notifications, want %d", len(got), pages)
 	}
 	for _, n := range got {
-		if len(n.Diffs) != 2 || n.Diffs[0].Text != "needle0" || n.Diffs[0].Event != Removed || n.Diffs[1].Text != "needle1" || n.Diffs[1].Event != Added {
+		if len(n.Diffs) != 2 || n.Diffs[0].Text != "needle0" || n.Diffs[0].Event != pipeline.Removed || n.Diffs[1].Text != "needle1" || n.Diffs[1].Event != pipeline.Added {
 			t.Errorf("%s: got %+v", n.URL, n.Diffs)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // retryDelays are the waits between the attempts to handle one message. They add up
@@ -28,9 +29,9 @@ const longWait = 500
 const maxDeadBody = 512 << 10
 
 // recovering turns a panic of next into a permanent error, and logs where it was.
-func recovering(log *slog.Logger) pipeline.Middleware {
-	return func(next pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) (err error) {
+func recovering(log *slog.Logger) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) (err error) {
 			defer func() {
 				if r := recover(); r != nil {
 					log.Error("handling a message panicked", "topic", m.Topic, "id", m.ID, "panic", r, "stack", string(debug.Stack()))
@@ -44,8 +45,8 @@ func recovering(log *slog.Logger) pipeline.Middleware {
 
 // fitting makes an error of what the transport can never commit: left to it, the message
 // would come again for ever.
-func fitting(next pipeline.Processor) pipeline.Processor {
-	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func fitting(next flow.Processor) flow.Processor {
+	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if err := next.Process(ctx, tx, m); err != nil {
 			return err
 		}
@@ -55,9 +56,9 @@ func fitting(next pipeline.Processor) pipeline.Processor {
 
 // breaking hands an error that must stop the Router to stop; the message is left to come
 // again. Going on without it could lose something.
-func breaking(group string, stop func(error)) pipeline.Middleware {
-	return func(next pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func breaking(group string, stop func(error)) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
 			if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken && ctx.Err() == nil {
 				stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; nothing is lost: it is handled again at the next start", group, m.ID, m.Topic, m.Type, err))
@@ -78,9 +79,9 @@ func (e *exhausted) Unwrap() error { return e.error }
 // retrying tries next again as the class of its error asks, each time with a fresh
 // transaction, and gives up after the last of retryDelays. A wait for another message
 // is never given up; it ends with ctx.
-func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error) pipeline.Middleware {
-	return func(next pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			failures, waited := 0, 0
 			for {
 				err := next.Process(ctx, tx, m)
@@ -116,9 +117,9 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 // deadLettering moves a message that cannot be handled to the dead letters, in the
 // transaction that also moves the position past it. Work that was broken off is not
 // a failure: it is left to come again. log says which group it is of.
-func deadLettering(group string, log *slog.Logger, now func() time.Time) pipeline.Middleware {
-	return func(next pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
 			class, _ := pipeline.ClassOf(err)
 			if err == nil || class == pipeline.ClassCanceled || class == pipeline.ClassBroken || ctx.Err() != nil {
@@ -126,7 +127,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 			}
 			tx.Reset()
 			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
-			d := pipeline.DeadLetter{
+			d := flow.DeadLetter{
 				Reason: err.Error(), Time: now(), Attempts: 1,
 				Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
 			}
@@ -145,11 +146,11 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) pipelin
 
 // tracing gives every message that next emits the trace of the message that caused
 // it. A trace begins with a message that has none; its ID is derived from that message's.
-func tracing(next pipeline.Processor) pipeline.Processor {
-	return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		parent := m.Header[pipeline.HeaderTrace]
+func tracing(next flow.Processor) flow.Processor {
+	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+		parent := m.Header[flow.HeaderTrace]
 		if parent == "" && m.ID != "" {
-			parent = pipeline.TraceParent(m.ID)
+			parent = flow.TraceParent(m.ID)
 		}
 		return next.Process(ctx, &tracedTx{tx, parent}, m)
 	})
@@ -157,21 +158,21 @@ func tracing(next pipeline.Processor) pipeline.Processor {
 
 // tracedTx adds a trace to what is emitted through it.
 type tracedTx struct {
-	pipeline.Tx
+	flow.Tx
 	parent string
 }
 
-func (t *tracedTx) Emit(m pipeline.Message) { t.Tx.Emit(t.traced(m)) }
+func (t *tracedTx) Emit(m flow.Message) { t.Tx.Emit(t.traced(m)) }
 
 // EmitAll gives every copy the trace.
-func (t *tracedTx) EmitAll(m pipeline.Message) { t.Tx.EmitAll(t.traced(m)) }
+func (t *tracedTx) EmitAll(m flow.Message) { t.Tx.EmitAll(t.traced(m)) }
 
 // traced returns m with the trace, unless it has one.
-func (t *tracedTx) traced(m pipeline.Message) pipeline.Message {
-	if t.parent != "" && m.Header[pipeline.HeaderTrace] == "" {
+func (t *tracedTx) traced(m flow.Message) flow.Message {
+	if t.parent != "" && m.Header[flow.HeaderTrace] == "" {
 		h := make(map[string]string, len(m.Header)+1)
 		maps.Copy(h, m.Header)
-		h[pipeline.HeaderTrace] = t.parent
+		h[flow.HeaderTrace] = t.parent
 		m.Header = h
 	}
 	return m

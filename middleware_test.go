@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -21,9 +22,9 @@ type attempts struct {
 	n    int
 }
 
-func (a *attempts) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (a *attempts) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	a.n++
-	tx.Emit(pipeline.Message{ID: fmt.Sprint("out", a.n), Topic: "t", Key: m.Key})
+	tx.Emit(flow.Message{ID: fmt.Sprint("out", a.n), Topic: "t", Key: m.Key})
 	if len(a.errs) == 0 {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (a *attempts) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message
 
 // handle runs p with the middleware of a stage, and returns what was emitted, the pauses
 // and the error.
-func handle(ctx context.Context, p pipeline.Processor) (out []pipeline.Message, pauses []time.Duration, err error) {
+func handle(ctx context.Context, p flow.Processor) (out []flow.Message, pauses []time.Duration, err error) {
 	log := slog.New(slog.DiscardHandler)
 	sleep := func(ctx context.Context, d time.Duration) error {
 		pauses = append(pauses, d)
@@ -43,7 +44,7 @@ func handle(ctx context.Context, p pipeline.Processor) (out []pipeline.Message, 
 	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
 	s := txtest.New()
 	p = tracing(deadLettering("g", log, now)(retrying(log, sleep)(recovering(log)(p))))
-	err = s.Handle(ctx, p, pipeline.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
+	err = s.Handle(ctx, p, flow.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
 	return s.Take(), pauses, err
 }
 
@@ -84,8 +85,8 @@ func TestRetries(t *testing.T) {
 			}
 			continue
 		}
-		var d pipeline.DeadLetter
-		if err := json.Unmarshal(out[0].Body, &d); err != nil || out[0].Topic != pipeline.TopicDead || d.Reason != c.dead || d.Group != "g" || d.Topic != "in" || d.Attempts != a.n || string(d.Body) != "body" || d.Headers["ce_id"] != "m" {
+		var d flow.DeadLetter
+		if err := json.Unmarshal(out[0].Body, &d); err != nil || out[0].Topic != flow.TopicDead || d.Reason != c.dead || d.Group != "g" || d.Topic != "in" || d.Attempts != a.n || string(d.Body) != "body" || d.Headers["ce_id"] != "m" {
 			t.Errorf("%s: dead letter %+v, %v", c.name, d, err)
 		}
 	}
@@ -106,32 +107,32 @@ func TestBrokenOffWorkIsNoFailure(t *testing.T) {
 }
 
 func TestPanicIsPermanent(t *testing.T) {
-	out, pauses, err := handle(t.Context(), pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { panic("boo") }))
+	out, pauses, err := handle(t.Context(), flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { panic("boo") }))
 	if err != nil || len(pauses) != 0 || len(out) != 1 || !strings.Contains(string(out[0].Body), "panic: boo") {
 		t.Errorf("emitted %v after %v, %v, want one dead letter with the panic", out, pauses, err)
 	}
 }
 
 func TestTraceIsPassedOn(t *testing.T) {
-	emit := func(h map[string]string) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
-			tx.Emit(pipeline.Message{ID: "o", Topic: "t", Header: h})
-			tx.EmitAll(pipeline.Message{ID: "o", Topic: "t", Header: h})
+	emit := func(h map[string]string) flow.Processor {
+		return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, _ flow.Message) error {
+			tx.Emit(flow.Message{ID: "o", Topic: "t", Header: h})
+			tx.EmitAll(flow.Message{ID: "o", Topic: "t", Header: h})
 			return nil
 		})
 	}
 	for _, c := range []struct{ in, own, want string }{
 		{"00-aa-bb-01", "", "00-aa-bb-01"},
-		{"", "", pipeline.TraceParent("m")},
+		{"", "", flow.TraceParent("m")},
 		{"00-aa-bb-01", "00-cc-dd-01", "00-cc-dd-01"},
 	} {
 		h := map[string]string{"a": "b"}
 		if c.own != "" {
-			h[pipeline.HeaderTrace] = c.own
+			h[flow.HeaderTrace] = c.own
 		}
-		m := pipeline.Message{ID: "m", Key: "k"}
+		m := flow.Message{ID: "m", Key: "k"}
 		if c.in != "" {
-			m.Header = map[string]string{pipeline.HeaderTrace: c.in}
+			m.Header = map[string]string{flow.HeaderTrace: c.in}
 		}
 		s := txtest.New()
 		if err := s.Handle(t.Context(), tracing(emit(h)), m); err != nil {
@@ -142,7 +143,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 			t.Fatalf("emitted %v, want a message and its copy in the only lane", out)
 		}
 		for _, m := range out {
-			if got := m.Header; got[pipeline.HeaderTrace] != c.want || got["a"] != "b" {
+			if got := m.Header; got[flow.HeaderTrace] != c.want || got["a"] != "b" {
 				t.Errorf("in %q own %q: headers %v, want trace %q", c.in, c.own, got, c.want)
 			}
 		}
@@ -152,13 +153,13 @@ func TestTraceIsPassedOn(t *testing.T) {
 // TestDeadLetterWithoutAKey: what has no key is given up under its ID, since a key has one lane.
 func TestDeadLetterWithoutAKey(t *testing.T) {
 	now := func() time.Time { return time.Time{} }
-	fails := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error {
+	fails := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error {
 		return pipeline.Permanent(errors.New("oops"))
 	})
 	for key, want := range map[string]string{"": "m", "k": "k"} {
 		s := txtest.New()
 		p := deadLettering("g", slog.New(slog.DiscardHandler), now)(fails)
-		if err := s.Handle(t.Context(), p, pipeline.Message{ID: "m", Topic: "in", Key: key, Type: "x"}); err != nil {
+		if err := s.Handle(t.Context(), p, flow.Message{ID: "m", Topic: "in", Key: key, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		if out := s.Take(); len(out) != 1 || out[0].Key != want {

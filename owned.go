@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // applyAgain is how long after the configuration could not be applied to the pages of lanes
@@ -51,10 +52,10 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 // told, when the lane that knows is gained.
 func (r *Router) takeOver(s *stages) error {
 	recalled := r.recalls
-	if r.recalls = r.transport.Owns(pipeline.HealthKey); !r.recalls || recalled {
+	if r.recalls = r.transport.Owns(flow.HealthKey); !r.recalls || recalled {
 		return nil
 	}
-	since, err := getTime(r.transport.State(pipeline.GroupHealth, pipeline.HealthKey), nameOffline)
+	since, err := getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline)
 	if err != nil {
 		r.recalls = false
 		return err

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
@@ -85,7 +84,7 @@ func (f *fakeBoard) serve(conn net.Conn) {
 }
 
 func (f *fakeBoard) keep(line []byte) bool {
-	var n vokter.Notification
+	var n pipeline.Notification
 	if err := json.Unmarshal(line, &n); err != nil {
 		return false
 	}

@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
@@ -22,7 +24,7 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
 
 // RegisterReader makes rd read the content types that it names, from the next check on,
 // in place of the reader that did. It may be called at any time.
-func (r *Router) RegisterReader(rd Reader) { r.readers.Register(rd) }
+func (r *Router) RegisterReader(rd pipeline.Reader) { r.readers.Register(rd) }
 
 // UnregisterReader makes pages of these content types unreadable: their checks fail, and
 // what was read before stands. It may be called at any time.
@@ -30,7 +32,7 @@ func (r *Router) UnregisterReader(contentTypes ...string) { r.readers.Unregister
 
 // RegisterStemmer makes s stem the words of its language, in place of the stemmer that
 // did, from the next change on. It may be called at any time.
-func (r *Router) RegisterStemmer(s Stemmer) { r.languages.Register(s) }
+func (r *Router) RegisterStemmer(s pipeline.Stemmer) { r.languages.Register(s) }
 
 // UnregisterStemmer leaves the words of a language, a BCP 47 primary subtag, unstemmed
 // from the next change on. It may be called at any time.

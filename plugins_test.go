@@ -13,8 +13,8 @@ type shouting struct{}
 
 func (shouting) ContentTypes() []string { return []string{"text/html"} }
 
-func (shouting) Read(_ context.Context, raw Raw, _ View) (Text, error) {
-	return Text{Content: strings.ToUpper(string(raw.Body)) + "\n"}, nil
+func (shouting) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+	return pipeline.Text{Content: strings.ToUpper(string(raw.Body)) + "\n"}, nil
 }
 
 func TestReadersComeAndGoWhileItRuns(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
@@ -20,9 +21,9 @@ import (
 const nowhere = "https://nowhere.example/stock"
 
 // pushedTo is a Config whose page is only pushed.
-func pushedTo(box Sink, dir string) Config {
-	return Config{Dir: dir, Sinks: map[string]Sink{"box": box}, Subscriptions: []Subscription{{
-		URL: nowhere, Keywords: []string{"stock"}, Sinks: []string{"box"}, Interval: Never,
+func pushedTo(box pipeline.Sink, dir string) Config {
+	return Config{Dir: dir, Sinks: map[string]pipeline.Sink{"box": box}, Subscriptions: []pipeline.Subscription{{
+		URL: nowhere, Keywords: []string{"stock"}, Sinks: []string{"box"}, Interval: pipeline.Never,
 	}}}
 }
 
@@ -33,7 +34,7 @@ func ingest(t *testing.T, r *Router, body []byte, headers ...string) {
 	for i := 0; i < len(headers); i += 2 {
 		m.Metadata.Set(headers[i], headers[i+1])
 	}
-	if err := r.transport.(*local.Transport).Publisher().Publish(pipeline.TopicIngest, m); err != nil {
+	if err := r.transport.(*local.Transport).Publisher().Publish(flow.TopicIngest, m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,7 +64,7 @@ type gathered[T any] struct {
 	all []T
 }
 
-func (g *gathered[T]) Process(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+func (g *gathered[T]) Process(_ context.Context, _ flow.Tx, m flow.Message) error {
 	var v T
 	err := json.Unmarshal(m.Body, &v)
 	g.mu.Lock()
@@ -79,12 +80,12 @@ func (g *gathered[T]) so() []T {
 }
 
 func TestPagesThatArePushed(t *testing.T) {
-	m, changes := newMailbox(), &gathered[Change]{}
+	m, changes := newMailbox(), &gathered[pipeline.Change]{}
 	r, err := New(pushedTo(m, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Handle("data", pipeline.TopicChanges, changes)
+	r.Handle("data", flow.TopicChanges, changes)
 	stop := running(t, r)
 	defer stop()
 
@@ -122,8 +123,8 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := &gathered[pipeline.DeadLetter]{}
-	r.Handle("undertaker", pipeline.TopicDead, dead)
+	dead := &gathered[flow.DeadLetter]{}
+	r.Handle("undertaker", flow.TopicDead, dead)
 	stop := running(t, r)
 	defer stop()
 	good := map[string]string{"ce_subject": nowhere, "content-type": "text/html"}
@@ -180,7 +181,7 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 func poisonIsShown(t *testing.T, r *Router, n int) {
 	t.Helper()
 	waitFor(t, func() bool { return r.Summary().Unhandled == n })
-	for f, want := range map[pipeline.DeadFilter]int{
+	for f, want := range map[flow.DeadFilter]int{
 		{}: 0, {Messages: true}: n, {Messages: true, Sink: "box"}: 0, {Messages: true, Client: "default"}: 0,
 		{Messages: true, URL: nowhere}: n - 2, // the others have no such URL
 	} {
@@ -206,7 +207,7 @@ func poisonIsShown(t *testing.T, r *Router, n int) {
 
 // TestAPushedPageSurvivesACrash ends the process in each of the steps.
 func TestAPushedPageSurvivesACrash(t *testing.T) {
-	for _, group := range []string{pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch} {
+	for _, group := range []string{flow.GroupFetch, flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
 		t.Run(group, func(t *testing.T) {
 			m := newMailbox()
 			cfg := pushedTo(m, t.TempDir())
@@ -215,11 +216,11 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 			waitFor(t, func() bool { return r.Summary().Versions == 1 })
 			stop()
 			broken := cfg
-			broken.Middleware = map[string][]Middleware{group: {func(next Processor) Processor {
-				return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, msg pipeline.Message) error {
+			broken.Middleware = map[string][]flow.Middleware{group: {func(next flow.Processor) flow.Processor {
+				return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
 					err := next.Process(ctx, tx, msg)
 					switch msg.Type {
-					case pipeline.TypePage, pipeline.TypePushed, pipeline.TypeSnapshot, pipeline.TypeChange:
+					case flow.TypePage, flow.TypePushed, flow.TypeSnapshot, flow.TypeChange:
 						return pipeline.Broken(errors.New("the end"))
 					}
 					return err
@@ -251,7 +252,7 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 
 // TestKeptPagesAreOnlyPushed has no subscription, and a limited run that waits for no check.
 func TestKeptPagesAreOnlyPushed(t *testing.T) {
-	cfg := Config{Documents: []Document{{URL: nowhere, Keep: true, Interval: Never}}, Dir: t.TempDir()}
+	cfg := Config{Documents: []Document{{URL: nowhere, Keep: true, Interval: pipeline.Never}}, Dir: t.TempDir()}
 	r, stop := lives(t, cfg)
 	ingest(t, r, []byte("one"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
 	ingest(t, r, []byte("two"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -27,13 +28,13 @@ func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, erro
 		}
 	}
 	if all {
-		for id, st := range r.transport.States(pipeline.GroupDelivery) {
+		for id, st := range r.transport.States(flow.GroupDelivery) {
 			if _, err := sinks.Load(st); err != nil {
 				return nil, err
 			}
 			known[id] = true
 		}
-		for id, st := range r.transport.States(pipeline.GroupDead) {
+		for id, st := range r.transport.States(flow.GroupDead) {
 			for l, err := range sinks.Letters(st) {
 				if err != nil {
 					return nil, err
@@ -63,11 +64,11 @@ func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, erro
 func (r *Router) receiver(id string) (ReceiverInfo, error) {
 	to := sinks.ReceiverOf(id)
 	info := ReceiverInfo{Sink: to.Sink, Target: to.Target, State: StateActive}
-	q, err := sinks.Load(r.transport.State(pipeline.GroupDelivery, id))
+	q, err := sinks.Load(r.transport.State(flow.GroupDelivery, id))
 	if err != nil {
 		return info, err
 	}
-	if info.Dead, err = sinks.CountLetters(r.transport.State(pipeline.GroupDead, id)); err != nil {
+	if info.Dead, err = sinks.CountLetters(r.transport.State(flow.GroupDead, id)); err != nil {
 		return info, err
 	}
 	info.Pending, info.Failures, info.Used = q.Pending(), q.Failures, q.Next > 0 || q.Windows.Open > 0 || info.Dead > 0

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -67,7 +68,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	for _, w := range wishes(cfg) {
 		key := [2]string{w.url, w.client}
 		if was := before[key]; (was == nil || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
-			if err := b.send(ctx, w.url, pipeline.TypeApply, w.command(cfg)); err != nil {
+			if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
 				return err
 			}
 		}
@@ -78,7 +79,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 			continue
 		}
 		gone := &wish{url: w.url, client: w.client, keepOnly: w.keepOnly}
-		if err := b.send(ctx, w.url, pipeline.TypeApply, gone.command(cfg)); err != nil {
+		if err := b.send(ctx, w.url, flow.TypeApply, gone.command(cfg)); err != nil {
 			return err
 		}
 	}
@@ -134,14 +135,14 @@ func differences(old, cfg *Config) []string {
 }
 
 // subscriptionsByPair names each subscription for the user.
-func subscriptionsByPair(c *Config) map[string]Subscription {
-	by := make(map[string]Subscription, len(c.Subscriptions))
+func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
+	by := make(map[string]pipeline.Subscription, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		s = s.WithDefaults()
 		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
 		if !s.IsZero() {
 			page, _ := pipeline.CanonicalURL(s.URL) // Validate has seen it.
-			name += " (document " + pipeline.DocumentID(page, s.View)[:8] + ")"
+			name += " (document " + flow.DocumentID(page, s.View)[:8] + ")"
 		}
 		by[name] = s
 	}
@@ -171,6 +172,6 @@ func restarts(old, cfg *Config) []string {
 
 // sameSource reports whether two sources are the same, as far as that can be known: a
 // function equals nothing, not even itself.
-func sameSource(a, b Source) bool {
+func sameSource(a, b pipeline.Source) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && (reflect.DeepEqual(a, b) || !reflect.DeepEqual(a, a))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -58,11 +59,11 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	if err != nil {
 		return nil, err
 	}
-	commands := make([]pipeline.Message, 0, len(tried))
+	commands := make([]flow.Message, 0, len(tried))
 	for _, t := range tried {
-		commands = append(commands, pipeline.Message{
-			ID: rand.Text(), Topic: pipeline.TopicNotifications, Key: pipeline.Receiver{Sink: t.Sink, Target: t.Target}.ID(),
-			Type: pipeline.TypeRetry, Subject: page, Time: r.cfg.Now(),
+		commands = append(commands, flow.Message{
+			ID: rand.Text(), Topic: flow.TopicNotifications, Key: pipeline.Receiver{Sink: t.Sink, Target: t.Target}.ID(),
+			Type: flow.TypeRetry, Subject: page, Time: r.cfg.Now(),
 			Header: map[string]string{"content-type": "application/json"}, Body: body,
 		})
 	}
@@ -76,7 +77,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 // page waits, or anything where that is empty; and those that other processes look after.
 func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	tried := []Retried{}
-	for id, st := range r.transport.States(pipeline.GroupDelivery) {
+	for id, st := range r.transport.States(flow.GroupDelivery) {
 		to := sinks.ReceiverOf(id)
 		if !r.transport.Owns(id) || sink != "" && to.Sink != sink {
 			continue
@@ -96,7 +97,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	}
 	if len(tried) == 0 && sink != "" && r.live.Load().Sinks[sink] == nil {
 		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
-		return nil, &Refusal{Code: CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
+		return nil, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
 	}
 	return tried, nil
 }

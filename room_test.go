@@ -1,6 +1,8 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"errors"
 	"strings"
@@ -26,10 +28,10 @@ func TestShortageOfRoom(t *testing.T) {
 		}
 		m, page := newMailbox(), &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Zeus.</p>", "<p>Zeus and Argus.</p>"}}
 		every := time.Minute
-		sub := Subscription{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}
+		sub := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}
 		r, stop := lives(t, Config{
-			Transport: transport, Sinks: map[string]Sink{"box": m}, Fetchers: []Fetcher{page}, Every: &every,
-			Subscriptions: []Subscription{sub},
+			Transport: transport, Sinks: map[string]pipeline.Sink{"box": m}, Fetchers: []pipeline.Fetcher{page}, Every: &every,
+			Subscriptions: []pipeline.Subscription{sub},
 		})
 		defer stop()
 		other := sub

@@ -10,7 +10,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/warm"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
@@ -63,7 +62,7 @@ type Router struct {
 // branch is a consumer of a topic beside the stages.
 type branch struct {
 	group, topic string
-	processor    pipeline.Processor
+	processor    flow.Processor
 }
 
 // New returns a Router for cfg, or all that is wrong with cfg.
@@ -88,7 +87,7 @@ func New(cfg Config) (*Router, error) {
 // fails where group is a stage's, consumes topic already, or p is nil. Every Run with ModeAll
 // on a data directory needs the same groups: one that is missing is forgotten, with its state
 // and its position, and begins anew when it is there again. vokter-stream run has none.
-func (r *Router) Handle(group, topic string, p Processor) {
+func (r *Router) Handle(group, topic string, p flow.Processor) {
 	r.branches = append(r.branches, branch{group, topic, p})
 }
 
@@ -200,7 +199,7 @@ func (r *Router) stopped(err error) {
 
 // handler returns the Watermill handler that runs p, with the middleware of this
 // package around it, in the transaction of the message's context.
-func (r *Router) handler(group string, p pipeline.Processor) message.NoPublishHandlerFunc {
+func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
 	wrapped := r.cfg.Middleware[group]
 	for i := len(wrapped) - 1; i >= 0; i-- {
@@ -214,13 +213,13 @@ func (r *Router) handler(group string, p pipeline.Processor) message.NoPublishHa
 	undecodable := deadLettering(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()
-		tx, ok := pipeline.TxFrom(ctx)
+		tx, ok := flow.TxFrom(ctx)
 		if !ok {
 			return errors.New("vokter: the transport gave a message without a transaction")
 		}
 		m, err := tx.Message()
 		if err != nil {
-			bad := pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return err })
+			bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
 			return undecodable(bad).Process(ctx, tx, m)
 		}
 		return p.Process(ctx, tx, m)
@@ -245,8 +244,8 @@ func (r *Router) checkGroups() error {
 			return fmt.Errorf("vokter: Handle: the processor of group %q for %q is nil", b.group, b.topic)
 		}
 		switch b.group {
-		case "", pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery,
-			pipeline.GroupDead, pipeline.GroupHealth:
+		case "", flow.GroupFetch, flow.GroupIndex, flow.GroupDiff, flow.GroupMatch, flow.GroupDelivery,
+			flow.GroupDead, flow.GroupHealth:
 			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)
 		}
 		key := branch{group: b.group, topic: b.topic}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // site serves one page, which the test changes.
@@ -49,14 +50,14 @@ func (s *site) set(body string) {
 // mailbox is a sink that keeps what it gets.
 type mailbox struct {
 	mu   sync.Mutex
-	all  []Notification
+	all  []pipeline.Notification
 	came chan struct{}
-	fail func(n Notification) error
+	fail func(n pipeline.Notification) error
 }
 
 func newMailbox() *mailbox { return &mailbox{came: make(chan struct{}, 1000)} }
 
-func (m *mailbox) Deliver(_ context.Context, n Notification) error {
+func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
@@ -70,7 +71,7 @@ func (m *mailbox) Deliver(_ context.Context, n Notification) error {
 }
 
 // take returns what came since the last call.
-func (m *mailbox) take() []Notification {
+func (m *mailbox) take() []pipeline.Notification {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.all
@@ -81,10 +82,10 @@ func (m *mailbox) take() []Notification {
 var instantly time.Duration
 
 // watching is a Config that watches s for keywords with one check per Run.
-func watching(s *site, m Sink, dir string, keywords ...string) Config {
+func watching(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
 	return Config{
-		Dir: dir, Sinks: map[string]Sink{"box": m},
-		Subscriptions: []Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
+		Dir: dir, Sinks: map[string]pipeline.Sink{"box": m},
+		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
 		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks:        1, Every: &instantly,
 	}
@@ -166,7 +167,7 @@ func TestBackAndForthOverRestarts(t *testing.T) {
 func TestFailingSinkGetsItAgainUnderTheSameID(t *testing.T) {
 	s, m := newSite(t, "<p>nothing</p>"), newMailbox()
 	var ids []string
-	m.fail = func(n Notification) error {
+	m.fail = func(n pipeline.Notification) error {
 		ids = append(ids, n.ID)
 		if len(ids) < 3 {
 			return errors.New("not now")
@@ -189,13 +190,13 @@ func TestFailingSinkGetsItAgainUnderTheSameID(t *testing.T) {
 
 func TestUndeliveredInMemoryIsAnError(t *testing.T) {
 	s, m := newSite(t, "<p>nothing</p>"), newMailbox()
-	m.fail = func(Notification) error { s.set("<p>x</p>"); return errors.New("never") }
+	m.fail = func(pipeline.Notification) error { s.set("<p>x</p>"); return errors.New("never") }
 	cfg := watching(s, m, "", "argus")
 	cfg.Checks = 2
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
-	cfg.Middleware = map[string][]Middleware{pipeline.GroupIndex: {func(next Processor) Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, msg pipeline.Message) error {
-			if msg.Type == pipeline.TypeOutcome {
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
+			if msg.Type == flow.TypeOutcome {
 				s.set("<p>nothing</p><p>Argus</p>")
 			}
 			return next.Process(ctx, tx, msg)
@@ -219,12 +220,12 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	cfg.Every = &every
 	r, stop := lives(t, cfg)
 	defer stop()
-	sub := Subscription{URL: s.URL, Client: "c", Keywords: []string{"new"}, Sinks: []string{"box"}}
+	sub := pipeline.Subscription{URL: s.URL, Client: "c", Keywords: []string{"new"}, Sinks: []string{"box"}}
 	if err := r.Subscribe(t.Context(), sub); err != nil {
 		t.Fatal(err)
 	}
-	var refusal *Refusal
-	if err := r.Subscribe(t.Context(), sub); !errors.As(err, &refusal) || refusal.Code != CodeConflict {
+	var refusal *pipeline.Refusal
+	if err := r.Subscribe(t.Context(), sub); !errors.As(err, &refusal) || refusal.Code != pipeline.CodeConflict {
 		t.Errorf("second Subscribe: %v, want code 5", err)
 	}
 	// The baseline must stand before the page changes, or the change is not seen as one.
@@ -237,10 +238,10 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	if err := r.Cancel(t.Context(), s.URL, "c"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Cancel(t.Context(), s.URL, "c"); !errors.As(err, &refusal) || refusal.Code != CodeNotFound {
+	if err := r.Cancel(t.Context(), s.URL, "c"); !errors.As(err, &refusal) || refusal.Code != pipeline.CodeNotFound {
 		t.Errorf("second Cancel: %v, want code 7", err)
 	}
-	if err := r.Subscribe(t.Context(), Subscription{URL: s.URL, Keywords: []string{"!!!"}, Sinks: []string{"nowhere"}}); err == nil ||
+	if err := r.Subscribe(t.Context(), pipeline.Subscription{URL: s.URL, Keywords: []string{"!!!"}, Sinks: []string{"nowhere"}}); err == nil ||
 		!strings.Contains(err.Error(), "!!!") || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("invalid Subscribe: %v, want all that is wrong", err)
 	}
@@ -264,11 +265,11 @@ func TestHandleAndMiddleware(t *testing.T) {
 	runs(t, cfg)
 	s.set("<p>a</p><p>argus panics</p>")
 	var mu sync.Mutex
-	var changes []Change
+	var changes []pipeline.Change
 	attempts := 0
-	cfg.Middleware = map[string][]Middleware{pipeline.GroupMatch: {func(next Processor) Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, msg pipeline.Message) error {
-			if msg.Type == pipeline.TypeChange {
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupMatch: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
+			if msg.Type == flow.TypeChange {
 				mu.Lock()
 				attempts++
 				first := attempts == 1
@@ -287,8 +288,8 @@ func TestHandleAndMiddleware(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Handle("audit", pipeline.TopicChanges, pipeline.ProcessorFunc(func(_ context.Context, _ pipeline.Tx, msg pipeline.Message) error {
-		var c Change
+	r.Handle("audit", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
+		var c pipeline.Change
 		if err := json.Unmarshal(msg.Body, &c); err != nil {
 			return pipeline.Permanent(err)
 		}
@@ -313,16 +314,16 @@ func TestPanicGoesToTheDeadLetters(t *testing.T) {
 	cfg := watching(s, m, dir, "argus")
 	runs(t, cfg)
 	s.set("<p>a</p><p>argus</p>")
-	var dead []pipeline.DeadLetter
+	var dead []flow.DeadLetter
 	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Handle("bad", pipeline.TopicChanges, pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error {
+	r.Handle("bad", flow.TopicChanges, flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error {
 		panic("a branch with a fault")
 	}))
-	r.Handle("undertaker", pipeline.TopicDead, pipeline.ProcessorFunc(func(_ context.Context, _ pipeline.Tx, msg pipeline.Message) error {
-		var d pipeline.DeadLetter
+	r.Handle("undertaker", flow.TopicDead, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
+		var d flow.DeadLetter
 		if err := json.Unmarshal(msg.Body, &d); err != nil {
 			return pipeline.Permanent(err)
 		}
@@ -372,7 +373,7 @@ func TestSeveralRoutersInOneProcess(t *testing.T) {
 }
 
 func TestConfigNamesAllThatIsWrong(t *testing.T) {
-	_, err := New(Config{Subscriptions: []Subscription{
+	_, err := New(Config{Subscriptions: []pipeline.Subscription{
 		{URL: "example.com", Keywords: []string{"a"}, Sinks: []string{"x"}},
 		{URL: "http://example.com/", Sinks: []string{"x"}},
 	}, Checks: -1})
@@ -444,12 +445,12 @@ func TestSinkThatDoesNotHeedItsContext(t *testing.T) {
 		defer close(forever)
 		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
 		err := ends(t, Config{
-			Sinks: map[string]Sink{"box": SinkFunc(func(context.Context, Notification) error {
+			Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error {
 				<-forever
 				return nil
 			})},
-			Subscriptions: []Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
-			Fetchers:      []Fetcher{page}, Checks: 2, Every: &instantly,
+			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &instantly,
 		}, time.Hour, nil)
 		if err == nil {
 			t.Error("Run returned no error although a notification was not delivered")

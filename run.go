@@ -13,7 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
@@ -291,7 +291,7 @@ func (r *Router) watermill(s *stages) (*message.Router, error) {
 	branches := append(s.branches(), r.branches...)
 	if r.cfg.Mode == ModeCommands {
 		// What the others would do depends on a configuration that this Router may not have.
-		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != pipeline.GroupIndex })
+		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
 	}
 	for _, b := range branches {
 		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.processor))
@@ -314,15 +314,15 @@ type stages struct {
 // branches lists which group consumes which topic with which stage.
 func (s *stages) branches() []branch {
 	return []branch{
-		{pipeline.GroupFetch, pipeline.TopicRequests, s.fetch},
-		{pipeline.GroupFetch, pipeline.TopicIngest, s.fetch},
-		{pipeline.GroupIndex, pipeline.TopicDocuments, s.index},
-		{pipeline.GroupDiff, pipeline.TopicSnapshots, s.diff},
-		{pipeline.GroupMatch, pipeline.TopicSubscriptions, s.match},
-		{pipeline.GroupMatch, pipeline.TopicChanges, s.match},
-		{pipeline.GroupDelivery, pipeline.TopicNotifications, s.delivery},
-		{pipeline.GroupDead, pipeline.TopicDead, s.dead},
-		{pipeline.GroupHealth, pipeline.TopicHealth, s.health},
-		{pipeline.GroupHealth, pipeline.TopicSweeps, s.health},
+		{flow.GroupFetch, flow.TopicRequests, s.fetch},
+		{flow.GroupFetch, flow.TopicIngest, s.fetch},
+		{flow.GroupIndex, flow.TopicDocuments, s.index},
+		{flow.GroupDiff, flow.TopicSnapshots, s.diff},
+		{flow.GroupMatch, flow.TopicSubscriptions, s.match},
+		{flow.GroupMatch, flow.TopicChanges, s.match},
+		{flow.GroupDelivery, flow.TopicNotifications, s.delivery},
+		{flow.GroupDead, flow.TopicDead, s.dead},
+		{flow.GroupHealth, flow.TopicHealth, s.health},
+		{flow.GroupHealth, flow.TopicSweeps, s.health},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -60,8 +61,8 @@ func (m *member) Gained() <-chan struct{} { return m.gained }
 func (m *member) String() string          { return "shared by " + m.name }
 func (m *member) Close() error            { return nil }
 
-func (m *member) States(group string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (m *member) States(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		for key, st := range m.Transport.States(group) {
 			if m.Owns(key) && !yield(key, st) {
 				return
@@ -70,7 +71,7 @@ func (m *member) States(group string) iter.Seq2[string, pipeline.State] {
 	}
 }
 
-func (m *member) Publish(ctx context.Context, ms ...pipeline.Message) error {
+func (m *member) Publish(ctx context.Context, ms ...flow.Message) error {
 	m.mu.Lock()
 	for _, msg := range ms {
 		m.counts[msg.Type]++
@@ -86,16 +87,16 @@ func (m *member) published(typ string) int {
 	return m.counts[typ]
 }
 
-func (m *member) Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error) {
+func (m *member) Tail(ctx context.Context, topic string) (<-chan flow.Message, error) {
 	in, err := m.Subscriber("tail "+m.name).Subscribe(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	out := make(chan pipeline.Message)
+	out := make(chan flow.Message)
 	go func() {
 		defer close(out)
 		for msg := range in {
-			tx, _ := pipeline.TxFrom(msg.Context())
+			tx, _ := flow.TxFrom(msg.Context())
 			if got, err := tx.Message(); err == nil {
 				select {
 				case out <- got:
@@ -161,9 +162,9 @@ func laneOfURLs(n int) (pages [testLanes][]string) {
 }
 
 // wanting returns a subscription to each page.
-func wanting(pages ...string) (all []Subscription) {
+func wanting(pages ...string) (all []pipeline.Subscription) {
 	for _, p := range pages {
-		all = append(all, Subscription{URL: p, Keywords: []string{"k"}, Sinks: []string{"box"}})
+		all = append(all, pipeline.Subscription{URL: p, Keywords: []string{"k"}, Sinks: []string{"box"}})
 	}
 	return all
 }
@@ -172,7 +173,7 @@ func wanting(pages ...string) (all []Subscription) {
 func known(t *testing.T, transport *local.Transport) []string {
 	t.Helper()
 	var pages []string
-	for page, st := range transport.States(pipeline.GroupIndex) {
+	for page, st := range transport.States(flow.GroupIndex) {
 		subs, err := index.Subscriptions(st)
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +192,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	transport, pages, web := sharedTransport(t), laneOfURLs(4), &calm{}
 	m := newMember(transport, "a")
 	cfg := Config{
-		Transport: m, Sinks: map[string]Sink{"box": newMailbox()}, Fetchers: []Fetcher{web},
+		Transport: m, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{web},
 		Subscriptions: wanting(append(pages[0][:3:3], pages[1][:3]...)...),
 	}
 	r, err := New(cfg)
@@ -209,7 +210,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	m.own(0)
 	<-r.Running()
 	settled(pages[0][:3]...)
-	if n := m.published(pipeline.TypeApply); n != 3 {
+	if n := m.published(flow.TypeApply); n != 3 {
 		t.Errorf("%d lists were published for the three pages of one lane", n)
 	}
 	waitFor(t, func() bool { return len(web.fetched()) == 3 })
@@ -220,13 +221,13 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(pages[0][1:4]...)
-	if n := m.published(pipeline.TypeApply); n != 3+2 {
+	if n := m.published(flow.TypeApply); n != 3+2 {
 		t.Errorf("%d lists were published, then for one page that came and one that went", n)
 	}
 
 	m.own(0, 1)
 	settled(append(pages[0][1:4:4], pages[1][1:4]...)...)
-	if n := m.published(pipeline.TypeApply); n != 3+2+6 {
+	if n := m.published(flow.TypeApply); n != 3+2+6 {
 		t.Errorf("%d lists were published, at last for the six pages of two lanes", n)
 	}
 	waitFor(t, func() bool { return len(web.fetched()) == 7 })
@@ -250,7 +251,7 @@ func TestForcedChecksOfLanesThatAreGained(t *testing.T) {
 	transport, pages, web := sharedTransport(t), laneOfURLs(2), &calm{}
 	hourly := time.Hour
 	cfg := Config{
-		Transport: newMember(transport, "before"), Sinks: map[string]Sink{"box": newMailbox()}, Fetchers: []Fetcher{web},
+		Transport: newMember(transport, "before"), Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{web},
 		Subscriptions: wanting(append(pages[0], pages[1]...)...), Checks: 1,
 	}
 	cfg.Transport.(*member).own()
@@ -269,8 +270,8 @@ func TestForcedChecksOfLanesThatAreGained(t *testing.T) {
 	defer stop()
 	asked := func(lists, checks int) {
 		t.Helper()
-		waitFor(t, func() bool { return m.published(pipeline.TypeApply) == lists && transport.Idle() })
-		if n := m.published(pipeline.TypeCheckNow); n != checks {
+		waitFor(t, func() bool { return m.published(flow.TypeApply) == lists && transport.Idle() })
+		if n := m.published(flow.TypeCheckNow); n != checks {
 			t.Errorf("%d checks were asked for with %d lists, want %d", n, lists, checks)
 		}
 	}
@@ -292,7 +293,7 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		m := newMember(transport, name)
 		m.own([]int{0, 1}[i:]...)
-		r, stop := lives(t, Config{Transport: m, Sinks: map[string]Sink{"box": newMailbox()}, Fetchers: []Fetcher{&calm{}}})
+		r, stop := lives(t, Config{Transport: m, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{&calm{}}})
 		defer stop()
 		routers, members = append(routers, r), append(members, m)
 	}
@@ -303,9 +304,9 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 		if err := r.Subscribe(t.Context(), s); err != nil {
 			t.Errorf("Subscribe to a page of the other: %v", err)
 		}
-		want := Refusal{Code: index.CodeConflict, Message: page + ` is already being watched for client "default"`}
+		want := pipeline.Refusal{Code: pipeline.CodeConflict, Message: page + ` is already being watched for client "default"`}
 		err := r.Subscribe(t.Context(), s)
-		if got, ok := errors.AsType[*Refusal](err); !ok || *got != want {
+		if got, ok := errors.AsType[*pipeline.Refusal](err); !ok || *got != want {
 			t.Errorf("Subscribe again: got %v, want %v", err, want)
 		}
 		if err := r.Cancel(t.Context(), page, ""); err != nil {
@@ -318,7 +319,7 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 
 	// Whoever owns the receiver tells the pages of both.
 	e := pipeline.Health{ID: "gone", Event: pipeline.HealthReceiverExpired, Receiver: &pipeline.Receiver{Sink: "box"}, Reason: "gone"}
-	if err := transport.Publish(t.Context(), e.Message()); err != nil {
+	if err := transport.Publish(t.Context(), flow.HealthMessage(e)); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return transport.Idle() && len(known(t, transport)) == 0 })
@@ -329,7 +330,7 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 func TestOfflineIsTakenOverWithItsLane(t *testing.T) {
 	transport, pages, ops := sharedTransport(t), laneOfURLs(1), newMailbox()
 	cfg := Config{
-		Sinks: map[string]Sink{"box": newMailbox(), "ops": ops}, Health: []string{"ops"}, Fetchers: []Fetcher{&calm{}},
+		Sinks: map[string]pipeline.Sink{"box": newMailbox(), "ops": ops}, Health: []string{"ops"}, Fetchers: []pipeline.Fetcher{&calm{}},
 		Subscriptions: wanting(pages[0][0], pages[1][0]),
 	}
 	m := newMember(transport, "first")
@@ -337,7 +338,7 @@ func TestOfflineIsTakenOverWithItsLane(t *testing.T) {
 	cfg.Transport = m
 	_, stop := lives(t, cfg)
 	e := pipeline.Health{ID: "offline", Event: pipeline.HealthOffline, Time: time.Now()}
-	if err := transport.Publish(t.Context(), e.Message()); err != nil {
+	if err := transport.Publish(t.Context(), flow.HealthMessage(e)); err != nil {
 		t.Fatal(err)
 	}
 	<-ops.came

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // sourcePauses are the waits before a source that failed is run again; the last repeats.
@@ -42,8 +43,8 @@ func (r *Router) feed(ctx context.Context) error {
 
 // feeder runs one source.
 type feeder struct {
-	source    Source
-	publisher pipeline.Publisher
+	source    pipeline.Source
+	publisher flow.Publisher
 	log       *slog.Logger
 	now       func() time.Time
 	sleep     func(context.Context, time.Duration) error
@@ -95,11 +96,11 @@ func (f *feeder) once(ctx context.Context) (err error) {
 // emit publishes p. What is too large to be published at all goes to the dead letters, without
 // its body: it would hold up everything behind it. What has no URL goes there when it is read.
 func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
-	m := p.Message()
+	m := flow.PushedMessage(p)
 	if len(m.Body) > pipeline.MaxPushed {
-		d := pipeline.DeadLetter{
+		d := flow.DeadLetter{
 			Reason: fmt.Sprintf("the page has %d bytes; at most %d are taken", len(m.Body), pipeline.MaxPushed),
-			Time:   f.now(), Attempts: 1, Group: pipeline.GroupFetch, Topic: pipeline.TopicIngest, Headers: m.Metadata(),
+			Time:   f.now(), Attempts: 1, Group: flow.GroupFetch, Topic: flow.TopicIngest, Headers: m.Metadata(),
 		}
 		m = d.Message(idOf(m), m.Key, m.Subject)
 	}
@@ -114,11 +115,11 @@ func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 }
 
 // idOf is the ID of m, or one that is derived from it.
-func idOf(m pipeline.Message) string {
+func idOf(m flow.Message) string {
 	if m.ID != "" {
 		return m.ID
 	}
-	return pipeline.DeriveID("ingest", m.Subject, string(m.Body))
+	return flow.DeriveID("ingest", m.Subject, string(m.Body))
 }
 
 func (c Config) validateSources() error {

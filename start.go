@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // errNotStarted says that a Router was asked to end before its transport had started.
@@ -57,8 +57,8 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 }
 
 // wiring is what the transport has to know of the Router.
-func (r *Router) wiring() pipeline.Wiring {
-	return pipeline.Wiring{
+func (r *Router) wiring() flow.Wiring {
+	return flow.Wiring{
 		Topics: topology(r.branches), Bare: true, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stop, OnFatal: func(err error) {
 			if r.cfg.OnFatal != nil {

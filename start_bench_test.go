@@ -42,14 +42,14 @@ func BenchmarkStart(b *testing.B) {
 
 func benchmarkStart(b *testing.B, origin string) {
 	cfg := Config{
-		Dir: b.TempDir(), Fetchers: []Fetcher{library{}}, Fetch: FetchConfig{Rate: 1e9, Concurrency: 64}, Origin: origin,
-		Sinks: map[string]Sink{"none": Listener{}}, Checks: 1, Every: &instantly,
+		Dir: b.TempDir(), Fetchers: []pipeline.Fetcher{library{}}, Fetch: FetchConfig{Rate: 1e9, Concurrency: 64}, Origin: origin,
+		Sinks: map[string]pipeline.Sink{"none": Listener{}}, Checks: 1, Every: &instantly,
 	}
 	for p := range *startPages {
 		for c := range *startClients {
-			cfg.Subscriptions = append(cfg.Subscriptions, Subscription{
+			cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 				URL: fmt.Sprintf("https://host-%d.example.com/page/%d", p%1000, p), Client: fmt.Sprintf("client %d", c),
-				Keywords: []string{"lost", "personal data"}, Interval: Duration(24 * time.Hour), Sinks: []string{"none"},
+				Keywords: []string{"lost", "personal data"}, Interval: pipeline.Duration(24 * time.Hour), Sinks: []string{"none"},
 			})
 		}
 	}

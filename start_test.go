@@ -1,20 +1,21 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // starting is a Transport that is over nothing until its Start ends.
 type starting struct {
 	flow.Transport
-	wiring chan pipeline.Wiring
+	wiring chan flow.Wiring
 	// end is what ends Start, besides its context.
 	end    chan error
 	reason atomic.Pointer[string]
@@ -22,10 +23,10 @@ type starting struct {
 }
 
 func newStarting(t flow.Transport) *starting {
-	return &starting{Transport: t, wiring: make(chan pipeline.Wiring, 1), end: make(chan error)}
+	return &starting{Transport: t, wiring: make(chan flow.Wiring, 1), end: make(chan error)}
 }
 
-func (s *starting) Start(ctx context.Context, w pipeline.Wiring) error {
+func (s *starting) Start(ctx context.Context, w flow.Wiring) error {
 	s.wiring <- w
 	select {
 	case err := <-s.end:
@@ -62,16 +63,16 @@ func TestStart(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	r.Handle("mine", pipeline.TopicChanges, pipeline.ProcessorFunc(func(context.Context, pipeline.Tx, pipeline.Message) error { return nil }))
+	r.Handle("mine", flow.TopicChanges, flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return nil }))
 	if err := r.Ready(); err == nil || err.Error() != "starting: no broker answers" {
 		t.Errorf("before Run: %v", err)
 	}
 	go func() { ended <- r.Run(ctx) }()
 	w := <-s.wiring
-	if got := w.Topics[pipeline.TopicChanges].Groups; len(got) != 2 || got[1] != "mine" {
+	if got := w.Topics[flow.TopicChanges].Groups; len(got) != 2 || got[1] != "mine" {
 		t.Errorf("changes are read by %v, want the branch's group, too", got)
 	}
-	if !w.Topics[pipeline.TopicDecisions].Ephemeral || w.Dir != "cache" || w.MinFree != 7 || w.Grace <= 0 || w.Now == nil || w.Logger == nil {
+	if !w.Topics[flow.TopicDecisions].Ephemeral || w.Dir != "cache" || w.MinFree != 7 || w.Grace <= 0 || w.Now == nil || w.Logger == nil {
 		t.Errorf("the wiring is %+v", w)
 	}
 	if w.OnFatal(errors.New("disk")); fatal == nil {
@@ -92,8 +93,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("at work without brokers: %v", err)
 	}
 	// Of several lanes one may be missing here: whoever has the page's decides.
-	var refused *Refusal
-	if err := r.Cancel(ctx, "https://unknown.example/", "legal"); !errors.As(err, &refused) || refused.Code != CodeNotFound {
+	var refused *pipeline.Refusal
+	if err := r.Cancel(ctx, "https://unknown.example/", "legal"); !errors.As(err, &refused) || refused.Code != pipeline.CodeNotFound {
 		t.Errorf("a command while a lane is missing: %v", err)
 	}
 	stop()
@@ -106,14 +107,14 @@ func TestStart(t *testing.T) {
 func TestStartsThatEnd(t *testing.T) {
 	refused := errors.New("the topic is too small")
 	for name, c := range map[string]struct {
-		end  func(r *Router, s *starting, w pipeline.Wiring, stop func())
+		end  func(r *Router, s *starting, w flow.Wiring, stop func())
 		want error
 	}{
-		"its context":  {func(_ *Router, _ *starting, _ pipeline.Wiring, stop func()) { stop() }, nil},
-		"Finish":       {func(r *Router, _ *starting, _ pipeline.Wiring, _ func()) { r.Finish() }, nil},
-		"a refusal":    {func(_ *Router, s *starting, _ pipeline.Wiring, _ func()) { s.end <- refused }, refused},
-		"what breaks":  {func(_ *Router, _ *starting, w pipeline.Wiring, _ func()) { w.OnBroken(refused) }, refused},
-		"break, twice": {func(_ *Router, _ *starting, w pipeline.Wiring, _ func()) { w.OnBroken(refused); w.OnBroken(refused) }, refused},
+		"its context":  {func(_ *Router, _ *starting, _ flow.Wiring, stop func()) { stop() }, nil},
+		"Finish":       {func(r *Router, _ *starting, _ flow.Wiring, _ func()) { r.Finish() }, nil},
+		"a refusal":    {func(_ *Router, s *starting, _ flow.Wiring, _ func()) { s.end <- refused }, refused},
+		"what breaks":  {func(_ *Router, _ *starting, w flow.Wiring, _ func()) { w.OnBroken(refused) }, refused},
+		"break, twice": {func(_ *Router, _ *starting, w flow.Wiring, _ func()) { w.OnBroken(refused); w.OnBroken(refused) }, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStarting(nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
@@ -37,8 +38,8 @@ func TestReadsWhileTheTransportCloses(t *testing.T) {
 	ctx, page := t.Context(), "https://example.com/"
 	_, list := r.List(ctx, ListFilter{})
 	_, explain := r.Explain(ctx, page, ExplainFilter{})
-	_, letters := r.DeadLetters(ctx, pipeline.DeadFilter{})
-	_, replay := r.Replay(ctx, pipeline.DeadFilter{})
+	_, letters := r.DeadLetters(ctx, flow.DeadFilter{})
+	_, replay := r.Replay(ctx, flow.DeadFilter{})
 	for what, err := range map[string]error{
 		"List": list, "Explain": explain, "DeadLetters": letters, "Replay": replay,
 		"Backup": r.Backup(ctx, new(bytes.Buffer)), "Cancel": r.Cancel(ctx, page, ""),
@@ -53,7 +54,7 @@ func TestReadsWhileTheTransportCloses(t *testing.T) {
 
 // closing is a sink that counts how often it is closed.
 type closing struct {
-	SinkFunc
+	pipeline.SinkFunc
 	closed *atomic.Int32
 }
 
@@ -68,8 +69,8 @@ func TestSinksAreClosedHoweverRunEnds(t *testing.T) {
 		"in order": {}, "in use": {Dir: dir}, "commands": {Mode: ModeCommands}, "deliver": {Mode: ModeDeliver},
 	} {
 		var n atomic.Int32
-		sink := closing{func(context.Context, Notification) error { return nil }, &n}
-		cfg.Sinks = map[string]Sink{"box": pipeline.LimitRate(sink, 1, 1)}
+		sink := closing{func(context.Context, pipeline.Notification) error { return nil }, &n}
+		cfg.Sinks = map[string]pipeline.Sink{"box": pipeline.LimitRate(sink, 1, 1)}
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)

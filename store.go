@@ -4,7 +4,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/sinks"
 )
@@ -13,7 +13,7 @@ import (
 // one by itself, or imports state.
 func Migrations() map[int][]store.Migration {
 	return map[int][]store.Migration{
-		1: {{Group: pipeline.GroupDelivery, Convert: sinks.MigrateState}},
+		1: {{Group: flow.GroupDelivery, Convert: sinks.MigrateState}},
 	}
 }
 

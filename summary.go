@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Counts says how often something happened since Run began.
@@ -63,14 +64,14 @@ type pageTally struct {
 func newTally() *tally { return &tally{pages: make(map[string]*pageTally)} }
 
 // note is a pipeline.Observer.
-func (t *tally) note(o pipeline.Observation) {
+func (t *tally) note(o flow.Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	count(&t.total, o.Kind)
 	if o.Page == "" {
 		return
 	}
-	if o.Kind == pipeline.KindEnded {
+	if o.Kind == flow.KindEnded {
 		if o.Text == "" {
 			delete(t.pages, o.Page) // or pages that come and go would add up
 		}
@@ -82,9 +83,9 @@ func (t *tally) note(o pipeline.Observation) {
 		t.pages[o.Page] = p
 	}
 	switch o.Kind {
-	case pipeline.KindCheck:
+	case flow.KindCheck:
 		p.lastError = ""
-	case pipeline.KindFailed, pipeline.KindHeld:
+	case flow.KindFailed, flow.KindHeld:
 		p.lastError = o.Text
 	}
 	d := p.documents[o.Document]
@@ -93,7 +94,7 @@ func (t *tally) note(o pipeline.Observation) {
 		p.documents[o.Document] = d
 	}
 	switch o.Kind {
-	case pipeline.KindCheck, pipeline.KindUnchanged, pipeline.KindFailed, pipeline.KindPushed:
+	case flow.KindCheck, flow.KindUnchanged, flow.KindFailed, flow.KindPushed:
 		count(&p.Counts, o.Kind) // A check is the page's, whatever documents it has.
 	default:
 		if d != nil {
@@ -104,29 +105,29 @@ func (t *tally) note(o pipeline.Observation) {
 
 func count(c *Counts, kind string) {
 	switch kind {
-	case pipeline.KindCheck:
+	case flow.KindCheck:
 		c.Checks++
-	case pipeline.KindUnchanged:
+	case flow.KindUnchanged:
 		c.Unchanged++
-	case pipeline.KindFailed:
+	case flow.KindFailed:
 		c.Failed++
-	case pipeline.KindVersion:
+	case flow.KindVersion:
 		c.Versions++
-	case pipeline.KindChange:
+	case flow.KindChange:
 		c.Changes++
-	case pipeline.KindNotification:
+	case flow.KindNotification:
 		c.Notifications++
-	case pipeline.KindDelivered:
+	case flow.KindDelivered:
 		c.Delivered++
-	case pipeline.KindDead:
+	case flow.KindDead:
 		c.Dead++
-	case pipeline.KindPushed:
+	case flow.KindPushed:
 		c.Pushed++
-	case pipeline.KindUnwatched:
+	case flow.KindUnwatched:
 		c.Unwatched++
-	case pipeline.KindRepeated:
+	case flow.KindRepeated:
 		c.Repeated++
-	case pipeline.KindUnhandled:
+	case flow.KindUnhandled:
 		c.Unhandled++
 	}
 }
@@ -145,7 +146,7 @@ func (t *tally) summary() Summary {
 	s := Summary{Counts: t.total, Documents: []DocumentSummary{}}
 	for url, p := range t.pages {
 		if len(p.documents) == 0 {
-			p.documents[pipeline.DocumentID(url, pipeline.View{})] = new(Counts)
+			p.documents[flow.DocumentID(url, pipeline.View{})] = new(Counts)
 		}
 		for id, d := range p.documents {
 			ds := DocumentSummary{URL: url, Document: id, Counts: *d, LastError: p.lastError}

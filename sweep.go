@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -44,8 +45,8 @@ func (l *lookout) of(lane string) *laneLook {
 
 // broadcast asks every lane to tell its pages what became of the receiver of e: their
 // states may be kept by other processes.
-func broadcast(tx pipeline.Tx, e pipeline.Health) {
-	s := pipeline.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.ID(), Reason: e.Reason}
+func broadcast(tx flow.Tx, e pipeline.Health) {
+	s := flow.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.ID(), Reason: e.Reason}
 	if e.Event == pipeline.HealthReceiverRecovered {
 		s.Resume, s.Reason = true, ""
 	}
@@ -54,8 +55,8 @@ func broadcast(tx pipeline.Tx, e pipeline.Health) {
 
 // sweep tells the pages in the lane of m, all in one transaction: were it split, a sweep that
 // ends and one that resumes could overtake each other.
-func (h *healthStage) sweep(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-	s, err := pipeline.SweepFrom(m)
+func (h *healthStage) sweep(ctx context.Context, tx flow.Tx, m flow.Message) error {
+	s, err := flow.SweepFrom(m)
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,9 @@ func (h *healthStage) sweep(ctx context.Context, tx pipeline.Tx, m pipeline.Mess
 }
 
 // receivedBy finds out which pages in the lane of tx each receiver means something to.
-func receivedBy(ctx context.Context, tx pipeline.Tx) (map[string][]string, error) {
+func receivedBy(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
 	pages := make(map[string][]string)
-	for page, st := range tx.Neighbours(pipeline.GroupIndex) {
+	for page, st := range tx.Neighbours(flow.GroupIndex) {
 		receivers, err := index.Receivers(st)
 		if err != nil {
 			return nil, err
@@ -95,16 +96,16 @@ func receivedBy(ctx context.Context, tx pipeline.Tx) (map[string][]string, error
 }
 
 // tellPage emits the command to page that follows from s, with an ID that follows from it too.
-func tellPage(tx pipeline.Tx, s pipeline.Sweep, page string) error {
-	typ, body := pipeline.TypeExpire, any(pipeline.ExpireCommand{URL: page, Receiver: s.Receiver, Reason: s.Reason})
+func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
+	typ, body := flow.TypeExpire, any(flow.ExpireCommand{URL: page, Receiver: s.Receiver, Reason: s.Reason})
 	if s.Resume {
-		typ, body = pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: s.Receiver}
+		typ, body = flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: s.Receiver}
 	}
 	m, err := newCommand(page, typ, body, s.Time)
 	if err != nil {
 		return pipeline.Permanent(err)
 	}
-	m.ID = pipeline.DeriveID("command", s.Event, page)
+	m.ID = flow.DeriveID("command", s.Event, page)
 	tx.Emit(m)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -19,8 +20,8 @@ func pagesOf(t *testing.T, sinks map[string]string) *txtest.Store {
 	t.Helper()
 	kept, stage := txtest.New(), index.New(index.Config{})
 	for url, sink := range sinks {
-		m, err := newCommand(url, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: OriginAPI,
-			Subscription: Subscription{URL: url, Keywords: []string{"k"}, Sinks: []string{sink}}}, time.Now())
+		m, err := newCommand(url, flow.TypeSubscribe, flow.SubscribeCommand{Origin: OriginAPI,
+			Subscription: pipeline.Subscription{URL: url, Keywords: []string{"k"}, Sinks: []string{sink}}}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ type countedTx struct {
 	looks *int
 }
 
-func (c countedTx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+func (c countedTx) Neighbours(group string) iter.Seq2[string, flow.State] {
 	*c.looks++
 	return c.Tx.Neighbours(group)
 }
@@ -63,7 +64,7 @@ func TestSweeps(t *testing.T) {
 	}
 	kept := txtest.New()
 	for _, e := range events {
-		if err := kept.Handle(t.Context(), h, e.Message()); err != nil {
+		if err := kept.Handle(t.Context(), h, flow.HealthMessage(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,17 +74,17 @@ func TestSweeps(t *testing.T) {
 	}
 	var got []string
 	looks := 0
-	sweep := func(lane int, m pipeline.Message) {
+	sweep := func(lane int, m flow.Message) {
 		t.Helper()
 		m.Position = fmt.Sprintf("store/sweeps/%d/1", lane)
 		own := txtest.New()
-		own.Beside(pipeline.GroupIndex, pagesOf(t, lanes[lane]))
+		own.Beside(flow.GroupIndex, pagesOf(t, lanes[lane]))
 		tx := own.Begin()
 		if err := h.Process(t.Context(), countedTx{tx, &looks}, m); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range tx.Emitted() {
-			if want := pipeline.DeriveID("command", "e"+fmt.Sprint(slices.IndexFunc(sweeps, func(s pipeline.Message) bool { return s.ID == m.ID })+1), c.Key); c.ID != want {
+			if want := flow.DeriveID("command", "e"+fmt.Sprint(slices.IndexFunc(sweeps, func(s flow.Message) bool { return s.ID == m.ID })+1), c.Key); c.ID != want {
 				t.Errorf("a command has the ID %s, want one that follows from its event and page", c.ID)
 			}
 			got = append(got, fmt.Sprint(lane, " ", strings.TrimPrefix(c.Type, "vokter."), " ", c.Key))
@@ -115,18 +116,18 @@ func TestSweeps(t *testing.T) {
 }
 
 // brokenTx is a transaction whose store cannot be read.
-type brokenTx struct{ pipeline.Tx }
+type brokenTx struct{ flow.Tx }
 
-func (brokenTx) Neighbours(string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
-		yield("", pipeline.FailedState(pipeline.Broken(errors.New("the disk is gone"))))
+func (brokenTx) Neighbours(string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
+		yield("", flow.FailedState(pipeline.Broken(errors.New("the disk is gone"))))
 	}
 }
 
 // TestSweepsThatCannotLook fails where the pages of the lane cannot be read.
 func TestSweepsThatCannotLook(t *testing.T) {
 	h := &healthStage{now: time.Now}
-	s := pipeline.Sweep{Event: "e", Receiver: "hook"}
+	s := flow.Sweep{Event: "e", Receiver: "hook"}
 	err := h.Process(t.Context(), brokenTx{txtest.New().Begin()}, s.Message())
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
 		t.Errorf("got %v, want an error that stops the Router", err)

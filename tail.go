@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // tailDecisions begins to read the decisions of other processes. It returns a function that
 // hands them to those who wait, until ctx is done. Decisions of this process come a shorter way,
 // and are known already when they come here.
 func (r *Router) tailDecisions(ctx context.Context) (hear func() error, err error) {
-	told, err := r.transport.Tail(ctx, pipeline.TopicDecisions)
+	told, err := r.transport.Tail(ctx, flow.TopicDecisions)
 	if err != nil {
 		return nil, fmt.Errorf("what other processes decide cannot be heard: %w", err)
 	}
@@ -30,13 +30,13 @@ func (r *Router) tailDecisions(ctx context.Context) (hear func() error, err erro
 
 // tell hands on what a message says; anybody can write one, and what cannot be read is
 // about no command of ours.
-func (d *decisions) tell(m pipeline.Message) {
-	decision, err := pipeline.DecisionFrom(m)
+func (d *decisions) tell(m flow.Message) {
+	decision, err := flow.DecisionFrom(m)
 	switch {
-	case m.Type != pipeline.TypeDecision || err != nil:
+	case m.Type != flow.TypeDecision || err != nil:
 	case decision.Code == 0:
 		d.decided(decision.Command, nil)
 	default:
-		d.decided(decision.Command, &index.Refusal{Code: decision.Code, Message: decision.Reason})
+		d.decided(decision.Command, &pipeline.Refusal{Code: decision.Code, Message: decision.Reason})
 	}
 }

@@ -55,7 +55,7 @@ subscriptions: [{url: "`+site.URL+`", keywords: [out of stock], ignore_case: tru
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Router.Sinks["ops"] = vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		c.Router.Sinks["ops"] = pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			events <- *n.Health
 			return nil
 		})

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
@@ -34,7 +35,7 @@ func (c Config) validateSubscriptions() error {
 			continue
 		}
 		page, _ := pipeline.CanonicalURL(s.URL)
-		p := pair{pipeline.DocumentID(page, s.View), s.Client}
+		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
 			errs = append(errs, fmt.Errorf("subscription %d (%s): client %q already watches this document by subscription %d", i+1, s.URL, s.Client, j+1))
 		}
@@ -46,9 +47,9 @@ func (c Config) validateSubscriptions() error {
 // CheckSubscription returns all that is wrong with s by itself, joined *pipeline.FieldErrors,
 // or nil. Schemes are those of the URLs that can be fetched; a subscription whose Interval is
 // Never may have any, since its page can be pushed. It does not know which sinks there are.
-func CheckSubscription(s Subscription, schemes ...string) error {
+func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 	errs := []error{s.Validate()}
-	if s.Interval != Never && pipeline.CheckURL(s.URL) == nil { // otherwise Validate says why
+	if s.Interval != pipeline.Never && pipeline.CheckURL(s.URL) == nil { // otherwise Validate says why
 		if err := pipeline.CheckURL(s.URL, schemes...); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 		}
@@ -74,7 +75,7 @@ func (c Config) schemes() []string {
 }
 
 // validate checks one subscription, with its defaults, against the fetchers and sinks of c.
-func (c Config) validate(s Subscription) error {
+func (c Config) validate(s pipeline.Subscription) error {
 	errs := []error{CheckSubscription(s, c.schemes()...)}
 	for _, name := range s.Sinks {
 		if _, ok := c.Sinks[name]; !ok {
@@ -89,7 +90,7 @@ func (c Config) validatePages() error {
 	seen := map[string]int{}
 	for i, d := range c.Documents {
 		schemes := c.schemes()
-		if d.Interval == Never {
+		if d.Interval == pipeline.Never {
 			schemes = nil // its page is pushed
 		}
 		err := pipeline.CheckURL(d.URL, schemes...)
@@ -139,12 +140,12 @@ func (c Config) validatePlugins() error {
 	if slices.Contains(c.Fetchers, nil) || slices.Contains(c.Readers, nil) || slices.Contains(c.Stemmers, nil) {
 		errs = append(errs, errors.New("a fetcher, reader or stemmer is nil"))
 	}
-	stages := []string{pipeline.GroupFetch, pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch, pipeline.GroupDelivery}
+	stages := []string{flow.GroupFetch, flow.GroupIndex, flow.GroupDiff, flow.GroupMatch, flow.GroupDelivery}
 	for _, group := range slices.Sorted(maps.Keys(c.Middleware)) {
 		if !slices.Contains(stages, group) {
 			errs = append(errs, fmt.Errorf("middleware: %q is no stage; stages are %q", group, stages))
 		}
-		if slices.ContainsFunc(c.Middleware[group], func(m Middleware) bool { return m == nil }) {
+		if slices.ContainsFunc(c.Middleware[group], func(m flow.Middleware) bool { return m == nil }) {
 			errs = append(errs, fmt.Errorf("middleware of %q is nil", group))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const (
@@ -39,7 +40,7 @@ func (w *watchdog) look(overdue []string, now time.Time) (pipeline.Health, bool)
 	w.since = now
 	w.n++
 	return pipeline.Health{
-		ID: pipeline.HealthID(pipeline.HealthOverdue, w.name, w.n), Event: pipeline.HealthOverdue, Time: now,
+		ID: flow.HealthID(pipeline.HealthOverdue, w.name, w.n), Event: pipeline.HealthOverdue, Time: now,
 		Reason: fmt.Sprintf("%d pages are not checked in time, for example %s", len(overdue), overdue[0]),
 		Count:  len(overdue), URLs: overdue[:min(len(overdue), toldURLs)],
 	}, true
@@ -66,7 +67,7 @@ func (r *Router) watch(ctx context.Context, s *stages) error {
 			continue
 		}
 		r.cfg.Logger.Warn("pages are overdue", "pages", e.Count, "for_example", e.URLs[0])
-		if err := r.transport.Publish(ctx, e.Message()); err != nil {
+		if err := r.transport.Publish(ctx, flow.HealthMessage(e)); err != nil {
 			w.since = time.Time{} // told the next time
 			r.cfg.Logger.Warn("a health event could not be published", "event", e.Event, "error", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -22,7 +23,7 @@ const (
 
 // keywords adds to e what became of each keyword that f selects in the last change of its
 // document. st is the page's state in group index, records are its last changes.
-func (r *Router) keywords(ctx context.Context, e *Explanation, st pipeline.State, records []match.ChangeRecord, f ExplainFilter) error {
+func (r *Router) keywords(ctx context.Context, e *Explanation, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
 	select {
 	case r.explaining <- struct{}{}:
 		defer func() { <-r.explaining }()
@@ -77,7 +78,7 @@ type lastChange struct {
 }
 
 // lastChange makes the change that led to the standing version again, from the stored ones.
-func (r *Router) lastChange(page PageInfo, document string, st pipeline.State, records []match.ChangeRecord) (*lastChange, error) {
+func (r *Router) lastChange(page PageInfo, document string, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
 	for _, d := range page.Documents {
 		if d.ID == document {
@@ -116,7 +117,7 @@ func (r *Router) lastChange(page PageInfo, document string, st pipeline.State, r
 	case before.Extractor != stands.Extractor:
 		c.none = "the text is made by other rules since then, so that the change cannot be made again"
 	default:
-		change, _ := diff.ChangeOf(pipeline.Snapshot{
+		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
 			Title: stands.Title, Old: before.text, New: stands.text,
 		})
@@ -135,7 +136,7 @@ func (c *lastChange) whyNot(s SubscriptionInfo, keyword string) string {
 	case c.explainer == nil:
 		return c.none
 	}
-	return c.explainer.WhyNot(pipeline.Stamped{From: s.From, Until: pipeline.Forever, Subscription: s.Subscription}, keyword)
+	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: pipeline.Forever, Subscription: s.Subscription}, keyword)
 }
 
 // textVersion is a stored version with its text.
@@ -144,11 +145,11 @@ type textVersion struct {
 	text string
 }
 
-func loadText(st pipeline.State, document string, n uint64) (v textVersion, ok bool, err error) {
+func loadText(st flow.State, document string, n uint64) (v textVersion, ok bool, err error) {
 	if v.StoredVersion, ok, err = index.LoadVersion(st, document, n); err != nil || !ok {
 		return v, false, err
 	}
-	if v.text, err = pipeline.UnpackText(v.Packed); err != nil {
+	if v.text, err = flow.UnpackText(v.Packed); err != nil {
 		return v, false, pipeline.Broken(fmt.Errorf("version %d of a document: %w", n, err))
 	}
 	return v, true, nil

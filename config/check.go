@@ -14,7 +14,7 @@ var schemes = []string{"http", "https"}
 
 // CheckSubscription returns all that is wrong with s. The field of a value in a list has
 // its index: keywords[0].
-func CheckSubscription(s vokter.Subscription) []*pipeline.FieldError {
+func CheckSubscription(s pipeline.Subscription) []*pipeline.FieldError {
 	var errs []*pipeline.FieldError
 	for _, err := range leaves(vokter.CheckSubscription(s, schemes...)) {
 		fe, ok := errors.AsType[*pipeline.FieldError](err)

@@ -164,16 +164,16 @@ func TestLoad(t *testing.T) {
 		Expire:    vokter.ExpireConfig{After: 20, SelectorGone: true},
 		Health:    []string{"ops"},
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
-		Subscriptions: []vokter.Subscription{
+		Subscriptions: []pipeline.Subscription{
 			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true, Language: "en",
-				Interval: vokter.Duration(time.Hour), Sinks: []string{"ops", "team"}, Digest: &vokter.Digest{Every: vokter.Duration(time.Hour), Max: 20}, View: vokter.View{Select: []vokter.Selector{{CSS: "main"}}}},
-			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []vokter.Event{vokter.Removed},
+				Interval: pipeline.Duration(time.Hour), Sinks: []string{"ops", "team"}, Digest: &pipeline.Digest{Every: pipeline.Duration(time.Hour), Max: 20}, View: pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}},
+			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []pipeline.Event{pipeline.Removed},
 				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
-				SnippetOffset: &offset, Sinks: []string{"ops"}, Digest: &vokter.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: vokter.View{
-					Select: []vokter.Selector{{CSS: "main"}}, Remove: []vokter.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
+				SnippetOffset: &offset, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: pipeline.View{
+					Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
 					Ignore: []string{`\d+ visitors$`}, Confirm: 2}},
 			{URL: "https://example.com/other", Keywords: []string{"privacy"}, Sinks: []string{"ops"},
-				View: vokter.View{Select: []vokter.Selector{{From: "h1"}}}},
+				View: pipeline.View{Select: []pipeline.Selector{{From: "h1"}}}},
 		},
 	}}
 	if len(c.Options) != 2 || c.Options["ops"] == c.Options["team"] {

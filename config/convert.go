@@ -108,7 +108,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
 		}
 		fetched := schemes
-		if doc.Interval == onlyNever(vokter.Never) {
+		if doc.Interval == onlyNever(pipeline.Never) {
 			fetched = nil // it is pushed
 		}
 		page, _ := pipeline.CanonicalURL(doc.URL)
@@ -124,7 +124,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if !doc.Keep {
 			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "without it nothing is done; write keep: true, or remove the entry"})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: vokter.Duration(doc.Interval)})
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: pipeline.Duration(doc.Interval)})
 	}
 	return docs
 }

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"log/slog"
 	"maps"
 	"slices"
@@ -8,7 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -21,11 +22,11 @@ func (s *sourceEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 }
 
 // buildSources builds the sources of f.
-func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger) map[string]vokter.Source {
+func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Source {
 	if len(f.Sources) == 0 {
 		return nil
 	}
-	sources := make(map[string]vokter.Source, len(f.Sources))
+	sources := make(map[string]pipeline.Source, len(f.Sources))
 	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
 		entry := f.Sources[name]
 		path := join("sources", name)
@@ -58,7 +59,7 @@ type interval time.Duration
 func (i *interval) decodeYAML(d *decoder, n ast.Node, path string) {
 	s, ok := d.expanded(n)
 	if ok && s == "never" {
-		*i = interval(vokter.Never)
+		*i = interval(pipeline.Never)
 		return
 	}
 	var every time.Duration
@@ -77,7 +78,7 @@ type onlyNever time.Duration
 
 func (o *onlyNever) decodeYAML(d *decoder, n ast.Node, path string) {
 	if s, ok := d.expanded(n); ok && s == "never" {
-		*o = onlyNever(vokter.Never)
+		*o = onlyNever(pipeline.Never)
 		return
 	}
 	d.failNode(n, "%s must be never, for a page that is only pushed; how often a page is fetched its subscriptions say", path)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // subscriptions checks and converts the subscriptions of f.
@@ -25,7 +26,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 			continue // reported
 		}
 		s = s.WithDefaults()
-		p := pair{pipeline.DocumentID(page, s.View), s.Client}
+		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
 			d.fail(join(path, "url"), "%s: client %q already watches this document by the subscription in line %d; merge the two or name another client", path, s.Client, d.line(j, "subscriptions"))
 			continue

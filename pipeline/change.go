@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -96,14 +94,4 @@ type Difference struct {
 	// version (the new one for added, the old one for removed), in bytes.
 	Text   string `json:"text"`
 	Offset int    `json:"offset"`
-}
-
-// Message returns c as a message on TopicChanges.
-func (c Change) Message() (Message, error) {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return Message{}, Permanent(fmt.Errorf("change %s: %w", c.ID, err))
-	}
-	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
-		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
 }

@@ -1,35 +1,11 @@
 package pipeline
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-
 	"github.com/klauspost/compress/zstd"
 )
 
 // MaxText is the largest text that a version may have, in bytes.
 const MaxText = 2 << 20
-
-// The coders are safe for concurrent use with EncodeAll and DecodeAll.
-var (
-	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
-	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(2*MaxText+64), zstd.WithDecoderConcurrency(0))
-)
-
-// PackText compresses a text.
-func PackText(text string) []byte { return zstdEncoder.EncodeAll([]byte(text), nil) }
-
-// PackBody compresses the body of a page to be kept, as PackText does a text; UnpackText is
-// the inverse. ok is false where it is too large: more than MaxStoredBody bytes packed, or
-// more than twice MaxText unpacked.
-func PackBody(body []byte) (packed []byte, ok bool) {
-	if len(body) > 2*MaxText {
-		return nil, false
-	}
-	packed = zstdEncoder.EncodeAll(body, nil)
-	return packed, len(packed) <= MaxStoredBody
-}
 
 // UnpackedSize returns how many bytes packed, which PackText, PackTexts or PackBody made, has
 // unpacked; 0 where it does not say.
@@ -39,35 +15,4 @@ func UnpackedSize(packed []byte) int64 {
 		return 0
 	}
 	return int64(min(h.FrameContentSize, 2*MaxText+64)) // no more than that is unpacked
-}
-
-// UnpackText is the inverse of PackText.
-func UnpackText(packed []byte) (string, error) {
-	b, err := zstdDecoder.DecodeAll(packed, nil)
-	if err != nil {
-		return "", fmt.Errorf("unpacking a text: %w", err)
-	}
-	return string(b), nil
-}
-
-// PackTexts compresses two texts together, which is hardly larger than one where they
-// resemble each other.
-func PackTexts(a, b string) []byte {
-	buf := make([]byte, 0, len(a)+len(b)+binary.MaxVarintLen64)
-	buf = binary.AppendUvarint(buf, uint64(len(a)))
-	buf = append(append(buf, a...), b...)
-	return zstdEncoder.EncodeAll(buf, nil)
-}
-
-// UnpackTexts is the inverse of PackTexts.
-func UnpackTexts(packed []byte) (a, b string, err error) {
-	buf, err := zstdDecoder.DecodeAll(packed, nil)
-	if err != nil {
-		return "", "", fmt.Errorf("unpacking two texts: %w", err)
-	}
-	n, k := binary.Uvarint(buf)
-	if k <= 0 || n > uint64(len(buf)-k) {
-		return "", "", errors.New("unpacking two texts: bad length")
-	}
-	return string(buf[k : k+int(n)]), string(buf[k+int(n):]), nil
 }

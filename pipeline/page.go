@@ -35,25 +35,6 @@ func (v View) IsZero() bool {
 	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1
 }
 
-// DocumentID names the document that v makes of page, for state and IDs.
-func DocumentID(page string, v View) string {
-	parts := []string{"document", page}
-	list := func(name string, ss []Selector) {
-		for _, s := range ss {
-			parts = append(parts, name, s.CSS, s.From, s.To)
-		}
-	}
-	list("select", v.Select)
-	list("remove", v.Remove)
-	for _, re := range v.Ignore {
-		parts = append(parts, "ignore", re)
-	}
-	if v.Confirm > 1 {
-		parts = append(parts, "confirm", fmt.Sprint(v.Confirm))
-	}
-	return DeriveID(parts...)
-}
-
 // CanonicalURL returns the spelling under which raw names its page: scheme and host
 // in lower case, default port and fragment dropped, empty path "/", query untouched.
 // It refuses what is no absolute URL with a host, with a message for the user.

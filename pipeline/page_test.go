@@ -68,31 +68,3 @@ func TestHostKey(t *testing.T) {
 		}
 	}
 }
-
-func TestDocumentIDTellsViewsApart(t *testing.T) {
-	views := []View{
-		{},
-		{Select: []Selector{{CSS: "main"}}},
-		{Remove: []Selector{{CSS: "main"}}},
-		{Select: []Selector{{From: "main"}}},
-		{Select: []Selector{{From: "main", To: "nav"}}},
-		{Select: []Selector{{CSS: "main"}, {CSS: "nav"}}},
-		{Select: []Selector{{CSS: "main"}}, Remove: []Selector{{CSS: "nav"}}},
-		{Ignore: []string{"main"}},
-		{Confirm: 2},
-	}
-	seen := map[string]int{}
-	for i, v := range views {
-		id := DocumentID("http://example.com/", v)
-		if j, ok := seen[id]; ok {
-			t.Errorf("views %d and %d have one ID", i, j)
-		}
-		seen[id] = i
-		if other := DocumentID("http://example.com/b", v); other == id {
-			t.Errorf("view %d has one ID on two pages", i)
-		}
-	}
-	if DocumentID("p", View{}) != DocumentID("p", View{Confirm: 1}) {
-		t.Error("confirm 1 is what happens anyway, and must not be another document")
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Attempt is one attempt to hand a receiver what waits for it.
@@ -58,7 +59,7 @@ type result struct {
 // Sink.Deliver returned for the first of its Notifications, at least one. Only the last may
 // be an error; those behind it have not been tried. It goes to the lane of its key through a
 // pipeline.Poster.
-func (a Attempt) Result(errs ...error) pipeline.Message {
+func (a Attempt) Result(errs ...error) flow.Message {
 	ends := make([]ending, len(errs))
 	for i, err := range errs {
 		ends[i].err = err
@@ -66,7 +67,7 @@ func (a Attempt) Result(errs ...error) pipeline.Message {
 	return a.result(ends)
 }
 
-func (a Attempt) result(ends []ending) pipeline.Message {
+func (a Attempt) result(ends []ending) flow.Message {
 	last := ends[len(ends)-1]
 	r := result{Attempt: a.Number, Ready: a.ready, outcome: outcomeOf(last.err), said: last.said}
 	for _, e := range ends[:len(ends)-1] {
@@ -77,13 +78,13 @@ func (a Attempt) result(ends []ending) pipeline.Message {
 		panic("sinks: result: " + err.Error()) // every field is encodable
 	}
 	first := a.Notifications[0]
-	m := pipeline.Message{
-		ID:    pipeline.DeriveID("delivery", first.ID, strconv.FormatUint(a.Number, 10)),
-		Topic: pipeline.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
+	m := flow.Message{
+		ID:    flow.DeriveID("delivery", first.ID, strconv.FormatUint(a.Number, 10)),
+		Topic: flow.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
 		Subject: first.URL, Body: body,
 	}
 	if trace := a.contexts[len(ends)-1].trace; trace != "" {
-		m.Header = map[string]string{pipeline.HeaderTrace: trace}
+		m.Header = map[string]string{flow.HeaderTrace: trace}
 	}
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -48,7 +49,7 @@ func queued(t *testing.T, store *txtest.Store, s *batcher, ids ...string) *rig {
 	}
 	r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{time.Second}}})
 	for _, id := range append([]string{"first"}, ids...) {
-		m, err := pipeline.Addressed{
+		m, err := flow.Addressed{
 			Receiver: pipeline.Receiver{Sink: "a"}, Document: id[:1], Subscription: id,
 			Notification: pipeline.Notification{ID: id, URL: "https://example.com/"},
 		}.Message()
@@ -269,7 +270,7 @@ func TestNotificationsOfOneCommit(t *testing.T) {
 	d := NewDelivery(Config{Hand: func(a Attempt) { made = append(made, a) }, Now: func() time.Time { return time.Unix(1, 0) }})
 	var later []func()
 	for _, id := range []string{"a", "b", "c"} {
-		m, err := pipeline.Addressed{
+		m, err := flow.Addressed{
 			Receiver: pipeline.Receiver{Sink: "s"}, Notification: pipeline.Notification{ID: id},
 		}.Message()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkDelivery(b *testing.B) {
 			var arrived sync.WaitGroup
 			arrived.Add(b.N)
 			sink := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { arrived.Done(); return nil })
-			lane := make(chan pipeline.Message, 64)
+			lane := make(chan flow.Message, 64)
 			cfg := Config{Sinks: make(map[string]pipeline.Sink), Poster: chanPoster(lane)}
 			for i := range receivers {
 				cfg.Sinks[fmt.Sprint(i)] = sink
@@ -47,7 +48,7 @@ func BenchmarkDelivery(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				m, err := pipeline.Addressed{
+				m, err := flow.Addressed{
 					Receiver: pipeline.Receiver{Sink: fmt.Sprint(i % receivers)},
 					Notification: pipeline.Notification{
 						ID: fmt.Sprint("N", i), URL: "https://example.com/", Status: pipeline.StatusOK,
@@ -69,9 +70,9 @@ func BenchmarkDelivery(b *testing.B) {
 }
 
 // chanPoster posts into a channel.
-type chanPoster chan<- pipeline.Message
+type chanPoster chan<- flow.Message
 
-func (p chanPoster) Post(ctx context.Context, m pipeline.Message) error {
+func (p chanPoster) Post(ctx context.Context, m flow.Message) error {
 	select {
 	case p <- m:
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // flushBatch and flushBytes bound the digests that one transaction makes because their time
@@ -98,7 +99,7 @@ func (w *work) discard(subscription string) error {
 		return err
 	}
 	for _, p := range items {
-		w.observe(pipeline.KindDropped, p.Addressed, "")
+		w.observe(flow.KindDropped, p.Addressed, "")
 		if err := w.st.end(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func (w *work) flushAll() error {
 
 // flushBefore ends the windows whose items have to come before a, which is told at once:
 // that of its subscription, and where its page was given up all those of its client there.
-func (w *work) flushBefore(a pipeline.Addressed) error {
+func (w *work) flushBefore(a flow.Addressed) error {
 	if w.q.Windows.Open == 0 {
 		return nil
 	}

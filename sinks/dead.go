@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const (
@@ -27,7 +28,7 @@ type DeadConfig struct {
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
 	// Observe is told of each message that is kept because it could not be handled.
-	Observe pipeline.Observer
+	Observe flow.Observer
 	// Logger hears of letters that are brought back or forgotten; nil means nobody does.
 	Logger *slog.Logger
 }
@@ -36,7 +37,7 @@ type DeadConfig struct {
 // key until it is brought back, 90 days at most.
 type DeadLetters struct{ cfg DeadConfig }
 
-var _ pipeline.Processor = (*DeadLetters)(nil)
+var _ flow.Processor = (*DeadLetters)(nil)
 
 // NewDeadLetters returns a DeadLetters.
 func NewDeadLetters(cfg DeadConfig) *DeadLetters {
@@ -50,24 +51,24 @@ func NewDeadLetters(cfg DeadConfig) *DeadLetters {
 }
 
 // Process handles a dead letter, a command to bring some back, or a wake.
-func (d *DeadLetters) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	f, err := openFile(tx.State(m.Key))
 	if err != nil {
 		return err
 	}
 	switch m.Type {
-	case pipeline.TypeDeadLetter:
+	case flow.TypeDeadLetter:
 		err = d.keep(tx, f, m)
-	case pipeline.TypeReplay:
+	case flow.TypeReplay:
 		err = d.begin(tx, f, m)
-	case pipeline.TypeWake:
+	case flow.TypeWake:
 		if len(f.Replays) > 0 {
 			err = d.replay(tx, f, m.Key)
 		} else {
 			err = d.forget(tx, f, m.Key)
 		}
 	default:
-		err = m.UnknownType(pipeline.GroupDead)
+		err = m.UnknownType(flow.GroupDead)
 	}
 	if err != nil {
 		return err
@@ -77,8 +78,8 @@ func (d *DeadLetters) Process(_ context.Context, tx pipeline.Tx, m pipeline.Mess
 
 // keep stores a letter. One that is there already is replaced, behind the others. The first
 // one asks for the wake; each wake asks for the next.
-func (d *DeadLetters) keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
-	var l pipeline.DeadLetter
+func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
+	var l flow.DeadLetter
 	if err := json.Unmarshal(m.Body, &l); err != nil {
 		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", m.ID, err))
 	}
@@ -93,20 +94,20 @@ func (d *DeadLetters) keep(tx pipeline.Tx, f *file, m pipeline.Message) error {
 		return nil // Delivery tells of notifications itself.
 	}
 	tx.OnCommit(func() {
-		d.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindUnhandled, URL: pipeline.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
+		d.cfg.Observe.Note(flow.Observation{Kind: flow.KindUnhandled, URL: pipeline.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
 	})
-	if l.Topic != pipeline.TopicHealth { // that an event could not be told is not told
-		tx.Emit(pipeline.Health{
-			ID:    pipeline.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
+	if l.Topic != flow.TopicHealth { // that an event could not be told is not told
+		tx.Emit(flow.HealthMessage(pipeline.Health{
+			ID:    flow.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
 			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: pipeline.Redacted(m.Subject), Reason: l.Reason, Count: l.Attempts,
-		}.Message())
+		}))
 	}
 	return nil
 }
 
 // begin takes on a command, which is about the letters that are there now.
-func (d *DeadLetters) begin(tx pipeline.Tx, f *file, m pipeline.Message) error {
-	var c pipeline.ReplayCommand
+func (d *DeadLetters) begin(tx flow.Tx, f *file, m flow.Message) error {
+	var c flow.ReplayCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return pipeline.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
 	}
@@ -120,7 +121,7 @@ func (d *DeadLetters) begin(tx pipeline.Tx, f *file, m pipeline.Message) error {
 }
 
 // replay goes on with the oldest command.
-func (d *DeadLetters) replay(tx pipeline.Tx, f *file, key string) error {
+func (d *DeadLetters) replay(tx flow.Tx, f *file, key string) error {
 	chosen, err := f.choose()
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (d *DeadLetters) replay(tx pipeline.Tx, f *file, key string) error {
 		if err != nil {
 			return err
 		}
-		m.Header[pipeline.HeaderReplay] = "1"
+		m.Header[flow.HeaderReplay] = "1"
 		tx.Emit(m)
 	}
 	if len(chosen) > 0 {
@@ -141,7 +142,7 @@ func (d *DeadLetters) replay(tx pipeline.Tx, f *file, key string) error {
 }
 
 // forget forgets letters that are too old, and asks for a wake when the next one will be.
-func (d *DeadLetters) forget(tx pipeline.Tx, f *file, key string) error {
+func (d *DeadLetters) forget(tx flow.Tx, f *file, key string) error {
 	now := d.cfg.Now().UTC()
 	old, ahead, oldest, err := f.age(now)
 	if err != nil {
@@ -160,8 +161,8 @@ func (d *DeadLetters) forget(tx pipeline.Tx, f *file, key string) error {
 }
 
 // goOn asks for a wake at once.
-func (d *DeadLetters) goOn(tx pipeline.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), pipeline.AtStart) }
+func (d *DeadLetters) goOn(tx flow.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), flow.AtStart) }
 
-func (d *DeadLetters) log(tx pipeline.Tx, key, text string, n int) {
+func (d *DeadLetters) log(tx flow.Tx, key, text string, n int) {
 	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", ReceiverOf(key).Sink, "letters", n) })
 }

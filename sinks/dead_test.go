@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -28,7 +29,7 @@ func newMorgue(t *testing.T) *morgue {
 }
 
 // handle gives msg to the processor and returns what that emits.
-func (m *morgue) handle(msg pipeline.Message) []pipeline.Message {
+func (m *morgue) handle(msg flow.Message) []flow.Message {
 	m.t.Helper()
 	if err := m.store.Handle(m.t.Context(), m.d, msg); err != nil {
 		m.t.Fatal(err)
@@ -37,9 +38,9 @@ func (m *morgue) handle(msg pipeline.Message) []pipeline.Message {
 }
 
 // letter gives up the notification id.
-func (m *morgue) letter(id, client, url string) pipeline.Message {
-	a := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: id, Client: client, URL: url}}
-	return pipeline.DeadLetter{Reason: "500", Time: m.now, Attempts: 3, Addressed: &a}.Message(id, "a", url)
+func (m *morgue) letter(id, client, url string) flow.Message {
+	a := flow.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: id, Client: client, URL: url}}
+	return flow.DeadLetter{Reason: "500", Time: m.now, Attempts: 3, Addressed: &a}.Message(id, "a", url)
 }
 
 func (m *morgue) ids() []string {
@@ -57,17 +58,17 @@ func (m *morgue) ids() []string {
 	return ids
 }
 
-func replayAll(filter string) pipeline.Message {
-	return pipeline.Message{ID: "r", Topic: pipeline.TopicDead, Key: "a", Type: pipeline.TypeReplay, Body: []byte(`{"filter":` + filter + `}`)}
+func replayAll(filter string) flow.Message {
+	return flow.Message{ID: "r", Topic: flow.TopicDead, Key: "a", Type: flow.TypeReplay, Body: []byte(`{"filter":` + filter + `}`)}
 }
 
 // replay carries a command out and returns the notifications that come back.
 func (m *morgue) replay(filter string) (ids []string, transactions int) {
 	m.t.Helper()
-	take := func(ms []pipeline.Message) {
+	take := func(ms []flow.Message) {
 		transactions++
 		for _, n := range ms {
-			if n.Topic != pipeline.TopicNotifications || n.Key != "a" || n.Header[pipeline.HeaderReplay] != "1" {
+			if n.Topic != flow.TopicNotifications || n.Key != "a" || n.Header[flow.HeaderReplay] != "1" {
 				m.t.Errorf("got %+v, want a notification that is delivered again", n)
 			}
 			ids = append(ids, n.ID)
@@ -156,13 +157,13 @@ func TestReplayInBatches(t *testing.T) {
 
 func TestLetterOfAMessage(t *testing.T) {
 	m := newMorgue(t)
-	d := pipeline.DeadLetter{Reason: "panic", Time: t0, Attempts: 1, Group: "match", Topic: "changes", Body: []byte("{")}
+	d := flow.DeadLetter{Reason: "panic", Time: t0, Attempts: 1, Group: "match", Topic: "changes", Body: []byte("{")}
 	msg := d.Message("id", "a", "https://example.com/")
 	out := m.handle(msg)
-	if len(out) != 1 || out[0].Topic != pipeline.TopicHealth {
+	if len(out) != 1 || out[0].Topic != flow.TopicHealth {
 		t.Fatalf("got %v, want a health event", out)
 	}
-	if h, err := pipeline.HealthFrom(out[0]); err != nil || h.Event != pipeline.HealthDeadLetter || h.URL != "https://example.com/" || h.Reason != "panic" {
+	if h, err := flow.HealthFrom(out[0]); err != nil || h.Event != pipeline.HealthDeadLetter || h.URL != "https://example.com/" || h.Reason != "panic" {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	if again := m.handle(msg); len(again) > 0 {
@@ -181,7 +182,7 @@ func TestLetterOfAMessage(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d letters are kept, want 1", n)
 	}
-	d.Topic = pipeline.TopicHealth
+	d.Topic = flow.TopicHealth
 	if out := m.handle(d.Message("other", "a", "")); len(out) > 0 {
 		t.Errorf("that an event is dead makes another: %v", out)
 	}
@@ -189,12 +190,12 @@ func TestLetterOfAMessage(t *testing.T) {
 
 func TestBadDeadLetters(t *testing.T) {
 	for name, tt := range map[string]struct {
-		m    pipeline.Message
+		m    flow.Message
 		want pipeline.Class
 	}{
-		"type":   {pipeline.Message{Type: "vokter.surprise.v1"}, pipeline.ClassBroken},
-		"letter": {pipeline.Message{Type: pipeline.TypeDeadLetter, Body: []byte("{")}, pipeline.ClassPermanent},
-		"replay": {pipeline.Message{Type: pipeline.TypeReplay, Body: []byte("{")}, pipeline.ClassPermanent},
+		"type":   {flow.Message{Type: "vokter.surprise.v1"}, pipeline.ClassBroken},
+		"letter": {flow.Message{Type: flow.TypeDeadLetter, Body: []byte("{")}, pipeline.ClassPermanent},
+		"replay": {flow.Message{Type: flow.TypeReplay, Body: []byte("{")}, pipeline.ClassPermanent},
 	} {
 		m := newMorgue(t)
 		err := m.store.Handle(t.Context(), m.d, tt.m)
@@ -210,7 +211,7 @@ func TestBadDeadLetters(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx.Commit()
-		err := m.store.Handle(t.Context(), m.d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"})
+		err := m.store.Handle(t.Context(), m.d, flow.Message{Type: flow.TypeWake, Key: "a"})
 		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
 			t.Errorf("%s: got %v, want an error that stops the Router", name, err)
 		}
@@ -230,10 +231,10 @@ type reading struct {
 	n *int
 }
 
-func (r reading) State(key string) pipeline.State { return counting{r.Tx.State(key), r.n} }
+func (r reading) State(key string) flow.State { return counting{r.Tx.State(key), r.n} }
 
 type counting struct {
-	pipeline.State
+	flow.State
 	n *int
 }
 
@@ -242,8 +243,8 @@ func (c counting) Get(name string) ([]byte, bool, error) {
 	return c.State.Get(name)
 }
 
-func (c counting) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) {
+func (c counting) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
 		for name, v := range c.State.Scan(prefix) {
 			if *c.n++; !yield(name, v) {
 				return
@@ -259,8 +260,8 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 	tx := m.store.Begin()
 	f := &file{state: state{tx.State("a")}, Next: gap}
 	for i := range n {
-		a := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: fmt.Sprint(i), Client: []string{"c", "d"}[i%2]}}
-		if _, err := f.add(Letter{ID: fmt.Sprint(i), DeadLetter: pipeline.DeadLetter{Time: m.now, Addressed: &a}}); err != nil {
+		a := flow.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: fmt.Sprint(i), Client: []string{"c", "d"}[i%2]}}
+		if _, err := f.add(Letter{ID: fmt.Sprint(i), DeadLetter: flow.DeadLetter{Time: m.now, Addressed: &a}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -270,7 +271,7 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 	tx.Commit()
 	total, back := 0, 0
 	for _, filter := range []string{`{"client":"nobody"}`, `{"client":"d"}`, `{"client":"c"}`} {
-		msgs := []pipeline.Message{replayAll(filter)}
+		msgs := []flow.Message{replayAll(filter)}
 		for len(msgs) > 0 {
 			reads := 0
 			tx := m.store.Begin()
@@ -335,7 +336,7 @@ func TestLettersAreForgotten(t *testing.T) {
 			m.now = t0
 			m.handle(m.letter("now", "", ""))
 			if ahead > 0 { // transports wake everything once then
-				m.handle(pipeline.Message{Type: pipeline.TypeWake, Key: "a"})
+				m.handle(flow.Message{Type: flow.TypeWake, Key: "a"})
 			}
 			m.run()
 			m.now = t0.Add(time.Hour)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config is what NewDelivery needs. Only Sinks and Poster have no default.
@@ -21,7 +22,7 @@ type Config struct {
 	// is missing is tried again by the schedule, so nothing is lost when one is renamed.
 	Sinks map[string]pipeline.Sink
 	// Poster brings the results of attempts to Process, in the lane of their receiver.
-	Poster pipeline.Poster
+	Poster flow.Poster
 	// Owned says whether this process has a receiver now, by its ID; nil means all. It must not
 	// wait.
 	Owned func(receiver string) bool
@@ -46,7 +47,7 @@ type Config struct {
 	// means nobody does.
 	Logger *slog.Logger
 	// Observe is told of each notification that was delivered, given up or dropped.
-	Observe pipeline.Observer
+	Observe flow.Observer
 	// Hand, if it is set, is given the attempts to make in place of the pool: for tests and
 	// simulators. It must not block. Attempt.Result makes the message that Process expects
 	// in return.
@@ -107,7 +108,7 @@ type Delivery struct {
 	ending atomic.Bool
 }
 
-var _ pipeline.Processor = (*Delivery)(nil)
+var _ flow.Processor = (*Delivery)(nil)
 
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
@@ -174,7 +175,7 @@ func (d *Delivery) Waiting() int { return d.book.waiting(d.cfg.Owned) }
 func (d *Delivery) EndDigests(ctx context.Context) error {
 	d.ending.Store(true)
 	for _, receiver := range d.book.collecting() {
-		m := pipeline.WakeMessage(pipeline.GroupDelivery, pipeline.TopicNotifications, receiver, d.cfg.Now())
+		m := flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, receiver, d.cfg.Now())
 		if err := d.cfg.Poster.Post(ctx, *m); err != nil {
 			return err
 		}
@@ -186,27 +187,27 @@ func (d *Delivery) EndDigests(ctx context.Context) error {
 const typeResult = "vokter.delivery.result.v1"
 
 // Process handles a notification, a withdrawal, a retry, a wake or the result of an attempt.
-func (d *Delivery) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
-	case pipeline.TypeNotification:
+	case flow.TypeNotification:
 		return d.enqueue(tx, m)
-	case pipeline.TypeWithdraw:
+	case flow.TypeWithdraw:
 		return d.withdraw(tx, m)
-	case pipeline.TypeRetry:
+	case flow.TypeRetry:
 		return d.retry(tx, m)
 	case typeResult:
 		return d.result(tx, m)
-	case pipeline.TypeWake:
+	case flow.TypeWake:
 		return d.wake(tx, m)
 	}
-	return m.UnknownType(pipeline.GroupDelivery)
+	return m.UnknownType(flow.GroupDelivery)
 }
 
 // enqueue puts a notification behind the others of its receiver, or into the digest of its
 // subscription, unless it is there, or is known and not asked for again, or its subscription
 // was cancelled.
-func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
-	var a pipeline.Addressed
+func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
+	var a flow.Addressed
 	if err := json.Unmarshal(m.Body, &a); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: notification %s: %w", m.ID, err))
 	}
@@ -217,7 +218,7 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 	if err != nil {
 		return err
 	}
-	again := m.Header[pipeline.HeaderReplay] == "1"
+	again := m.Header[flow.HeaderReplay] == "1"
 	if fresh, err := w.fresh(a.Notification.ID, again); err != nil || !fresh {
 		return err
 	}
@@ -229,7 +230,7 @@ func (d *Delivery) enqueue(tx pipeline.Tx, m pipeline.Message) error {
 			return w.drop(a)
 		}
 	}
-	p := pendingRecord{Addressed: a, Trace: m.Header[pipeline.HeaderTrace]}
+	p := pendingRecord{Addressed: a, Trace: m.Header[flow.HeaderTrace]}
 	if a.Digest != nil {
 		if err := w.collect(p); err != nil {
 			return err
@@ -270,15 +271,15 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 }
 
 // drop remembers a notification that came after its subscription was cancelled.
-func (w *work) drop(a pipeline.Addressed) error {
-	w.observe(pipeline.KindDropped, a, "")
+func (w *work) drop(a flow.Addressed) error {
+	w.observe(flow.KindDropped, a, "")
 	err := w.st.end(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
 	return errors.Join(err, w.step(remembered{At: w.now}))
 }
 
 // withdraw remembers that a subscription was cancelled, and drops what is due of it.
-func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
-	var wd pipeline.Withdraw
+func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
+	var wd flow.Withdraw
 	if err := json.Unmarshal(m.Body, &wd); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
 	}
@@ -307,7 +308,7 @@ func (d *Delivery) withdraw(tx pipeline.Tx, m pipeline.Message) error {
 
 // retry tries now what waits for a receiver, if a page is named only where something about it
 // waits.
-func (d *Delivery) retry(tx pipeline.Tx, m pipeline.Message) error {
+func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
 	var c pipeline.RetryCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
@@ -330,7 +331,7 @@ func (d *Delivery) retry(tx pipeline.Tx, m pipeline.Message) error {
 
 // result applies how an attempt ended. The commit is durable before the next attempt,
 // so that only a crash before it repeats a delivery.
-func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
+func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 	var r result
 	if err := json.Unmarshal(m.Body, &r); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: result %s: %w", m.ID, err))
@@ -359,7 +360,7 @@ func (d *Delivery) result(tx pipeline.Tx, m pipeline.Message) error {
 // wake looks at a receiver again, and ends the digests whose time has come. An attempt in
 // flight that this process does not know of died with an earlier process, or its result was
 // lost.
-func (d *Delivery) wake(tx pipeline.Tx, m pipeline.Message) error {
+func (d *Delivery) wake(tx flow.Tx, m flow.Message) error {
 	w, err := d.open(tx, m.Key)
 	if err != nil {
 		return err

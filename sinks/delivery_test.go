@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
 func TestDeliversInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
-		observe := func(o pipeline.Observation) { seen = append(seen, o.Kind+" "+o.ID+" "+o.Page) }
+		observe := func(o flow.Observation) { seen = append(seen, o.Kind+" "+o.ID+" "+o.Page) }
 		s := &recorder{}
 		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Observe: observe})
 		for i := range 5 {
@@ -79,11 +80,11 @@ func TestDeadLetter(t *testing.T) {
 			t.Fatalf("%d dead letters, want 1", len(r.dead))
 		}
 		m := r.dead[0]
-		var d pipeline.DeadLetter
+		var d flow.DeadLetter
 		if err := json.Unmarshal(m.Body, &d); err != nil {
 			t.Fatal(err)
 		}
-		if m.Topic != pipeline.TopicDead || m.Key != "a" || d.Reason != "no way" || d.Attempts != 1 || d.Addressed.Notification.ID != "x" {
+		if m.Topic != flow.TopicDead || m.Key != "a" || d.Reason != "no way" || d.Attempts != 1 || d.Addressed.Notification.ID != "x" {
 			t.Errorf("got %+v: %s", m, m.Body)
 		}
 	})
@@ -169,7 +170,7 @@ func TestLostResultIsNoticed(t *testing.T) {
 		s := &recorder{}
 		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		first := true
-		r.lose = func(pipeline.Message) bool { lost := first; first = false; return lost }
+		r.lose = func(flow.Message) bool { lost := first; first = false; return lost }
 		r.notify("a", "x")
 		time.Sleep(lookAfter - time.Second)
 		if got, want := s.got(), "[x]"; got != want {
@@ -193,7 +194,7 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 				s := &recorder{}
 				var epoch uint64
 				d := NewDelivery(Config{
-					Sinks: map[string]pipeline.Sink{"a": s}, Poster: posting(func(pipeline.Message) error { return answer }),
+					Sinks: map[string]pipeline.Sink{"a": s}, Poster: posting(func(flow.Message) error { return answer }),
 					Epoch: func(string) uint64 { return epoch },
 				})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -221,19 +222,19 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 }
 
 // posting is a Poster.
-type posting func(pipeline.Message) error
+type posting func(flow.Message) error
 
-func (p posting) Post(_ context.Context, m pipeline.Message) error { return p(m) }
+func (p posting) Post(_ context.Context, m flow.Message) error { return p(m) }
 
 func TestBadMessages(t *testing.T) {
 	d := NewDelivery(Config{})
-	for name, m := range map[string]pipeline.Message{
-		"body":     {Type: pipeline.TypeNotification, Body: []byte("{")},
-		"key":      {Type: pipeline.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
-		"id":       {Type: pipeline.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+	for name, m := range map[string]flow.Message{
+		"body":     {Type: flow.TypeNotification, Body: []byte("{")},
+		"key":      {Type: flow.TypeNotification, Key: "b", Body: []byte(`{"receiver":{"sink":"a"},"notification":{"id":"x"}}`)},
+		"id":       {Type: flow.TypeNotification, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
 		"result":   {Type: typeResult, Body: []byte("[]")},
-		"withdraw": {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte("[]")},
-		"no sub":   {Type: pipeline.TypeWithdraw, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
+		"withdraw": {Type: flow.TypeWithdraw, Key: "a", Body: []byte("[]")},
+		"no sub":   {Type: flow.TypeWithdraw, Key: "a", Body: []byte(`{"receiver":{"sink":"a"}}`)},
 		"foreign":  {Type: "com.example.surprise", Source: "/crm", Key: "a"},
 	} {
 		err := txtest.New().Handle(t.Context(), d, m)
@@ -241,11 +242,11 @@ func TestBadMessages(t *testing.T) {
 			t.Errorf("%s: got %v, want a permanent error", name, err)
 		}
 	}
-	err := txtest.New().Handle(t.Context(), d, pipeline.Message{Type: "vokter.surprise.v1"})
+	err := txtest.New().Handle(t.Context(), d, flow.Message{Type: "vokter.surprise.v1"})
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
 		t.Errorf("an unknown type: got %v, want an error that stops the Router", err)
 	}
-	if err := txtest.New().Handle(t.Context(), d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"}); err != nil {
+	if err := txtest.New().Handle(t.Context(), d, flow.Message{Type: flow.TypeWake, Key: "a"}); err != nil {
 		t.Errorf("a wake of an unknown receiver: %v", err)
 	}
 }
@@ -254,15 +255,15 @@ func TestTraceReachesTheResult(t *testing.T) {
 	store := txtest.New()
 	var got Attempt
 	d := NewDelivery(Config{Hand: func(a Attempt) { got = a }})
-	m, err := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: "x"}}.Message()
+	m, err := flow.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: "x"}}.Message()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Header[pipeline.HeaderTrace] = "00-1-2-01"
+	m.Header[flow.HeaderTrace] = "00-1-2-01"
 	if err := store.Handle(t.Context(), d, m); err != nil {
 		t.Fatal(err)
 	}
-	if got := got.Result(nil).Header[pipeline.HeaderTrace]; got != "00-1-2-01" {
+	if got := got.Result(nil).Header[flow.HeaderTrace]; got != "00-1-2-01" {
 		t.Errorf("got the trace %q", got)
 	}
 }

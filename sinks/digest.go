@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // maxDigestBytes is how large a digest becomes.
@@ -70,7 +71,7 @@ func (w window) clamp(at time.Time) window {
 func freeze(start time.Time, items []pendingRecord) pendingRecord {
 	first, last := items[0].Addressed, items[len(items)-1]
 	n := last.Addressed.Notification
-	n.ID = pipeline.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
+	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
 	n.Type, n.Change = pipeline.NotificationTypeDigest, ""
 	n.Diffs, n.Items, n.Truncated, n.Omitted = []pipeline.Diff{}, nil, false, 0
 	for _, p := range items {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -35,7 +36,7 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 	// The dead letter holds all of it, and comes back as it was, at once.
 	dead := deadWorld{txtest.New()}
 	for _, m := range k.store.Take() {
-		if m.Topic == pipeline.TopicDead {
+		if m.Topic == flow.TopicDead {
 			if err := dead.store.Handle(t.Context(), NewDeadLetters(DeadConfig{Now: func() time.Time { return k.now }}), m); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 			for range 100 {
 				size, before := 0, letters
 				for _, m := range k.store.Take() {
-					if m.Topic == pipeline.TopicDead {
+					if m.Topic == flow.TopicDead {
 						letters++
 						size += len(m.Body)
 					}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // collector drives a desk with random items, crashes and lost transactions, and knows what has
@@ -21,7 +22,7 @@ type collector struct {
 	r    *rand.Rand
 	// sent are the items of each subscription in their order; cancelled ones are told no more.
 	sent      map[string][]string
-	all       []pipeline.Message
+	all       []flow.Message
 	lives     [3]int
 	cancelled map[string]bool
 	// came are the items as they came first, by ID.
@@ -112,7 +113,7 @@ func (c *collector) step() (crashed int) {
 }
 
 // one handles m, now and then in a transaction that is lost first.
-func (c *collector) one(m pipeline.Message) {
+func (c *collector) one(m flow.Message) {
 	for c.r.IntN(4) == 0 {
 		if err := c.d.Process(c.Context(), c.store.Begin(), m); err != nil {
 			c.Fatalf("seed %d: %v", c.seed, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -67,14 +68,14 @@ func (k *desk) start() int {
 	k.d = NewDelivery(Config{
 		Now: func() time.Time { return k.now }, Jitter: func() float64 { return 0.5 },
 		Hand:    func(a Attempt) { k.tried = append(k.tried, a) },
-		Observe: func(o pipeline.Observation) { k.seen = append(k.seen, o.Kind+" "+o.ID) },
+		Observe: func(o flow.Observation) { k.seen = append(k.seen, o.Kind+" "+o.ID) },
 	})
 	ms := k.store.Start(k.now)
 	k.handle(ms...)
 	return len(ms)
 }
 
-func (k *desk) handle(ms ...pipeline.Message) {
+func (k *desk) handle(ms ...flow.Message) {
 	k.Helper()
 	for _, m := range ms {
 		if err := k.store.Handle(k.Context(), k.d, m); err != nil {
@@ -84,13 +85,13 @@ func (k *desk) handle(ms ...pipeline.Message) {
 }
 
 // item is a notification to "r" of a subscription, with n diffs.
-func (k *desk) item(subscription, id string, d *pipeline.Digest, n int) pipeline.Message {
+func (k *desk) item(subscription, id string, d *pipeline.Digest, n int) flow.Message {
 	k.Helper()
 	diffs := make([]pipeline.Diff, n)
 	for i := range diffs {
 		diffs[i] = pipeline.Diff{Event: pipeline.Added, Keyword: id, Text: fmt.Sprint(id, i)}
 	}
-	m, err := pipeline.Addressed{
+	m, err := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: subscription, Document: "doc", Digest: d,
 		Notification: pipeline.Notification{
 			Status: pipeline.StatusOK, ID: id, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationType, Time: k.now,
@@ -172,7 +173,7 @@ func TestDigest(t *testing.T) {
 	got := k.tried[0].Notifications[0]
 	want := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationTypeDigest,
-		ID: pipeline.DeriveID("digest", "s", "2026-01-02T03:04:05Z", "a", "bb"), Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb",
+		ID: flow.DeriveID("digest", "s", "2026-01-02T03:04:05Z", "a", "bb"), Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb",
 		Diffs: []pipeline.Diff{
 			{Event: pipeline.Added, Keyword: "a", Text: "a0"}, {Event: pipeline.Added, Keyword: "a", Text: "a1"}, {Event: pipeline.Added, Keyword: "bb", Text: "bb0"},
 		},
@@ -259,16 +260,16 @@ func TestWhatEndsADigestEarly(t *testing.T) {
 func TestATimeoutComesLast(t *testing.T) {
 	k := newDesk(t)
 	k.handle(k.item("s1", "a", hourly(0), 1), k.item("s2", "bb", hourly(0), 1), k.item("s1", "ccc", hourly(0), 1))
-	other := pipeline.Addressed{
+	other := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: "s3", Digest: hourly(0),
 		Notification: pipeline.Notification{ID: "o", URL: "https://example.com/", Client: "another"},
 	}
-	over := pipeline.Addressed{
+	over := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: "s1",
 		Notification: pipeline.Notification{ID: "over", Status: pipeline.StatusTimeout, URL: "https://example.com/", Client: "c"},
 	}
-	health := pipeline.Addressed{Receiver: over.Receiver, Notification: pipeline.Notification{ID: "h", Type: pipeline.NotificationTypeHealth}}
-	for _, a := range []pipeline.Addressed{other, health, over} {
+	health := flow.Addressed{Receiver: over.Receiver, Notification: pipeline.Notification{ID: "h", Type: pipeline.NotificationTypeHealth}}
+	for _, a := range []flow.Addressed{other, health, over} {
 		m, err := a.Message()
 		if err != nil {
 			t.Fatal(err)

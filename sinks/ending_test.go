@@ -4,13 +4,13 @@ import (
 	"context"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // posted keeps what is posted.
-type posted struct{ ms []pipeline.Message }
+type posted struct{ ms []flow.Message }
 
-func (p *posted) Post(_ context.Context, m pipeline.Message) error {
+func (p *posted) Post(_ context.Context, m flow.Message) error {
 	p.ms = append(p.ms, m)
 	return nil
 }

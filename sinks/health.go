@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // about names the notification id in this life of the receiver, between the times when it
@@ -23,14 +24,14 @@ func (w *work) tell(t tell) error {
 	}
 	n := p.Addressed.Notification
 	h := pipeline.Health{
-		ID:    pipeline.HealthID(t.Event, w.about(n.ID), w.q.Attempt),
+		ID:    flow.HealthID(t.Event, w.about(n.ID), w.q.Attempt),
 		Event: t.Event, Time: w.now, Receiver: &p.Addressed.Receiver,
 		Reason: t.Reason, Since: t.Since, Count: t.Count, Expired: t.Expired,
 	}
 	if t.Event == pipeline.HealthDeadLetter {
 		h.URL = n.URL
 	}
-	w.tx.Emit(h.Message())
+	w.tx.Emit(flow.HealthMessage(h))
 	return nil
 }
 
@@ -45,13 +46,13 @@ func (w *work) expirePage(n pipeline.Notification) {
 		w.expired = make(map[string]bool)
 	}
 	w.expired[page] = true
-	body, err := json.Marshal(pipeline.ExpireCommand{URL: page, Receiver: w.key, Reason: w.q.ExpiredReason})
+	body, err := json.Marshal(flow.ExpireCommand{URL: page, Receiver: w.key, Reason: w.q.ExpiredReason})
 	if err != nil {
 		panic(fmt.Sprintf("sinks: expire: %v", err)) // every field is encodable
 	}
-	w.tx.Emit(pipeline.Message{
-		ID:    pipeline.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10)),
-		Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeExpire, Subject: page, Time: w.now,
+	w.tx.Emit(flow.Message{
+		ID:    flow.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10)),
+		Topic: flow.TopicDocuments, Key: page, Type: flow.TypeExpire, Subject: page, Time: w.now,
 		Header: map[string]string{"content-type": "application/json"}, Body: body,
 	})
 }

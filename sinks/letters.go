@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Names in the state of dead letters. Every value begins with the byte stateFormat.
@@ -22,7 +22,7 @@ const (
 type Letter struct {
 	// ID is that of the message that brought it.
 	ID string `json:"letter"`
-	pipeline.DeadLetter
+	flow.DeadLetter
 
 	number uint64
 }
@@ -41,12 +41,12 @@ type file struct {
 // replay is a command that is being carried out: on letters from number From on, below
 // Until.
 type replay struct {
-	Filter pipeline.DeadFilter `json:"filter"`
-	From   uint64              `json:"from"`
-	Until  uint64              `json:"until"`
+	Filter flow.DeadFilter `json:"filter"`
+	From   uint64          `json:"from"`
+	Until  uint64          `json:"until"`
 }
 
-func openFile(st pipeline.State) (*file, error) {
+func openFile(st flow.State) (*file, error) {
 	f := &file{state: state{st}}
 	_, err := f.state.read(nameFile, f)
 	return f, err
@@ -190,12 +190,12 @@ func letterName(number uint64) string { return fmt.Sprintf("%s%020d", nameLetter
 // Letters yields the dead letters in the state of a receiver, or of the key of a message
 // that could not be handled, of group pipeline.GroupDead, in the order in which they were
 // given up. An error is the last.
-func Letters(st pipeline.State) iter.Seq2[Letter, error] {
+func Letters(st flow.State) iter.Seq2[Letter, error] {
 	return (&file{state: state{st}}).letters()
 }
 
 // CountLetters returns how many dead letters a state of group pipeline.GroupDead holds.
-func CountLetters(st pipeline.State) (int, error) {
+func CountLetters(st flow.State) (int, error) {
 	f, err := openFile(st)
 	return f.Count, err
 }

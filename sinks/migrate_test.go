@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -62,7 +63,7 @@ func TestMigrateState(t *testing.T) {
 	now := t0.Add(time.Minute)
 	var attempt Attempt
 	d := NewDelivery(Config{Now: func() time.Time { return now }, Hand: func(a Attempt) { attempt = a; sent = append(sent, a.Notifications[0].ID) }})
-	for _, m := range []pipeline.Message{notification(t, "a", "S", "old"), notification(t, "a", "S", "first"), {Type: pipeline.TypeWake, Key: "a"}} {
+	for _, m := range []flow.Message{notification(t, "a", "S", "old"), notification(t, "a", "S", "first"), {Type: flow.TypeWake, Key: "a"}} {
 		if err := store.Handle(t.Context(), d, m); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -29,7 +30,7 @@ func TestReceiverThatComesBack(t *testing.T) {
 		var delivered []string
 		r := newRig(t, txtest.New(), Config{
 			Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{300 * time.Millisecond}},
-			Observe: func(o pipeline.Observation) { delivered = append(delivered, o.Kind+" "+o.ID) },
+			Observe: func(o flow.Observation) { delivered = append(delivered, o.Kind+" "+o.ID) },
 		})
 		r.notify("a", "first")
 		synctest.Wait()
@@ -71,12 +72,12 @@ func TestExpiredReceiver(t *testing.T) {
 			t.Fatalf("%d dead letters and %d commands, want 2 of each", len(r.dead), len(r.commands))
 		}
 		for _, m := range r.commands {
-			var c pipeline.ExpireCommand
+			var c flow.ExpireCommand
 			if err := json.Unmarshal(m.Body, &c); err != nil {
 				t.Fatal(err)
 			}
-			want := pipeline.ExpireCommand{URL: "https://example.com/", Receiver: "a", Reason: "the receiver is gone: 410"}
-			if m.Topic != pipeline.TopicDocuments || m.Type != pipeline.TypeExpire || m.Key != want.URL || c != want {
+			want := flow.ExpireCommand{URL: "https://example.com/", Receiver: "a", Reason: "the receiver is gone: 410"}
+			if m.Topic != flow.TopicDocuments || m.Type != flow.TypeExpire || m.Key != want.URL || c != want {
 				t.Errorf("got %+v: %+v, want %+v", m, c, want)
 			}
 		}
@@ -99,7 +100,7 @@ func TestExpiredReceiver(t *testing.T) {
 		gone = false
 		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		m := notification(t, "a", "", "y")
-		m.Header[pipeline.HeaderReplay] = "1"
+		m.Header[flow.HeaderReplay] = "1"
 		r.send(m)
 		synctest.Wait()
 		r.stop()
@@ -133,7 +134,7 @@ func TestReplayIsNotRepetition(t *testing.T) {
 			r.notify("a", "x")
 			synctest.Wait()
 			m := notification(t, "a", "", "x")
-			m.Header[pipeline.HeaderReplay] = tt.replay
+			m.Header[flow.HeaderReplay] = tt.replay
 			r.send(m)
 			synctest.Wait()
 			r.stop()
@@ -149,8 +150,8 @@ func TestWithdraw(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
 		var dropped []string
 		store := txtest.New()
-		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}, Observe: func(o pipeline.Observation) {
-			if o.Kind == pipeline.KindDropped {
+		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}, Observe: func(o flow.Observation) {
+			if o.Kind == flow.KindDropped {
 				dropped = append(dropped, o.ID)
 			}
 		}})
@@ -234,8 +235,8 @@ func TestReconfigure(t *testing.T) {
 
 // TestDamagedStateStopsTheRouter puts values there that cannot be read.
 func TestDamagedStateStopsTheRouter(t *testing.T) {
-	wake := pipeline.Message{Type: pipeline.TypeWake, Key: "a"}
-	for name, m := range map[string]pipeline.Message{
+	wake := flow.Message{Type: flow.TypeWake, Key: "a"}
+	for name, m := range map[string]flow.Message{
 		"queue":                  wake,
 		"d/x":                    notification(t, "a", "", "x"),
 		"p/00000000000000000000": wake,
@@ -314,7 +315,7 @@ func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 			r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 			for _, id := range []string{"x", "y"} {
 				m := notification(t, "a", "", id)
-				m.Header[pipeline.HeaderReplay] = "1"
+				m.Header[flow.HeaderReplay] = "1"
 				r.send(m)
 				synctest.Wait()
 			}
@@ -358,7 +359,7 @@ func TestMarkersAreForgottenInBatches(t *testing.T) {
 	d := NewDelivery(Config{Now: func() time.Time { return now }})
 	for _, left := range []int{7, 0} {
 		store.Writes()
-		if err := store.Handle(t.Context(), d, pipeline.Message{Type: pipeline.TypeWake, Key: "a"}); err != nil {
+		if err := store.Handle(t.Context(), d, flow.Message{Type: flow.TypeWake, Key: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := store.Writes(); got > 2*pruneBatch+1 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks"
@@ -83,19 +84,19 @@ func newHole(tb testing.TB) (url string, open *atomic.Int64) {
 // publishes to it.
 func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
 	tr, err := local.Open(local.Config{Dir: tb.TempDir(), Topics: map[string]local.Topic{
-		pipeline.TopicNotifications: {Groups: []string{pipeline.GroupDelivery}},
-		pipeline.TopicDead:          {Feedback: true},
-		pipeline.TopicHealth:        {Feedback: true},
+		flow.TopicNotifications: {Groups: []string{flow.GroupDelivery}},
+		flow.TopicDead:          {Feedback: true},
+		flow.TopicHealth:        {Feedback: true},
 	}})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := tr.Start(context.Background(), pipeline.Wiring{Bare: true}); err != nil {
+	if err := tr.Start(context.Background(), flow.Wiring{Bare: true}); err != nil {
 		tb.Fatal(err)
 	}
-	d := sinks.NewDelivery(sinks.Config{Sinks: to, Poster: tr.Poster(pipeline.GroupDelivery, pipeline.TopicNotifications)})
+	d := sinks.NewDelivery(sinks.Config{Sinks: to, Poster: tr.Poster(flow.GroupDelivery, flow.TopicNotifications)})
 	ctx, cancel := context.WithCancel(context.Background())
-	messages, err := tr.Subscriber(pipeline.GroupDelivery).Subscribe(ctx, pipeline.TopicNotifications)
+	messages, err := tr.Subscriber(flow.GroupDelivery).Subscribe(ctx, flow.TopicNotifications)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
 	for range 16 {
 		lanes.Go(func() {
 			for msg := range messages {
-				tx, _ := pipeline.TxFrom(msg.Context())
+				tx, _ := flow.TxFrom(msg.Context())
 				m, err := tx.Message()
 				if err != nil {
 					panic(err)
@@ -132,11 +133,11 @@ func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
 }
 
 // addressed is notification i for the receiver name.
-func addressed(name string, i int) pipeline.Addressed {
-	return pipeline.Addressed{
+func addressed(name string, i int) flow.Addressed {
+	return flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: name}, Document: "D", Subscription: "S",
 		Notification: pipeline.Notification{
-			ID: pipeline.DeriveID(name, fmt.Sprint(i)), URL: "https://example.com/", Status: pipeline.StatusOK, Type: pipeline.NotificationType,
+			ID: flow.DeriveID(name, fmt.Sprint(i)), URL: "https://example.com/", Status: pipeline.StatusOK, Type: pipeline.NotificationType,
 			Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
 		},
 	}
@@ -147,7 +148,7 @@ func addressed(name string, i int) pipeline.Addressed {
 func publish(tb testing.TB, tr *local.Transport, prefix string, receivers, first, end int) {
 	tb.Helper()
 	for first < end {
-		var ms []pipeline.Message
+		var ms []flow.Message
 		for ; first < end && len(ms) < 100; first++ {
 			m, err := addressed(fmt.Sprint(prefix, first%receivers), first).Message()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // What became of a notification, in a Record.
@@ -95,7 +96,7 @@ const knownRounds = 20
 // Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
 // notification id; ok is false where it is not known, or not any more. Of one that was told in
 // a digest it is what became of that. The state may change meanwhile. It fails with a pipeline.Broken error where it cannot be read.
-func Known(st pipeline.State, id string) (r Record, ok bool, err error) {
+func Known(st flow.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
 	for range knownRounds {
 		q, err := s.queue()
@@ -163,12 +164,12 @@ func waiting(r Record, q Queue, first bool) Record {
 
 // Load returns the queue of a receiver from its state, of group pipeline.GroupDelivery. It
 // fails with a pipeline.Broken error where the state cannot be read.
-func Load(st pipeline.State) (Queue, error) { return state{st}.queue() }
+func Load(st flow.State) (Queue, error) { return state{st}.queue() }
 
 // Waiting counts the notifications that wait for a receiver, whose state of group
 // pipeline.GroupDelivery st is: all, or those about page, a canonical URL. What is collected for
 // a digest does not count. The state may change meanwhile.
-func Waiting(st pipeline.State, page string) (int, error) {
+func Waiting(st flow.State, page string) (int, error) {
 	s := state{st}
 	for {
 		q, err := s.queue()

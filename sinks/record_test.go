@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
 // restless is a state that is changed before it is read for the nth time, and before each
 // later time if always is set.
 type restless struct {
-	pipeline.State
+	flow.State
 	n      int
 	always bool
 	change func()

@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
 // retryOf is the message that tries now what waits for receiver about page.
-func retryOf(t *testing.T, receiver, page string) pipeline.Message {
+func retryOf(t *testing.T, receiver, page string) flow.Message {
 	t.Helper()
 	b, err := json.Marshal(pipeline.RetryCommand{Page: page})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pipeline.Message{ID: "retry", Topic: pipeline.TopicNotifications, Key: receiver, Type: pipeline.TypeRetry, Body: b}
+	return flow.Message{ID: "retry", Topic: flow.TopicNotifications, Key: receiver, Type: flow.TypeRetry, Body: b}
 }
 
 // TestRetry tries what waits at once, in order.

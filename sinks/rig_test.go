@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -17,21 +18,21 @@ type rig struct {
 	t     *testing.T
 	store *txtest.Store
 	d     *Delivery
-	inbox chan pipeline.Message
+	inbox chan flow.Message
 	// lose makes the lane drop results.
-	lose func(pipeline.Message) bool
+	lose func(flow.Message) bool
 	stop func()
 
 	mu sync.Mutex
 	// dead, health and commands are what was emitted.
-	dead     []pipeline.Message
+	dead     []flow.Message
 	health   []pipeline.Health
-	commands []pipeline.Message
+	commands []flow.Message
 }
 
 // newRig starts a process on store.
 func newRig(t *testing.T, store *txtest.Store, cfg Config) *rig {
-	r := &rig{t: t, store: store, inbox: make(chan pipeline.Message), lose: func(pipeline.Message) bool { return false }}
+	r := &rig{t: t, store: store, inbox: make(chan flow.Message), lose: func(flow.Message) bool { return false }}
 	cfg.Poster = r
 	if cfg.Jitter == nil {
 		cfg.Jitter = func() float64 { return 0.5 }
@@ -76,7 +77,7 @@ func (r *rig) lane(ctx context.Context) {
 	}
 }
 
-func (r *rig) handle(m pipeline.Message) {
+func (r *rig) handle(m flow.Message) {
 	if m.Type == typeResult && r.lose(m) {
 		return
 	}
@@ -87,10 +88,10 @@ func (r *rig) handle(m pipeline.Message) {
 	defer r.mu.Unlock()
 	for _, m := range r.store.Take() {
 		switch m.Topic {
-		case pipeline.TopicDead:
+		case flow.TopicDead:
 			r.dead = append(r.dead, m)
-		case pipeline.TopicHealth:
-			h, err := pipeline.HealthFrom(m)
+		case flow.TopicHealth:
+			h, err := flow.HealthFrom(m)
 			if err != nil {
 				r.t.Error(err)
 			}
@@ -112,10 +113,10 @@ func (r *rig) events() []string {
 	return es
 }
 
-func (r *rig) send(m pipeline.Message) { r.inbox <- m }
+func (r *rig) send(m flow.Message) { r.inbox <- m }
 
 // Post is that of a pipeline.Poster.
-func (r *rig) Post(ctx context.Context, m pipeline.Message) error {
+func (r *rig) Post(ctx context.Context, m flow.Message) error {
 	select {
 	case r.inbox <- m:
 		return nil
@@ -127,9 +128,9 @@ func (r *rig) Post(ctx context.Context, m pipeline.Message) error {
 func (r *rig) notify(receiver, id string) { r.send(notification(r.t, receiver, "", id)) }
 
 // notification is the message of one to receiver, of a subscription.
-func notification(t *testing.T, receiver, subscription, id string) pipeline.Message {
+func notification(t *testing.T, receiver, subscription, id string) flow.Message {
 	t.Helper()
-	m, err := pipeline.Addressed{
+	m, err := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: receiver}, Document: "doc", Subscription: subscription,
 		Notification: pipeline.Notification{ID: id, URL: "https://Example.com"},
 	}.Message()
@@ -139,8 +140,8 @@ func notification(t *testing.T, receiver, subscription, id string) pipeline.Mess
 	return m
 }
 
-func withdrawal(receiver, subscription string) pipeline.Message {
-	return pipeline.Withdraw{Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription, Page: "https://example.com/"}.Message(t0)
+func withdrawal(receiver, subscription string) flow.Message {
+	return flow.Withdraw{Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription, Page: "https://example.com/"}.Message(t0)
 }
 
 func (r *rig) queue(receiver string) Queue {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var seeds = flag.Int("seeds", 50, "how many seeds TestSeeded tries")
@@ -35,7 +36,7 @@ func TestSeeded(t *testing.T) {
 		how["batched"] += w.batched
 	}
 	for _, what := range []string{
-		pipeline.KindDelivered, pipeline.KindDead, pipeline.KindDropped, "replayed", "batched", string(pipeline.HealthReceiverExpired),
+		flow.KindDelivered, flow.KindDead, flow.KindDropped, "replayed", "batched", string(pipeline.HealthReceiverExpired),
 		string(pipeline.HealthReceiverFailing), string(pipeline.HealthReceiverRecovered), string(pipeline.HealthDeadLetter),
 	} {
 		if how[what] < *seeds/10 {
@@ -97,7 +98,7 @@ func (w *world) notify(key string, life int) {
 }
 
 // arrive takes a message that is to be delivered into the model, and handles it.
-func (w *world) arrive(m pipeline.Message) {
+func (w *world) arrive(m flow.Message) {
 	w.queue[m.Key] = append(w.queue[m.Key], m.ID)
 	delete(w.ended, m.ID)
 	_, marked := w.store.Value(m.Key, nameMarker+w.sub[m.ID])
@@ -133,8 +134,8 @@ func (w *world) withdraw(key string) {
 // replay brings the dead letters of a receiver back.
 func (w *world) replay(key string) {
 	for _, m := range w.dead.replay(w, key) {
-		if m.Header[pipeline.HeaderReplay] != "1" || w.ended[m.ID] != pipeline.KindDead {
-			w.fatalf("%s is brought back, marked %q, but it is %q", m.ID, m.Header[pipeline.HeaderReplay], w.ended[m.ID])
+		if m.Header[flow.HeaderReplay] != "1" || w.ended[m.ID] != flow.KindDead {
+			w.fatalf("%s is brought back, marked %q, but it is %q", m.ID, m.Header[flow.HeaderReplay], w.ended[m.ID])
 		}
 		w.replayed++
 		w.arrive(m)

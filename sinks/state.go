@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Names in the state of a receiver. Every value begins with the byte stateFormat, but for
@@ -32,8 +33,8 @@ const pruneBatch = 10_000
 
 // pendingRecord is a notification that waits.
 type pendingRecord struct {
-	Addressed pipeline.Addressed `json:"addressed"`
-	Trace     string             `json:"trace,omitempty"`
+	Addressed flow.Addressed `json:"addressed"`
+	Trace     string         `json:"trace,omitempty"`
 
 	size int // bytes stored
 }
@@ -46,7 +47,7 @@ type marker struct {
 }
 
 // state reads and writes the state of one receiver.
-type state struct{ pipeline.State }
+type state struct{ flow.State }
 
 func (s state) queue() (Queue, error) {
 	var q Queue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -39,7 +40,7 @@ func BenchmarkWaiting(b *testing.B) {
 		})
 		tr := deliver(b, map[string]pipeline.Sink{"a0": sink})
 		publish(b, tr, "a", 1, 0, waiting+b.N)
-		for st := tr.State(pipeline.GroupDelivery, "a0"); ; time.Sleep(10 * time.Millisecond) {
+		for st := tr.State(flow.GroupDelivery, "a0"); ; time.Sleep(10 * time.Millisecond) {
 			q, err := sinks.Load(st)
 			if err != nil {
 				b.Fatal(err)

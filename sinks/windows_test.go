@@ -8,29 +8,30 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // scans counts how often the states of a transaction are looked through. Some transports
 // read all that a scan could yield before they yield the first.
 type scans struct {
-	pipeline.Tx
+	flow.Tx
 	n *int
 }
 
-func (s scans) State(key string) pipeline.State { return scanned{s.Tx.State(key), s.n} }
+func (s scans) State(key string) flow.State { return scanned{s.Tx.State(key), s.n} }
 
 type scanned struct {
-	pipeline.State
+	flow.State
 	n *int
 }
 
-func (s scanned) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+func (s scanned) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	*s.n++
 	return s.State.Scan(prefix)
 }
 
 // scansOf has m handled, and returns how many scans that took.
-func scansOf(t *testing.T, k *desk, m pipeline.Message) (n int) {
+func scansOf(t *testing.T, k *desk, m flow.Message) (n int) {
 	t.Helper()
 	tx := k.store.Begin()
 	if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
@@ -46,7 +47,7 @@ func TestScansOfWindows(t *testing.T) {
 	const open = 3 * flushBatch
 	k := newDesk(t)
 	most := 0
-	handle := func(ms ...pipeline.Message) {
+	handle := func(ms ...flow.Message) {
 		t.Helper()
 		for _, m := range ms {
 			most = max(most, scansOf(t, k, m))
@@ -84,7 +85,7 @@ func TestScansOfWindows(t *testing.T) {
 		handle(k.item(fmt.Sprint("sub", i), fmt.Sprint("c", i), daily, 1))
 	}
 	k.d.ending.Store(true)
-	handle(pipeline.Message{ID: "wake", Key: "r", Type: pipeline.TypeWake})
+	handle(flow.Message{ID: "wake", Key: "r", Type: flow.TypeWake})
 	check("ending all", 2)
 }
 

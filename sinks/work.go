@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // work is the handling of one message: what it read, and what it will do.
 type work struct {
 	d      *Delivery
 	policy Policy
-	tx     pipeline.Tx
+	tx     flow.Tx
 	key    string
 	now    time.Time
 	st     state
@@ -27,7 +28,7 @@ type work struct {
 	expired map[string]bool
 }
 
-func (d *Delivery) open(tx pipeline.Tx, key string) (*work, error) {
+func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	w := &work{d: d, policy: d.live.Load().policy, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
 	var err error
 	w.q, err = w.st.queue()
@@ -113,16 +114,16 @@ func (w *work) do(act action) error {
 	case send:
 		return w.send(act)
 	case done:
-		return w.end(act.Seq, pipeline.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
+		return w.end(act.Seq, flow.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
 	case drop:
-		return w.end(act.Seq, pipeline.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
+		return w.end(act.Seq, flow.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
 	case dead:
 		return w.dead(act)
 	case tell:
 		return w.tell(act)
 	case wake:
 		if act.AtStart {
-			w.tx.WakeAt(w.key, act.At, pipeline.AtStart)
+			w.tx.WakeAt(w.key, act.At, flow.AtStart)
 		} else {
 			w.tx.WakeAt(w.key, act.At)
 		}
@@ -180,17 +181,17 @@ func (w *work) dead(a dead) error {
 		return err
 	}
 	n := p.Addressed.Notification
-	letter := pipeline.DeadLetter{Reason: a.Reason, Time: w.now, Attempts: a.Attempts, Addressed: &p.Addressed}
+	letter := flow.DeadLetter{Reason: a.Reason, Time: w.now, Attempts: a.Attempts, Addressed: &p.Addressed}
 	w.tx.Emit(letter.Message(n.ID, w.key, n.URL))
 	if a.Expired {
 		w.expirePage(n)
 	}
-	return w.end(a.Seq, pipeline.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
+	return w.end(a.Seq, flow.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
 // observe tells of a notification, of a digest that of each of its items; health events are
 // none that a summary counts.
-func (w *work) observe(kind string, a pipeline.Addressed, text string) {
+func (w *work) observe(kind string, a flow.Addressed, text string) {
 	n := a.Notification
 	if n.Type == pipeline.NotificationTypeHealth {
 		return
@@ -201,7 +202,7 @@ func (w *work) observe(kind string, a pipeline.Addressed, text string) {
 	}
 	w.tx.OnCommit(func() {
 		for _, i := range items {
-			w.d.cfg.Observe.Note(pipeline.Observation{
+			w.d.cfg.Observe.Note(flow.Observation{
 				Kind: kind, Page: page, Document: a.Document, URL: n.URL, ID: i.ID, N: i.Diffs, Time: w.now, Text: text,
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -31,14 +32,14 @@ type world struct {
 	// flying are the attempts handed out and not ended, posted the results that were not
 	// handled yet. A crash loses both.
 	flying map[string]Attempt
-	posted map[string][]pipeline.Message
+	posted map[string][]flow.Message
 	// starting are the wakes of the start that were not handled yet.
-	starting []pipeline.Message
+	starting []flow.Message
 
 	receivers []string
 	// sinks say how many notifications the receivers take in one attempt.
 	sinks map[string]pipeline.Sink
-	sent  []pipeline.Message
+	sent  []flow.Message
 	// queue is what each receiver still has to get, in order.
 	queue map[string][]string
 	// ended says how a notification ended, by the kind of its observation, and at when.
@@ -63,14 +64,14 @@ type world struct {
 	batched int
 
 	// seen is what was observed with the last commit.
-	seen   []pipeline.Observation
+	seen   []flow.Observation
 	handed int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: t0, latest: t0,
-		store: txtest.New(), dead: deadWorld{txtest.New()}, posted: make(map[string][]pipeline.Message),
+		store: txtest.New(), dead: deadWorld{txtest.New()}, posted: make(map[string][]flow.Message),
 		queue: make(map[string][]string), ended: make(map[string]string), at: make(map[string]time.Time),
 		sinks: make(map[string]pipeline.Sink), lives: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), sub: make(map[string]string), unmarked: make(map[string]bool), state: make(map[string]pipeline.HealthEvent),
 		toldDead: make(map[string]bool), told: make(map[pipeline.HealthEvent]int), ids: make(map[string]bool),
@@ -92,12 +93,12 @@ func (w *world) fatalf(format string, args ...any) {
 // start is the beginning of a process. Wakes that an earlier one did not handle come again.
 func (w *world) start() {
 	w.flying = make(map[string]Attempt)
-	w.posted = make(map[string][]pipeline.Message)
+	w.posted = make(map[string][]flow.Message)
 	w.d = NewDelivery(Config{
 		Sinks:  w.sinks,
 		Policy: Policy{DeadAfter: 10 * time.Hour, ExpireAfter: 20 * time.Hour, Remember: remember},
 		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
-		Observe: func(o pipeline.Observation) { w.seen = append(w.seen, o); w.end(o) },
+		Observe: func(o flow.Observation) { w.seen = append(w.seen, o); w.end(o) },
 	})
 	w.starting = append(w.starting, w.store.Start(w.now)...)
 }
@@ -155,7 +156,7 @@ func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !
 
 // handle gives m to the processor, now and then in a transaction that is lost first,
 // and takes what the commit says into the model.
-func (w *world) handle(m pipeline.Message) {
+func (w *world) handle(m flow.Message) {
 	for w.r.IntN(5) == 0 {
 		before := maps.Clone(w.d.book.entries)
 		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
@@ -182,7 +183,7 @@ func (w *world) handle(m pipeline.Message) {
 }
 
 // end takes the first of a receiver's queue out.
-func (w *world) end(o pipeline.Observation) {
+func (w *world) end(o flow.Observation) {
 	var key string
 	for _, m := range w.sent {
 		if m.ID == o.ID {
@@ -190,7 +191,7 @@ func (w *world) end(o pipeline.Observation) {
 		}
 	}
 	i := 0
-	if o.Kind == pipeline.KindDropped {
+	if o.Kind == flow.KindDropped {
 		// One that comes after its subscription was cancelled is dropped where it stands.
 		i = max(slices.Index(w.queue[key], o.ID), 0)
 		if i != 0 && i != len(w.queue[key])-1 {
@@ -203,7 +204,7 @@ func (w *world) end(o pipeline.Observation) {
 	if q := w.queue[key]; i >= len(q) || q[i] != o.ID {
 		w.fatalf("%s: %s is %s, want the first of %v", key, o.ID, o.Kind, q)
 	}
-	if o.Kind == pipeline.KindDead && w.isWithdrawn(o.ID) {
+	if o.Kind == flow.KindDead && w.isWithdrawn(o.ID) {
 		w.fatalf("%s: %s is dead, but its subscription was cancelled", key, o.ID)
 	}
 	w.queue[key] = slices.Delete(slices.Clone(w.queue[key]), i, i+1)
@@ -212,10 +213,10 @@ func (w *world) end(o pipeline.Observation) {
 }
 
 // emitted compares what a commit emitted with what it did.
-func (w *world) emitted(key string, ms []pipeline.Message) {
+func (w *world) emitted(key string, ms []flow.Message) {
 	var dead []string
 	for _, o := range w.seen {
-		if o.Kind == pipeline.KindDead {
+		if o.Kind == flow.KindDead {
 			dead = append(dead, o.ID)
 		}
 	}
@@ -223,13 +224,13 @@ func (w *world) emitted(key string, ms []pipeline.Message) {
 	expired := false
 	for _, m := range ms {
 		switch m.Topic {
-		case pipeline.TopicDead:
+		case flow.TopicDead:
 			letters = append(letters, w.letter(m))
-		case pipeline.TopicHealth:
+		case flow.TopicHealth:
 			w.health(key, m)
-		case pipeline.TopicDocuments:
-			var c pipeline.ExpireCommand
-			if err := json.Unmarshal(m.Body, &c); err != nil || m.Type != pipeline.TypeExpire || m.Key != "https://example.com/" || c.Receiver != key {
+		case flow.TopicDocuments:
+			var c flow.ExpireCommand
+			if err := json.Unmarshal(m.Body, &c); err != nil || m.Type != flow.TypeExpire || m.Key != "https://example.com/" || c.Receiver != key {
 				w.fatalf("got the command %s of %q for %s: %s", m.Type, m.Key, key, m.Body)
 			}
 			expired = true
@@ -242,15 +243,15 @@ func (w *world) emitted(key string, ms []pipeline.Message) {
 		w.fatalf("%s: the page is told that the receiver is expired: %v, want %v", key, expired, want)
 	}
 	for _, o := range w.seen {
-		if o.Kind == pipeline.KindDelivered {
+		if o.Kind == flow.KindDelivered {
 			w.toldDead[key] = false
 		}
 	}
 }
 
 // letter keeps a dead letter.
-func (w *world) letter(m pipeline.Message) string {
-	var l pipeline.DeadLetter
+func (w *world) letter(m flow.Message) string {
+	var l flow.DeadLetter
 	if err := json.Unmarshal(m.Body, &l); err != nil {
 		w.fatalf("%v", err)
 	}
@@ -262,8 +263,8 @@ func (w *world) letter(m pipeline.Message) string {
 }
 
 // health checks that an event tells of a change of state.
-func (w *world) health(key string, m pipeline.Message) {
-	h, err := pipeline.HealthFrom(m)
+func (w *world) health(key string, m flow.Message) {
+	h, err := flow.HealthFrom(m)
 	if err != nil {
 		w.fatalf("%v", err)
 	}
@@ -299,7 +300,7 @@ func (w *world) health(key string, m pipeline.Message) {
 type deadWorld struct{ store *txtest.Store }
 
 // handle gives m to a DeadLetters, now and then in a transaction that is lost first.
-func (d deadWorld) handle(w *world, m pipeline.Message) {
+func (d deadWorld) handle(w *world, m flow.Message) {
 	p := NewDeadLetters(DeadConfig{Now: func() time.Time { return w.now }})
 	for w.r.IntN(3) == 0 {
 		if err := p.Process(w.t.Context(), d.store.Begin(), m); err != nil {
@@ -312,8 +313,8 @@ func (d deadWorld) handle(w *world, m pipeline.Message) {
 }
 
 // replay returns the letters of key as they come back.
-func (d deadWorld) replay(w *world, key string) []pipeline.Message {
-	d.handle(w, pipeline.Message{ID: "replay", Topic: pipeline.TopicDead, Key: key, Type: pipeline.TypeReplay, Body: []byte("{}")})
+func (d deadWorld) replay(w *world, key string) []flow.Message {
+	d.handle(w, flow.Message{ID: "replay", Topic: flow.TopicDead, Key: key, Type: flow.TypeReplay, Body: []byte("{}")})
 	for _, m := range d.store.Due(w.now) {
 		d.handle(w, m)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/reading"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // sayBaseline makes a Router of cfg log to log what the first check read: the baseline, or a version
@@ -19,7 +20,7 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 		every = *cfg.Every
 	}
 	goesOn := cfg.Checks == 0
-	cfg.Middleware = map[string][]vokter.Middleware{pipeline.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {
 		if !r.Baseline && !goesOn {
 			return
 		}

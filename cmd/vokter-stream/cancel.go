@@ -161,6 +161,6 @@ func clientsOf(subs []vokter.SubscriptionInfo) string {
 }
 
 func notFound(err error) bool {
-	refused, ok := errors.AsType[*vokter.Refusal](err)
-	return ok && refused.Code == vokter.CodeNotFound
+	refused, ok := errors.AsType[*pipeline.Refusal](err)
+	return ok && refused.Code == pipeline.CodeNotFound
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -61,13 +63,13 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 		}
 	}
 	printed := mandatory{stdout.New(a.stdout, stdout.Options{Format: cmp.Or(a.flags.format, stdout.FormatText)}), cancel}
-	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }, before: func(n vokter.Notification) {
+	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }, before: func(n pipeline.Notification) {
 		say("%s", beforeAndAfter(n.Version))
 	}}
 	r, err := vokter.New(vokter.Config{
 		Origin: "demo",
-		Sinks:  map[string]vokter.Sink{printer: out},
-		Subscriptions: []vokter.Subscription{{
+		Sinks:  map[string]pipeline.Sink{printer: out},
+		Subscriptions: []pipeline.Subscription{{
 			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printer},
 		}},
 		Every:  &a.pace,
@@ -96,18 +98,18 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 // counted delivers to next until it has delivered limit notifications, if that is not
 // 0; then it calls reached and drops the rest.
 type counted struct {
-	next    vokter.Sink
+	next    pipeline.Sink
 	limit   int
 	reached func()
 	// before is called before each of them is delivered.
-	before func(vokter.Notification)
+	before func(pipeline.Notification)
 
 	mu sync.Mutex
 	n  int
 }
 
 // Deliver passes n on.
-func (c *counted) Deliver(ctx context.Context, n vokter.Notification) error {
+func (c *counted) Deliver(ctx context.Context, n pipeline.Notification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.limit > 0 && c.n == c.limit {
@@ -129,4 +131,4 @@ func (c *counted) delivered() int {
 	return c.n
 }
 
-var _ vokter.Sink = (*counted)(nil)
+var _ pipeline.Sink = (*counted)(nil)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/manage"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func (a *app) explain() *cobra.Command {
@@ -104,9 +104,9 @@ func (r *results) explanation(e vokter.Explanation) {
 func found(c vokter.CheckInfo, several bool) string {
 	var parts []string
 	switch c.Result {
-	case pipeline.OutcomeFailed:
+	case flow.OutcomeFailed:
 		parts = append(parts, "failed: "+c.Reason)
-	case pipeline.OutcomeUnchanged:
+	case flow.OutcomeUnchanged:
 		parts = append(parts, "nothing new")
 	default:
 		parts = append(parts, "read")
@@ -118,7 +118,7 @@ func found(c vokter.CheckInfo, several bool) string {
 		}
 		parts = append(parts, v)
 	}
-	if c.Result == pipeline.OutcomeRead && len(c.Versions) == 0 {
+	if c.Result == flow.OutcomeRead && len(c.Versions) == 0 {
 		parts = append(parts, "no other text")
 	}
 	var facts []string

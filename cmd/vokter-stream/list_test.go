@@ -7,6 +7,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // printed is the text that print makes at noon.
@@ -25,10 +26,10 @@ func printed(t *testing.T, print func(*results)) string {
 
 func samplePages() []vokter.PageInfo {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	main := vokter.View{Select: []vokter.Selector{{CSS: "main"}}}
+	main := pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
 	subscription := func(client, state, reason string, keywords ...string) vokter.SubscriptionInfo {
 		s := vokter.SubscriptionInfo{State: state, Reason: reason, Origin: "yaml", Document: "D1",
-			Subscription: vokter.Subscription{Client: client, Keywords: keywords, Sinks: []string{"ops", "team"}}}
+			Subscription: pipeline.Subscription{Client: client, Keywords: keywords, Sinks: []string{"ops", "team"}}}
 		if state == vokter.StateExpired {
 			s.Since = ago(time.Hour)
 		}
@@ -193,10 +194,10 @@ func TestExplainText(t *testing.T) {
 		r.explanation(vokter.Explanation{
 			Page: page,
 			Checks: []vokter.CheckInfo{
-				{Check: 9, Time: at, Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: vokter.Duration(12345 * time.Microsecond)},
-				{Check: 8, Time: at, Result: pipeline.OutcomeUnchanged, Status: 304},
-				{Check: 7, Time: at, Result: pipeline.OutcomeRead, Status: 200, Bytes: 1234, Versions: map[string]uint64{"D": 2}},
-				{Check: 6, Time: at, Result: pipeline.OutcomeRead},
+				{Check: 9, Time: at, Result: flow.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: pipeline.Duration(12345 * time.Microsecond)},
+				{Check: 8, Time: at, Result: flow.OutcomeUnchanged, Status: 304},
+				{Check: 7, Time: at, Result: flow.OutcomeRead, Status: 200, Bytes: 1234, Versions: map[string]uint64{"D": 2}},
+				{Check: 6, Time: at, Result: flow.OutcomeRead},
 			},
 			Changes: []vokter.ChangeInfo{
 				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []vokter.MatchInfo{match("a", vokter.DeliveryPending, 2, "answered 503")}},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/vokter/vokter/pipeline/flow"
+
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +89,7 @@ func (l *listener) stop() {
 // observed is what a listener tells everybody about a Router.
 type observed interface {
 	Ready() error
-	Gauges() []vokter.Gauge
+	Gauges() []flow.Gauge
 }
 
 // routes says whether the process lives, whether the pipeline is at work, and how it does. All

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/vokter/vokter/pipeline/flow"
+
 	"maps"
 	"net/http"
 	"slices"
@@ -8,19 +10,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/vokter/vokter"
 )
 
 // metrics answers with what r tells of itself, in the text format of Prometheus.
-func metrics(r interface{ Gauges() []vokter.Gauge }) http.Handler {
+func metrics(r interface{ Gauges() []flow.Gauge }) http.Handler {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collector(r.Gauges))
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 // collector collects what it returns.
-type collector func() []vokter.Gauge
+type collector func() []flow.Gauge
 
 var _ prometheus.Collector = collector(nil)
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/vokter/vokter/pipeline/flow"
+
 	"fmt"
 	"io"
 	"net/http"
@@ -10,13 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/vokter/vokter"
 )
 
-type figures []vokter.Gauge
+type figures []flow.Gauge
 
-func (f figures) Gauges() []vokter.Gauge { return f }
+func (f figures) Gauges() []flow.Gauge { return f }
 
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -30,14 +29,14 @@ func (e *outputError) Unwrap() error { return e.err }
 // mandatory is a sink whose first failed write ends the run: who watches in a terminal
 // or a pipe is gone when that is.
 type mandatory struct {
-	next vokter.Sink
+	next pipeline.Sink
 	end  context.CancelCauseFunc
 }
 
-var _ vokter.Sink = mandatory{}
+var _ pipeline.Sink = mandatory{}
 
 // Deliver passes n on. What is refused for good, and a writer that only blocks, end nothing.
-func (m mandatory) Deliver(ctx context.Context, n vokter.Notification) error {
+func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := m.next.Deliver(ctx, n)
 	if class, _ := pipeline.ClassOf(err); err != nil && ctx.Err() == nil && class != pipeline.ClassPermanent {
 		m.end(&outputError{err})

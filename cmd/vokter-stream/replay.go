@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const bypasses = "Replay bypasses the memory of delivered IDs: a receiver may get an ID that it has seen before."
@@ -24,7 +25,7 @@ const bypasses = "Replay bypasses the memory of delivered IDs: a receiver may ge
 type (
 	letterLine struct {
 		Kind string `json:"kind"`
-		pipeline.DeadLetter
+		flow.DeadLetter
 	}
 	replayLine struct {
 		Kind     string `json:"kind"`
@@ -37,7 +38,7 @@ type (
 
 func (a *app) replay() *cobra.Command {
 	var (
-		f   pipeline.DeadFilter
+		f   flow.DeadFilter
 		dry bool
 	)
 	cmd := a.flags.with(&cobra.Command{
@@ -59,7 +60,7 @@ func (a *app) replay() *cobra.Command {
 	return cmd
 }
 
-func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool) error {
+func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) error {
 	if f.URL != "" {
 		if err := checkPage(cmd, f.URL); err != nil {
 			return err
@@ -95,7 +96,7 @@ func (a *app) replayLetters(cmd *cobra.Command, f pipeline.DeadFilter, dry bool)
 }
 
 // listLetters prints what f selects, also what cannot be sent again.
-func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
+func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
 	f.Messages = true
 	letters, err := m.DeadLetters(ctx, f)
 	if err != nil {
@@ -138,13 +139,13 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f pipeline.Dead
 var errNoLetter = matchesNothing("there is no such dead letter; replay --dry-run without filters lists all")
 
 // filtered reports whether f selects only some dead letters.
-func filtered(f pipeline.DeadFilter) bool {
+func filtered(f flow.DeadFilter) bool {
 	f.Messages = false
-	return f != pipeline.DeadFilter{}
+	return f != flow.DeadFilter{}
 }
 
 // replayThere has the running process deliver what f selects.
-func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.DeadFilter) error {
+func (a *app) replayThere(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
 	n, err := m.Replay(ctx, f)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (a *app) replayThere(ctx context.Context, m manage.Manager, f pipeline.Dead
 }
 
 // replayHere delivers what f selects, with the sinks of c.
-func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f pipeline.DeadFilter) error {
+func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
 	cfg := c.Router
 	cfg.Mode = vokter.ModeDeliver
 	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
@@ -207,7 +208,7 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 // asked are the IDs of notifications that were put back into delivery, by receiver.
 type asked map[pipeline.Receiver]map[string]bool
 
-func (a asked) add(letters []pipeline.DeadLetter) {
+func (a asked) add(letters []flow.DeadLetter) {
 	for _, d := range letters {
 		to := d.Addressed.Receiver
 		if a[to] == nil {
@@ -218,7 +219,7 @@ func (a asked) add(letters []pipeline.DeadLetter) {
 }
 
 // remove removes those that are dead letters again, and returns how many.
-func (a asked) remove(letters []pipeline.DeadLetter) int {
+func (a asked) remove(letters []flow.DeadLetter) int {
 	n := 0
 	for _, d := range letters {
 		if ids := a[d.Addressed.Receiver]; ids[d.Addressed.Notification.ID] {

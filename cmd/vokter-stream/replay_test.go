@@ -12,16 +12,17 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestUnhandledMessagesAreShown: they cannot be replayed, and are listed all the same.
 func TestUnhandledMessagesAreShown(t *testing.T) {
 	s := newSetup(t, "")
-	bad := vokter.Pushed{URL: s.page.URL, ContentType: "application/x-none", Body: []byte("x")}
+	bad := pipeline.Pushed{URL: s.page.URL, ContentType: "application/x-none", Body: []byte("x")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := vokter.New(vokter.Config{Dir: s.data, Sources: map[string]vokter.Source{
-		"crawler": vokter.SourceFunc(func(ctx context.Context, emit vokter.Emit) error {
+	r, err := vokter.New(vokter.Config{Dir: s.data, Sources: map[string]pipeline.Source{
+		"crawler": pipeline.SourceFunc(func(ctx context.Context, emit pipeline.Emit) error {
 			defer cancel()
 			return emit(ctx, bad)
 		}),
@@ -51,14 +52,14 @@ func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
 	cfg := vokter.Config{
 		Dir: dir, Health: []string{"ops"}, Every: new(time.Duration(0)), Drain: time.Millisecond,
 		Fetch: vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix(loopback)}},
-		Sinks: map[string]vokter.Sink{
-			"hook": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return pipeline.Gone(errors.New("gone")) }),
-			"other": vokter.SinkFunc(func(ctx context.Context, _ vokter.Notification) error {
+		Sinks: map[string]pipeline.Sink{
+			"hook": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return pipeline.Gone(errors.New("gone")) }),
+			"other": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
 				close(trying)
 				<-ctx.Done()
 				return ctx.Err()
 			}),
-			"ops": vokter.Listener{OnHealth: func(_ context.Context, n vokter.Notification) error {
+			"ops": vokter.Listener{OnHealth: func(_ context.Context, n pipeline.Notification) error {
 				if n.Status == string(pipeline.HealthReceiverExpired) {
 					close(dead)
 				}
@@ -67,7 +68,7 @@ func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
 		},
 	}
 	for _, sink := range []string{"hook", "other"} {
-		cfg.Subscriptions = append(cfg.Subscriptions, vokter.Subscription{
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 			URL: p.URL, Client: sink, Keywords: []string{"Privacy"}, Sinks: []string{sink},
 		})
 	}
@@ -94,12 +95,12 @@ func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
 }
 
 func TestWhatBecomesOfAReplay(t *testing.T) {
-	letter := func(sink, id string) pipeline.DeadLetter {
-		return pipeline.DeadLetter{Addressed: &pipeline.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Notification: pipeline.Notification{ID: id}}}
+	letter := func(sink, id string) flow.DeadLetter {
+		return flow.DeadLetter{Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Notification: pipeline.Notification{ID: id}}}
 	}
 	a := make(asked)
-	a.add([]pipeline.DeadLetter{letter("hook", "1"), letter("hook", "2"), letter("mail", "3")})
-	if n := a.remove([]pipeline.DeadLetter{letter("hook", "1"), letter("hook", "late"), letter("chat", "2")}); n != 1 {
+	a.add([]flow.DeadLetter{letter("hook", "1"), letter("hook", "2"), letter("mail", "3")})
+	if n := a.remove([]flow.DeadLetter{letter("hook", "1"), letter("hook", "late"), letter("chat", "2")}); n != 1 {
 		t.Errorf("%d were given up again, want 1", n)
 	}
 	n, why := a.waiting([]vokter.ReceiverInfo{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})

@@ -22,6 +22,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // sinkTestLine is the JSON of a test of one sink.
@@ -211,7 +212,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 // receiver shows all of them.
 func testMessage(now time.Time) pipeline.Notification {
 	return pipeline.Notification{
-		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: pipeline.DeriveID("test", rand.Text()),
+		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: flow.DeriveID("test", rand.Text()),
 		Type: pipeline.NotificationTypeTest, Time: now.UTC(), Client: "test", Title: "Test message of vokter-stream", Language: "en",
 		Diffs: []pipeline.Diff{
 			{Event: pipeline.Added, Keyword: "test", Text: "this is a test, no page changed", Snippet: "Here stands what was added: this is a test, no page changed ...", Offset: 28},

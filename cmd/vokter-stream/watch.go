@@ -67,8 +67,8 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	out := mandatory{stdout.New(a.stdout, stdout.Options{Format: format}), cancel}
 	cfg := vokter.Config{
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
-		Sinks:         map[string]vokter.Sink{printer: watching{out, cancel}},
-		Subscriptions: []vokter.Subscription{s},
+		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},
+		Subscriptions: []pipeline.Subscription{s},
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {
@@ -111,10 +111,10 @@ type watching struct {
 	end context.CancelCauseFunc
 }
 
-var _ vokter.Sink = watching{}
+var _ pipeline.Sink = watching{}
 
 // Deliver prints n.
-func (w watching) Deliver(ctx context.Context, n vokter.Notification) error {
+func (w watching) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := w.mandatory.Deliver(ctx, n)
 	if err == nil && n.Status == pipeline.StatusTimeout {
 		w.end(errGivenUp)
@@ -196,15 +196,15 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 }
 
 // subscription returns what the flags and arguments ask for, or all that is wrong.
-func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (vokter.Subscription, error) {
-	s := vokter.Subscription{
-		URL: url, Client: f.client, Keywords: keywords, Interval: vokter.Duration(f.interval),
+func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
+	s := pipeline.Subscription{
+		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
-		View: vokter.View{Ignore: f.ignores, Confirm: f.confirm},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm},
 	}
 	for _, e := range f.events {
-		s.Events = append(s.Events, vokter.Event(e))
+		s.Events = append(s.Events, pipeline.Event(e))
 	}
 	var wrong []*pipeline.FieldError
 	if cmd.Flags().Changed("digest") {
@@ -217,7 +217,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
 		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
 	}
-	parse := func(flag string, list []string) (out []vokter.Selector) {
+	parse := func(flag string, list []string) (out []pipeline.Selector) {
 		for _, css := range list {
 			sel, err := config.ParseSelector(css)
 			if err != nil {

@@ -1,6 +1,8 @@
 package manage
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,7 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Client manages the Router of another process over HTTP.
@@ -90,7 +92,7 @@ func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retr
 }
 
 // DeadLetters implements Manager.
-func (c *Client) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
+func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	q := values("sink", f.Sink, "client", f.Client, "url", f.URL)
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.Format(time.RFC3339Nano))
@@ -104,7 +106,7 @@ func (c *Client) DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipe
 }
 
 // Replay implements Manager.
-func (c *Client) Replay(ctx context.Context, f pipeline.DeadFilter) (int, error) {
+func (c *Client) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	var done replayedBody
 	err := c.post(ctx, "/replay", f, &done)
 	return done.Replayed, err
@@ -202,9 +204,9 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 func (f failure) err() error {
 	switch f.Code {
 	case codeNotFound:
-		return &vokter.Refusal{Code: vokter.CodeNotFound, Message: f.Message}
+		return &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: f.Message}
 	case codeConflict:
-		return &vokter.Refusal{Code: vokter.CodeConflict, Message: f.Message}
+		return &pipeline.Refusal{Code: pipeline.CodeConflict, Message: f.Message}
 	case codeBusy:
 		return remote{vokter.ErrBusy, f.Message}
 	case codeElsewhere:

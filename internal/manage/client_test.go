@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestRoundTrip asks for everything over HTTP and compares it with what was served.
@@ -20,13 +21,13 @@ func TestRoundTrip(t *testing.T) {
 		listing: vokter.Listing{
 			Pages: []vokter.PageInfo{
 				{URL: "https://example.com/a", State: vokter.StateActive, Checks: 3, LastCheck: someTime, Documents: []vokter.DocumentInfo{{ID: "D", State: vokter.StateActive, Version: 2}},
-					Subscriptions: []vokter.SubscriptionInfo{{Subscription: vokter.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: vokter.StateExpired, Since: someTime, From: 1}}},
+					Subscriptions: []vokter.SubscriptionInfo{{Subscription: pipeline.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: vokter.StateExpired, Since: someTime, From: 1}}},
 				{URL: "https://example.com/b", State: vokter.StateFailing, Reason: "<500>", Failures: 4},
 			},
 			Receivers: []vokter.ReceiverInfo{{Sink: "s", State: vokter.StateActive, Pending: 1, Used: true, LastSuccess: someTime, LastFailure: someTime, LastError: "<503>"}},
 		},
-		why:     vokter.Explanation{Checks: []vokter.CheckInfo{{Check: 3, Time: someTime, Result: pipeline.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
-		letters: []pipeline.DeadLetter{{Reason: "no", Time: someTime, Attempts: 4, Addressed: &pipeline.Addressed{Receiver: pipeline.Receiver{Sink: "s"}}}},
+		why:     vokter.Explanation{Checks: []vokter.CheckInfo{{Check: 3, Time: someTime, Result: flow.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
+		letters: []flow.DeadLetter{{Reason: "no", Time: someTime, Attempts: 4, Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: "s"}}}},
 		n:       7,
 		copied:  strings.Repeat("a tar stream ", 100_000),
 	}
@@ -46,7 +47,7 @@ func TestRoundTrip(t *testing.T) {
 	check("list of sinks", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
-	filter := pipeline.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
+	filter := flow.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
 	listed := filter
 	listed.Messages = true
 	d, err := c.DeadLetters(ctx, listed)
@@ -72,8 +73,8 @@ func TestRoundTrip(t *testing.T) {
 // TestErrorsKeepTheirMeaning checks that a client sees what a Router would have returned.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for _, want := range []error{
-		&vokter.Refusal{Code: vokter.CodeNotFound, Message: "there is no such page"},
-		&vokter.Refusal{Code: vokter.CodeConflict, Message: "it is watched already"},
+		&pipeline.Refusal{Code: pipeline.CodeNotFound, Message: "there is no such page"},
+		&pipeline.Refusal{Code: pipeline.CodeConflict, Message: "it is watched already"},
 		vokter.ErrBusy,
 		fmt.Errorf("%w (the disk has too little room)", vokter.ErrBusy),
 		fmt.Errorf("https://example.com/: %w", vokter.ErrElsewhere),
@@ -92,7 +93,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 					t.Errorf("%s: %v is %q, unlike %v", what, err, kind, want)
 				}
 			}
-			var refused, refusal *vokter.Refusal
+			var refused, refusal *pipeline.Refusal
 			if errors.As(want, &refusal) && (!errors.As(err, &refused) || *refused != *refusal) {
 				t.Errorf("%s: got %T %v, want %v", what, err, err, want)
 			}

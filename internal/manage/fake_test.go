@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // fake is a Service that notes what it was asked and answers what it was told to.
@@ -18,7 +18,7 @@ type fake struct {
 	asked   []any
 	listing vokter.Listing
 	why     vokter.Explanation
-	letters []pipeline.DeadLetter
+	letters []flow.DeadLetter
 	n       int
 	copied  string
 	// copying, unless it is nil, is called by Backup before it writes.
@@ -27,7 +27,7 @@ type fake struct {
 	down    error
 	// starting says that the pipeline has not begun to work.
 	starting bool
-	gauges   []vokter.Gauge
+	gauges   []flow.Gauge
 }
 
 func (f *fake) List(_ context.Context, lf vokter.ListFilter) (vokter.Listing, error) {
@@ -55,12 +55,12 @@ func (f *fake) Resume(_ context.Context, url, client string) error {
 	return f.err
 }
 
-func (f *fake) DeadLetters(_ context.Context, df pipeline.DeadFilter) ([]pipeline.DeadLetter, error) {
+func (f *fake) DeadLetters(_ context.Context, df flow.DeadFilter) ([]flow.DeadLetter, error) {
 	f.asked = append(f.asked, df)
 	return f.letters, f.err
 }
 
-func (f *fake) Replay(_ context.Context, df pipeline.DeadFilter) (int, error) {
+func (f *fake) Replay(_ context.Context, df flow.DeadFilter) (int, error) {
 	f.asked = append(f.asked, df)
 	return f.n, f.err
 }
@@ -87,7 +87,7 @@ func (f *fake) Running() <-chan struct{} {
 	return running
 }
 
-func (f *fake) Gauges() []vokter.Gauge { return f.gauges }
+func (f *fake) Gauges() []flow.Gauge { return f.gauges }
 
 // serve serves f and returns a client of it, and its URL.
 func serve(t *testing.T, f *fake) (*Client, string) {

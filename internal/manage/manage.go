@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Manager is what a data directory offers to those who look after it: a vokter.Router in
@@ -25,9 +25,9 @@ type Manager interface {
 	// Retry tries now what waits for the receivers that f selects, and returns them.
 	Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error)
 	// DeadLetters returns what was given up and f selects.
-	DeadLetters(ctx context.Context, f pipeline.DeadFilter) ([]pipeline.DeadLetter, error)
+	DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error)
 	// Replay puts the notifications that f selects back into delivery and returns how many.
-	Replay(ctx context.Context, f pipeline.DeadFilter) (int, error)
+	Replay(ctx context.Context, f flow.DeadFilter) (int, error)
 	// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it.
 	Backup(ctx context.Context, w io.Writer) error
 }
@@ -52,15 +52,15 @@ type Lanes struct {
 }
 
 // lanesOf returns what gauges say of lanes, or nil.
-func lanesOf(gauges []vokter.Gauge) *Lanes {
+func lanesOf(gauges []flow.Gauge) *Lanes {
 	var l Lanes
 	for _, g := range gauges {
 		switch g.Name {
-		case pipeline.GaugeLanes:
+		case flow.GaugeLanes:
 			l.All = int(g.Value)
-		case pipeline.GaugeLanesOwned:
+		case flow.GaugeLanesOwned:
 			l.Owned = int(g.Value)
-		case pipeline.GaugeLanesRestoring:
+		case flow.GaugeLanesRestoring:
 			l.Restoring = int(g.Value)
 		}
 	}
@@ -79,7 +79,7 @@ type (
 		Receivers []vokter.ReceiverInfo `json:"receivers"`
 	}
 	lettersBody struct {
-		DeadLetters []pipeline.DeadLetter `json:"dead_letters"`
+		DeadLetters []flow.DeadLetter `json:"dead_letters"`
 	}
 	retriedBody struct {
 		Receivers []vokter.Retried `json:"receivers"`

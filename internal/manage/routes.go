@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func (a *api) pages(w *writer, r *http.Request) error {
@@ -84,7 +84,7 @@ func (a *api) deadLetters(w *writer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pipeline.DeadFilter{Sink: q.Get("sink"), Client: q.Get("client"), URL: q.Get("url")}
+	f := flow.DeadFilter{Sink: q.Get("sink"), Client: q.Get("client"), URL: q.Get("url")}
 	if f.Messages, err = flag(q, "messages"); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (a *api) deadLetters(w *writer, r *http.Request) error {
 		return err
 	}
 	if all == nil {
-		all = []pipeline.DeadLetter{}
+		all = []flow.DeadLetter{}
 	}
 	return w.reply(lettersBody{all})
 }
@@ -137,7 +137,7 @@ func (a *api) command(w *writer, r *http.Request, do func(context.Context, targe
 }
 
 func (a *api) replay(w *writer, r *http.Request) error {
-	var f pipeline.DeadFilter
+	var f flow.DeadFilter
 	if err := decode(w, r, &f); err != nil {
 		return err
 	}

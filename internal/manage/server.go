@@ -1,6 +1,10 @@
 package manage
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
+	"github.com/vokter/vokter/pipeline/flow"
+
 	"errors"
 	"net/http"
 	"sync"
@@ -17,7 +21,7 @@ type Service interface {
 	// Running is closed once the pipeline began to work.
 	Running() <-chan struct{}
 	// Gauges returns how the pipeline does.
-	Gauges() []vokter.Gauge
+	Gauges() []flow.Gauge
 }
 
 // maxBody bounds the body of a request in bytes.
@@ -132,11 +136,11 @@ func (a *api) classify(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
-	if refused, ok := errors.AsType[*vokter.Refusal](err); ok {
+	if refused, ok := errors.AsType[*pipeline.Refusal](err); ok {
 		switch refused.Code {
-		case vokter.CodeNotFound:
+		case pipeline.CodeNotFound:
 			return &apiError{http.StatusNotFound, codeNotFound, refused.Message}
-		case vokter.CodeConflict:
+		case pipeline.CodeConflict:
 			return &apiError{http.StatusConflict, codeConflict, refused.Message}
 		}
 		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}

@@ -1,6 +1,8 @@
 package manage
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,9 +180,9 @@ func TestStatuses(t *testing.T) {
 		code   string
 		retry  bool
 	}{
-		"not found": {fake{err: &vokter.Refusal{Code: vokter.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
-		"conflict":  {fake{err: &vokter.Refusal{Code: vokter.CodeConflict, Message: "one"}}, 409, codeConflict, false},
-		"refused":   {fake{err: &vokter.Refusal{Code: vokter.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
+		"not found": {fake{err: &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
+		"conflict":  {fake{err: &pipeline.Refusal{Code: pipeline.CodeConflict, Message: "one"}}, 409, codeConflict, false},
+		"refused":   {fake{err: &pipeline.Refusal{Code: pipeline.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
 		"busy":      {fake{err: vokter.ErrBusy}, 503, codeBusy, true},
 		"no room":   {fake{err: down, down: down}, 503, codeUnavailable, true},
 		"broken":    {fake{err: errBroken}, 500, codeInternal, false},

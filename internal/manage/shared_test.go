@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestStarting: before the pipeline works a process says which one it is, and otherwise why
@@ -20,7 +20,7 @@ func TestStarting(t *testing.T) {
 	}
 	_, list := c.List(t.Context(), vokter.ListFilter{})
 	_, explain := c.Explain(t.Context(), "https://example.com/", vokter.ExplainFilter{})
-	_, replay := c.Replay(t.Context(), pipeline.DeadFilter{})
+	_, replay := c.Replay(t.Context(), flow.DeadFilter{})
 	for what, err := range map[string]error{
 		"list": list, "explain": explain, "replay": replay, "cancel": c.Cancel(t.Context(), "https://example.com/", "c"),
 	} {
@@ -38,9 +38,9 @@ func TestStarting(t *testing.T) {
 }
 
 func TestLanes(t *testing.T) {
-	c, _ := serve(t, &fake{gauges: []vokter.Gauge{
-		{Name: "vokter_ready", Value: 1}, {Name: pipeline.GaugeLanes, Value: 32}, {Name: pipeline.GaugeLanesOwned, Value: 11},
-		{Name: pipeline.GaugeLanesRestoring, Value: 2},
+	c, _ := serve(t, &fake{gauges: []flow.Gauge{
+		{Name: "vokter_ready", Value: 1}, {Name: flow.GaugeLanes, Value: 32}, {Name: flow.GaugeLanesOwned, Value: 11},
+		{Name: flow.GaugeLanesRestoring, Value: 2},
 	}})
 	p, err := c.Process(t.Context())
 	if want := (Process{Data: "/var/lib/vokter", Lanes: &Lanes{11, 2, 32}}); err != nil || !reflect.DeepEqual(p, want) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Publish publishes messages of one transaction, or of none: that of the context of the
@@ -33,10 +33,10 @@ func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
 	}
 	for len(msgs) > 0 {
 		// Messages of one transaction stand together in all but odd cases.
-		tx, _ := pipeline.TxFrom(msgs[0].Context())
+		tx, _ := flow.TxFrom(msgs[0].Context())
 		n := 1
 		for n < len(msgs) {
-			if next, _ := pipeline.TxFrom(msgs[n].Context()); next != tx {
+			if next, _ := flow.TxFrom(msgs[n].Context()); next != tx {
 				break
 			}
 			n++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -37,13 +38,13 @@ type Keyword struct {
 
 // Middleware wraps the stage of pipeline.GroupIndex, and calls say after the first check that
 // leaves a version of the document of s, once.
-func Middleware(s pipeline.Subscription, say func(Reading)) pipeline.Middleware {
+func Middleware(s pipeline.Subscription, say func(Reading)) flow.Middleware {
 	page, _ := pipeline.CanonicalURL(s.URL) // a Router refuses what is no URL
-	document := pipeline.DocumentID(page, s.View)
+	document := flow.DocumentID(page, s.View)
 	var said atomic.Bool
-	return func(next pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-			if m.Type != pipeline.TypeOutcome || m.Key != page || said.Load() {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if m.Type != flow.TypeOutcome || m.Key != page || said.Load() {
 				return next.Process(ctx, tx, m)
 			}
 			before, _, err := standing(tx.State(page), document)
@@ -73,7 +74,7 @@ func Middleware(s pipeline.Subscription, say func(Reading)) pipeline.Middleware 
 }
 
 // standing returns the number of the version that stands, 0 for none, and that version.
-func standing(st pipeline.State, document string) (uint64, index.StoredVersion, error) {
+func standing(st flow.State, document string) (uint64, index.StoredVersion, error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return 0, index.StoredVersion{}, err
@@ -90,7 +91,7 @@ func standing(st pipeline.State, document string) (uint64, index.StoredVersion, 
 }
 
 func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
-	content, err := pipeline.UnpackText(v.Packed)
+	content, err := flow.UnpackText(v.Packed)
 	if err != nil {
 		return Reading{}, err
 	}

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
 
 func TestRead(t *testing.T) {
-	v := index.StoredVersion{Title: "Shop", Language: "en", Packed: pipeline.PackText("In stock: two lanterns.\nA lantern in stock, for gods")}
+	v := index.StoredVersion{Title: "Shop", Language: "en", Packed: flow.PackText("In stock: two lanterns.\nA lantern in stock, for gods")}
 	for _, c := range []struct {
 		s    pipeline.Subscription
 		want []Keyword

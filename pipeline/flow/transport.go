@@ -8,8 +8,6 @@ import (
 	"iter"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-
-	"github.com/vokter/vokter/pipeline"
 )
 
 // Transport carries messages between the stages and keeps the state of their consumer groups.
@@ -22,16 +20,16 @@ type Transport interface {
 	// Start connects the transport. The Router calls it once, before anything else but Ready,
 	// Gauges and String. It returns once messages can be published, or an error that says what to
 	// do, or the cause of ctx once that is done. Close is called whatever it returns.
-	Start(ctx context.Context, w pipeline.Wiring) error
+	Start(ctx context.Context, w Wiring) error
 	// Close stops all consumers. Whatever is not committed is dropped and comes again.
 	Close() error
 	// String names the place of the data for the log.
 	String() string
 
 	// Publish puts messages into their topics. They are durable when it returns nil.
-	pipeline.Publisher
+	Publisher
 	// Unsynced returns a Publisher whose messages may be lost in a crash shortly after.
-	Unsynced() pipeline.Publisher
+	Unsynced() Publisher
 	// Publisher returns a Watermill publisher. It collects into the transaction that the context
 	// of a message carries, and publishes at once where it carries none.
 	Publisher() message.Publisher
@@ -39,17 +37,17 @@ type Transport interface {
 	// pipeline.Tx.
 	Subscriber(group string) message.Subscriber
 	// Poster hands messages straight to the lanes of group's consumer of topic.
-	Poster(group, topic string) pipeline.Poster
+	Poster(group, topic string) Poster
 	// Tail yields the messages that other processes publish on topic after it returned, and
 	// maybe those of this one. The channel is closed when ctx is done, not before. An error says
 	// that the topic can never be read.
-	Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error)
+	Tail(ctx context.Context, topic string) (<-chan Message, error)
 
 	// State returns the committed state of group for one key; it cannot be written to.
-	State(group, key string) pipeline.State
+	State(group, key string) State
 	// States iterates over the committed state of group, by key, in the lanes that this process
 	// owns.
-	States(group string) iter.Seq2[string, pipeline.State]
+	States(group string) iter.Seq2[string, State]
 	// BackupTo writes a consistent copy of the store to w. It returns an error of
 	// errors.ErrUnsupported where the state is not kept in a store of this process.
 	BackupTo(w io.Writer) error
@@ -76,5 +74,5 @@ type Transport interface {
 	Activity() uint64
 	// Gauges returns figures for those who watch over the process. It returns at once, also
 	// before Start.
-	Gauges() []pipeline.Gauge
+	Gauges() []Gauge
 }

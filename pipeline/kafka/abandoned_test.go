@@ -8,7 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // guard is how long a test waits for what comes within seconds.
@@ -19,7 +19,7 @@ const guard = 30 * time.Second
 func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	t.Helper()
 	c := testConfig(startFake(t))
-	c.Lanes, c.Topics = 2, map[string]pipeline.Topic{"in": {Groups: []string{"g"}}}
+	c.Lanes, c.Topics = 2, map[string]flow.Topic{"in": {Groups: []string{"g"}}}
 	tr = opened(t, c)
 	tr.grace = time.Millisecond
 	<-tr.Gained()
@@ -30,7 +30,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	}
 	for i := range 16 {
 		key := fmt.Sprint("k", i)
-		if err := tr.Publish(t.Context(), pipeline.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+		if err := tr.Publish(t.Context(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

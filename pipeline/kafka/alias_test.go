@@ -5,7 +5,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestPublishedStays changes a message of Watermill once it was published.
@@ -21,7 +21,7 @@ func TestPublishedStays(t *testing.T) {
 
 // TestPostedStays changes the headers of a posted message in one attempt to handle it.
 func TestPostedStays(t *testing.T) {
-	posted := &pipeline.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
+	posted := &flow.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
 	for range 2 {
 		x := &tx{w: work{kind: fromPost, message: posted}}
 		m, err := x.Message()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestBrokersAway: that brokers went away while the Transport works is what Ready says, and one
@@ -60,7 +60,7 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 	defer end()
 	published := make(chan error, 1)
 	go func() {
-		published <- tr.Publish(patient, pipeline.Message{ID: "1", Topic: "new", Key: "k", Type: "test.v1"})
+		published <- tr.Publish(patient, flow.Message{ID: "1", Topic: "new", Key: "k", Type: "test.v1"})
 	}()
 	for began := time.Now(); len(tr.making) == 0; {
 		select {
@@ -76,7 +76,7 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 	for _, topic := range []string{"new", "other"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- tr.Publish(ctx, pipeline.Message{ID: "2", Topic: topic, Key: "k", Type: "test.v1"}) }()
+		go func() { done <- tr.Publish(ctx, flow.Message{ID: "2", Topic: topic, Key: "k", Type: "test.v1"}) }()
 		cancel(over)
 		select {
 		case err := <-done:

@@ -14,7 +14,7 @@ import (
 	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -43,7 +43,7 @@ func openBench(b *testing.B, bs []string, prefix, dir string) *kafka.Transport {
 	b.Helper()
 	tr, err := kafka.Open(context.Background(), kafka.Config{
 		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir,
-		Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}},
+		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -58,9 +58,9 @@ func fill(b *testing.B, tr *kafka.Transport, n int) {
 	body := make([]byte, benchBody)
 	_, _ = rand.Read(body)
 	for from := 0; from < n; from += 100 {
-		var ms []pipeline.Message
+		var ms []flow.Message
 		for i := from; i < min(from+100, n); i++ {
-			ms = append(ms, pipeline.Message{ID: fmt.Sprint(i), Topic: "in", Key: fmt.Sprint("k", i), Type: "test.v1", Body: body})
+			ms = append(ms, flow.Message{ID: fmt.Sprint(i), Topic: "in", Key: fmt.Sprint("k", i), Type: "test.v1", Body: body})
 		}
 		if err := tr.Publish(context.Background(), ms...); err != nil {
 			b.Fatal(err)
@@ -86,13 +86,13 @@ func benchTransport(b *testing.B, bs []string, transactions bool) {
 	go func() {
 		for m := range ms {
 			go func() {
-				tx, _ := pipeline.TxFrom(m.Context())
-				key := m.Metadata[pipeline.HeaderKey]
+				tx, _ := flow.TxFrom(m.Context())
+				key := m.Metadata[flow.HeaderKey]
 				if err := tx.State(key).Set("body", m.Payload); err != nil {
 					m.Nack()
 					return
 				}
-				tx.Emit(pipeline.Message{ID: m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: m.Payload})
+				tx.Emit(flow.Message{ID: m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: m.Payload})
 				tx.OnCommit(func() {
 					if left.Add(-1) == 0 {
 						close(done)

@@ -1,6 +1,8 @@
 package kafka_test
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"bytes"
 	"context"
 	"fmt"
@@ -12,7 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -76,14 +78,14 @@ func benchChanges(b *testing.B, bs []string, processes int, transactions bool, b
 		}
 		cfg := vokter.Config{Transport: tr, Dir: b.TempDir()}
 		for i := range benchPages {
-			cfg.Documents = append(cfg.Documents, vokter.Document{URL: benchURL(i), Keep: true, Interval: vokter.Never})
+			cfg.Documents = append(cfg.Documents, vokter.Document{URL: benchURL(i), Keep: true, Interval: pipeline.Never})
 		}
 		start(b, cfg)
 		transports = append(transports, tr)
 	}
 	shared(b, transports)
-	out := counting(b, bs, prefix+pipeline.TopicChanges)
-	push := pusher(b, bs, prefix+pipeline.TopicIngest)
+	out := counting(b, bs, prefix+flow.TopicChanges)
+	push := pusher(b, bs, prefix+flow.TopicIngest)
 	push(0, 2*benchPages) // each page has changed once
 	out.reach(benchPages)
 	before := commits(transports)
@@ -132,9 +134,9 @@ func shared(b *testing.B, transports []*kafka.Transport) {
 					figures[g.Name] = g.Value
 				}
 			}
-			owned := figures[pipeline.GaugeLanesOwned]
+			owned := figures[flow.GaugeLanesOwned]
 			sum += owned
-			settled = settled && owned > 0 && owned <= testLanes/2 == (len(transports) > 1) && figures[pipeline.GaugeLanesRestoring] == 0
+			settled = settled && owned > 0 && owned <= testLanes/2 == (len(transports) > 1) && figures[flow.GaugeLanesRestoring] == 0
 		}
 		settled = settled && sum == testLanes
 	}

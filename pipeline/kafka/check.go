@@ -11,7 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // checkLimit is how long Check takes at most.
@@ -23,7 +23,7 @@ var errSlow = fmt.Errorf("kafka: the brokers did not answer within %v", checkLim
 // prefix) needs, and changes nothing. It returns lines for people: what stands, what a start
 // would make, and warnings. The error joins all that a start would refuse, or says why the
 // brokers cannot be asked; it comes within 5 s.
-func Check(ctx context.Context, c Config, topics map[string]pipeline.Topic) ([]string, error) {
+func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Check(ctx context.Context, c Config, topics map[string]pipeline.Topic) ([]s
 	return r.lines, r.err
 }
 
-func (c Config) check(client sarama.Client, topics map[string]pipeline.Topic) ([]string, error) {
+func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
 	admin, err := sarama.NewClusterAdminFromClient(client)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)

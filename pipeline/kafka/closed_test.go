@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -19,7 +19,7 @@ func TestNotStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	m := pipeline.Message{ID: "m", Topic: "in", Key: "k", Type: "test.v1"}
+	m := flow.Message{ID: "m", Topic: "in", Key: "k", Type: "test.v1"}
 	_, subscribed := tr.Subscriber("g").Subscribe(ctx, "in")
 	_, tailed := tr.Tail(ctx, "in")
 	for name, err := range map[string]error{
@@ -41,7 +41,7 @@ func TestNotStarted(t *testing.T) {
 func TestCloseWhilePublishing(t *testing.T) {
 	brokers := brokers(t)
 	for range 4 {
-		tr := open(t, brokers, "closing-"+rand.Text()+".", "", map[string]pipeline.Topic{"in": {}})
+		tr := open(t, brokers, "closing-"+rand.Text()+".", "", map[string]flow.Topic{"in": {}})
 		var begun, ended sync.WaitGroup
 		for g := range 16 {
 			begun.Add(1)
@@ -49,9 +49,9 @@ func TestCloseWhilePublishing(t *testing.T) {
 				once := sync.OnceFunc(begun.Done)
 				defer once()
 				for n := 0; ; n++ {
-					ms := []pipeline.Message{{ID: fmt.Sprint(g, ".", n), Topic: "in", Key: fmt.Sprint("k", n), Type: "test.v1"}}
+					ms := []flow.Message{{ID: fmt.Sprint(g, ".", n), Topic: "in", Key: fmt.Sprint("k", n), Type: "test.v1"}}
 					if g%2 == 0 {
-						ms = append(ms, pipeline.Message{ID: ms[0].ID + "b", Topic: "in", Key: "b", Type: "test.v1"})
+						ms = append(ms, flow.Message{ID: ms[0].ID + "b", Topic: "in", Key: "b", Type: "test.v1"})
 					}
 					if err := tr.Publish(context.Background(), ms...); err != nil {
 						if !errors.Is(err, kafka.ErrClosed) {

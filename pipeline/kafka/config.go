@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -47,7 +47,7 @@ type Config struct {
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
 	// Topics says who consumes what; Start replaces it.
-	Topics map[string]pipeline.Topic
+	Topics map[string]flow.Topic
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Logger gets what operators should know; nil discards it.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
@@ -64,10 +63,10 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if c.Topics != nil {
-		kc.Topics = map[string]pipeline.Topic{}
+		kc.Topics = map[string]flow.Topic{}
 	}
 	for name, tp := range c.Topics {
-		kc.Topics[name] = pipeline.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
+		kc.Topics[name] = flow.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
 	}
 	tr, err := kafka.Open(context.Background(), kc)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
@@ -20,11 +20,11 @@ func handleOne(t *testing.T, c Config) (before string) {
 		t.Fatal(err)
 	}
 	in := subscribed(t, tr)
-	if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
+	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
 		t.Fatal(err)
 	}
 	m := <-in
-	tx, _ := pipeline.TxFrom(m.Context())
+	tx, _ := flow.TxFrom(m.Context())
 	v, _, err := tx.State("k").Get("n")
 	if err != nil {
 		t.Fatal(err)

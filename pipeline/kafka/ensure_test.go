@@ -10,10 +10,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kversion"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
-var wired = map[string]pipeline.Topic{
+var wired = map[string]flow.Topic{
 	"documents": {Groups: []string{"index"}}, "requests": {Groups: []string{"fetch"}, Ephemeral: true}, "subscriptions": {},
 }
 

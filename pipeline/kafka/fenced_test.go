@@ -11,7 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -24,7 +24,7 @@ func TestFencedLanes(t *testing.T) {
 	var logged strings.Builder
 	tr, err := kafka.Open(context.Background(), kafka.Config{
 		Brokers: brokers, Prefix: name + ".", Lanes: testLanes, Replication: 1,
-		Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}},
+		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
 		Logger: slog.New(slog.NewTextHandler(writer(func(b []byte) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -50,7 +50,7 @@ func TestFencedLanes(t *testing.T) {
 	}
 	for i := range testLanes * 4 {
 		key := fmt.Sprint("k", i)
-		if err := tr.Publish(context.Background(), pipeline.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,9 +1,11 @@
 package kafka
 
-import "github.com/vokter/vokter/pipeline"
+import (
+	"github.com/vokter/vokter/pipeline/flow"
+)
 
 // Gauges are figures about this process's part.
-func (t *Transport) Gauges() []pipeline.Gauge {
+func (t *Transport) Gauges() []flow.Gauge {
 	if !t.ready.Load() {
 		return nil
 	}
@@ -15,13 +17,13 @@ func (t *Transport) Gauges() []pipeline.Gauge {
 		}
 	}
 	t.mu.Unlock()
-	gauges := []pipeline.Gauge{
-		{Name: pipeline.GaugeLanes, Help: "Lanes, in all processes together.", Value: float64(t.lanes)},
-		{Name: pipeline.GaugeLanesOwned, Help: "Lanes that this process owns.", Value: float64(assigned)},
-		{Name: pipeline.GaugeLanesRestoring, Help: "Lanes that this process owns and whose state it still reads.", Value: float64(restoring)},
-		{Name: pipeline.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counts.restored.Load())},
-		{Name: pipeline.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counts.commits.Load())},
-		{Name: pipeline.GaugeTransactionsFailed, Help: "Transactions that were given up; what was in them is handled again.", Value: float64(t.counts.failed.Load())},
+	gauges := []flow.Gauge{
+		{Name: flow.GaugeLanes, Help: "Lanes, in all processes together.", Value: float64(t.lanes)},
+		{Name: flow.GaugeLanesOwned, Help: "Lanes that this process owns.", Value: float64(assigned)},
+		{Name: flow.GaugeLanesRestoring, Help: "Lanes that this process owns and whose state it still reads.", Value: float64(restoring)},
+		{Name: flow.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counts.restored.Load())},
+		{Name: flow.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counts.commits.Load())},
+		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that were given up; what was in them is handled again.", Value: float64(t.counts.failed.Load())},
 	}
 	lags := make(map[consumer]int64)
 	for lane := range t.owned {
@@ -30,8 +32,8 @@ func (t *Transport) Gauges() []pipeline.Gauge {
 		}
 	}
 	for who, lag := range lags {
-		gauges = append(gauges, pipeline.Gauge{
-			Name: pipeline.GaugeLag, Help: "How far a group is behind the end of a topic at most, in the lanes of this process.",
+		gauges = append(gauges, flow.Gauge{
+			Name: flow.GaugeLag, Help: "How far a group is behind the end of a topic at most, in the lanes of this process.",
 			Labels: map[string]string{"group": who.group, "topic": who.topic}, Value: float64(lag),
 		})
 	}

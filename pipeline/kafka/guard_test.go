@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestStateLostWhileBrokersMove has a broker that cannot say at first whether state was lost:
@@ -18,12 +18,12 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	}
 	t.Cleanup(cluster.Close)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]pipeline.Topic{pipeline.TopicChanges: {}}
+	c.Topics = map[string]flow.Topic{flow.TopicChanges: {}}
 	tr, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: pipeline.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
+	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: flow.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Close(); err != nil {

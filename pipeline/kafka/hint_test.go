@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
@@ -19,9 +19,9 @@ func TestHintsAreSentAgain(t *testing.T) {
 	}
 	t.Cleanup(cluster.Close)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]pipeline.Topic{pipeline.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
+	c.Topics = map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
 	tr := opened(t, c)
-	got, err := tr.Subscriber("g").Subscribe(t.Context(), pipeline.TopicRequests)
+	got, err := tr.Subscriber("g").Subscribe(t.Context(), flow.TopicRequests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		asked, resp := req.(*kmsg.ProduceRequest), req.ResponseKind().(*kmsg.ProduceResponse)
-		if asked.Topics[0].Topic != c.Prefix+pipeline.TopicRequests || refusals.Add(1) > 1 {
+		if asked.Topics[0].Topic != c.Prefix+flow.TopicRequests || refusals.Add(1) > 1 {
 			return nil, nil, false
 		}
 		topic := kmsg.NewProduceResponseTopic()
@@ -42,7 +42,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
-	tr.hint([]output{outputOf(pipeline.Message{ID: "1", Topic: pipeline.TopicRequests, Key: "k", Type: pipeline.TypeRequest}, tr.lanes)})
+	tr.hint([]output{outputOf(flow.Message{ID: "1", Topic: flow.TopicRequests, Key: "k", Type: flow.TypeRequest}, tr.lanes)})
 	m := <-got
 	m.Ack()
 	if n := refusals.Load(); m.Metadata.Get("ce_id") != "1" || n < 2 {

@@ -6,14 +6,14 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // inbox holds the messages that were posted to a consumer in a lane. What is left in it when
 // the lane goes to another process is dropped: its owner begins that work anew.
 type inbox struct {
 	mu     sync.Mutex
-	queue  []*pipeline.Message
+	queue  []*flow.Message
 	signal chan struct{}
 	room   chan struct{} // closed when there is room; nil while nobody waits
 	// moved says that the lane was this process's and is not any more.
@@ -21,7 +21,7 @@ type inbox struct {
 }
 
 // add puts m in; wait is not nil where there is no room: it is closed when there may be.
-func (b *inbox) add(m *pipeline.Message) (wait <-chan struct{}, err error) {
+func (b *inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.moved {
@@ -64,7 +64,7 @@ func (b *inbox) release() {
 	}
 }
 
-func (b *inbox) peek() *pipeline.Message {
+func (b *inbox) peek() *flow.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {
@@ -88,7 +88,7 @@ func (b *inbox) empty() bool { return b.peek() == nil }
 // Poster returns a way to hand messages to the handler of a group and topic, outside any
 // log. They wait, a bounded number in each lane, until the group subscribes. Those for a
 // lane that went to another process are refused.
-func (t *Transport) Poster(group, topic string) pipeline.Poster {
+func (t *Transport) Poster(group, topic string) flow.Poster {
 	return &poster{t, consumer{group, topic}}
 }
 
@@ -97,9 +97,9 @@ type poster struct {
 	who consumer
 }
 
-var _ pipeline.Poster = (*poster)(nil)
+var _ flow.Poster = (*poster)(nil)
 
-func (p *poster) Post(ctx context.Context, m pipeline.Message) error {
+func (p *poster) Post(ctx context.Context, m flow.Message) error {
 	if p.t.ctx.Err() != nil || !p.t.ready.Load() {
 		return ErrClosed
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // fitting returns topics as they should stand, with replication 3.
@@ -19,7 +19,7 @@ func fitting(c Config, specs []topicSpec) map[string]standing {
 
 func TestInspect(t *testing.T) {
 	const at = " --bootstrap-server 127.0.0.1:9092 "
-	wired := map[string]pipeline.Topic{"documents": {}, "requests": {Ephemeral: true}}
+	wired := map[string]flow.Topic{"documents": {}, "requests": {Ephemeral: true}}
 	for _, tt := range []struct {
 		name     string
 		config   func(*Config)

@@ -11,11 +11,12 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
 // open opens a transport that shares the lanes of prefix.
-func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]pipeline.Topic) *kafka.Transport {
+func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *kafka.Transport {
 	t.Helper()
 	tr, err := kafka.Open(context.Background(), kafka.Config{
 		Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir, SessionTimeout: 6 * time.Second, Topics: topics,
@@ -33,14 +34,14 @@ func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]
 func TestLanesMove(t *testing.T) {
 	run := func(t *testing.T, brokers []string) {
 		prefix, kept := "move-"+rand.Text()+".", t.TempDir()
-		topics := map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}}
+		topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
 		const keys, rounds = 16, 12
 		first := open(t, brokers, prefix, kept, topics)
 		count(t, first, "g", "in")
 		publish := func(tr *kafka.Transport, round int) {
 			for k := range keys {
 				key := fmt.Sprint("k", k)
-				m := pipeline.Message{ID: fmt.Sprintf("%s.%d", key, round), Topic: "in", Key: key, Type: "test.v1"}
+				m := flow.Message{ID: fmt.Sprintf("%s.%d", key, round), Topic: "in", Key: key, Type: "test.v1"}
 				if err := tr.Publish(context.Background(), m); err != nil {
 					t.Error(err)
 				}
@@ -82,7 +83,7 @@ func TestLanesMove(t *testing.T) {
 // to the right ones, once, though two groups read the topic.
 func TestForeignPartitioner(t *testing.T) {
 	brokers, prefix := brokers(t), "foreign-"+rand.Text()+"."
-	tr := open(t, brokers, prefix, "", map[string]pipeline.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
+	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
 	count(t, tr, "a", "in")
 	count(t, tr, "b", "in")
 	p := intoLanes(t, brokers)
@@ -122,10 +123,10 @@ func TestTooLarge(t *testing.T) {
 	_, _ = rand.Read(huge) // does not pack
 	go func() {
 		for m := range ms {
-			tx, _ := pipeline.TxFrom(m.Context())
+			tx, _ := flow.TxFrom(m.Context())
 			switch m.UUID {
 			case "emits":
-				tx.Emit(pipeline.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge})
+				tx.Emit(flow.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge})
 			case "writes":
 				if err := tx.State("k").Set("huge", huge); err != nil {
 					t.Error(err)
@@ -137,7 +138,7 @@ func TestTooLarge(t *testing.T) {
 		}
 	}()
 	for id, want := range map[string]bool{"emits": false, "writes": false, "neither": true} {
-		m := pipeline.Message{ID: id, Topic: "in", Key: "k", Type: "test.v1"}
+		m := flow.Message{ID: id, Topic: "in", Key: "k", Type: "test.v1"}
 		if err := tr.Publish(context.Background(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if err := tr.Publish(context.Background(), pipeline.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge}); err == nil {
+	if err := tr.Publish(context.Background(), flow.Message{ID: "x", Topic: "out", Key: "k", Type: "test.v1", Body: huge}); err == nil {
 		t.Error("a message that no record can hold was published")
 	}
 }

@@ -5,14 +5,14 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // stateLost refuses topics of which only the state is missing: what was told would be told
 // again, and what stands in the other topics means nothing without it. Only transactions that
 // also write state write to these topics.
 func (t *Transport) stateLost() error {
-	names := []string{topicState, pipeline.TopicSubscriptions, pipeline.TopicChanges}
+	names := []string{topicState, flow.TopicSubscriptions, flow.TopicChanges}
 	var specs []topicSpec
 	for _, name := range names {
 		specs = append(specs, topicSpec{Name: t.cfg.Prefix + name})

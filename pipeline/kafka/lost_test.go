@@ -8,16 +8,16 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
 // TestStateLost deletes the topic of the state while nothing runs, and leaves the others.
 func TestStateLost(t *testing.T) {
 	brokers, prefix := brokers(t), "lost-"+rand.Text()+"."
-	topics := map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, pipeline.TopicChanges: {}}
+	topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, flow.TopicChanges: {}}
 	tr := open(t, brokers, prefix, "", topics)
-	if err := tr.Publish(context.Background(), pipeline.Message{ID: "1", Topic: pipeline.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
+	if err := tr.Publish(context.Background(), flow.Message{ID: "1", Topic: flow.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Close(); err != nil {
@@ -43,7 +43,7 @@ func TestStateLost(t *testing.T) {
 func TestLargeRecord(t *testing.T) {
 	run := func(t *testing.T, brokers []string) {
 		prefix := "big-" + rand.Text() + "."
-		tr := open(t, brokers, prefix, "", map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}})
+		tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
 		body := []byte(strings.Repeat("in stock, out of stock, ", 15<<20/24))
 		ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
 		if err != nil {
@@ -51,15 +51,15 @@ func TestLargeRecord(t *testing.T) {
 		}
 		go func() {
 			for m := range ms {
-				tx, _ := pipeline.TxFrom(m.Context())
-				tx.Emit(pipeline.Message{ID: m.UUID, Topic: "out", Key: "k", Type: "test.v1", Body: body})
+				tx, _ := flow.TxFrom(m.Context())
+				tx.Emit(flow.Message{ID: m.UUID, Topic: "out", Key: "k", Type: "test.v1", Body: body})
 				if err := tx.Fits(); err != nil {
 					t.Error(err)
 				}
 				m.Ack()
 			}
 		}()
-		if err := tr.Publish(context.Background(), pipeline.Message{ID: "x", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
+		if err := tr.Publish(context.Background(), flow.Message{ID: "x", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := results(t, brokers, prefix, 1); got["k"] != string(body) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // misplace writes a message for the key "k" into each lane of topic, with what body says, as
@@ -39,8 +39,8 @@ func misplace(t *testing.T, brokers []string, topic string, body func(lane int) 
 // moved again.
 func TestMisplacedOnce(t *testing.T) {
 	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
-	topics := func(groups ...string) map[string]pipeline.Topic {
-		return map[string]pipeline.Topic{"in": {Groups: groups}, "out": {}}
+	topics := func(groups ...string) map[string]flow.Topic {
+		return map[string]flow.Topic{"in": {Groups: groups}, "out": {}}
 	}
 	before := open(t, brokers, prefix, "", topics("b"))
 	count(t, before, "b", "in")
@@ -69,11 +69,11 @@ func TestMisplacedOnce(t *testing.T) {
 // they go to the dead letters, and what is behind them is handled.
 func TestMisplacedHuge(t *testing.T) {
 	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
-	tr := open(t, brokers, prefix, "", map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}, pipeline.TopicDead: {}})
+	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
 	own := -1
 	misplace(t, brokers, prefix+"in", func(int) string { return strings.Repeat("x", 7<<20) })
 	misplace(t, brokers, prefix+"in", func(int) string { return "behind" })
-	dead, err := tr.Subscriber("d").Subscribe(context.Background(), pipeline.TopicDead)
+	dead, err := tr.Subscriber("d").Subscribe(context.Background(), flow.TopicDead)
 	if err != nil {
 		t.Fatal(err)
 	}

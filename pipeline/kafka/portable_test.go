@@ -12,12 +12,12 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/portable"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-var movedTopics = map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
+var movedTopics = map[string]flow.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
 
 // movable is an export as any transport may have written it.
 func movable(t *testing.T) (*portable.Export, []portable.Record) {
@@ -109,14 +109,14 @@ func TestMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := subscribed(t, tr)
-		if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
+		if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 		woken := map[string]bool{}
 		for handled := false; !handled || len(woken) < 3; {
 			m := <-in
-			tx, _ := pipeline.TxFrom(m.Context())
-			key := m.Metadata[pipeline.HeaderKey]
+			tx, _ := flow.TxFrom(m.Context())
+			key := m.Metadata[flow.HeaderKey]
 			if handled = handled || m.UUID == "1"; m.UUID == "1" {
 				if err := tx.State(key).Set("n", []byte("altered")); err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func TestMove(t *testing.T) {
 			if v, _, err := tx.State(key).Get("n"); err != nil || string(v) != "of "+key && string(v) != "altered" {
 				t.Errorf("%q: got %q, %v", key, v, err)
 			}
-			tx.WakeAt(key, time.Unix(1<<32, 7).UTC(), pipeline.AtStart)
+			tx.WakeAt(key, time.Unix(1<<32, 7).UTC(), flow.AtStart)
 			m.Ack()
 		}
 		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "processes work in the consumer group "+c.Group) {
@@ -245,7 +245,7 @@ func TestFailedImport(t *testing.T) {
 	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "processes work") {
 		t.Errorf("while a process works: got %v", err)
 	}
-	if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
+	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Close(); err != nil {

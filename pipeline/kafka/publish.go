@@ -12,7 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -20,7 +20,7 @@ import (
 // keep them have them. It blocks while brokers are away, until ctx is done or the Transport
 // is closed; they may be published nevertheless then. Where ctx carries a transaction of this
 // Transport, ms are published with its commit.
-func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
+func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	if !t.ready.Load() {
 		return ErrClosed
 	}
@@ -32,14 +32,14 @@ func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
 }
 
 // Unsynced returns t: what it publishes is not lost either.
-func (t *Transport) Unsynced() pipeline.Publisher { return t }
+func (t *Transport) Unsynced() flow.Publisher { return t }
 
 // publish collects out in the transaction of ctx, or publishes it.
 func (t *Transport) publish(ctx context.Context, out []output) error {
 	if len(out) == 0 {
 		return nil
 	}
-	if p, ok := pipeline.TxFrom(ctx); ok {
+	if p, ok := flow.TxFrom(ctx); ok {
 		if x, ok := p.(*tx); ok && x.ten.t == t {
 			if !x.collect(out...) {
 				return errOver
@@ -271,7 +271,7 @@ func (t *Transport) Publisher() message.Publisher {
 	}, ErrClosed)
 }
 
-var _ pipeline.Publisher = (*Transport)(nil)
+var _ flow.Publisher = (*Transport)(nil)
 
 // ErrClosed is what a Transport that is closed, or was not started, returns.
 var ErrClosed = errors.New("kafka: the transport is closed")

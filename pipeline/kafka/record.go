@@ -10,7 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // headerUUID carries the UUID of a message that was published with Watermill's interface,
@@ -27,14 +27,14 @@ type output struct {
 	lane  int
 	key   string
 	// message, or uuid with meta and payload as Watermill's interface gives them.
-	message *pipeline.Message
+	message *flow.Message
 	uuid    string
 	meta    message.Metadata
 	payload []byte
 }
 
 // outputOf directs m to the lane of its key, or of its ID if it has none.
-func outputOf(m pipeline.Message, lanes int) output {
+func outputOf(m flow.Message, lanes int) output {
 	m.Header = maps.Clone(m.Header)
 	key := m.Key
 	if key == "" {
@@ -45,7 +45,7 @@ func outputOf(m pipeline.Message, lanes int) output {
 
 // outputOfWatermill directs a message that was published with Watermill's interface.
 func outputOfWatermill(topic string, m *message.Message, lanes int) output {
-	o := output{topic: topic, key: m.Metadata[pipeline.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
+	o := output{topic: topic, key: m.Metadata[flow.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
 	key := o.key
 	if key == "" {
 		key = m.UUID
@@ -99,7 +99,7 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 		r.Key = sarama.StringEncoder(o.key)
 	}
 	add := func(name, value string) {
-		if name != pipeline.HeaderKey {
+		if name != flow.HeaderKey {
 			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
 		}
 	}
@@ -133,9 +133,9 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	uuid = uuidOf(r)
 	delete(meta, headerUUID)
 	if len(r.Key) > 0 {
-		meta[pipeline.HeaderKey] = string(r.Key)
+		meta[flow.HeaderKey] = string(r.Key)
 	} else {
-		delete(meta, pipeline.HeaderKey)
+		delete(meta, flow.HeaderKey)
 	}
 	return uuid, meta
 }

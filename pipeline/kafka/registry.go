@@ -10,6 +10,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // inbox returns the one of a consumer in a lane.
@@ -99,14 +100,14 @@ func (t *Transport) takeReaders() map[string]*groupReader {
 }
 
 // declaredTopics returns all topics that were declared, by name.
-func (t *Transport) declaredTopics() map[string]pipeline.Topic {
+func (t *Transport) declaredTopics() map[string]flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.topics)
 }
 
 // topicOf returns how a topic was declared.
-func (t *Transport) topicOf(name string) pipeline.Topic {
+func (t *Transport) topicOf(name string) flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.topics[name]
@@ -135,7 +136,7 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	}
 	c := t.cfg
 	c.Lanes = t.lanes
-	info, err := ensureTopics(ctx, t.admin, c, c.specs(map[string]pipeline.Topic{topic: {}}))
+	info, err := ensureTopics(ctx, t.admin, c, c.specs(map[string]flow.Topic{topic: {}}))
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	for name, id := range info.IDs {
 		t.info.IDs[name] = id
 	}
-	t.topics[topic] = pipeline.Topic{}
+	t.topics[topic] = flow.Topic{}
 	return nil
 }
 

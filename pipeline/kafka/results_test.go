@@ -8,7 +8,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -23,8 +23,8 @@ func count(t *testing.T, tr *kafka.Transport, group, topic string) {
 	go func() {
 		for m := range ms {
 			go func() {
-				tx, _ := pipeline.TxFrom(m.Context())
-				key := m.Metadata[pipeline.HeaderKey]
+				tx, _ := flow.TxFrom(m.Context())
+				key := m.Metadata[flow.HeaderKey]
 				v, _, err := tx.State(key).Get("n")
 				if err != nil {
 					m.Nack()
@@ -35,7 +35,7 @@ func count(t *testing.T, tr *kafka.Transport, group, topic string) {
 					m.Nack()
 					return
 				}
-				tx.Emit(pipeline.Message{ID: group + " " + m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: v})
+				tx.Emit(flow.Message{ID: group + " " + m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: v})
 				m.Ack()
 			}()
 		}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // missingRights says which rights the brokers do not give this process that a Transport with
 // topics needs, and is empty where there are none. Topics that do not stand are left out; of
 // transactional IDs brokers only tell whether they may be seen. client must not try again by
 // itself: of what it may not see, it would do so for minutes.
-func (c Config) missingRights(client sarama.Client, topics map[string]pipeline.Topic) (string, error) {
+func (c Config) missingRights(client sarama.Client, topics map[string]flow.Topic) (string, error) {
 	missing, err := c.missingOnTopics(client, topics)
 	if err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func (c Config) missingRights(client sarama.Client, topics map[string]pipeline.T
 	return strings.Join(missing, "; "), nil
 }
 
-func (c Config) missingOnTopics(client sarama.Client, topics map[string]pipeline.Topic) ([]string, error) {
+func (c Config) missingOnTopics(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
 	read := []string{c.Prefix + topicState, c.Prefix + topicLanes}
 	write := []string{c.Prefix + topicState}
 	for name, topic := range topics {

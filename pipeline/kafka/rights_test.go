@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -63,7 +63,7 @@ func TestMissingRights(t *testing.T) {
 			}
 			var logged logBuffer
 			c.SASL.User, c.Logger = "vokter", logged.logger()
-			c.Topics = map[string]pipeline.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
+			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
 			tr, err := Open(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
@@ -122,7 +122,7 @@ func (r *runner) next() (w work, ok bool, until time.Time) {
 			}
 			var wk wake
 			if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
-				return work{kind: fromWake, wake: wk, message: pipeline.WakeMessage(r.who.group, r.who.topic, wk.key, wk.at)}, true, until
+				return work{kind: fromWake, wake: wk, message: flow.WakeMessage(r.who.group, r.who.topic, wk.key, wk.at)}, true, until
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 // message makes the Watermill message of x, whose transaction its context carries. Where the
 // transport is bare it has no metadata.
 func (r *runner) message(ctx context.Context, x *tx) *message.Message {
-	ctx = pipeline.WithTx(ctx, x)
+	ctx = flow.WithTx(ctx, x)
 	bare := r.n.t.bare
 	if p := x.w.message; p != nil {
 		m := message.NewMessageWithContext(ctx, p.ID, p.Body)

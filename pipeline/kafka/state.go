@@ -4,7 +4,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var (
@@ -20,7 +20,7 @@ type state struct {
 	place place
 }
 
-var _ pipeline.State = (*state)(nil)
+var _ flow.State = (*state)(nil)
 
 // Get reads what the transaction wrote, then what others wrote that is not in the copy of
 // the lane yet, then the copy.
@@ -58,8 +58,8 @@ func (s *state) write(name string, value []byte) error {
 }
 
 // Scan reads all values before it yields the first, so that the loop may read on.
-func (s *state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) {
+func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
 		values, err := s.ten.scan(s.place, prefix)
 		if err == nil && s.x != nil {
 			s.x.mu.Lock()
@@ -70,11 +70,11 @@ func (s *state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 			s.x.mu.Unlock()
 		}
 		if err != nil {
-			yield("", pipeline.Value{Err: err})
+			yield("", flow.Value{Err: err})
 			return
 		}
 		for _, name := range sorted(values) {
-			if !yield(name, pipeline.Value{Bytes: append([]byte{}, values[name]...)}) {
+			if !yield(name, flow.Value{Bytes: append([]byte{}, values[name]...)}) {
 				return
 			}
 		}

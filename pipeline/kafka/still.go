@@ -12,7 +12,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // still is a Transport that handles nothing: it owns all lanes while no process does, to read
@@ -33,7 +33,7 @@ func newStill(c Config, dir string) (*still, error) {
 		return nil, err
 	}
 	t.cfg.Dir = dir
-	t.wire(pipeline.Wiring{Topics: c.Topics})
+	t.wire(flow.Wiring{Topics: c.Topics})
 	return &still{Transport: t}, nil
 }
 

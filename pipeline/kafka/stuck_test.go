@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -30,14 +30,14 @@ func stuck(t *testing.T, answering bool) {
 		_ = tr.Close()
 	})
 	late := tr.HangOnce(release, answering)
-	err = tr.Start(context.Background(), pipeline.Wiring{Topics: map[string]pipeline.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
+	err = tr.Start(context.Background(), flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	count(t, tr, "g", "in")
 	for i := range testLanes * 4 {
 		key := string(rune('a' + i))
-		if err := tr.Publish(context.Background(), pipeline.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

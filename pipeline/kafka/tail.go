@@ -8,13 +8,13 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Tail yields what any process publishes to topic from now on, in the order of each lane,
 // until ctx is done; then the channel is closed. It is for messages that matter for seconds:
 // those of a time in which the brokers were away may be missing.
-func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Message, error) {
+func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message, error) {
 	if t.ctx.Err() != nil || !t.ready.Load() {
 		return nil, ErrClosed
 	}
@@ -29,7 +29,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Mes
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", errors.Join(err, client.Close()))
 	}
-	out := make(chan pipeline.Message)
+	out := make(chan flow.Message)
 	var parts []sarama.PartitionConsumer
 	for lane := range t.lanes {
 		pc, err := patiently(ctx, t, func() (sarama.PartitionConsumer, error) {
@@ -56,7 +56,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan pipeline.Mes
 }
 
 // tail hands on what pc reads until ctx is done.
-func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- pipeline.Message) {
+func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
 	errs := pc.Errors()
 	defer func() {
 		pc.AsyncClose()
@@ -70,7 +70,7 @@ func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic
 				return
 			}
 			_, meta := received(r)
-			m, err := pipeline.FromMetadata(meta, r.Value)
+			m, err := flow.FromMetadata(meta, r.Value)
 			if err != nil {
 				continue // somebody else's
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestTailWaits: a broker that has just come back leads no partition for a moment, and that
@@ -20,10 +20,10 @@ func TestTailWaits(t *testing.T) {
 	}
 	t.Cleanup(cluster.Close)
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics = map[string]pipeline.Topic{pipeline.TopicDecisions: {Ephemeral: true}}
+	c.Topics = map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}
 	tr := opened(t, c)
 	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
-	if _, err := tr.Tail(t.Context(), pipeline.TopicDecisions); err != nil {
+	if _, err := tr.Tail(t.Context(), flow.TopicDecisions); err != nil {
 		t.Errorf("got %v after %d refusals", err, refusals.Load())
 	}
 	if refusals.Load() < 5 {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Settings of topics.
@@ -49,7 +49,7 @@ type topicSpec struct {
 // keys, so that compaction would lose all but the last of each. Their consumers keep what
 // they need as state: both are logs like the others, and subscriptions is kept for long
 // since people look things up in it.
-func (c Config) specs(topics map[string]pipeline.Topic) []topicSpec {
+func (c Config) specs(topics map[string]flow.Topic) []topicSpec {
 	all := []topicSpec{
 		{Name: c.Prefix + topicState, Compacted: true, Settings: map[string]string{
 			cleanupPolicy:         policyCompact,
@@ -69,7 +69,7 @@ func (c Config) specs(topics map[string]pipeline.Topic) []topicSpec {
 		switch {
 		case topics[name].Ephemeral:
 			keep = keepEphemeral
-		case name == pipeline.TopicDead, name == pipeline.TopicSubscriptions:
+		case name == flow.TopicDead, name == flow.TopicSubscriptions:
 			keep = keepLong
 		}
 		all = append(all, topicSpec{Name: c.Prefix + name, Ephemeral: topics[name].Ephemeral, Settings: map[string]string{

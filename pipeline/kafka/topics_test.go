@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestSpecs(t *testing.T) {
 	c := Config{Prefix: "p."}.withDefaults()
-	got := c.specs(map[string]pipeline.Topic{
-		pipeline.TopicRequests: {Ephemeral: true}, pipeline.TopicDocuments: {}, pipeline.TopicDead: {},
-		pipeline.TopicSubscriptions: {}, pipeline.TopicNotifications: {}, "mine": {},
+	got := c.specs(map[string]flow.Topic{
+		flow.TopicRequests: {Ephemeral: true}, flow.TopicDocuments: {}, flow.TopicDead: {},
+		flow.TopicSubscriptions: {}, flow.TopicNotifications: {}, "mine": {},
 	})
 	week := map[string]string{"cleanup.policy": "delete", "max.message.bytes": "6291456", "retention.ms": "604800000"}
 	quarter := map[string]string{"cleanup.policy": "delete", "max.message.bytes": "6291456", "retention.ms": "7776000000"}

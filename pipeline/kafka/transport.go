@@ -16,7 +16,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -62,7 +61,7 @@ type Transport struct {
 	mu       sync.Mutex
 	assigned map[int]bool
 	joined   bool
-	topics   map[string]pipeline.Topic
+	topics   map[string]flow.Topic
 	info     topicInfo
 	inboxes  map[consumer][]*inbox
 	readers  map[string]*groupReader
@@ -102,7 +101,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]pipeline.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
+		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
 		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
@@ -119,7 +118,7 @@ const defaultGrace = 5 * time.Second
 // brokers until ctx is done, whose cause it then returns; Ready tells meanwhile what it waits
 // for. It fails where the brokers refuse this process, and where a topic is not as it must
 // be; these errors say what to do.
-func (t *Transport) Start(ctx context.Context, w pipeline.Wiring) error {
+func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	t.wire(w)
 	if err := t.connect(ctx); err != nil {
 		return err
@@ -152,7 +151,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.Start(ctx, pipeline.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken, MinFree: c.MinFree})
+	err = t.Start(ctx, flow.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken, MinFree: c.MinFree})
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -165,7 +164,7 @@ func (t *Transport) String() string {
 }
 
 // wire takes over what w says.
-func (t *Transport) wire(w pipeline.Wiring) {
+func (t *Transport) wire(w flow.Wiring) {
 	if w.Dir != "" {
 		t.cfg.Dir = filepath.Join(w.Dir, "kafka")
 	}

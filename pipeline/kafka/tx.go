@@ -13,6 +13,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var (
@@ -33,7 +34,7 @@ const (
 type work struct {
 	kind    kind
 	record  *sarama.ConsumerMessage // fromLog
-	message *pipeline.Message       // fromPost, fromWake
+	message *flow.Message           // fromPost, fromWake
 	wake    wake                    // fromWake
 }
 
@@ -62,22 +63,22 @@ type tx struct {
 	moves    bool // all that it publishes is its own record, unless that was moved before
 }
 
-var _ pipeline.Tx = (*tx)(nil)
+var _ flow.Tx = (*tx)(nil)
 
 // State returns the state that the message's group keeps for key.
-func (x *tx) State(key string) pipeline.State {
+func (x *tx) State(key string) flow.State {
 	return &state{ten: x.ten, x: x, place: place{x.who.group, key}}
 }
 
 // Emit collects m.
-func (x *tx) Emit(m pipeline.Message) { x.collect(outputOf(m, x.ten.t.lanes)) }
+func (x *tx) Emit(m flow.Message) { x.collect(outputOf(m, x.ten.t.lanes)) }
 
 // EmitAll collects a copy of m for every lane.
-func (x *tx) EmitAll(m pipeline.Message) {
+func (x *tx) EmitAll(m flow.Message) {
 	m.Key = ""
 	id := m.ID
 	for lane := range x.ten.t.lanes {
-		m.ID = pipeline.DeriveID("lane", id, strconv.Itoa(lane))
+		m.ID = flow.DeriveID("lane", id, strconv.Itoa(lane))
 		o := outputOf(m, x.ten.t.lanes)
 		o.lane = lane
 		x.collect(o)
@@ -85,7 +86,7 @@ func (x *tx) EmitAll(m pipeline.Message) {
 }
 
 // Neighbours yields the states that group keeps in the message's lane.
-func (x *tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
+func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
 	return x.ten.states(group)
 }
 
@@ -101,10 +102,10 @@ func (x *tx) collect(o ...output) bool {
 }
 
 // WakeAt collects a change of key's wake.
-func (x *tx) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	w := wake{at: at}
 	for _, o := range opts {
-		w.atStart = w.atStart || o == pipeline.AtStart
+		w.atStart = w.atStart || o == flow.AtStart
 	}
 	if at.IsZero() {
 		w = wake{}
@@ -145,14 +146,14 @@ func (x *tx) position() string {
 }
 
 // Message is the message being handled.
-func (x *tx) Message() (pipeline.Message, error) {
+func (x *tx) Message() (flow.Message, error) {
 	p := x.w.message
 	switch {
 	case p == nil:
 		uuid, meta := received(x.w.record)
-		return pipeline.Received(x.who.topic, uuid, x.position(), meta, x.w.record.Value)
+		return flow.Received(x.who.topic, uuid, x.position(), meta, x.w.record.Value)
 	case p.ID == "" || p.Type == "":
-		return pipeline.Received(x.who.topic, p.ID, "", p.Metadata(), p.Body)
+		return flow.Received(x.who.topic, p.ID, "", p.Metadata(), p.Body)
 	}
 	m := *p
 	m.Header = maps.Clone(m.Header) // a later attempt has the same

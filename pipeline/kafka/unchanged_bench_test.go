@@ -1,6 +1,8 @@
 package kafka_test
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"fmt"
 	"io"
@@ -90,12 +92,12 @@ func benchChecks(b *testing.B, bs []string, conditional bool, base float64) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	cfg := vokter.Config{
 		Dir:   b.TempDir(),
-		Sinks: map[string]vokter.Sink{"none": vokter.SinkFunc(func(context.Context, vokter.Notification) error { return nil })},
+		Sinks: map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
 		Fetch: vokter.FetchConfig{Concurrency: benchParallel, Rate: 1e9, Allow: loopback},
 		Every: new(time.Duration),
 	}
 	for i := range benchPages {
-		cfg.Subscriptions = append(cfg.Subscriptions, vokter.Subscription{
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 			URL: fmt.Sprintf("%s/%d", site.URL, i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
 		})
 	}

@@ -6,25 +6,25 @@ import (
 	"io"
 	"iter"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
 // Its reads fail where another process owns the lane of key.
-func (t *Transport) State(group, key string) pipeline.State {
+func (t *Transport) State(group, key string) flow.State {
 	if t.ready.Load() {
 		if n := t.tenure(partitionOf(key, t.lanes)); n != nil {
 			return &state{ten: n, place: place{group, key}}
 		}
 	}
-	return pipeline.FailedState(errNotOwned)
+	return flow.FailedState(errNotOwned)
 }
 
 // States yields the keys for which group keeps state in the lanes that this process owns, in
 // no order that means anything, each with its state as far as it is acknowledged. A store's
 // failure ends it with an empty key and a state whose reads fail.
-func (t *Transport) States(group string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		for lane := range t.owned {
 			n := t.tenure(lane)
 			if n == nil {
@@ -40,12 +40,12 @@ func (t *Transport) States(group string) iter.Seq2[string, pipeline.State] {
 }
 
 // states yields what group keeps in n's lane.
-func (n *tenure) states(group string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (n *tenure) states(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		fresh := n.merged(group)
 		for key, err := range n.t.cache.LaneStateKeys(group, n.lane) {
 			if err != nil {
-				yield("", pipeline.FailedState(err))
+				yield("", flow.FailedState(err))
 				return
 			}
 			st := &state{ten: n, place: place{group, key}}
@@ -87,7 +87,7 @@ func (n *tenure) merged(group string) map[string]bool {
 }
 
 // some reports whether st holds anything.
-func some(st pipeline.State) bool {
+func some(st flow.State) bool {
 	for range st.Scan("") {
 		return true
 	}

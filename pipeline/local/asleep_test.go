@@ -6,7 +6,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestAsleep: what a group has scheduled comes neither at its time nor at the start while
@@ -34,8 +34,8 @@ func TestAsleep(t *testing.T) {
 		if msg.UUID != id {
 			t.Fatalf("message %s, want %s and no wake", msg.UUID, id)
 		}
-		tx, _ := pipeline.TxFrom(msg.Context())
-		tx.WakeAt("k", now.Add(time.Hour), pipeline.AtStart)
+		tx, _ := flow.TxFrom(msg.Context())
+		tx.WakeAt("k", now.Add(time.Hour), flow.AtStart)
 		msg.Ack()
 	}
 
@@ -54,7 +54,7 @@ func TestAsleep(t *testing.T) {
 	tr, in = start(now)
 	msg := <-in
 	msg.Ack()
-	if msg.Metadata["ce_type"] != pipeline.TypeWake {
+	if msg.Metadata["ce_type"] != flow.TypeWake {
 		t.Errorf("%v, want the wake of the start", msg.Metadata)
 	}
 	stop(tr)

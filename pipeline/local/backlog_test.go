@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestWakesAtStartComeBehindTheLog: what came of the work that a wake at start takes for
@@ -21,8 +21,8 @@ func TestWakesAtStartComeBehindTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := <-subscribe(t, tr, "g", "in")
-	tx, _ := pipeline.TxFrom(m.Context())
-	tx.WakeAt("k", time.Now().Add(time.Hour), pipeline.AtStart)
+	tx, _ := flow.TxFrom(m.Context())
+	tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
 	m.Ack()
 	for !tr.Idle() {
 		time.Sleep(time.Millisecond)
@@ -40,11 +40,11 @@ func TestWakesAtStartComeBehindTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want = append(want, pipeline.TypeWake)
+	want = append(want, flow.TypeWake)
 	in := subscribe(t, tr, "g", "in")
 	for range n + 1 {
 		m := <-in
-		if id := m.Metadata["ce_type"]; id == pipeline.TypeWake {
+		if id := m.Metadata["ce_type"]; id == flow.TypeWake {
 			got = append(got, id)
 		} else {
 			got = append(got, m.UUID)

@@ -6,6 +6,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestBare reads messages from their transactions, with and without metadata beside that, one
@@ -16,17 +17,17 @@ func TestBare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Start(t.Context(), pipeline.Wiring{Bare: bare}); err != nil {
+		if err := tr.Start(t.Context(), flow.Wiring{Bare: bare}); err != nil {
 			t.Fatal(err)
 		}
 		header := map[string]string{"a": "1"}
-		if err := tr.Publish(t.Context(), pipeline.Message{ID: "1", Topic: "in", Key: "k", Type: "x", Header: header, Body: []byte("b")}); err != nil {
+		if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "k", Type: "x", Header: header, Body: []byte("b")}); err != nil {
 			t.Fatal(err)
 		}
 		header["a"] = "the publisher's own"
 		plain := message.NewMessage("2", nil)
 		plain.Metadata.Set("a", "2")
-		plain.Metadata.Set(pipeline.HeaderKey, "k")
+		plain.Metadata.Set(flow.HeaderKey, "k")
 		if err := tr.Publisher().Publish("in", plain); err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +66,8 @@ func TestBare(t *testing.T) {
 }
 
 // transactionOf returns the transaction that a message's context carries.
-func transactionOf(m *message.Message) pipeline.Tx {
-	tx, _ := pipeline.TxFrom(m.Context())
+func transactionOf(m *message.Message) flow.Tx {
+	tx, _ := flow.TxFrom(m.Context())
 	return tx
 }
 

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -76,7 +76,7 @@ type Config struct {
 // Topic declares a topic. The messages of an Ephemeral one are kept in memory only and are
 // gone with the process, however it ends; in a store that outlives the process they have no
 // pipeline.Message.Position. They count with the commit that publishes them.
-type Topic = pipeline.Topic
+type Topic = flow.Topic
 
 func (c Config) withDefaults() Config {
 	if c.Bound == 0 {

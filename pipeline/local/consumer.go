@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // consumer is a group's share in a topic: a cursor in each lane, spread over the
@@ -28,7 +28,7 @@ type consumer struct {
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan pipeline.Message, mill.InboxSize)}
+		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan flow.Message, mill.InboxSize)}
 		if !tp.volatile || t.volatile {
 			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}

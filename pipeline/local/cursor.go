@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -27,7 +27,7 @@ type cursor struct {
 	signal chan struct{}
 
 	// inbox holds posted messages; posted counts them and the one in hand.
-	inbox  chan pipeline.Message
+	inbox  chan flow.Message
 	posted atomic.Int64
 
 	// nextWake is not after the earliest wake, in Unix nanoseconds; see wakes.go.
@@ -46,7 +46,7 @@ type cursor struct {
 	start   []store.Wake
 	// backlog is the offset after the last message that was in the log at start.
 	backlog uint64
-	held    *pipeline.Message
+	held    *flow.Message
 	page    []store.Entry
 	turn    int
 }
@@ -84,7 +84,7 @@ type work struct {
 	entry store.Entry // fromLog
 	wake  store.Wake  // fromWake
 	// message is nil where the log has only metadata. Nothing changes what it points to.
-	message *pipeline.Message
+	message *flow.Message
 }
 
 // take returns the next piece of work; ok is false where there is none. Logs, posted

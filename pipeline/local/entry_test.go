@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestEntryWaitsForRoom has a full topic that is Feedback, into which the handlers of an Entry
@@ -20,7 +20,7 @@ func TestEntryWaitsForRoom(t *testing.T) {
 			}
 		}
 		msg := <-subscribe(t, tr, "g", "in")
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		tx.Emit(text("back", "k", "2", 1))
 		committed := false
 		tx.OnCommit(func() { committed = true })

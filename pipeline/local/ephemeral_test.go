@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestEphemeral has a topic in memory between two that are stored: its messages come in
@@ -35,12 +35,12 @@ func TestEphemeral(t *testing.T) {
 	in := subscribe(t, tr, "g", "in")
 	for i := range messages {
 		msg := <-in
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
 		if i == 3 { // it comes again
 			msg.Nack()
 			msg = <-in
-			tx, _ = pipeline.TxFrom(msg.Context())
+			tx, _ = flow.TxFrom(msg.Context())
 			tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
 		}
 		msg.Ack()
@@ -54,7 +54,7 @@ func TestEphemeral(t *testing.T) {
 		if at := positionOf(msg); at != "" {
 			t.Errorf("%s has the position %s, which will come again", msg.UUID, at)
 		}
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		if err := tx.State("k").Set("handled", []byte(msg.UUID)); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -40,8 +40,8 @@ func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message
 	return ch
 }
 
-func text(topic, key, id string, size int) pipeline.Message {
-	return pipeline.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: make([]byte, size)}
+func text(topic, key, id string, size int) flow.Message {
+	return flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: make([]byte, size)}
 }
 
 // memory makes a store in memory whose logs can be looked at.
@@ -195,7 +195,7 @@ func TestFarWakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := <-ch
-			tx, _ := pipeline.TxFrom(m.Context())
+			tx, _ := flow.TxFrom(m.Context())
 			tx.WakeAt(fmt.Sprint(i), start.Add(d))
 			m.Ack()
 		}
@@ -233,8 +233,8 @@ func TestSharedLanes(t *testing.T) {
 			for m := range ch {
 				var n int
 				fmt.Sscan(m.UUID, &n)
-				key := m.Metadata[pipeline.HeaderKey]
-				tx, _ := pipeline.TxFrom(m.Context())
+				key := m.Metadata[flow.HeaderKey]
+				tx, _ := flow.TxFrom(m.Context())
 				tx.OnCommit(func() {
 					mu.Lock()
 					got[key] = append(got[key], n)
@@ -305,9 +305,9 @@ func TestPostSurvivesUnsubscribing(t *testing.T) {
 func TestStartWakeTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{})
-		handle := func(ch <-chan *message.Message, f func(tx pipeline.Tx)) {
+		handle := func(ch <-chan *message.Message, f func(tx flow.Tx)) {
 			m := <-ch
-			tx, _ := pipeline.TxFrom(m.Context())
+			tx, _ := flow.TxFrom(m.Context())
 			f(tx)
 			m.Ack()
 			synctest.Wait()
@@ -321,14 +321,14 @@ func TestStartWakeTakenBack(t *testing.T) {
 		if err := p.Post(ctx, text("in", "k", "set", 0)); err != nil {
 			t.Fatal(err)
 		}
-		handle(ch, func(tx pipeline.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), pipeline.AtStart) })
+		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart) })
 		cancel()
 		synctest.Wait()
 		if err := p.Post(t.Context(), text("in", "k", "take back", 0)); err != nil {
 			t.Fatal(err)
 		}
 		ch = subscribe(t, tr, "g", "in")
-		handle(ch, func(tx pipeline.Tx) { tx.WakeAt("k", time.Time{}) })
+		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Time{}) })
 		if !tr.Idle() {
 			t.Error("not idle after the wake was taken back")
 		}
@@ -349,7 +349,7 @@ func TestCloseIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := <-ch
-		tx, _ := pipeline.TxFrom(m.Context())
+		tx, _ := flow.TxFrom(m.Context())
 		if err := tx.State("k").Set("a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func TestSyncTx(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := <-ch
-		tx, _ := pipeline.TxFrom(m.Context())
+		tx, _ := flow.TxFrom(m.Context())
 		if err := tx.State("k").Set("a", nil); err != nil {
 			t.Fatal(err)
 		}

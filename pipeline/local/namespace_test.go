@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -28,10 +28,10 @@ func TestNamespaces(t *testing.T) {
 		}
 		position := positionOf(msg)
 		positions[position] = true
-		if pipeline.Lineage(position) != tr.db.ID() {
+		if flow.Lineage(position) != tr.db.ID() {
 			t.Errorf("the lineage of %s is not %s", position, tr.db.ID())
 		}
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		if err := tx.State("k").Set("n", []byte(name)); err != nil {
 			t.Fatal(err)
 		}

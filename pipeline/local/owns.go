@@ -3,7 +3,7 @@ package local
 import (
 	"context"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Owns reports that this process handles the messages of every key: no other can have the store.
@@ -16,11 +16,11 @@ func (t *Transport) Epoch(string) uint64 { return 0 }
 func (t *Transport) Gained() <-chan struct{} { return nil }
 
 // Tail yields nothing until ctx is done: there are no other processes.
-func (t *Transport) Tail(ctx context.Context, _ string) (<-chan pipeline.Message, error) {
-	none := make(chan pipeline.Message)
+func (t *Transport) Tail(ctx context.Context, _ string) (<-chan flow.Message, error) {
+	none := make(chan flow.Message)
 	context.AfterFunc(ctx, func() { close(none) })
 	return none, nil
 }
 
 // Gauges is nil: the Router counts all there is to count.
-func (t *Transport) Gauges() []pipeline.Gauge { return nil }
+func (t *Transport) Gauges() []flow.Gauge { return nil }

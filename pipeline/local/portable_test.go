@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/portable"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -31,11 +31,11 @@ func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 			t.Fatal(err)
 		}
 		msg := <-in
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		if err := tx.State(key).Set("n", []byte("of "+key)); err != nil {
 			t.Fatal(err)
 		}
-		tx.WakeAt(key, at, pipeline.AtStart)
+		tx.WakeAt(key, at, flow.AtStart)
 		msg.Ack()
 	}
 	cancel()
@@ -100,10 +100,10 @@ func TestMove(t *testing.T) {
 	var got []string
 	for range keys {
 		m := <-woken
-		key := m.Metadata[pipeline.HeaderKey]
+		key := m.Metadata[flow.HeaderKey]
 		got = append(got, key)
-		tx, _ := pipeline.TxFrom(m.Context())
-		if v, _, err := tx.State(key).Get("n"); string(v) != "of "+key || err != nil || m.Metadata["ce_type"] != pipeline.TypeWake {
+		tx, _ := flow.TxFrom(m.Context())
+		if v, _, err := tx.State(key).Get("n"); string(v) != "of "+key || err != nil || m.Metadata["ce_type"] != flow.TypeWake {
 			t.Errorf("%q: got %q, %v, by %v", key, v, err, m.Metadata)
 		}
 		m.Ack()

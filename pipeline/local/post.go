@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Poster returns a way to hand messages to the handler of a group and topic, outside any
 // log. They wait, a bounded number in each lane, until the group subscribes.
-func (t *Transport) Poster(group, topic string) pipeline.Poster {
+func (t *Transport) Poster(group, topic string) flow.Poster {
 	return &poster{t, group, topic}
 }
 
@@ -18,9 +18,9 @@ type poster struct {
 	group, topic string
 }
 
-var _ pipeline.Poster = (*poster)(nil)
+var _ flow.Poster = (*poster)(nil)
 
-func (p *poster) Post(ctx context.Context, m pipeline.Message) error {
+func (p *poster) Post(ctx context.Context, m flow.Message) error {
 	if p.t.closed() {
 		return ErrClosed
 	}

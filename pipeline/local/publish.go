@@ -11,7 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -22,7 +22,7 @@ func (t *Transport) laneOf(key string) int { return laneOf(key, t.lanes) }
 func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % uint64(lanes)) }
 
 // output directs m to its lane: that of its key, or of its ID if it has none.
-func (t *Transport) output(m pipeline.Message) output {
+func (t *Transport) output(m flow.Message) output {
 	m.Header = maps.Clone(m.Header)
 	m.Time = m.Time.Round(0).UTC() // as it would be after a time in the log
 	return t.outputOf(m.Topic, m.Key, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
@@ -40,11 +40,11 @@ func (t *Transport) outputOf(topicName, key string, r store.Record) output {
 // durable (see Topic.Ephemeral). It blocks while a lane that it needs is full or the disk
 // has too little room (see Config.MinFree), until ctx is done or the Transport is closed. Where ctx carries a transaction of this Transport, ms are
 // published with its commit.
-func (t *Transport) Publish(ctx context.Context, ms ...pipeline.Message) error {
+func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	return t.publish(ctx, true, ms)
 }
 
-func (t *Transport) publish(ctx context.Context, sync bool, ms []pipeline.Message) error {
+func (t *Transport) publish(ctx context.Context, sync bool, ms []flow.Message) error {
 	out := make([]output, len(ms))
 	for i, m := range ms {
 		out[i] = t.output(m)
@@ -57,7 +57,7 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if len(out) == 0 {
 		return nil
 	}
-	if p, ok := pipeline.TxFrom(ctx); ok {
+	if p, ok := flow.TxFrom(ctx); ok {
 		if x, ok := p.(*tx); ok && x.t == t {
 			if !x.collect(out...) {
 				return errOver
@@ -140,11 +140,11 @@ func holdBack(out []output) []func() {
 
 // Unsynced returns a publisher like t itself that does not wait for the disk: for what
 // may be lost in a crash. Order holds between the two.
-func (t *Transport) Unsynced() pipeline.Publisher { return unsynced{t} }
+func (t *Transport) Unsynced() flow.Publisher { return unsynced{t} }
 
 type unsynced struct{ t *Transport }
 
-func (u unsynced) Publish(ctx context.Context, ms ...pipeline.Message) error {
+func (u unsynced) Publish(ctx context.Context, ms ...flow.Message) error {
 	return u.t.publish(ctx, false, ms)
 }
 
@@ -155,7 +155,7 @@ func (t *Transport) Publisher() message.Publisher {
 	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
 		var out []output
 		for _, m := range msgs {
-			out = append(out, t.outputOf(topic, m.Metadata[pipeline.HeaderKey],
+			out = append(out, t.outputOf(topic, m.Metadata[flow.HeaderKey],
 				store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
 		}
 		return t.send(msgs[0].Context(), true, out)
@@ -163,6 +163,6 @@ func (t *Transport) Publisher() message.Publisher {
 }
 
 var (
-	_ pipeline.Publisher = (*Transport)(nil)
-	_ pipeline.Publisher = unsynced{}
+	_ flow.Publisher = (*Transport)(nil)
+	_ flow.Publisher = unsynced{}
 )

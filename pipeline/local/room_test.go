@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -59,11 +59,11 @@ func TestShortage(t *testing.T) {
 		}
 		published := make(chan error, 20)
 		for i := range 20 {
-			p := []pipeline.Publisher{tr, tr.Unsynced()}[i%2]
+			p := []flow.Publisher{tr, tr.Unsynced()}[i%2]
 			go func() { published <- p.Publish(context.Background(), text("in", "k", fmt.Sprint(i), 0)) }()
 		}
 		msg := <-in
-		tx, _ := pipeline.TxFrom(msg.Context())
+		tx, _ := flow.TxFrom(msg.Context())
 		tx.Emit(text("out", "k", "handled", 0))
 		msg.Ack()
 		if msg := <-out; msg.UUID != "handled" || !msg.Ack() {

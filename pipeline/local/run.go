@@ -9,7 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // errRevoked says that a commit was given up because the subscription ends.
@@ -138,7 +138,7 @@ func (r *run) sleep(pause *time.Duration) bool {
 // message makes the Watermill message of x, whose transaction its context carries. It is the
 // handler's own. Where the transport is bare it has no metadata.
 func (r *run) message(ctx context.Context, x *tx) *message.Message {
-	ctx = pipeline.WithTx(ctx, x)
+	ctx = flow.WithTx(ctx, x)
 	bare, p, rec := x.t.bare.Load(), x.w.message, x.w.entry.Record
 	if p == nil {
 		m := message.NewMessageWithContext(ctx, rec.ID, rec.Payload)

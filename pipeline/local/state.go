@@ -4,7 +4,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -20,7 +20,7 @@ type state struct {
 	key   string
 }
 
-var _ pipeline.State = (*state)(nil)
+var _ flow.State = (*state)(nil)
 
 // read calls f with the batch to read through.
 func (s *state) read(f func(b *store.Batch) error) error {
@@ -79,8 +79,8 @@ func (s *state) Delete(name string) error {
 }
 
 // Scan does not lock the transaction while it yields, so that the loop may read on.
-func (s *state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) {
+func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
 		var batch *store.Batch
 		err := s.read(func(b *store.Batch) error {
 			batch = b
@@ -93,12 +93,12 @@ func (s *state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 		if err == nil {
 			defer s.scanned()
 			err = s.t.db.ScanState(batch, s.group, s.lane, s.key, prefix, func(name string, v []byte) bool {
-				more = yield(name, pipeline.Value{Bytes: v})
+				more = yield(name, flow.Value{Bytes: v})
 				return more
 			})
 		}
 		if err != nil && more {
-			yield("", pipeline.Value{Err: err})
+			yield("", flow.Value{Err: err})
 		}
 	}
 }
@@ -115,23 +115,23 @@ func (s *state) scanned() {
 }
 
 // State is what group keeps for key, as it is committed; it cannot be written to.
-func (t *Transport) State(group, key string) pipeline.State {
+func (t *Transport) State(group, key string) flow.State {
 	return &state{t: t, group: group, lane: t.laneOf(key), key: key}
 }
 
 // States yields the keys for which group keeps state, in no order that means anything,
 // each with its state as it is committed. Keys are found by seeking, not by reading
 // their values. A store's failure ends it with an empty key and a state whose reads fail.
-func (t *Transport) States(group string) iter.Seq2[string, pipeline.State] {
+func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
 	return t.views(group, t.db.StateKeys(group))
 }
 
 // views yields keys, each with the committed state that group keeps for it.
-func (t *Transport) views(group string, keys iter.Seq2[string, error]) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (t *Transport) views(group string, keys iter.Seq2[string, error]) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		for key, err := range keys {
 			if err != nil {
-				yield("", pipeline.FailedState(err))
+				yield("", flow.FailedState(err))
 				return
 			}
 			if !yield(key, t.State(group, key)) {

@@ -78,7 +78,7 @@ func Open(c Config) (*Transport, error) {
 
 // Start takes from w whether Watermill's messages need metadata. All else is in Config, and was
 // done by Open.
-func (t *Transport) Start(_ context.Context, w pipeline.Wiring) error {
+func (t *Transport) Start(_ context.Context, w flow.Wiring) error {
 	t.bare.Store(w.Bare)
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -51,17 +51,17 @@ type wakeChange struct {
 	atStart bool
 }
 
-var _ pipeline.Tx = (*tx)(nil)
+var _ flow.Tx = (*tx)(nil)
 
 func newTx(cur *cursor, w work) *tx { return &tx{t: cur.c.t, cur: cur, w: w} }
 
 // State returns the state that the message's group keeps for key.
-func (x *tx) State(key string) pipeline.State {
+func (x *tx) State(key string) flow.State {
 	return &state{t: x.t, x: x, group: x.cur.c.group, lane: x.t.laneOf(key), key: key}
 }
 
 // Emit collects m.
-func (x *tx) Emit(m pipeline.Message) { x.collect(x.t.output(m)) }
+func (x *tx) Emit(m flow.Message) { x.collect(x.t.output(m)) }
 
 // collect adds what is to be published with the commit; false when it is over.
 func (x *tx) collect(o ...output) bool {
@@ -75,10 +75,10 @@ func (x *tx) collect(o ...output) bool {
 }
 
 // WakeAt collects a change of key's wake.
-func (x *tx) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	w := wakeChange{cur: x.cur.c.cursors[x.t.laneOf(key)], key: key, at: at}
 	for _, o := range opts {
-		w.atStart = w.atStart || o == pipeline.AtStart
+		w.atStart = w.atStart || o == flow.AtStart
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -122,14 +122,14 @@ func (x *tx) position() string {
 }
 
 // Message is the message being handled.
-func (x *tx) Message() (pipeline.Message, error) {
+func (x *tx) Message() (flow.Message, error) {
 	topic, p := x.cur.lane.topic.name, x.w.message
 	switch {
 	case p == nil:
 		rec := x.w.entry.Record
-		return pipeline.Received(topic, rec.ID, x.position(), maps.Clone(rec.Meta), rec.Payload)
+		return flow.Received(topic, rec.ID, x.position(), maps.Clone(rec.Meta), rec.Payload)
 	case p.ID == "" || p.Type == "":
-		return pipeline.Received(topic, p.ID, x.position(), p.Metadata(), p.Body)
+		return flow.Received(topic, p.ID, x.position(), p.Metadata(), p.Body)
 	}
 	m := *p
 	m.Header = maps.Clone(p.Header)

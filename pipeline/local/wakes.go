@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -133,7 +133,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	}
 	for len(c.start) > 0 {
 		if w := c.start[0]; c.starting[w.Key] {
-			return work{kind: fromWake, wake: w, message: pipeline.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
+			return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
 		}
 		c.start = c.start[1:]
 	}
@@ -160,7 +160,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 		c.c.t.arm(w.At.UnixNano())
 		return work{}, false, nil
 	}
-	return work{kind: fromWake, wake: w, message: pipeline.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
+	return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
 }
 
 // rescheduled notes that key's wake was set to at, or taken back if at is zero, by a

@@ -7,7 +7,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
 
@@ -19,7 +19,7 @@ func (k keyed) Publish(topic string, msgs ...*message.Message) error {
 	var out []*message.Message
 	for _, m := range msgs {
 		c := m.CopyWithContext()
-		c.Metadata.Set(pipeline.HeaderKey, string(m.Payload))
+		c.Metadata.Set(flow.HeaderKey, string(m.Payload))
 		out = append(out, c)
 	}
 	return k.Publisher.Publish(topic, out...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // testCommitIsAtomic looks, from within a handler and from outside, for what must not be
@@ -20,14 +20,14 @@ func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	publish(t, tr, text("in", "k", "1"))
 	var out journal
-	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		out.add("out", m.ID)
 		return nil
 	})
 	wrote, end := make(chan struct{}), make(chan struct{})
 	committed := make(chan string, 2)
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type == pipeline.TypeWake {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type == flow.TypeWake {
 			return nil
 		}
 		st := tx.State("k")
@@ -80,7 +80,7 @@ func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 }
 
 // scribble writes, emits and schedules what must vanish.
-func scribble(t *testing.T, tx pipeline.Tx) {
+func scribble(t *testing.T, tx flow.Tx) {
 	if err := tx.State("k").Set("lost", []byte("x")); err != nil {
 		t.Error(err)
 	}
@@ -94,16 +94,16 @@ func scribble(t *testing.T, tx pipeline.Tx) {
 }
 
 // testDropped runs attempt until it succeeds; all that it did before must be gone.
-func testDropped(t *testing.T, s Site, attempt func(n int, tx pipeline.Tx) error) {
+func testDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 	tr := s.Open(t, Config{})
 	var in, out journal
-	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		out.add("out", m.ID)
 		return nil
 	})
 	publish(t, tr, text("in", "k", "set"), text("in", "k", "try"))
 	attempts := 0
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		in.add("in", m.ID)
 		if m.ID == "set" {
 			return tx.State("k").Set("kept", []byte("v"))
@@ -127,7 +127,7 @@ func testDropped(t *testing.T, s Site, attempt func(n int, tx pipeline.Tx) error
 }
 
 func testRejectionDropsAll(t *testing.T, _ Features, s Site) {
-	testDropped(t, s, func(n int, tx pipeline.Tx) error {
+	testDropped(t, s, func(n int, tx flow.Tx) error {
 		if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
 			t.Errorf("attempt %d finds what an earlier one wrote (%v, %v)", n, ok, err)
 		}
@@ -141,7 +141,7 @@ func testRejectionDropsAll(t *testing.T, _ Features, s Site) {
 }
 
 func testResetDropsAll(t *testing.T, _ Features, s Site) {
-	testDropped(t, s, func(_ int, tx pipeline.Tx) error {
+	testDropped(t, s, func(_ int, tx flow.Tx) error {
 		for range 3 {
 			scribble(t, tx)
 			tx.Reset()
@@ -160,12 +160,12 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 	pub := tr.Publisher()
 	publish(t, tr, text("in", "k", "1"))
 	var out journal
-	consume(t, tr, "h", "out", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		out.add("out", m.ID)
 		return nil
 	})
 	attempts := 0
-	consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, _ pipeline.Message) error {
+	consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, _ flow.Message) error {
 		attempts++
 		id := fmt.Sprint("attempt", attempts)
 		m := text("out", "k", id)
@@ -189,8 +189,8 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 func testTransactionsEnd(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	publish(t, tr, text("in", "k", "1"))
-	txs := make(chan pipeline.Tx, 1)
-	stop := consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, _ pipeline.Message) error {
+	txs := make(chan flow.Tx, 1)
+	stop := consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, _ flow.Message) error {
 		txs <- tx
 		return nil
 	})
@@ -214,7 +214,7 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 		m := text("in", k, "id"+k)
 		publish(t, tr, m)
 	}
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		st := tx.State(m.Key)
 		return errors.Join(st.Set("1", []byte(m.Key)), st.Set("2", nil), st.Set("\xff", nil))
 	})
@@ -256,7 +256,7 @@ func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 	committed := 0
 	const n = 12
 	done := make(chan struct{})
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		at := committed

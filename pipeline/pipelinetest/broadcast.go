@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // lanePlace is what a position says of where a message stands, without its offset and topic.
@@ -29,7 +29,7 @@ func testEmitAll(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "all": {Groups: []string{"h"}, Feedback: true}}})
 	var mu sync.Mutex
 	ids := map[string][]string{} // by lane
-	consume(t, tr, "h", "all", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "all", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		lane := lanePlace(t, m.Position)
@@ -40,8 +40,8 @@ func testEmitAll(t *testing.T, f Features, s Site) {
 		return nil
 	})
 	attempts := 0
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		tx.EmitAll(pipeline.Message{ID: "one", Topic: "all", Type: "test.v1", Header: map[string]string{"name": "value"}, Body: []byte("body")})
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		tx.EmitAll(flow.Message{ID: "one", Topic: "all", Type: "test.v1", Header: map[string]string{"name": "value"}, Body: []byte("body")})
 		if attempts++; attempts == 1 {
 			return errors.New("rejected")
 		}
@@ -72,7 +72,7 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	keys := map[string]string{} // key to lane
 	var mu sync.Mutex
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		mu.Lock()
 		keys[m.Key] = lanePlace(t, m.Position)
 		mu.Unlock()
@@ -84,7 +84,7 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 	}
 	settle(t, tr, nil)
 	seen := map[string]string{}
-	consume(t, tr, "h", "all", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "all", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for key, st := range tx.Neighbours("g") {
@@ -108,14 +108,14 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 		return nil
 	})
 	// It comes through another topic, and its own writes are not committed.
-	consume(t, tr, "h", "start", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "start", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if err := tx.State(m.Key).Set("new", nil); err != nil {
 			return err
 		}
 		for key := range tx.Neighbours("h") {
 			t.Errorf("%q is seen before its commit", key)
 		}
-		tx.EmitAll(pipeline.Message{ID: "one", Topic: "all", Type: "test.v1"})
+		tx.EmitAll(flow.Message{ID: "one", Topic: "all", Type: "test.v1"})
 		return nil
 	})
 	publish(t, tr, text("start", "k", "start"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Breaker is a Site whose disk can fail.
@@ -27,7 +28,7 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 	const keys = 50
 	random := rand.NewChaCha8([32]byte{})
 	var failed atomic.Int64
-	add := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	add := func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		st := tx.State(m.Key)
 		v, _, err := st.Get("v")
 		if err != nil {

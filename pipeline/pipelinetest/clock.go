@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -23,7 +22,7 @@ func (c *setClock) set(d time.Duration) { c.ahead.Add(int64(d)) }
 // far ahead of the clock.
 func schedules(t *testing.T, tr flow.Transport, c *setClock, ahead map[string]time.Duration) <-chan woken {
 	t.Helper()
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if d, ok := ahead[m.Key]; ok {
 			tx.WakeAt(m.Key, c.now().Add(d))
 		}
@@ -65,8 +64,8 @@ func testClockSetBack(t *testing.T, f Features, s Site) {
 	c := &setClock{}
 	tr := s.Open(t, Config{Now: c.now})
 	came, again := make(chan woken, 100), c.now()
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type != pipeline.TypeWake {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type != flow.TypeWake {
 			if m.Key != "last" {
 				tx.WakeAt(m.Key, c.now().Add(4*time.Hour))
 			}
@@ -124,7 +123,7 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	tr = reopen(tr)
 	handled := make(chan string, 100)
 	rejected := make(chan struct{}, 1)
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Key == "b" {
 			select {
 			case rejected <- struct{}{}:
@@ -139,7 +138,7 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 		t.Errorf("got a wake of %s", got)
 	}
 	await(t, rejected, "the wake of b")
-	consume(t, tr, "h", "other", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "other", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		tx.OnCommit(func() { handled <- m.ID })
 		return nil
 	})

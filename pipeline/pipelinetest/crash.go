@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -43,22 +42,22 @@ func (l *ledger) run(t *testing.T, tr flow.Transport, steps int, enough chan str
 			close(enough)
 		}
 	}
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		defer step()
 		st := tx.State(m.Key)
 		book, _, err := st.Get("book")
 		if err != nil {
 			return err
 		}
-		if m.Type == pipeline.TypeWake {
+		if m.Type == flow.TypeWake {
 			tx.Emit(text("out", m.Key, "wake "+fmt.Sprint(len(book))))
 			return st.Set("woken", book)
 		}
 		tx.Emit(text("out", m.Key, m.ID))
-		tx.WakeAt(m.Key, time.Now().Add(soon/4), pipeline.AtStart)
+		tx.WakeAt(m.Key, time.Now().Add(soon/4), flow.AtStart)
 		return st.Set("book", append(book, m.ID+"@"+m.Position+"\n"...))
 	})
-	consume(t, tr, "h", "out", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "h", "out", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		defer step()
 		st := tx.State(m.Key)
 		book, _, err := st.Get("book")

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // blocked reports whether publishing m blocks until its context is done.
-func blocked(t *testing.T, tr flow.Transport, m pipeline.Message) bool {
+func blocked(t *testing.T, tr flow.Transport, m flow.Message) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -41,7 +40,7 @@ func testPublishBlocks(t *testing.T, _ Features, s Site) {
 	}()
 	release := make(chan struct{})
 	var seen journal
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
 		return hold(t, release)
 	})
@@ -88,7 +87,7 @@ func testCommitWaitsForRoom(t *testing.T, _ Features, s Site) {
 	publish(t, tr, text("back", "k", "0"))
 	committed := make(chan string, 2)
 	emit := func(topic string) handler {
-		return func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			tx.Emit(text(topic, "k", m.ID))
 			tx.OnCommit(func() { committed <- topic })
 			return nil
@@ -108,7 +107,7 @@ func testCommitWaitsForRoom(t *testing.T, _ Features, s Site) {
 	if len(committed) > 0 {
 		t.Fatal("OnCommit ran without room for what was emitted")
 	}
-	consume(t, tr, "h", "out", func(context.Context, pipeline.Tx, pipeline.Message) error { return nil })
+	consume(t, tr, "h", "out", func(context.Context, flow.Tx, flow.Message) error { return nil })
 	if got := await(t, committed, "a commit after there was room"); got != "out" {
 		t.Fatalf("committed %s", got)
 	}
@@ -124,9 +123,9 @@ func testIdle(t *testing.T, _ Features, s Site) {
 		t.Error("idle though a message waits")
 	}
 	began, end := make(chan struct{}), make(chan struct{})
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		began <- struct{}{}
-		if m.Type != pipeline.TypeWake {
+		if m.Type != flow.TypeWake {
 			tx.WakeAt("k", time.Unix(1, 0))
 		}
 		return hold(t, end)

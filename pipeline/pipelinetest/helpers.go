@@ -9,7 +9,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -20,7 +19,7 @@ var guard = 30 * time.Second
 const soon = 20 * time.Millisecond
 
 // handler is what the suite's consumers do.
-type handler func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error
+type handler func(ctx context.Context, tx flow.Tx, m flow.Message) error
 
 // consume handles what group gets from topic, each message in a goroutine of its own, as
 // Watermill's router does. It ends with stop or with the test.
@@ -57,7 +56,7 @@ func consume(t *testing.T, tr flow.Transport, group, topic string, h handler) (s
 }
 
 func handle(t *testing.T, topic string, msg *message.Message, h handler) error {
-	tx, ok := pipeline.TxFrom(msg.Context())
+	tx, ok := flow.TxFrom(msg.Context())
 	if !ok {
 		t.Error("the context of a message carries no transaction")
 		return nil
@@ -109,12 +108,12 @@ func settle(t *testing.T, tr flow.Transport, cond func() bool) {
 }
 
 // text makes a message.
-func text(topic, key, id string) pipeline.Message {
-	return pipeline.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: []byte(id)}
+func text(topic, key, id string) flow.Message {
+	return flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: []byte(id)}
 }
 
 // publish publishes ms.
-func publish(t *testing.T, tr flow.Transport, ms ...pipeline.Message) {
+func publish(t *testing.T, tr flow.Transport, ms ...flow.Message) {
 	t.Helper()
 	if err := tr.Publish(context.Background(), ms...); err != nil {
 		t.Fatalf("Publish: %v", err)
@@ -122,8 +121,8 @@ func publish(t *testing.T, tr flow.Transport, ms ...pipeline.Message) {
 }
 
 // numbered makes n messages of one key: KEY.0, KEY.1 ...
-func numbered(topic, key string, n int) []pipeline.Message {
-	var ms []pipeline.Message
+func numbered(topic, key string, n int) []flow.Message {
+	var ms []flow.Message
 	for i := range n {
 		ms = append(ms, text(topic, key, fmt.Sprintf("%s.%d", key, i)))
 	}
@@ -131,7 +130,7 @@ func numbered(topic, key string, n int) []pipeline.Message {
 }
 
 // idsOf returns the IDs of ms.
-func idsOf(ms []pipeline.Message) []string {
+func idsOf(ms []flow.Message) []string {
 	var ids []string
 	for _, m := range ms {
 		ids = append(ids, m.ID)
@@ -140,7 +139,7 @@ func idsOf(ms []pipeline.Message) []string {
 }
 
 // get reads a committed value.
-func get(t *testing.T, s pipeline.State, name string) string {
+func get(t *testing.T, s flow.State, name string) string {
 	t.Helper()
 	v, _, err := s.Get(name)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // testPost posts before and after the group subscribes, rejects once, and looks that
@@ -25,7 +25,7 @@ func testPost(t *testing.T, _ Features, s Site) {
 		t.Error("idle though a posted message waits")
 	}
 	var seen journal
-	h := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	h := func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
 		if m.ID == "p2" && len(seen.of("k")) < 5 {
 			return errors.New("rejected")
@@ -71,7 +71,7 @@ func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	publish(t, tr, numbered("in", "k", 2)...)
 	began, end := make(chan struct{}), make(chan struct{})
-	consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.ID != "k.0" {
 			t.Errorf("%s was handed out by a transport that closes", m.ID)
 			return nil
@@ -99,7 +99,7 @@ func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 		t.Errorf("what was finished during Close left %q", got)
 	}
 	var seen journal
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
 		return nil
 	})
@@ -130,7 +130,7 @@ func testSurvivesReopen(t *testing.T, _ Features, s Site) {
 // testDroppedGroup leaves a group out of the declaration and declares another.
 func testDroppedGroup(t *testing.T, _ Features, s Site) {
 	handled := func(g string, seen *journal) handler {
-		return func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			seen.add(g, m.ID)
 			return tx.State("k").Set("last", []byte(m.ID))
 		}

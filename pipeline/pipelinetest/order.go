@@ -11,7 +11,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func testOrderPerKey(t *testing.T, _ Features, s Site) {
@@ -20,7 +20,7 @@ func testOrderPerKey(t *testing.T, _ Features, s Site) {
 	var seen journal
 	busy := map[string]bool{}
 	var mu sync.Mutex
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		mu.Lock()
 		if busy[m.Key] {
 			t.Errorf("two messages of key %s are handled at once", m.Key)
@@ -59,7 +59,7 @@ func testParallelAcrossKeys(t *testing.T, f Features, s Site) {
 	now, most := 0, 0
 	second := make(chan struct{})
 	both := sync.OnceFunc(func() { close(second) })
-	consume(t, tr, "g", "in", func(context.Context, pipeline.Tx, pipeline.Message) error {
+	consume(t, tr, "g", "in", func(context.Context, flow.Tx, flow.Message) error {
 		mu.Lock()
 		now++
 		if most = max(most, now); now == 2 {
@@ -95,7 +95,7 @@ func testOrderSurvivesRejection(t *testing.T, _ Features, s Site) {
 	}
 	var seen journal
 	times := map[string]int{}
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
 		times[m.ID]++
 		if i := slices.Index(idsOf(ms), m.ID); i%3 == 0 && times[m.ID] < 3 {
@@ -132,10 +132,10 @@ func testRoundTrip(t *testing.T, _ Features, s Site) {
 		want.Body[i] = byte(i * i)
 	}
 	publish(t, tr, want)
-	got := make(chan pipeline.Message, 2)
+	got := make(chan flow.Message, 2)
 	positions := make(chan string, 2)
 	times := 0
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		positions <- m.Position
 		if times++; times == 1 {
 			m.Header["x"] = "a handler owns its headers"
@@ -161,7 +161,7 @@ func testHeldUntilSubscribed(t *testing.T, _ Features, s Site) {
 		publish(t, tr, m) // does not block, though nobody reads
 	}
 	var seen journal
-	consume(t, tr, "g", "in", func(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
 		return nil
 	})
@@ -177,7 +177,7 @@ func testSeveralGroups(t *testing.T, _ Features, s Site) {
 	publish(t, tr, ms...)
 	var seen journal
 	for _, g := range []string{"a", "b"} {
-		consume(t, tr, g, "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		consume(t, tr, g, "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			seen.add(g, m.ID)
 			return tx.State("k").Set("last", []byte(g+m.ID))
 		})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // testTail listens to an ephemeral topic that no group reads, where the transport tells what
@@ -25,7 +25,7 @@ func testTail(t *testing.T, f Features, s Site) {
 		t.Fatal(err)
 	}
 	attempts := 0
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		attempts++
 		tx.Sync()
 		tx.Emit(text("told", m.Key, fmt.Sprint("attempt", attempts)))

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -22,8 +21,8 @@ type woken struct {
 // sleeper consumes "in": messages run plan, unless it is nil, wakes are sent to the channel.
 func sleeper(t *testing.T, tr flow.Transport, plan handler) (<-chan woken, func()) {
 	wakes := make(chan woken, 100)
-	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type != pipeline.TypeWake {
+	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type != flow.TypeWake {
 			if plan == nil {
 				return nil
 			}
@@ -51,7 +50,7 @@ func testWakesOnce(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
 	keys := []string{"a", "b", "c", "d", "\x00", ""}
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		tx.WakeAt(m.Key, base.Add(time.Duration(slices.Index(keys, m.Key))*time.Millisecond))
 		return nil
 	})
@@ -80,8 +79,8 @@ func noMore(t *testing.T, f Features, tr flow.Transport, wakes <-chan woken) {
 	t.Helper()
 	settle(t, tr, nil)
 	end := make(chan struct{})
-	consume(t, tr, "last", "last", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type == pipeline.TypeWake {
+	consume(t, tr, "last", "last", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type == flow.TypeWake {
 			tx.OnCommit(func() { close(end) })
 			return nil
 		}
@@ -105,7 +104,7 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 	now := time.Now().Truncate(time.Microsecond)
 	early, late := now.Add(f.delay()), now.Add(2*f.delay())
 	far := late.Add(time.Hour)
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		switch m.ID {
 		case "later.0", "gone.0":
 			tx.WakeAt(m.Key, early)
@@ -114,7 +113,7 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 		case "gone.1":
 			tx.WakeAt(m.Key, time.Time{})
 		case "sooner.0":
-			tx.WakeAt(m.Key, far, pipeline.AtStart)
+			tx.WakeAt(m.Key, far, flow.AtStart)
 		case "sooner.1":
 			tx.WakeAt(m.Key, early)
 		case "once.0":
@@ -149,8 +148,8 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
 	done := make(chan struct{})
 	var seen journal
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type != pipeline.TypeWake {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type != flow.TypeWake {
 			tx.WakeAt("k", base)
 			return nil
 		}
@@ -177,7 +176,7 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 func testWakeInThePast(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	base := time.Now().Truncate(time.Microsecond)
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		tx.WakeAt(m.Key, m.Time)
 		return nil
 	})
@@ -196,8 +195,8 @@ func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	at := time.Now().Add(f.delay()).Truncate(time.Microsecond)
 	set := make(chan struct{})
-	consume(t, tr, "g", "in", func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		if m.Type == pipeline.TypeWake {
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type == flow.TypeWake {
 			return errors.New("not before reopening")
 		}
 		tx.WakeAt(m.Key, at)
@@ -221,15 +220,15 @@ func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 // come when the group subscribes, once, and the others do not.
 func testWakeAtStart(t *testing.T, f Features, s Site) {
 	at := time.Now().Add(240 * time.Hour).Truncate(time.Microsecond)
-	plan := func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	plan := func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		switch m.Key {
 		case "plain":
 			tx.WakeAt(m.Key, at)
 		case "back":
-			tx.WakeAt(m.Key, at, pipeline.AtStart)
+			tx.WakeAt(m.Key, at, flow.AtStart)
 			tx.WakeAt(m.Key, at)
 		default:
-			tx.WakeAt(m.Key, at, pipeline.AtStart)
+			tx.WakeAt(m.Key, at, flow.AtStart)
 		}
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Record is a message as the log keeps it.
@@ -19,7 +19,7 @@ type Record struct {
 	Meta map[string]string
 	// Message, if not nil, is written instead of Meta: the headers that carry it. It is
 	// nil in a record that was read.
-	Message *pipeline.Message
+	Message *flow.Message
 	Payload []byte
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Namespace returns the namespace of that name in d's store: all topics and groups in it
@@ -13,7 +13,7 @@ import (
 func (d *DB) Namespace(name string) *DB {
 	id := d.meta.ID
 	if name != "" {
-		id = pipeline.DeriveID("namespace", id, name)
+		id = flow.DeriveID("namespace", id, name)
 	}
 	return &DB{core: d.core, space: spaceOf(name), name: name, id: id}
 }

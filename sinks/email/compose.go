@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/internal/template"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // budget keeps a message below the 100 KB at which mail programs begin to cut.
@@ -107,7 +108,7 @@ func (e *Email) thread(document string, n pipeline.Notification) string {
 		return ""
 	}
 	day := n.Time.UTC().Format(time.DateOnly)
-	return "<" + pipeline.DeriveID("thread", document, day) + "@" + e.domain() + ">"
+	return "<" + flow.DeriveID("thread", document, day) + "@" + e.domain() + ">"
 }
 
 // setUnsubscribe says where to unsubscribe, if anywhere.

@@ -7,6 +7,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // What headers usually take: how many there are, and the bytes of each.
@@ -17,7 +18,7 @@ const (
 
 // record returns what the topic gets of n.
 func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
-	e, err := n.Event()
+	e, err := flow.CloudEvent(n)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.Pro
 		return text[at:len(text):len(text)]
 	}
 	for name, value := range e.Attributes() {
-		if name != pipeline.HeaderKey {
+		if name != flow.HeaderKey {
 			m.Headers = append(m.Headers, sarama.RecordHeader{Key: add(name), Value: add(value)})
 		}
 	}
@@ -56,7 +57,7 @@ func (s *Sink) key(ctx context.Context, n pipeline.Notification) string {
 // events of health the receiver or the process.
 func page(n pipeline.Notification) string {
 	if n.Health != nil && n.URL == "" {
-		return n.Health.Message().Key
+		return flow.HealthMessage(*n.Health).Key
 	}
 	if canonical, err := pipeline.CanonicalURL(n.URL); err == nil {
 		return canonical

@@ -21,6 +21,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/binding"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -90,7 +91,7 @@ func readsAsCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notif
 	if err := e.Validate(); err != nil {
 		t.Errorf("%s: %v", n.ID, err)
 	}
-	if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != pipeline.SourceVokter || e.SpecVersion() != "1.0" ||
+	if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != flow.SourceVokter || e.SpecVersion() != "1.0" ||
 		!e.Time().Equal(n.Time) || e.DataContentType() != "application/json" || !bytes.Equal(e.Data(), m.Value) {
 		t.Errorf("%s: read as %v", n.ID, e)
 	}
@@ -162,7 +163,7 @@ func TestKeys(t *testing.T) {
 		{KeyPage, t.Context(), odd, "no URL"},
 		{KeyPage, t.Context(), pipeline.Notification{ID: "N"}, "N"},
 		{KeyPage, t.Context(), health(), "team"},
-		{KeyPage, t.Context(), process, pipeline.HealthKey},
+		{KeyPage, t.Context(), process, flow.HealthKey},
 		{KeyDocument, inDocument, sample("N"), "D"},
 		{KeyDocument, t.Context(), sample("N"), "https://example.com/a"},
 		{KeyClient, t.Context(), sample("N"), "shop"},

@@ -11,10 +11,11 @@ import (
 
 	"github.com/vokter/vokter/internal/post"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // eventType is the type of the metadata of messages.
-const eventType = pipeline.TypeNotification
+const eventType = flow.TypeNotification
 
 // place is where a message goes, or is: a channel, and the ts of a thread in it.
 type place struct{ channel, thread string }

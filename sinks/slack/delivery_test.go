@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/test/slackfake"
@@ -19,7 +20,7 @@ type line struct {
 	t       *testing.T
 	store   *txtest.Store
 	d       *sinks.Delivery
-	results chan pipeline.Message
+	results chan flow.Message
 
 	mu  sync.Mutex
 	now time.Time
@@ -27,7 +28,7 @@ type line struct {
 
 // newLine starts a Delivery with the sinks that with returns, and a fake by its clock.
 func newLine(t *testing.T, with func(*slackfake.Slack, func() time.Time) map[string]pipeline.Sink) (*line, *slackfake.Slack) {
-	l := &line{t: t, store: txtest.New(), results: make(chan pipeline.Message, 100), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	l := &line{t: t, store: txtest.New(), results: make(chan flow.Message, 100), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	fake := slackfake.Start(t, l.clock)
 	l.d = sinks.NewDelivery(sinks.Config{
 		Sinks: with(fake, l.clock), Poster: l, Now: l.clock, Jitter: func() float64 { return 0 },
@@ -53,12 +54,12 @@ func (l *line) clock() time.Time {
 }
 
 // Post is that of a pipeline.Poster.
-func (l *line) Post(_ context.Context, m pipeline.Message) error {
+func (l *line) Post(_ context.Context, m flow.Message) error {
 	l.results <- m
 	return nil
 }
 
-func (l *line) handle(m pipeline.Message) {
+func (l *line) handle(m flow.Message) {
 	l.t.Helper()
 	if err := l.store.Handle(l.t.Context(), l.d, m); err != nil {
 		l.t.Fatalf("%s: %v", m.Type, err)
@@ -70,7 +71,7 @@ func (l *line) notify(sink, id string) {
 	l.t.Helper()
 	n := sample()
 	n.ID = id
-	m, err := pipeline.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Document: "doc", Notification: n}.Message()
+	m, err := flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Document: "doc", Notification: n}.Message()
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Sink publishes notifications to one topic. It is safe for concurrent use if its publisher
@@ -48,7 +49,7 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := s.Validate(); err != nil {
 		return pipeline.Permanent(err)
 	}
-	e, err := n.Event()
+	e, err := flow.CloudEvent(n)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	m := message.NewMessageWithContext(ctx, n.ID, e.Body)
 	for name, value := range e.Attributes() {
-		if name != pipeline.HeaderKey {
+		if name != flow.HeaderKey {
 			m.Metadata.Set(name, value)
 		}
 	}

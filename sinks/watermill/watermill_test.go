@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	sink "github.com/vokter/vokter/sinks/watermill"
 	"github.com/vokter/vokter/test/beside"
@@ -133,7 +134,7 @@ func TestMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"ce_id": "N", "ce_type": pipeline.TypeNotification, "ce_source": pipeline.SourceVokter, "ce_specversion": "1.0",
+		"ce_id": "N", "ce_type": flow.TypeNotification, "ce_source": flow.SourceVokter, "ce_specversion": "1.0",
 		"ce_subject": "https://example.com/", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json",
 	}
 	got := r.got[0].Metadata
@@ -170,7 +171,7 @@ func BenchmarkDeliver(b *testing.B) {
 		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
 	}
 	s, r := sink.New(newReceiver(b), topic), newReceiver(b)
-	e, err := n.Event()
+	e, err := flow.CloudEvent(n)
 	if err != nil {
 		b.Fatal(err)
 	}

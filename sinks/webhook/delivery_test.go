@@ -43,12 +43,12 @@ func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- 
 	r, err := vokter.New(vokter.Config{
 		Dir: dir, MinFree: 1, Every: &every, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{loopback}, Rate: 1000},
 		Delivery: vokter.DeliveryConfig{Retry: []time.Duration{time.Millisecond}}, Drain: time.Millisecond,
-		Sinks: map[string]vokter.Sink{"hook": w, "ops": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		Sinks: map[string]pipeline.Sink{"hook": w, "ops": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			health <- *n.Health
 			return nil
 		})},
 		Health:        []string{"ops"},
-		Subscriptions: []vokter.Subscription{{URL: pageURL, Keywords: []string{"stock", "sold"}, Sinks: []string{"hook"}}},
+		Subscriptions: []pipeline.Subscription{{URL: pageURL, Keywords: []string{"stock", "sold"}, Sinks: []string{"hook"}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Formats of the body.
@@ -99,7 +100,7 @@ const maxAttribute = 4 << 10
 
 // encodeEvent returns n as a CloudEvent.
 func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, http.Header, error) {
-	m, err := n.Event()
+	m, err := flow.CloudEvent(n)
 	if err != nil {
 		return nil, nil, err
 	}

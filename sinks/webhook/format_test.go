@@ -15,6 +15,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -66,7 +67,7 @@ func TestCloudEvents(t *testing.T) {
 			if mode == ModeBinary {
 				subject = decodeHeader(t, got.header.Get("ce-subject"))
 			}
-			if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != pipeline.SourceVokter || !e.Time().Equal(n.Time) || e.DataContentType() != mediaJSON {
+			if e.ID() != n.ID || e.Type() != "vokter."+n.Type+".v1" || e.Source() != flow.SourceVokter || !e.Time().Equal(n.Time) || e.DataContentType() != mediaJSON {
 				t.Errorf("%s, %s: got %v", name, mode, e)
 			}
 			if want := strings.NewReplacer("\r\n\x00\uFFFE", "").Replace(n.URL); subject != want {

@@ -8,6 +8,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Page returns the page that m carries. Its headers are named as in the topic ingest, in any
@@ -28,13 +29,13 @@ func Page(m *sarama.ConsumerMessage) pipeline.Pushed {
 	}
 	if p.ID == "" {
 		// A topic that is deleted and made again has other times at the same offsets.
-		p.ID = pipeline.DeriveID("kafka", m.Topic, strconv.Itoa(int(m.Partition)), strconv.FormatInt(m.Offset, 10), strconv.FormatInt(m.Timestamp.UnixMilli(), 10))
+		p.ID = flow.DeriveID("kafka", m.Topic, strconv.Itoa(int(m.Partition)), strconv.FormatInt(m.Offset, 10), strconv.FormatInt(m.Timestamp.UnixMilli(), 10))
 	}
 	if at, err := time.Parse(time.RFC3339Nano, h["ce_time"]); err == nil {
 		p.Time = at
 	}
-	if trace := h[pipeline.HeaderTrace]; trace != "" {
-		p.Header = map[string]string{pipeline.HeaderTrace: trace}
+	if trace := h[flow.HeaderTrace]; trace != "" {
+		p.Header = map[string]string{flow.HeaderTrace: trace}
 	}
 	return p
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/sources/kafka"
 )
@@ -88,7 +89,7 @@ func TestPage(t *testing.T) {
 	}
 	p := kafka.Page(m)
 	if p.URL != "https://a.example/" || p.ContentType != "text/html" || p.ContentLanguage != "de" || !p.Time.Equal(at) ||
-		p.Header[pipeline.HeaderTrace] != "p" || string(p.Body) != "x" || p.ID == "" {
+		p.Header[flow.HeaderTrace] != "p" || string(p.Body) != "x" || p.ID == "" {
 		t.Errorf("got %+v", p)
 	}
 	other := *m

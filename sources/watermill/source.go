@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config says where pages come from.
@@ -100,8 +101,8 @@ func Page(m *message.Message) pipeline.Pushed {
 	if at, err := time.Parse(time.RFC3339Nano, h["ce_time"]); err == nil {
 		p.Time = at
 	}
-	if trace := h[pipeline.HeaderTrace]; trace != "" {
-		p.Header = map[string]string{pipeline.HeaderTrace: trace}
+	if trace := h[flow.HeaderTrace]; trace != "" {
+		p.Header = map[string]string{flow.HeaderTrace: trace}
 	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/sources/watermill"
 )
@@ -130,7 +131,7 @@ func TestPage(t *testing.T) {
 	}
 	p := watermill.Page(m)
 	if p.URL != "https://a.example/" || p.ContentType != "text/html" || p.ContentLanguage != "de" || p.ID != "7" ||
-		!p.Time.Equal(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)) || p.Header[pipeline.HeaderTrace] != "t" || string(p.Body) != "x" {
+		!p.Time.Equal(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)) || p.Header[flow.HeaderTrace] != "t" || string(p.Body) != "x" {
 		t.Errorf("got %+v", p)
 	}
 }

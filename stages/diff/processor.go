@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -16,7 +17,7 @@ type Config struct {
 	// Logger is told of each change, at level debug. Default: nobody.
 	Logger *slog.Logger
 	// Observe hears of each change, as pipeline.KindChange, once it is committed.
-	Observe pipeline.Observer
+	Observe flow.Observer
 	// Memory bounds what comparing large texts takes. Default: no bound.
 	Memory pipeline.Memory
 }
@@ -25,7 +26,7 @@ type Config struct {
 // changes on pipeline.TopicChanges. It keeps no state and is safe for concurrent use.
 type Processor struct{ cfg Config }
 
-var _ pipeline.Processor = (*Processor)(nil)
+var _ flow.Processor = (*Processor)(nil)
 
 // New returns the stage for consumer group pipeline.GroupDiff.
 func New(cfg Config) *Processor {
@@ -40,27 +41,27 @@ func New(cfg Config) *Processor {
 // end of a page is passed on behind its last change, as it is. What cannot be read is a
 // permanent error, and a type that is not known a pipeline.Message.UnknownType: no message
 // is dropped in silence.
-func (p *Processor) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
-	case pipeline.TypeSnapshot:
+	case flow.TypeSnapshot:
 		return p.snapshot(ctx, tx, m)
-	case pipeline.TypeEnded:
+	case flow.TypeEnded:
 		return passOn(tx, m)
 	}
-	return m.UnknownType(pipeline.GroupDiff)
+	return m.UnknownType(flow.GroupDiff)
 }
 
 // memoryFor is how many bytes comparing two texts takes for each of theirs: about as many for
 // lines of one short word, and far fewer for most texts.
 const memoryFor = 128
 
-func (p *Processor) snapshot(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(m.Body))
 	if err != nil {
 		return err
 	}
 	defer free()
-	s, err := pipeline.SnapshotFrom(m)
+	s, err := flow.SnapshotFrom(m)
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
@@ -68,14 +69,14 @@ func (p *Processor) snapshot(ctx context.Context, tx pipeline.Tx, m pipeline.Mes
 	if !ok {
 		return nil
 	}
-	out, err := c.Message()
+	out, err := flow.ChangeMessage(c)
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
 	tx.Emit(out)
 	tx.OnCommit(func() {
 		p.cfg.Logger.Debug("change", "url", c.URL, "version", c.Version, "groups", len(c.Groups), "id", c.ID)
-		p.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindChange, Page: c.Page, Document: c.Document,
+		p.cfg.Observe.Note(flow.Observation{Kind: flow.KindChange, Page: c.Page, Document: c.Document,
 			URL: c.URL, ID: c.ID, N: int(c.Version), Time: c.Time})
 	})
 	return nil
@@ -83,13 +84,13 @@ func (p *Processor) snapshot(ctx context.Context, tx pipeline.Tx, m pipeline.Mes
 
 // ChangeOf returns the change that s tells of, and whether there is one: not for a first
 // version, which is a baseline, nor where no token differs and no block moved.
-func ChangeOf(s pipeline.Snapshot) (pipeline.Change, bool) {
+func ChangeOf(s flow.Snapshot) (pipeline.Change, bool) {
 	if s.Previous == 0 {
 		return pipeline.Change{}, false
 	}
 	groups := Diff(text.Analyze(s.Old), text.Analyze(s.New))
 	return pipeline.Change{
-		ID:  pipeline.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
+		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
 		Language: s.Language, Title: s.Title, Groups: groups,
@@ -97,14 +98,14 @@ func ChangeOf(s pipeline.Snapshot) (pipeline.Change, bool) {
 }
 
 // passOn emits m, which says that a page ended, on pipeline.TopicChanges.
-func passOn(tx pipeline.Tx, m pipeline.Message) error {
-	var e pipeline.Ended
+func passOn(tx flow.Tx, m flow.Message) error {
+	var e flow.Ended
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		return pipeline.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))
 	}
 	out := m
-	out.ID = pipeline.DeriveID("ended", pipeline.TopicChanges, e.Page, e.Incarnation)
-	out.Topic, out.Position = pipeline.TopicChanges, ""
+	out.ID = flow.DeriveID("ended", flow.TopicChanges, e.Page, e.Incarnation)
+	out.Topic, out.Position = flow.TopicChanges, ""
 	out.Header = maps.Clone(m.Header)
 	tx.Emit(out)
 	return nil

@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // fakeTx collects what a handler does. The stage keeps no state and sets no wakes, so
 // those methods of the embedded nil Tx panic.
 type fakeTx struct {
-	pipeline.Tx
-	emitted  []pipeline.Message
+	flow.Tx
+	emitted  []flow.Message
 	onCommit []func()
 }
 
-func (t *fakeTx) Emit(m pipeline.Message) { t.emitted = append(t.emitted, m) }
-func (t *fakeTx) OnCommit(f func())       { t.onCommit = append(t.onCommit, f) }
+func (t *fakeTx) Emit(m flow.Message) { t.emitted = append(t.emitted, m) }
+func (t *fakeTx) OnCommit(f func())   { t.onCommit = append(t.onCommit, f) }
 
 func (t *fakeTx) commit() {
 	for _, f := range t.onCommit {
@@ -30,8 +31,8 @@ func (t *fakeTx) commit() {
 	}
 }
 
-func snapshot(old, new string) pipeline.Snapshot {
-	return pipeline.Snapshot{
+func snapshot(old, new string) flow.Snapshot {
+	return flow.Snapshot{
 		Page: "https://example.com/a", Incarnation: "life", Document: "doc", N: 7, Previous: 6, Check: 12,
 		Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Stamp: 3, Language: "en", Title: "Zeus", Old: old, New: new,
 	}
@@ -39,10 +40,10 @@ func snapshot(old, new string) pipeline.Snapshot {
 
 func TestProcessSnapshot(t *testing.T) {
 	var log bytes.Buffer
-	var noted []pipeline.Observation
+	var noted []flow.Observation
 	p := New(Config{
 		Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Observe: func(o pipeline.Observation) { noted = append(noted, o) },
+		Observe: func(o flow.Observation) { noted = append(noted, o) },
 	})
 	s := snapshot(content("Zeus is in stock"), content("Zeus is out of stock"))
 	s.Lineage = "store"
@@ -54,8 +55,8 @@ func TestProcessSnapshot(t *testing.T) {
 		t.Fatalf("%d messages, want 1", len(tx.emitted))
 	}
 	m := tx.emitted[0]
-	id := pipeline.ChangeID("doc", "life", "store", 7)
-	if m.Topic != pipeline.TopicChanges || m.Type != pipeline.TypeChange || m.Key != s.Page || m.ID != id || !m.Time.Equal(s.Time) {
+	id := flow.ChangeID("doc", "life", "store", 7)
+	if m.Topic != flow.TopicChanges || m.Type != flow.TypeChange || m.Key != s.Page || m.ID != id || !m.Time.Equal(s.Time) {
 		t.Errorf("message %+v", m)
 	}
 	var got pipeline.Change
@@ -81,7 +82,7 @@ func TestProcessSnapshot(t *testing.T) {
 		t.Errorf("observed before the commit: %v", noted)
 	}
 	tx.commit()
-	if len(noted) != 1 || noted[0].Kind != pipeline.KindChange || noted[0].ID != id || noted[0].N != 7 || noted[0].Document != "doc" {
+	if len(noted) != 1 || noted[0].Kind != flow.KindChange || noted[0].ID != id || noted[0].N != 7 || noted[0].Document != "doc" {
 		t.Errorf("observed %v", noted)
 	}
 	if !strings.Contains(log.String(), id) {
@@ -97,7 +98,7 @@ func TestProcessSnapshot(t *testing.T) {
 func TestProcessNothingToSay(t *testing.T) {
 	first := snapshot("", content("Zeus is in stock"))
 	first.N, first.Previous = 1, 0
-	for name, s := range map[string]pipeline.Snapshot{
+	for name, s := range map[string]flow.Snapshot{
 		"first version":    first,
 		"equal":            snapshot(content("a b"), content("a b")),
 		"punctuation":      snapshot(content("a, b"), content("a; b!")),
@@ -124,13 +125,13 @@ func TestProcessOnlyMoved(t *testing.T) {
 }
 
 func TestProcessEnded(t *testing.T) {
-	body, err := json.Marshal(pipeline.Ended{Page: "https://example.com/a", Incarnation: "life", Stamp: 7, Expiry: &pipeline.Expiry{
+	body, err := json.Marshal(flow.Ended{Page: "https://example.com/a", Incarnation: "life", Stamp: 7, Expiry: &flow.Expiry{
 		Time: time.Unix(2, 0).UTC(), Class: pipeline.FailStatus, Reason: "HTTP status 500", Failures: 10, Lineage: "store",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := pipeline.Message{ID: "x", Topic: pipeline.TopicSnapshots, Key: "https://example.com/a", Type: pipeline.TypeEnded,
+	in := flow.Message{ID: "x", Topic: flow.TopicSnapshots, Key: "https://example.com/a", Type: flow.TypeEnded,
 		Subject: "https://example.com/a", Time: time.Unix(1, 0).UTC(), Header: map[string]string{"h": "v"}, Body: body, Position: "here"}
 	tx := &fakeTx{}
 	if err := New(Config{}).Process(context.Background(), tx, in); err != nil || len(tx.emitted) != 1 {
@@ -141,7 +142,7 @@ func TestProcessEnded(t *testing.T) {
 		t.Errorf("id %q", got.ID)
 	}
 	want := in
-	want.ID, want.Topic, want.Position = got.ID, pipeline.TopicChanges, ""
+	want.ID, want.Topic, want.Position = got.ID, flow.TopicChanges, ""
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -151,16 +152,16 @@ func TestProcessRefuses(t *testing.T) {
 	broken := snapshot("a", "b").Message()
 	broken.Body = []byte("no zstd")
 	for name, c := range map[string]struct {
-		m    pipeline.Message
+		m    flow.Message
 		want pipeline.Class
 	}{
-		"unknown type":    {pipeline.Message{ID: "1", Type: "vokter.snapshot.v9"}, pipeline.ClassBroken},
-		"one of others":   {pipeline.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, pipeline.ClassPermanent},
-		"a wake":          {pipeline.Message{Type: pipeline.TypeWake}, pipeline.ClassBroken},
-		"no header":       {pipeline.Message{ID: "2", Type: pipeline.TypeSnapshot}, pipeline.ClassPermanent},
+		"unknown type":    {flow.Message{ID: "1", Type: "vokter.snapshot.v9"}, pipeline.ClassBroken},
+		"one of others":   {flow.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, pipeline.ClassPermanent},
+		"a wake":          {flow.Message{Type: flow.TypeWake}, pipeline.ClassBroken},
+		"no header":       {flow.Message{ID: "2", Type: flow.TypeSnapshot}, pipeline.ClassPermanent},
 		"broken texts":    {broken, pipeline.ClassPermanent},
-		"ended, no JSON":  {pipeline.Message{ID: "3", Type: pipeline.TypeEnded, Body: []byte("{")}, pipeline.ClassPermanent},
-		"ended, no body.": {pipeline.Message{ID: "4", Type: pipeline.TypeEnded}, pipeline.ClassPermanent},
+		"ended, no JSON":  {flow.Message{ID: "3", Type: flow.TypeEnded, Body: []byte("{")}, pipeline.ClassPermanent},
+		"ended, no body.": {flow.Message{ID: "4", Type: flow.TypeEnded}, pipeline.ClassPermanent},
 	} {
 		tx := &fakeTx{}
 		err := New(Config{}).Process(context.Background(), tx, c.m)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestANumberThatComesAgain asks for a check whose number was given before, by a process
@@ -12,7 +12,7 @@ import (
 // the earlier one waits, has a higher number, or is under way.
 func TestANumberThatComesAgain(t *testing.T) {
 	req := func(check uint64, nonce string) *job {
-		return &job{req: pipeline.Request{Page: "https://example.com/", Incarnation: "i", Check: check, Nonce: nonce}}
+		return &job{req: flow.Request{Page: "https://example.com/", Incarnation: "i", Check: check, Nonce: nonce}}
 	}
 	add := func(q *queue, j *job) {
 		t.Helper()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // benchBody is an HTML page of about 80 KB, a fifth of which is text.
@@ -35,7 +35,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, o := range Read(b.Context(), req, p, readers) {
-			if m := o.Message(); o.Kind != pipeline.OutcomeRead || len(m.Body) == 0 {
+			if m := o.Message(); o.Kind != flow.OutcomeRead || len(m.Body) == 0 {
 				b.Fatalf("got %+v", o)
 			}
 		}
@@ -49,7 +49,7 @@ func BenchmarkReadUnchanged(b *testing.B) {
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if o := Read(b.Context(), req, p, readers)[0]; o.Kind != pipeline.OutcomeUnchanged {
+		if o := Read(b.Context(), req, p, readers)[0]; o.Kind != flow.OutcomeUnchanged {
 			b.Fatalf("got %+v", o)
 		}
 	}

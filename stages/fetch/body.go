@@ -6,16 +6,17 @@ import (
 	"mime"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // keep returns raw as it is kept by the page's owner, or nil where it is too large.
-func keep(raw pipeline.Raw) *pipeline.Body {
-	packed, ok := pipeline.PackBody(raw.Body)
+func keep(raw pipeline.Raw) *flow.Body {
+	packed, ok := flow.PackBody(raw.Body)
 	if !ok {
 		return nil
 	}
-	return &pipeline.Body{
+	return &flow.Body{
 		URL: cut(raw.URL, maxKept), ContentType: cut(raw.ContentType, maxKept), ContentLanguage: cut(raw.ContentLanguage, maxKept),
 		Packed: packed,
 	}
@@ -32,11 +33,11 @@ type earlierBody struct {
 }
 
 // earlier unpacks b, which may be nil, and finds its reader.
-func earlier(b *pipeline.Body, readers *Readers) *earlierBody {
+func earlier(b *flow.Body, readers *Readers) *earlierBody {
 	if b == nil {
 		return nil
 	}
-	content, err := pipeline.UnpackText(b.Packed)
+	content, err := flow.UnpackText(b.Packed)
 	if err != nil {
 		return &earlierBody{err: err}
 	}
@@ -51,7 +52,7 @@ func earlier(b *pipeline.Body, readers *Readers) *earlierBody {
 }
 
 // rebase returns the text of view in e, or why there is none; nil without e.
-func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *pipeline.Rebased {
+func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *flow.Rebased {
 	if e == nil {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *pipeline.
 		if f, ok := errors.AsType[*pipeline.FetchError](err); ok {
 			reason = f.Reason
 		}
-		return &pipeline.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + cut(reason, maxTitle)}
+		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + cut(reason, maxTitle)}
 	}
-	return &pipeline.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: pipeline.PackText(t.Content)}
+	return &flow.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: flow.PackText(t.Content)}
 }

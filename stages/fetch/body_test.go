@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -23,27 +24,27 @@ func (r ruled) Read(_ context.Context, raw pipeline.Raw, v pipeline.View) (pipel
 }
 
 func TestBodyIsKept(t *testing.T) {
-	known := pipeline.RequestDocument{ID: "known", TextHash: text.Hash("café\n")}
-	absent := pipeline.RequestDocument{ID: "absent", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}
-	noise := make([]byte, pipeline.MaxStoredBody)
+	known := flow.RequestDocument{ID: "known", TextHash: text.Hash("café\n")}
+	absent := flow.RequestDocument{ID: "absent", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}
+	noise := make([]byte, flow.MaxStoredBody)
 	r := rand.NewChaCha8([32]byte{})
 	_, _ = r.Read(noise)
 	large := "<p>caf\xe9<!--" + strings.ReplaceAll(string(noise), "-", "") + string(noise[:9]) + "-->"
 	for _, tc := range []struct {
 		name, body string
-		documents  []pipeline.RequestDocument
+		documents  []flow.RequestDocument
 		want       string
 		asked      bool
 	}{
-		{"read", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}}, "<p>café", false},
-		{"two documents", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "a"}, {ID: "b"}}, "<p>café", false},
-		{"only the second is new", "<p>caf\xe9", []pipeline.RequestDocument{known, {ID: "b"}}, "<p>café", false},
-		{"only the first is there", "<p>caf\xe9", []pipeline.RequestDocument{{ID: "b"}, absent}, "<p>café", false},
-		{"nothing is new", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, "", false},
-		{"nothing is there", "<p>caf\xe9", []pipeline.RequestDocument{absent}, "", false},
-		{"nothing is new, but it is asked for", "<p>caf\xe9", []pipeline.RequestDocument{known, absent}, "<p>café", true},
-		{"nothing is there, and it is asked for", "<p>caf\xe9", []pipeline.RequestDocument{absent}, "", true},
-		{"too large", large, []pipeline.RequestDocument{{ID: "a"}}, "", false},
+		{"read", "<p>caf\xe9", []flow.RequestDocument{{ID: "a"}}, "<p>café", false},
+		{"two documents", "<p>caf\xe9", []flow.RequestDocument{{ID: "a"}, {ID: "b"}}, "<p>café", false},
+		{"only the second is new", "<p>caf\xe9", []flow.RequestDocument{known, {ID: "b"}}, "<p>café", false},
+		{"only the first is there", "<p>caf\xe9", []flow.RequestDocument{{ID: "b"}, absent}, "<p>café", false},
+		{"nothing is new", "<p>caf\xe9", []flow.RequestDocument{known, absent}, "", false},
+		{"nothing is there", "<p>caf\xe9", []flow.RequestDocument{absent}, "", false},
+		{"nothing is new, but it is asked for", "<p>caf\xe9", []flow.RequestDocument{known, absent}, "<p>café", true},
+		{"nothing is there, and it is asked for", "<p>caf\xe9", []flow.RequestDocument{absent}, "", true},
+		{"too large", large, []flow.RequestDocument{{ID: "a"}}, "", false},
 	} {
 		req := request("http://a.example/", 3)
 		req.Documents, req.KeepBody = tc.documents, tc.asked
@@ -58,7 +59,7 @@ func TestBodyIsKept(t *testing.T) {
 			}
 			if b := o.Body; b == nil || b.URL != p.URL || b.ContentType != "text/html; charset=latin1" || b.ContentLanguage != "fr" {
 				t.Errorf("%s: got %+v", tc.name, b)
-			} else if got, err := pipeline.UnpackText(b.Packed); err != nil || got != tc.want {
+			} else if got, err := flow.UnpackText(b.Packed); err != nil || got != tc.want {
 				t.Errorf("%s: got %q, %v, want %q", tc.name, got, err, tc.want)
 			}
 		}
@@ -72,7 +73,7 @@ func TestRebase(t *testing.T) {
 	ignoring := pipeline.View{Ignore: []string{`\d+:\d+`}}
 	req := request("http://a.example/", 2)
 	req.Rebase = first[0].Body
-	req.Documents = []pipeline.RequestDocument{
+	req.Documents = []flow.RequestDocument{
 		{ID: "whole"},
 		{ID: "ignoring", View: ignoring},
 		{ID: "absent then", View: pipeline.View{Select: []pipeline.Selector{{CSS: "B"}}}},
@@ -89,7 +90,7 @@ func TestRebase(t *testing.T) {
 			t.Errorf("%s: got %+v", got[i].Document, r)
 			continue
 		}
-		if s, err := pipeline.UnpackText(r.Packed); err != nil || s != want {
+		if s, err := flow.UnpackText(r.Packed); err != nil || s != want {
 			t.Errorf("%s: got %q, %v, want %q", got[i].Document, s, err, want)
 		}
 	}
@@ -106,20 +107,20 @@ func TestRebase(t *testing.T) {
 	}
 
 	for name, tc := range map[string]struct {
-		body    pipeline.Body
+		body    flow.Body
 		readers *Readers
 		want    string
 	}{
-		"damaged":      {pipeline.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(ruled{}), "it is damaged"},
+		"damaged":      {flow.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(ruled{}), "it is damaged"},
 		"no reader":    {*req.Rebase, NewReaders(lines{}), "there is no reader for it any more"},
-		"it panics":    {pipeline.Body{ContentType: "text/x-broken", Packed: pipeline.PackText("x")}, NewReaders(lines{}, brokenReader{}), "the reader gave up on this page"},
-		"no such type": {pipeline.Body{Packed: pipeline.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
+		"it panics":    {flow.Body{ContentType: "text/x-broken", Packed: flow.PackText("x")}, NewReaders(lines{}, brokenReader{}), "the reader gave up on this page"},
+		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
 	} {
 		req := request("http://a.example/", 2)
 		req.Rebase = &tc.body
 		p := page("x", "Content-Type", tc.readers.ContentTypes()[0])
 		o := Read(t.Context(), req, p, tc.readers)[0]
-		if o.Kind != pipeline.OutcomeRead || o.Rebased == nil || !strings.HasSuffix(o.Rebased.Failed, ": "+tc.want) || o.Rebased.Packed != nil {
+		if o.Kind != flow.OutcomeRead || o.Rebased == nil || !strings.HasSuffix(o.Rebased.Failed, ": "+tc.want) || o.Rebased.Packed != nil {
 			t.Errorf("%s: got %+v", name, o.Rebased)
 		}
 	}

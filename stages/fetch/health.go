@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // health tells when the process goes offline and when it comes back.
@@ -53,7 +54,7 @@ func tracked(j *job) bool { return j.busy == nil && j.host.name != j.req.Page }
 
 // weigh ends the check of j, which found outcomes, and marks those that say nothing about the
 // page because the process is offline. That it is, or is no more, is told first.
-func (s *Stage) weigh(ctx context.Context, j *job, outcomes []pipeline.Outcome) {
+func (s *Stage) weigh(ctx context.Context, j *job, outcomes []flow.Outcome) {
 	r := resultOf(outcomes)
 	offline := s.health.tracker.end(j.host.name, j.req, r, s.cfg.Now())
 	for i := range outcomes {
@@ -79,8 +80,8 @@ func (s *Stage) announce(ctx context.Context) {
 		e.Event, e.Since, e.Count, e.URLs = pipeline.HealthOffline, run.since, run.hosts, run.pages
 		e.Reason = fmt.Sprintf("%d hosts failed one after the other, and no other answered", run.hosts)
 	}
-	e.ID = pipeline.HealthID(e.Event, h.life, h.n+1)
-	if err := s.cfg.Publisher.Publish(ctx, e.Message()); err != nil {
+	e.ID = flow.HealthID(e.Event, h.life, h.n+1)
+	if err := s.cfg.Publisher.Publish(ctx, flow.HealthMessage(e)); err != nil {
 		if ctx.Err() == nil {
 			s.cfg.Logger.Error("a health event could not be published; it is tried again with the next check", "event", e.Event, "err", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // network is a fetcher whose hosts answer or do not.
@@ -23,7 +24,7 @@ func (n *network) fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Re
 }
 
 // look checks one page of each host and returns what was found.
-func (b *bench) look(t *testing.T, check uint64, hosts ...string) map[string]pipeline.Outcome {
+func (b *bench) look(t *testing.T, check uint64, hosts ...string) map[string]flow.Outcome {
 	t.Helper()
 	for _, h := range hosts {
 		r := request("http://"+h+".example/", check)
@@ -43,7 +44,7 @@ func (n *network) set(down bool, hosts ...string) {
 }
 
 // flags says which of the outcomes of hosts are marked.
-func flags(got map[string]pipeline.Outcome, hosts ...string) string {
+func flags(got map[string]flow.Outcome, hosts ...string) string {
 	var s []string
 	for _, h := range hosts {
 		o, ok := got["http://"+h+".example/"]
@@ -128,7 +129,7 @@ func TestOfflineIsAboutHosts(t *testing.T) {
 			}
 			return n.fetch(ctx, r)
 		})
-		check := func(url string) pipeline.Outcome {
+		check := func(url string) flow.Outcome {
 			r := request(url, 1)
 			r.NotAfter = time.Now().Add(time.Minute)
 			b.ask(t, r)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -43,7 +44,7 @@ func answer(body string, header ...string) (pipeline.Response, error) {
 // outbox is a Publisher that keeps what it gets.
 type outbox struct {
 	mu    sync.Mutex
-	calls [][]pipeline.Outcome
+	calls [][]flow.Outcome
 	trace []string
 	// events are the health events, each with how many calls there were before it.
 	events []told
@@ -55,34 +56,34 @@ type told struct {
 	after int
 }
 
-func (o *outbox) Publish(_ context.Context, ms ...pipeline.Message) error {
+func (o *outbox) Publish(_ context.Context, ms ...flow.Message) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var call []pipeline.Outcome
+	var call []flow.Outcome
 	for _, m := range ms {
-		if m.Topic == pipeline.TopicHealth {
-			h, err := pipeline.HealthFrom(m)
+		if m.Topic == flow.TopicHealth {
+			h, err := flow.HealthFrom(m)
 			if err == nil && o.err == nil {
 				o.events = append(o.events, told{h, len(o.calls)})
 			}
 			return errors.Join(err, o.err)
 		}
-		out, err := pipeline.OutcomeFrom(m)
+		out, err := flow.OutcomeFrom(m)
 		if err != nil {
 			return err
 		}
 		call = append(call, out)
-		o.trace = append(o.trace, m.Header[pipeline.HeaderTrace])
+		o.trace = append(o.trace, m.Header[flow.HeaderTrace])
 	}
 	o.calls = append(o.calls, call)
 	return o.err
 }
 
 // take returns the first outcome of each call since the last take, by page.
-func (o *outbox) take() map[string]pipeline.Outcome {
+func (o *outbox) take() map[string]flow.Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m := make(map[string]pipeline.Outcome)
+	m := make(map[string]flow.Outcome)
 	for _, c := range o.calls {
 		m[c[0].Page] = c[0]
 	}
@@ -118,19 +119,19 @@ func start(t *testing.T, c Config, f fetcherFunc) *bench {
 	return b
 }
 
-func request(page string, check uint64) pipeline.Request {
-	return pipeline.Request{Page: page, Incarnation: "i", Check: check, Nonce: "n", Documents: []pipeline.RequestDocument{{ID: "d"}}}
+func request(page string, check uint64) flow.Request {
+	return flow.Request{Page: page, Incarnation: "i", Check: check, Nonce: "n", Documents: []flow.RequestDocument{{ID: "d"}}}
 }
 
-func (b *bench) ask(t *testing.T, reqs ...pipeline.Request) {
+func (b *bench) ask(t *testing.T, reqs ...flow.Request) {
 	t.Helper()
 	for _, r := range reqs {
 		body, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := pipeline.Message{ID: fmt.Sprint(r.Page, r.Check), Type: pipeline.TypeRequest, Key: pipeline.HostKey(r.Page), Body: body,
-			Header: map[string]string{pipeline.HeaderTrace: "trace-" + r.Page}}
+		m := flow.Message{ID: fmt.Sprint(r.Page, r.Check), Type: flow.TypeRequest, Key: pipeline.HostKey(r.Page), Body: body,
+			Header: map[string]string{flow.HeaderTrace: "trace-" + r.Page}}
 		if err := b.store.Handle(t.Context(), b.Stage, m); err != nil {
 			t.Fatal(err)
 		}
@@ -141,4 +142,4 @@ var t0 = time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC)
 
 // The encoder makes its channels when it is first used, which must not be in a bubble of
 // synctest.
-func init() { pipeline.PackText("") }
+func init() { flow.PackText("") }

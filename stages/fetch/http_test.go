@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/fetch"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
@@ -20,11 +21,11 @@ import (
 )
 
 // outcomes is a Publisher that hands on what it gets.
-type outcomes chan pipeline.Outcome
+type outcomes chan flow.Outcome
 
-func (c outcomes) Publish(_ context.Context, ms ...pipeline.Message) error {
+func (c outcomes) Publish(_ context.Context, ms ...flow.Message) error {
 	for _, m := range ms {
-		o, err := pipeline.OutcomeFrom(m)
+		o, err := flow.OutcomeFrom(m)
 		if err != nil {
 			return err
 		}
@@ -80,43 +81,43 @@ func TestOverHTTP(t *testing.T) {
 	}()
 	store := txtest.New()
 	check := uint64(0)
-	ask := func(req pipeline.Request) pipeline.Outcome {
+	ask := func(req flow.Request) flow.Outcome {
 		t.Helper()
 		check++
-		req.Incarnation, req.Check, req.Documents = "i", check, []pipeline.RequestDocument{{ID: "d"}}
+		req.Incarnation, req.Check, req.Documents = "i", check, []flow.RequestDocument{{ID: "d"}}
 		body, err := json.Marshal(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Handle(ctx, stage, pipeline.Message{ID: "r", Type: pipeline.TypeRequest, Body: body}); err != nil {
+		if err := store.Handle(ctx, stage, flow.Message{ID: "r", Type: flow.TypeRequest, Body: body}); err != nil {
 			t.Fatal(err)
 		}
 		return <-got
 	}
 
-	first := ask(pipeline.Request{Page: srv.URL + "/page"})
-	text, err := pipeline.UnpackText(first.Packed)
-	if first.Kind != pipeline.OutcomeRead || err != nil || text != "T\nпривет\n" || first.Title != "T" || first.ETag != `"1"` {
+	first := ask(flow.Request{Page: srv.URL + "/page"})
+	text, err := flow.UnpackText(first.Packed)
+	if first.Kind != flow.OutcomeRead || err != nil || text != "T\nпривет\n" || first.Title != "T" || first.ETag != `"1"` {
 		t.Errorf("page: got %+v, %q", first, text)
 	}
-	again := ask(pipeline.Request{Page: srv.URL + "/page", BodyHash: first.BodyHash})
-	if again.Kind != pipeline.OutcomeUnchanged || again.Status != 200 || again.Against != first.BodyHash {
+	again := ask(flow.Request{Page: srv.URL + "/page", BodyHash: first.BodyHash})
+	if again.Kind != flow.OutcomeUnchanged || again.Status != 200 || again.Against != first.BodyHash {
 		t.Errorf("equal body: got %+v", again)
 	}
-	again = ask(pipeline.Request{Page: srv.URL + "/page", BodyHash: first.BodyHash, ETag: first.ETag})
-	if again.Kind != pipeline.OutcomeUnchanged || again.Status != 304 || again.Against != first.BodyHash {
+	again = ask(flow.Request{Page: srv.URL + "/page", BodyHash: first.BodyHash, ETag: first.ETag})
+	if again.Kind != flow.OutcomeUnchanged || again.Status != 304 || again.Against != first.BodyHash {
 		t.Errorf("304: got %+v", again)
 	}
-	if o := ask(pipeline.Request{Page: srv.URL + "/zeros"}); o.Class != pipeline.FailTooLarge || o.Reason != "the page is larger than 10 MiB" {
+	if o := ask(flow.Request{Page: srv.URL + "/zeros"}); o.Class != pipeline.FailTooLarge || o.Reason != "the page is larger than 10 MiB" {
 		t.Errorf("zeros: got %+v", o)
 	}
-	if o := ask(pipeline.Request{Page: srv.URL + "/nested"}); o.Kind != pipeline.OutcomeRead {
+	if o := ask(flow.Request{Page: srv.URL + "/nested"}); o.Kind != flow.OutcomeRead {
 		t.Errorf("nested: got %+v", o)
 	}
-	if o := ask(pipeline.Request{Page: srv.URL + "/error"}); o.Class != pipeline.FailStatus || o.Status != 500 {
+	if o := ask(flow.Request{Page: srv.URL + "/error"}); o.Class != pipeline.FailStatus || o.Status != 500 {
 		t.Errorf("error: got %+v", o)
 	}
-	if o := ask(pipeline.Request{Page: "http://127.0.0.2/"}); o.Class != pipeline.FailAddress || o.Reason != "127.0.0.2 is not a public address; permit it with --allow 127.0.0.2/32" {
+	if o := ask(flow.Request{Page: "http://127.0.0.2/"}); o.Class != pipeline.FailAddress || o.Reason != "127.0.0.2 is not a public address; permit it with --allow 127.0.0.2/32" {
 		t.Errorf("private: got %+v", o)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const (
@@ -33,10 +34,10 @@ const (
 // resultOf returns what the outcomes of one check say. A page that is gone, or cannot be read,
 // came from its host where TLS says so; over http it may be what a portal or a proxy answers
 // that lets nobody through.
-func resultOf(outcomes []pipeline.Outcome) result {
+func resultOf(outcomes []flow.Outcome) result {
 	r := neutral
 	for _, o := range outcomes {
-		if o.Kind != pipeline.OutcomeFailed {
+		if o.Kind != flow.OutcomeFailed {
 			return answered
 		}
 		switch o.Class {
@@ -133,7 +134,7 @@ func (t *tracker) forget() {
 }
 
 // end notes what the check of req found, and reports whether the process is offline now.
-func (t *tracker) end(host string, req pipeline.Request, r result, now time.Time) bool {
+func (t *tracker) end(host string, req flow.Request, r result, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.hosts[host]
@@ -180,7 +181,7 @@ func (t *tracker) tally(h *known, n int) {
 }
 
 // join adds h, whose check of req failed, to the run.
-func (t *tracker) join(h *known, req pipeline.Request, now time.Time) {
+func (t *tracker) join(h *known, req flow.Request, now time.Time) {
 	if h.run == t.run.number {
 		return
 	}
@@ -206,8 +207,8 @@ func (t *tracker) closed() bool {
 }
 
 // stood reports whether the page of req was read before.
-func stood(req pipeline.Request) bool {
-	return req.BodyHash != "" || slices.ContainsFunc(req.Documents, func(d pipeline.RequestDocument) bool { return d.TextHash != "" })
+func stood(req flow.Request) bool {
+	return req.BodyHash != "" || slices.ContainsFunc(req.Documents, func(d flow.RequestDocument) bool { return d.TextHash != "" })
 }
 
 // state returns whether the process is offline, and the present run, of which nobody may

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // play runs steps through a tracker. A step is a host and what happens there: "a>" a fetch
@@ -111,44 +112,44 @@ func TestOfflineForgets(t *testing.T) {
 }
 
 func TestResultOf(t *testing.T) {
-	failed := func(class string) pipeline.Outcome {
-		return pipeline.Outcome{Page: "http://a.example/", Kind: pipeline.OutcomeFailed, Class: class}
+	failed := func(class string) flow.Outcome {
+		return flow.Outcome{Page: "http://a.example/", Kind: flow.OutcomeFailed, Class: class}
 	}
-	behindTLS := func(class string) pipeline.Outcome {
-		return pipeline.Outcome{Page: "https://a.example/", Kind: pipeline.OutcomeFailed, Class: class}
+	behindTLS := func(class string) flow.Outcome {
+		return flow.Outcome{Page: "https://a.example/", Kind: flow.OutcomeFailed, Class: class}
 	}
-	read, unchanged := pipeline.Outcome{Kind: pipeline.OutcomeRead}, pipeline.Outcome{Kind: pipeline.OutcomeUnchanged}
+	read, unchanged := flow.Outcome{Kind: flow.OutcomeRead}, flow.Outcome{Kind: flow.OutcomeUnchanged}
 	for _, tc := range []struct {
-		outcomes []pipeline.Outcome
+		outcomes []flow.Outcome
 		want     result
 	}{
 		{nil, neutral},
-		{[]pipeline.Outcome{read}, answered},
-		{[]pipeline.Outcome{unchanged}, answered},
-		{[]pipeline.Outcome{failed(pipeline.FailSelectorGone)}, answered},
-		{[]pipeline.Outcome{failed(pipeline.FailEmpty)}, answered},
-		{[]pipeline.Outcome{failed(pipeline.FailBusy)}, answered},
-		{[]pipeline.Outcome{failed(pipeline.FailUnreadable), read}, answered},
-		{[]pipeline.Outcome{failed(pipeline.FailUnreadable), failed(pipeline.FailTooLarge)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailDNS)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailRefused)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailTLS)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailStatus)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailTimeout)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailNetwork)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailRedirect)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailType)}, failing},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailStatus)}, answered},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailType)}, answered},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailUnreadable)}, answered},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailTooLarge)}, answered},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailRedirect)}, answered},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailTLS)}, failing},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailRefused)}, failing},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailTimeout)}, failing},
-		{[]pipeline.Outcome{behindTLS(pipeline.FailNetwork)}, failing},
-		{[]pipeline.Outcome{failed(pipeline.FailAddress)}, neutral},
-		{[]pipeline.Outcome{failed(pipeline.FailURL)}, neutral},
+		{[]flow.Outcome{read}, answered},
+		{[]flow.Outcome{unchanged}, answered},
+		{[]flow.Outcome{failed(pipeline.FailSelectorGone)}, answered},
+		{[]flow.Outcome{failed(pipeline.FailEmpty)}, answered},
+		{[]flow.Outcome{failed(pipeline.FailBusy)}, answered},
+		{[]flow.Outcome{failed(pipeline.FailUnreadable), read}, answered},
+		{[]flow.Outcome{failed(pipeline.FailUnreadable), failed(pipeline.FailTooLarge)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailDNS)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailRefused)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailTLS)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailStatus)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailTimeout)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailNetwork)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailRedirect)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailType)}, failing},
+		{[]flow.Outcome{behindTLS(pipeline.FailStatus)}, answered},
+		{[]flow.Outcome{behindTLS(pipeline.FailType)}, answered},
+		{[]flow.Outcome{behindTLS(pipeline.FailUnreadable)}, answered},
+		{[]flow.Outcome{behindTLS(pipeline.FailTooLarge)}, answered},
+		{[]flow.Outcome{behindTLS(pipeline.FailRedirect)}, answered},
+		{[]flow.Outcome{behindTLS(pipeline.FailTLS)}, failing},
+		{[]flow.Outcome{behindTLS(pipeline.FailRefused)}, failing},
+		{[]flow.Outcome{behindTLS(pipeline.FailTimeout)}, failing},
+		{[]flow.Outcome{behindTLS(pipeline.FailNetwork)}, failing},
+		{[]flow.Outcome{failed(pipeline.FailAddress)}, neutral},
+		{[]flow.Outcome{failed(pipeline.FailURL)}, neutral},
 	} {
 		if got := resultOf(tc.outcomes); got != tc.want {
 			t.Errorf("%+v: got %d, want %d", tc.outcomes, got, tc.want)

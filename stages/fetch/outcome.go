@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
@@ -46,18 +47,18 @@ type Page struct {
 // changed or nothing can read it, or one for each of its documents. It depends on its
 // arguments alone, and it never panics, whatever a reader does. It returns nil if ctx ends
 // first.
-func Read(ctx context.Context, req pipeline.Request, p Page, readers *Readers) []pipeline.Outcome {
+func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flow.Outcome {
 	base, known := look(req, p)
 	if known {
-		return []pipeline.Outcome{base}
+		return []flow.Outcome{base}
 	}
 	return read(ctx, base, req, p, readers)
 }
 
 // look says of p what every outcome of it does; known says that it is all there is to say,
 // since nothing changed.
-func look(req pipeline.Request, p Page) (o pipeline.Outcome, known bool) {
-	o = pipeline.Outcome{
+func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
+	o = flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
 		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)),
 	}
@@ -70,25 +71,25 @@ func look(req pipeline.Request, p Page) (o pipeline.Outcome, known bool) {
 	if o.BodyHash != req.BodyHash {
 		return o, false
 	}
-	o.Kind, o.Against = pipeline.OutcomeUnchanged, req.BodyHash
+	o.Kind, o.Against = flow.OutcomeUnchanged, req.BodyHash
 	return o, true
 }
 
 // read makes the outcomes of a page that is not known.
-func read(ctx context.Context, base pipeline.Outcome, req pipeline.Request, p Page, readers *Readers) []pipeline.Outcome {
+func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
 	raw, reader, err := prepare(p, readers)
 	if err != nil {
 		base.BodyHash, base.ETag, base.LastModified = "", "", ""
 		fail(&base, err)
-		return []pipeline.Outcome{base}
+		return []flow.Outcome{base}
 	}
 	return readParts(ctx, base, req, raw, reader, readers)
 }
 
 // readParts makes the outcomes of a page that reader reads.
-func readParts(ctx context.Context, base pipeline.Outcome, req pipeline.Request, raw pipeline.Raw, reader pipeline.Reader, readers *Readers) []pipeline.Outcome {
+func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader pipeline.Reader, readers *Readers) []flow.Outcome {
 	base.Parts = len(req.Documents)
-	parts := make([]pipeline.Outcome, 0, len(req.Documents))
+	parts := make([]flow.Outcome, 0, len(req.Documents))
 	failed, wanted := false, false // of a part, and the body
 	old := earlier(req.Rebase, readers)
 	for i, doc := range req.Documents {
@@ -99,7 +100,7 @@ func readParts(ctx context.Context, base pipeline.Outcome, req pipeline.Request,
 		case err != nil:
 			fail(&o, err)
 			failed = true
-		case o.Kind == pipeline.OutcomeRead:
+		case o.Kind == flow.OutcomeRead:
 			wanted = true
 			o.Rebased = old.rebase(ctx, doc.View)
 		default:
@@ -124,12 +125,12 @@ func readParts(ctx context.Context, base pipeline.Outcome, req pipeline.Request,
 }
 
 // notModified is the outcome of a 304. What the answer does not repeat stays as it was.
-func notModified(o pipeline.Outcome, req pipeline.Request, p Page) pipeline.Outcome {
+func notModified(o flow.Outcome, req flow.Request, p Page) flow.Outcome {
 	if req.BodyHash == "" || (req.ETag == "" && req.LastModified == "") {
 		fail(&o, &pipeline.FetchError{Class: pipeline.FailStatus, Status: p.Status, Reason: "HTTP status 304 Not Modified, though nothing was asked for conditionally"})
 		return o
 	}
-	o.Kind, o.Against, o.BodyHash = pipeline.OutcomeUnchanged, req.BodyHash, req.BodyHash
+	o.Kind, o.Against, o.BodyHash = flow.OutcomeUnchanged, req.BodyHash, req.BodyHash
 	o.ETag, o.LastModified = req.ETag, req.LastModified
 	if tag := p.Header.Get("ETag"); tag != "" && len(tag) <= maxValidator {
 		o.ETag = tag
@@ -176,7 +177,7 @@ func prepare(p Page, readers *Readers) (pipeline.Raw, pipeline.Reader, error) {
 type Extractor interface{ Extractor() string }
 
 // readPart reads one document into o.
-func readPart(ctx context.Context, o *pipeline.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc pipeline.RequestDocument) error {
+func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc flow.RequestDocument) error {
 	t, by, err := readText(ctx, raw, reader, doc.View)
 	o.Extractor = by
 	if err != nil {
@@ -184,10 +185,10 @@ func readPart(ctx context.Context, o *pipeline.Outcome, raw pipeline.Raw, reader
 	}
 	o.Title, o.Language, o.TextHash = t.Title, t.Language, text.Hash(t.Content)
 	if o.TextHash == doc.TextHash {
-		o.Kind, o.Against = pipeline.OutcomeUnchanged, doc.TextHash
+		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return nil
 	}
-	o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(t.Content)
+	o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(t.Content)
 	return nil
 }
 
@@ -241,14 +242,14 @@ func guard(f func() error) (err error) {
 }
 
 // Failed says why a check of req's page failed. took is how long it lasted.
-func Failed(req pipeline.Request, at time.Time, took time.Duration, err error) pipeline.Outcome {
-	o := pipeline.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce, Time: at, Took: took}
+func Failed(req flow.Request, at time.Time, took time.Duration, err error) flow.Outcome {
+	o := flow.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce, Time: at, Took: took}
 	fail(&o, err)
 	return o
 }
 
-func fail(o *pipeline.Outcome, err error) {
-	o.Kind = pipeline.OutcomeFailed
+func fail(o *flow.Outcome, err error) {
+	o.Kind = flow.OutcomeFailed
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		o.Class, o.Reason = e.Class, cut(e.Reason, maxTitle)
 		o.RetryAfter = max(e.RetryAfter, 0)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
@@ -32,9 +33,9 @@ func page(body string, header ...string) Page {
 }
 
 // content returns the text of o with its marks.
-func content(t *testing.T, o pipeline.Outcome) string {
+func content(t *testing.T, o flow.Outcome) string {
 	t.Helper()
-	s, err := pipeline.UnpackText(o.Packed)
+	s, err := flow.UnpackText(o.Packed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestReadDocuments(t *testing.T) {
 	body := `<title>T</title><p>It is 12:07.</p><div id=a>one</div><div id=b>two</div>`
 	req := request("http://a.example/", 3)
 	req.BodyHash, req.ETag = hash("before"), `"old"`
-	req.Documents = []pipeline.RequestDocument{
+	req.Documents = []flow.RequestDocument{
 		{ID: "whole"},
 		{ID: "same", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#a"}}}, TextHash: text.Hash("one\n")},
 		{ID: "other", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#b"}}}, TextHash: text.Hash("three\n")},
@@ -61,16 +62,16 @@ func TestReadDocuments(t *testing.T) {
 			t.Errorf("part %d: got %+v", i, o)
 		}
 	}
-	if o := got[0]; o.Kind != pipeline.OutcomeRead || content(t, o) != "T\nIt is 12:07.\none\ntwo\n" || o.Title != "T" || o.TextHash != text.Hash(content(t, o)) {
+	if o := got[0]; o.Kind != flow.OutcomeRead || content(t, o) != "T\nIt is 12:07.\none\ntwo\n" || o.Title != "T" || o.TextHash != text.Hash(content(t, o)) {
 		t.Errorf("whole: got %+v", o)
 	}
-	if o := got[1]; o.Kind != pipeline.OutcomeUnchanged || o.Against != text.Hash("one\n") || o.Packed != nil {
+	if o := got[1]; o.Kind != flow.OutcomeUnchanged || o.Against != text.Hash("one\n") || o.Packed != nil {
 		t.Errorf("same: got %+v", o)
 	}
-	if o := got[2]; o.Kind != pipeline.OutcomeRead || content(t, o) != "two\n" {
+	if o := got[2]; o.Kind != flow.OutcomeRead || content(t, o) != "two\n" {
 		t.Errorf("other: got %+v", o)
 	}
-	if o := got[3]; o.Kind != pipeline.OutcomeRead || content(t, o) != "T\nIt is .\ntwo\n" {
+	if o := got[3]; o.Kind != flow.OutcomeRead || content(t, o) != "T\nIt is .\ntwo\n" {
 		t.Errorf("ignoring: got %q", content(t, o))
 	}
 }
@@ -79,13 +80,13 @@ func TestReadUnchanged(t *testing.T) {
 	req := request("http://a.example/", 3)
 	req.BodyHash, req.ETag, req.LastModified = hash("<p>x"), `"old"`, "Tue, 01 Sep 2026 09:00:00 GMT"
 	got := Read(t.Context(), req, page("<p>x", "ETag", `"new"`), readers)
-	if len(got) != 1 || got[0].Kind != pipeline.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"new"` || got[0].BodyHash != req.BodyHash {
+	if len(got) != 1 || got[0].Kind != flow.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"new"` || got[0].BodyHash != req.BodyHash {
 		t.Errorf("equal body: got %+v", got)
 	}
 	p := page("")
 	p.Status = 304
 	got = Read(t.Context(), req, p, readers)
-	if len(got) != 1 || got[0].Kind != pipeline.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"old"` || got[0].LastModified != req.LastModified {
+	if len(got) != 1 || got[0].Kind != flow.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"old"` || got[0].LastModified != req.LastModified {
 		t.Errorf("304: got %+v", got)
 	}
 	p.Header.Set("ETag", `"new"`)
@@ -93,7 +94,7 @@ func TestReadUnchanged(t *testing.T) {
 		t.Errorf("304 with another tag: got %+v", got)
 	}
 	req.BodyHash = ""
-	if got = Read(t.Context(), req, p, readers); got[0].Kind != pipeline.OutcomeFailed || got[0].Class != pipeline.FailStatus {
+	if got = Read(t.Context(), req, p, readers); got[0].Kind != flow.OutcomeFailed || got[0].Class != pipeline.FailStatus {
 		t.Errorf("304 without a body that stands: got %+v", got)
 	}
 }
@@ -137,7 +138,7 @@ func TestReadFailures(t *testing.T) {
 			rs = NewReaders(tc.reader)
 		}
 		got := Read(t.Context(), req, page(tc.body, "Content-Type", tc.contentType, "ETag", `"x"`), rs)
-		if len(got) != 1 || got[0].Kind != pipeline.OutcomeFailed || got[0].Class != tc.class || !strings.HasPrefix(got[0].Reason, tc.reason) || got[0].Parts != tc.parts {
+		if len(got) != 1 || got[0].Kind != flow.OutcomeFailed || got[0].Class != tc.class || !strings.HasPrefix(got[0].Reason, tc.reason) || got[0].Parts != tc.parts {
 			t.Errorf("%s: got %+v", tc.name, got)
 			continue
 		}
@@ -157,7 +158,7 @@ func TestReadSniffs(t *testing.T) {
 		p := page(body)
 		p.Header.Del("Content-Type")
 		got := Read(t.Context(), request("http://a.example/", 1), p, readers)
-		if len(got) != 1 || got[0].Kind != pipeline.OutcomeRead {
+		if len(got) != 1 || got[0].Kind != flow.OutcomeRead {
 			t.Errorf("%q: got %+v", body, got)
 		} else if s := content(t, got[0]); s != want {
 			t.Errorf("%q: got %q, want %q", body, s, want)
@@ -167,7 +168,7 @@ func TestReadSniffs(t *testing.T) {
 
 func TestOneFailingDocumentKeepsTheOthers(t *testing.T) {
 	req := request("http://a.example/", 3)
-	req.Documents = []pipeline.RequestDocument{{ID: "a"}, {ID: "b", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}, {ID: "c"}}
+	req.Documents = []flow.RequestDocument{{ID: "a"}, {ID: "b", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}, {ID: "c"}}
 	got := Read(t.Context(), req, page("<p>x", "ETag", `"x"`), readers)
 	var kinds []string
 	for _, o := range got {
@@ -257,7 +258,7 @@ func TestFailed(t *testing.T) {
 		{errors.New("secret"), pipeline.FailNetwork, 0},
 	} {
 		o := Failed(request("http://a.example/", 3), t0, time.Second, tc.err)
-		if o.Kind != pipeline.OutcomeFailed || o.Class != tc.class || o.RetryAfter != tc.after || strings.Contains(o.Reason, "secret") || o.Parts != 0 || o.Took != time.Second {
+		if o.Kind != flow.OutcomeFailed || o.Class != tc.class || o.RetryAfter != tc.after || strings.Contains(o.Reason, "secret") || o.Parts != 0 || o.Took != time.Second {
 			t.Errorf("%v: got %+v", tc.err, o)
 		}
 	}
@@ -270,29 +271,29 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("<li>a<li>1"), "application/xhtml+xml", "", "1")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, selector, pattern string) {
 		req := request("http://a.example/", 1)
-		req.Documents = append(req.Documents, pipeline.RequestDocument{ID: "scoped", View: pipeline.View{Remove: []pipeline.Selector{{CSS: selector}}}},
-			pipeline.RequestDocument{ID: "ignoring", View: pipeline.View{Ignore: []string{pattern}}})
+		req.Documents = append(req.Documents, flow.RequestDocument{ID: "scoped", View: pipeline.View{Remove: []pipeline.Selector{{CSS: selector}}}},
+			flow.RequestDocument{ID: "ignoring", View: pipeline.View{Ignore: []string{pattern}}})
 		got := Read(t.Context(), req, page(string(body), "Content-Type", contentType), readers)
 		if len(got) != 1 && len(got) != 3 {
 			t.Fatalf("%d outcomes", len(got))
 		}
 		for i, o := range got {
-			back, err := pipeline.OutcomeFrom(o.Message())
+			back, err := flow.OutcomeFrom(o.Message())
 			if err != nil || back.Kind != o.Kind || back.Reason != o.Reason || back.Title != o.Title {
 				t.Fatalf("part %d does not survive its message: %+v, %v", i, back, err)
 			}
 			switch o.Kind {
-			case pipeline.OutcomeRead:
+			case flow.OutcomeRead:
 				s := content(t, o)
 				if text.Hash(s) != o.TextHash || strings.Trim(s, borders+" ") == "" {
 					t.Errorf("part %d: text %q, hash %s", i, s, o.TextHash)
 				}
 				again := req
-				again.Documents = []pipeline.RequestDocument{{ID: "again", View: req.Documents[i].View, TextHash: o.TextHash}}
-				if o := Read(t.Context(), again, page(string(body), "Content-Type", contentType), readers); o[0].Kind != pipeline.OutcomeUnchanged {
+				again.Documents = []flow.RequestDocument{{ID: "again", View: req.Documents[i].View, TextHash: o.TextHash}}
+				if o := Read(t.Context(), again, page(string(body), "Content-Type", contentType), readers); o[0].Kind != flow.OutcomeUnchanged {
 					t.Errorf("part %d: a second reading gave %+v", i, o[0])
 				}
-			case pipeline.OutcomeFailed:
+			case flow.OutcomeFailed:
 				if o.Class == "" || o.Reason == "" || o.Class == pipeline.FailNetwork {
 					t.Errorf("part %d: %+v", i, o)
 				}

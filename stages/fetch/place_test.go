@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // drawn counts what is read of bodies, by page.
@@ -116,7 +117,7 @@ func TestTricklingBodies(t *testing.T) {
 		time.Sleep(time.Second)
 		b.ask(t, request("http://large4.example/", 1), request("http://small.example/", 1))
 		synctest.Wait()
-		if got := b.out.take(); len(got) != 1 || got["http://small.example/"].Kind != pipeline.OutcomeRead {
+		if got := b.out.take(); len(got) != 1 || got["http://small.example/"].Kind != flow.OutcomeRead {
 			t.Errorf("got %+v, want the small page", got)
 		}
 		time.Sleep(time.Minute)

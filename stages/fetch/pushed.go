@@ -9,13 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
 
 // take sends a page that somebody pushed on its way to its owner, who knows its documents and
 // has it read by ReadPushed. A page that no reader could read is a permanent error.
-func (s *Stage) take(tx pipeline.Tx, m pipeline.Message) error {
-	p, err := pipeline.PushedFrom(m)
+func (s *Stage) take(tx flow.Tx, m flow.Message) error {
+	p, err := flow.PushedFrom(m)
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
@@ -25,7 +26,7 @@ func (s *Stage) take(tx pipeline.Tx, m pipeline.Message) error {
 	if p.Time.IsZero() {
 		p.Time = s.cfg.Now()
 	}
-	out, err := p.Taken()
+	out, err := flow.TakenMessage(p)
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
@@ -72,15 +73,15 @@ func utf16(body []byte) bool {
 // ReadPushed reads the documents of req in p, whose Body is as a reader gets it: one outcome
 // for each, or one for the page if nothing can read it. It never panics, and returns nil if ctx
 // ends first.
-func ReadPushed(ctx context.Context, req pipeline.Request, p pipeline.Pushed, readers *Readers) []pipeline.Outcome {
-	base := pipeline.Outcome{
+func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, readers *Readers) []flow.Outcome {
+	base := flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Time: p.Time, Bytes: int64(len(p.Body)),
 	}
 	mediaType, _, _ := mime.ParseMediaType(p.ContentType) // it was parsed when p was taken
 	reader, err := readers.find(mediaType)
 	if err != nil {
 		fail(&base, err)
-		return []pipeline.Outcome{base}
+		return []flow.Outcome{base}
 	}
 	raw := pipeline.Raw{URL: p.URL, ContentType: p.ContentType, ContentLanguage: p.ContentLanguage, Body: p.Body}
 	return readParts(ctx, base, req, raw, reader, readers)
@@ -88,15 +89,15 @@ func ReadPushed(ctx context.Context, req pipeline.Request, p pipeline.Pushed, re
 
 // ReadPushed is ReadPushed with the readers of s and within its Timeout, beside the pages that
 // are read after they were fetched.
-func (s *Stage) ReadPushed(ctx context.Context, req pipeline.Request, p pipeline.Pushed) []pipeline.Outcome {
-	return s.inTurn(ctx, func(ctx context.Context) []pipeline.Outcome {
+func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed) []flow.Outcome {
+	return s.inTurn(ctx, func(ctx context.Context) []flow.Outcome {
 		return ReadPushed(ctx, req, p, s.cfg.Readers)
-	}, func(err error) pipeline.Outcome { return Failed(req, p.Time, 0, err) })
+	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
 }
 
 // inTurn calls read when it is its turn, and gives it Timeout; failed makes the outcome of one
 // that takes longer. It returns nil if ctx ends first.
-func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []pipeline.Outcome, failed func(error) pipeline.Outcome) []pipeline.Outcome {
+func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
 	select {
 	case s.reading <- struct{}{}:
 		defer func() { <-s.reading }()
@@ -108,7 +109,7 @@ func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []pipelin
 	if outcomes := read(within); outcomes != nil || ctx.Err() != nil {
 		return outcomes
 	}
-	return []pipeline.Outcome{failed(&pipeline.FetchError{
+	return []flow.Outcome{failed(&pipeline.FetchError{
 		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
 	})}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -19,14 +20,14 @@ func take(t *testing.T, p pipeline.Pushed) (pipeline.Pushed, error) {
 	t.Helper()
 	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{}), Now: func() time.Time { return t0 }})
 	store := txtest.New()
-	if err := store.Handle(t.Context(), s, p.Message()); err != nil {
+	if err := store.Handle(t.Context(), s, flow.PushedMessage(p)); err != nil {
 		return pipeline.Pushed{}, err
 	}
 	out := store.Take()
-	if len(out) != 1 || out[0].Topic != pipeline.TopicDocuments || out[0].Type != pipeline.TypePushed || out[0].Key != "https://a.example/stock" {
+	if len(out) != 1 || out[0].Topic != flow.TopicDocuments || out[0].Type != flow.TypePushed || out[0].Key != "https://a.example/stock" {
 		t.Fatalf("got %+v, want one message to the page", out)
 	}
-	got, err := pipeline.TakenFrom(out[0])
+	got, err := flow.TakenFrom(out[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +69,12 @@ func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 
 func TestReadPushed(t *testing.T) {
 	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{})})
-	req := pipeline.Request{Page: stock, Incarnation: "i", Documents: []pipeline.RequestDocument{
+	req := flow.Request{Page: stock, Incarnation: "i", Documents: []flow.RequestDocument{
 		{ID: "whole"}, {ID: "some", View: pipeline.View{Ignore: []string{"[0-9]+"}}},
 	}}
 	p := pipeline.Pushed{URL: stock, ContentType: "text/plain", Body: []byte("seen at 10\n"), Time: t0}
 	os := s.ReadPushed(t.Context(), req, p)
-	if len(os) != 2 || os[0].Kind != pipeline.OutcomeRead || os[0].Document != "whole" || os[1].Document != "some" || os[1].Body == nil ||
+	if len(os) != 2 || os[0].Kind != flow.OutcomeRead || os[0].Document != "whole" || os[1].Document != "some" || os[1].Body == nil ||
 		os[0].Check != 0 || os[0].BodyHash != "" || os[0].Parts != 2 || !os[0].Time.Equal(t0) || os[0].Bytes != int64(len(p.Body)) {
 		t.Fatalf("got %+v", os)
 	}
@@ -82,7 +83,7 @@ func TestReadPushed(t *testing.T) {
 		req.Documents[i].TextHash = os[i].TextHash
 	}
 	p.Body = []byte("seen at 11\n")
-	if os = s.ReadPushed(t.Context(), req, p); os[0].Kind != pipeline.OutcomeRead || os[1].Kind != pipeline.OutcomeUnchanged {
+	if os = s.ReadPushed(t.Context(), req, p); os[0].Kind != flow.OutcomeRead || os[1].Kind != flow.OutcomeUnchanged {
 		t.Errorf("got %+v, want one text and one that stands", os)
 	}
 	p.ContentType = "application/pdf" // its reader went meanwhile

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // limits bound a queue.
@@ -22,7 +23,7 @@ type limits struct {
 
 // job is a request on its way.
 type job struct {
-	req   pipeline.Request
+	req   flow.Request
 	trace string
 	// busy is set where the host asked to be left alone for longer than the request may
 	// wait: the answer, without a fetch.

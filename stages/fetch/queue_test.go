@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // A host that asked to be left alone for a second is asked again after one, also where the
@@ -15,7 +15,7 @@ func TestClockSetBack(t *testing.T) {
 			now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
 			q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
 			add := func(check uint64) {
-				if !q.add(&job{req: pipeline.Request{Page: "http://example.com/", Check: check, NotAfter: now.Add(time.Hour)}}) {
+				if !q.add(&job{req: flow.Request{Page: "http://example.com/", Check: check, NotAfter: now.Add(time.Hour)}}) {
 					t.Fatal("there is no room")
 				}
 			}
@@ -47,7 +47,7 @@ func TestRateWhenTheClockIsSetBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
 	q := newQueue(limits{perHost: 2, rate: 1, burst: 1, inFlight: 10, waiting: 10}, func() time.Time { return now })
 	for _, page := range []string{"http://example.com/a", "http://example.com/b"} {
-		if !q.add(&job{req: pipeline.Request{Page: page, NotAfter: now.Add(time.Hour)}}) {
+		if !q.add(&job{req: flow.Request{Page: page, NotAfter: now.Add(time.Hour)}}) {
 			t.Fatal("there is no room")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // idleWorkers is how many goroutines are kept for the next fetch.
@@ -23,10 +24,10 @@ const idleWorkers = 64
 // Config says how pages are fetched.
 type Config struct {
 	// Publisher takes the outcomes. Required.
-	Publisher pipeline.Publisher
+	Publisher flow.Publisher
 	// Unsynced takes those that may be lost in a crash: that nothing was new, or that a
 	// check failed. Default: Publisher.
-	Unsynced pipeline.Publisher
+	Unsynced flow.Publisher
 	// Fetchers get pages; of two for the same scheme the later one does. Required.
 	Fetchers []pipeline.Fetcher
 	// Readers read them. Required.
@@ -104,7 +105,7 @@ type Stage struct {
 	health   *health
 }
 
-var _ pipeline.Processor = (*Stage)(nil)
+var _ flow.Processor = (*Stage)(nil)
 
 // New returns a Stage.
 func New(c Config) *Stage {
@@ -128,21 +129,21 @@ func New(c Config) *Stage {
 // Process queues a request once its transaction stands. Until then, and if the process
 // ends before its outcome is published, the request's owner will ask again. A page that was
 // pushed goes on to its owner with the transaction.
-func (s *Stage) Process(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-	if m.Topic == pipeline.TopicIngest {
+func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
+	if m.Topic == flow.TopicIngest {
 		return s.take(tx, m)
 	}
-	if m.Type != pipeline.TypeRequest {
-		return m.UnknownType(pipeline.GroupFetch)
+	if m.Type != flow.TypeRequest {
+		return m.UnknownType(flow.GroupFetch)
 	}
-	req, err := pipeline.RequestFrom(m)
+	req, err := flow.RequestFrom(m)
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
 	if req.Page == "" || len(req.Documents) == 0 {
 		return pipeline.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
 	}
-	trace := m.Header[pipeline.HeaderTrace]
+	trace := m.Header[flow.HeaderTrace]
 	tx.OnCommit(func() {
 		if !s.queue.add(&job{req: req, trace: trace}) {
 			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pipeline.HostKey(req.Page))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -27,10 +28,10 @@ func TestOutcomesArePublished(t *testing.T) {
 		b.ask(t, request("http://a.example/", 7), request("http://b.example/gone", 8), request("ftp://c.example/", 9))
 		synctest.Wait()
 		got := b.out.take()
-		if o := got["http://a.example/"]; o.Kind != pipeline.OutcomeRead || o.Check != 7 || o.Nonce != "n" || o.Incarnation != "i" || o.Document != "d" || o.Parts != 1 || o.Status != 200 || o.Bytes != 6 {
+		if o := got["http://a.example/"]; o.Kind != flow.OutcomeRead || o.Check != 7 || o.Nonce != "n" || o.Incarnation != "i" || o.Document != "d" || o.Parts != 1 || o.Status != 200 || o.Bytes != 6 {
 			t.Errorf("got %+v", o)
 		}
-		if o := got["http://b.example/gone"]; o.Kind != pipeline.OutcomeFailed || o.Class != pipeline.FailStatus || o.Status != 404 || o.Parts != 0 {
+		if o := got["http://b.example/gone"]; o.Kind != flow.OutcomeFailed || o.Class != pipeline.FailStatus || o.Status != 404 || o.Parts != 0 {
 			t.Errorf("got %+v", o)
 		}
 		if o := got["ftp://c.example/"]; o.Class != pipeline.FailURL {
@@ -54,7 +55,7 @@ func TestDocumentsOfAPageArePublishedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return answer("x") })
 		r := request("http://a.example/", 1)
-		r.Documents = append(r.Documents, pipeline.RequestDocument{ID: "e"}, pipeline.RequestDocument{ID: "f"})
+		r.Documents = append(r.Documents, flow.RequestDocument{ID: "e"}, flow.RequestDocument{ID: "f"})
 		b.ask(t, r)
 		synctest.Wait()
 		if len(b.out.calls) != 1 || len(b.out.calls[0]) != 3 {
@@ -158,7 +159,7 @@ func TestRetryAfterPausesTheHostAlone(t *testing.T) {
 		if o := got["http://a.example/soon"]; o.Class != pipeline.FailBusy || o.RetryAfter != time.Minute || o.Status != 0 {
 			t.Errorf("soon, which cannot wait: got %+v", o)
 		}
-		if o, ok := got["http://b.example/"]; !ok || o.Kind != pipeline.OutcomeRead {
+		if o, ok := got["http://b.example/"]; !ok || o.Kind != flow.OutcomeRead {
 			t.Errorf("another host: got %+v", o)
 		}
 		if _, ok := got["http://a.example/patient"]; ok {
@@ -166,7 +167,7 @@ func TestRetryAfterPausesTheHostAlone(t *testing.T) {
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if o := b.out.take()["http://a.example/patient"]; o.Kind != pipeline.OutcomeRead {
+		if o := b.out.take()["http://a.example/patient"]; o.Kind != flow.OutcomeRead {
 			t.Errorf("patient: got %+v", o)
 		}
 		if want := "[http://a.example/busy http://b.example/ http://a.example/patient]"; fmt.Sprint(asked) != want { // in this order
@@ -285,18 +286,18 @@ func TestLossAndPanic(t *testing.T) {
 
 func TestProcessRefuses(t *testing.T) {
 	s := New(Config{Publisher: &outbox{}, Readers: NewReaders()})
-	for _, m := range []pipeline.Message{
+	for _, m := range []flow.Message{
 		{ID: "1", Type: "vokter.other.v1", Source: "https://example.com/"},
-		{ID: "2", Type: pipeline.TypeRequest, Body: []byte("{")},
-		{ID: "3", Type: pipeline.TypeRequest, Body: []byte("{}")},
-		{ID: "4", Type: pipeline.TypeRequest, Body: []byte(`{"page":"http://a.example/"}`)},
+		{ID: "2", Type: flow.TypeRequest, Body: []byte("{")},
+		{ID: "3", Type: flow.TypeRequest, Body: []byte("{}")},
+		{ID: "4", Type: flow.TypeRequest, Body: []byte(`{"page":"http://a.example/"}`)},
 	} {
 		err := txtest.New().Handle(t.Context(), s, m)
 		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 			t.Errorf("%s: got %v, want a permanent error", m.ID, err)
 		}
 	}
-	err := txtest.New().Handle(t.Context(), s, pipeline.Message{ID: "5", Type: "vokter.request.v2"})
+	err := txtest.New().Handle(t.Context(), s, flow.Message{ID: "5", Type: "vokter.request.v2"})
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
 		t.Errorf("a request of a newer version: got %v, want one that is broken", err)
 	}
@@ -308,7 +309,7 @@ func TestProcessRefuses(t *testing.T) {
 func TestNothingIsQueuedWithoutCommit(t *testing.T) {
 	s := New(Config{Publisher: &outbox{}, Readers: NewReaders()})
 	tx := txtest.New().Begin()
-	m := pipeline.Message{ID: "1", Type: pipeline.TypeRequest, Body: []byte(`{"page":"http://a.example/","documents":[{"id":"d"}]}`)}
+	m := flow.Message{ID: "1", Type: flow.TypeRequest, Body: []byte(`{"page":"http://a.example/","documents":[{"id":"d"}]}`)}
 	if err := s.Process(t.Context(), tx, m); err != nil || !s.Idle() {
 		t.Fatalf("before the commit: %v, idle %v", err, s.Idle())
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // work does j and publishes what came of it, unless ctx ends first.
@@ -32,11 +33,11 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	if len(outcomes) == 0 {
 		return
 	}
-	ms := make([]pipeline.Message, len(outcomes))
+	ms := make([]flow.Message, len(outcomes))
 	for i, o := range outcomes {
 		ms[i] = o.Message()
 		if j.trace != "" {
-			ms[i].Header[pipeline.HeaderTrace] = j.trace
+			ms[i].Header[flow.HeaderTrace] = j.trace
 		}
 	}
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
@@ -49,9 +50,9 @@ func (s *Stage) work(ctx context.Context, j *job) {
 
 // publisher returns where outcomes go. A text that was seen must not be lost, since the
 // page may be another one at the next look; that nothing was new is seen again.
-func (s *Stage) publisher(outcomes []pipeline.Outcome) pipeline.Publisher {
+func (s *Stage) publisher(outcomes []flow.Outcome) flow.Publisher {
 	for _, o := range outcomes {
-		if o.Kind == pipeline.OutcomeRead {
+		if o.Kind == flow.OutcomeRead {
 			return s.cfg.Publisher
 		}
 	}
@@ -59,15 +60,15 @@ func (s *Stage) publisher(outcomes []pipeline.Outcome) pipeline.Publisher {
 }
 
 // check fetches and reads the page of j. Once ctx is done its result means nothing.
-func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
+func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	start := s.cfg.Now()
-	failed := func(err error) pipeline.Outcome {
+	failed := func(err error) flow.Outcome {
 		o := Failed(j.req, start, s.cfg.Now().Sub(start), err)
 		s.cfg.Logger.Debug("check failed", "host", j.host.name, "class", o.Class, "reason", o.Reason, "err", err)
 		return o
 	}
 	if j.busy != nil {
-		return []pipeline.Outcome{failed(j.busy)}
+		return []flow.Outcome{failed(j.busy)}
 	}
 	large := &place{of: s.places}
 	defer large.leave()
@@ -77,21 +78,21 @@ func (s *Stage) check(ctx context.Context, j *job) []pipeline.Outcome {
 		return nil // it had to wait for us, which says nothing about its page
 	}
 	if err != nil {
-		return []pipeline.Outcome{failed(err)}
+		return []flow.Outcome{failed(err)}
 	}
 	p.Time, p.Took = start, s.cfg.Now().Sub(start)
 	base, known := look(j.req, p)
 	if known {
 		release(p.Body)
-		return []pipeline.Outcome{base}
+		return []flow.Outcome{base}
 	}
-	return s.inTurn(ctx, func(ctx context.Context) []pipeline.Outcome {
+	return s.inTurn(ctx, func(ctx context.Context) []flow.Outcome {
 		return read(ctx, base, j.req, p, s.cfg.Readers)
 	}, failed)
 }
 
 // get fetches the page of req, its body included, which takes large before it grows.
-func (s *Stage) get(ctx context.Context, req pipeline.Request, large *place) (p Page, err error) {
+func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]
 	if f == nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/schedule"
 )
 
@@ -75,7 +76,7 @@ type application struct {
 	// spent says that the event completed a check.
 	spent bool
 	// existing are the page's subscriptions, where an outcome may end them.
-	existing []pipeline.Stamped
+	existing []flow.Stamped
 	// extractor is what made the standing text that an outcome is about, if the page does
 	// not know.
 	extractor string
@@ -199,12 +200,12 @@ func (a *application) reschedule(retryAfter time.Duration) {
 func (a *application) ask() {
 	p := &a.p
 	p.Check++
-	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
+	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
 	if !p.Bare && p.standsFor(p.Check) {
 		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
 	}
 	for _, d := range p.Documents {
-		rd := pipeline.RequestDocument{ID: d.ID, View: d.View}
+		rd := flow.RequestDocument{ID: d.ID, View: d.View}
 		if !p.Bare {
 			rd.TextHash = d.TextHash
 		}

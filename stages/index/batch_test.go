@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -22,16 +22,16 @@ func TestMessagesOfOneCommit(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	var later []func()
-	handle := func(m pipeline.Message) {
+	handle := func(m flow.Message) {
 		tx := sharing{d.store.Begin(), &later}
-		if err := d.stage.Process(pipeline.WithTx(t.Context(), tx), tx, m); err != nil {
+		if err := d.stage.Process(flow.WithTx(t.Context(), tx), tx, m); err != nil {
 			t.Fatal(err)
 		}
 		tx.Commit()
 	}
 	list := []byte(`{"url":"` + page + `","origin":"yaml","client":"c","subscriptions":[{"url":"` + page + `","client":"c","keywords":["stock"],"sinks":["s"]}]}`)
 	for _, position := range []string{"S/documents/0/0", "S/documents/0/1"} {
-		handle(pipeline.Message{ID: position, Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeApply, Body: list, Position: position})
+		handle(flow.Message{ID: position, Topic: flow.TopicDocuments, Key: page, Type: flow.TypeApply, Body: list, Position: position})
 	}
 	for _, m := range d.store.Due(d.now) {
 		handle(m)
@@ -40,12 +40,12 @@ func TestMessagesOfOneCommit(t *testing.T) {
 		f()
 	}
 	for _, m := range d.store.Take() {
-		if m.Type == pipeline.TypeRequest {
-			d.request = body[pipeline.Request](d, m)
+		if m.Type == flow.TypeRequest {
+			d.request = body[flow.Request](d, m)
 		}
 	}
 	d.answer("z")
-	if !slices.Contains(d.notes, pipeline.KindVersion) || !d.stage.Finished() {
+	if !slices.Contains(d.notes, flow.KindVersion) || !d.stage.Finished() {
 		t.Errorf("the outcome was dropped: %q", d.notes)
 	}
 }

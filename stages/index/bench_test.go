@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -42,8 +43,8 @@ func BenchmarkPageCodec(b *testing.B) {
 
 func BenchmarkApplyUnchanged(b *testing.B) {
 	p := benchPage()
-	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{Outcome: pipeline.Outcome{
-		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: pipeline.OutcomeUnchanged, Against: p.BodyHash,
+	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{Outcome: flow.Outcome{
+		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash,
 	}}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -69,8 +70,8 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 	tx.Commit()
 	ctx := context.Background()
-	wake := pipeline.Message{ID: "w", Key: page, Type: pipeline.TypeWake}
-	o := pipeline.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: pipeline.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
+	wake := flow.Message{ID: "w", Key: page, Type: flow.TypeWake}
+	o := flow.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := store.Handle(ctx, s, o.Message()); err != nil {
@@ -94,24 +95,24 @@ func BenchmarkVersion(b *testing.B) {
 	changed := strings.Replace(content, "stock", "store", 40)
 	ctx, store := context.Background(), txtest.New()
 	s := New(Config{Now: func() time.Time { return t0 }, Every: new(time.Duration)})
-	body, err := json.Marshal(pipeline.SubscribeCommand{Origin: "api", Subscription: sub("c", pipeline.View{})})
+	body, err := json.Marshal(flow.SubscribeCommand{Origin: "api", Subscription: sub("c", pipeline.View{})})
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeSubscribe, Position: "p", Body: body}
+	m := flow.Message{ID: "m", Key: page, Type: flow.TypeSubscribe, Position: "p", Body: body}
 	if err := store.Handle(ctx, s, m); err != nil {
 		b.Fatal(err)
 	}
 	check := uint64(0)
 	texts := []string{content, changed}
-	packed := [][]byte{pipeline.PackText(content), pipeline.PackText(changed)}
+	packed := [][]byte{flow.PackText(content), flow.PackText(changed)}
 	hashes := []string{text.Hash(content), text.Hash(changed)}
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
 		i := check % uint64(len(texts))
 		check++
-		o := pipeline.Outcome{Page: page, Incarnation: "p", Check: check, Parts: 1, Document: whole, Kind: pipeline.OutcomeRead, TextHash: hashes[i], Packed: packed[i], Time: t0}
+		o := flow.Outcome{Page: page, Incarnation: "p", Check: check, Parts: 1, Document: whole, Kind: flow.OutcomeRead, TextHash: hashes[i], Packed: packed[i], Time: t0}
 		if err := store.Handle(ctx, s, o.Message()); err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // back sets the clock back and wakes the page, as a transport does.
@@ -24,7 +25,7 @@ func TestAClockSetBack(t *testing.T) {
 		"a page asked for":         {func(b *bench) { b.due() }, 3*time.Minute + time.Second},
 		"a host that asked to wait": {func(b *bench) {
 			b.due()
-			o := b.outcome(pipeline.OutcomeFailed)
+			o := b.outcome(flow.OutcomeFailed)
 			o.Class, o.RetryAfter = pipeline.FailBusy, time.Hour
 			b.found(o)
 		}, time.Hour + time.Minute},
@@ -102,7 +103,7 @@ func TestAClockThatWasWrongForAWhile(t *testing.T) {
 		b.read("A")
 		b.due()
 		b.now = b.now.Add(year)
-		o := b.outcome(pipeline.OutcomeFailed)
+		o := b.outcome(flow.OutcomeFailed)
 		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
 		b.found(o)
 		b.back(year)

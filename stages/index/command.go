@@ -10,38 +10,39 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // command reads a command and the subscriptions that it is about. What is wrong with it
 // comes back as a refusal; the error is the store's. Acceptable is that of Config.
-func command(st pipeline.State, p Page, m pipeline.Message, acceptable func(pipeline.Subscription) error) (Action, *Refusal, error) {
+func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (Action, *pipeline.Refusal, error) {
 	switch m.Type {
-	case pipeline.TypeSubscribe:
-		var c pipeline.SubscribeCommand
+	case flow.TypeSubscribe:
+		var c flow.SubscribeCommand
 		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return subscribeCommand(st, p, m.Key, c, acceptable)
-	case pipeline.TypeApply:
-		var c pipeline.ApplyCommand
+	case flow.TypeApply:
+		var c flow.ApplyCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return applyCommand(st, p, m.Key, c)
-	case pipeline.TypeResume:
-		var c pipeline.ResumeCommand
+	case flow.TypeResume:
+		var c flow.ResumeCommand
 		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return resumeCommand(st, p, m.Key, c)
-	case pipeline.TypeExpire:
-		var c pipeline.ExpireCommand
+	case flow.TypeExpire:
+		var c flow.ExpireCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
 		return expireCommand(st, m.Key, c)
 	default:
-		var c pipeline.CancelCommand
+		var c flow.CancelCommand
 		if err := public(m.Body, &c); err != nil {
 			return nil, malformed(err), nil
 		}
@@ -63,31 +64,31 @@ func public(body []byte, command any) error {
 	return nil
 }
 
-func malformed(err error) *Refusal {
-	return &Refusal{CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
+func malformed(err error) *pipeline.Refusal {
+	return &pipeline.Refusal{pipeline.CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st pipeline.State, p Page, page string, c pipeline.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *Refusal, error) {
+func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *pipeline.Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
 	}
 	if err := acceptable(s); err != nil {
-		return nil, &Refusal{codeOf(err), err.Error()}, nil
+		return nil, &pipeline.Refusal{codeOf(err), err.Error()}, nil
 	}
-	document := pipeline.DocumentID(page, s.View)
+	document := flow.DocumentID(page, s.View)
 	existing, err := subscription(st, document, s.Client)
 	if err != nil {
 		return nil, nil, err
 	}
-	do := Subscribe{Origin: cmp.Or(c.Origin, pipeline.OriginAPI), Subscription: s, Existing: existing}
+	do := Subscribe{Origin: cmp.Or(c.Origin, flow.OriginAPI), Subscription: s, Existing: existing}
 	if p.Expired > 0 {
 		do.Expired, err = expiredSubscription(st, document, s.Client)
 	}
 	return do, nil, err
 }
 
-func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyCommand) (Action, *Refusal, error) {
+func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Action, *pipeline.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -105,9 +106,9 @@ func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyComman
 			return nil, r, nil
 		}
 		if c.Client != "" && s.Client != c.Client {
-			return nil, &Refusal{CodeFormat, fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
+			return nil, &pipeline.Refusal{pipeline.CodeFormat, fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
 		}
-		name := subscriptionName(pipeline.DocumentID(page, s.View), s.Client)
+		name := subscriptionName(flow.DocumentID(page, s.View), s.Client)
 		if seen[name] {
 			return nil, conflict(s), nil
 		}
@@ -122,7 +123,7 @@ func applyCommand(st pipeline.State, p Page, page string, c pipeline.ApplyComman
 	return do, nil, err
 }
 
-func cancelCommand(st pipeline.State, p Page, page string, c pipeline.CancelCommand) (Action, *Refusal, error) {
+func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Action, *pipeline.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -135,7 +136,7 @@ func cancelCommand(st pipeline.State, p Page, page string, c pipeline.CancelComm
 	return Cancel{Client: client, Existing: es, Expired: xs}, nil, err
 }
 
-func resumeCommand(st pipeline.State, p Page, page string, c pipeline.ResumeCommand) (Action, *Refusal, error) {
+func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (Action, *pipeline.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -143,7 +144,7 @@ func resumeCommand(st pipeline.State, p Page, page string, c pipeline.ResumeComm
 	return Resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
 }
 
-func expireCommand(st pipeline.State, page string, c pipeline.ExpireCommand) (Action, *Refusal, error) {
+func expireCommand(st flow.State, page string, c flow.ExpireCommand) (Action, *pipeline.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -152,11 +153,11 @@ func expireCommand(st pipeline.State, page string, c pipeline.ExpireCommand) (Ac
 }
 
 // existing returns the subscriptions of the page, or of one client.
-func existing(st pipeline.State, p Page, client string) ([]pipeline.Stamped, error) {
+func existing(st flow.State, p Page, client string) ([]flow.Stamped, error) {
 	if client == "" {
 		return Subscriptions(st)
 	}
-	var es []pipeline.Stamped
+	var es []flow.Stamped
 	for _, d := range p.Documents {
 		e, err := subscription(st, d.ID, client)
 		if err != nil {
@@ -170,7 +171,7 @@ func existing(st pipeline.State, p Page, client string) ([]pipeline.Stamped, err
 }
 
 // expired returns the expired subscriptions of the page, or of one client.
-func expired(st pipeline.State, p Page, client string) ([]ExpiredSubscription, error) {
+func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error) {
 	if p.Expired == 0 {
 		return nil, nil
 	}
@@ -182,13 +183,13 @@ func expired(st pipeline.State, p Page, client string) ([]ExpiredSubscription, e
 }
 
 // refuseURL returns what is wrong with the URL of a command for page, or nil.
-func refuseURL(page, raw string) *Refusal {
+func refuseURL(page, raw string) *pipeline.Refusal {
 	url, err := pipeline.CanonicalURL(raw)
 	if err != nil {
-		return &Refusal{CodeURL, "url: " + err.Error()}
+		return &pipeline.Refusal{pipeline.CodeURL, "url: " + err.Error()}
 	}
 	if url != page {
-		return &Refusal{CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
+		return &pipeline.Refusal{pipeline.CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
 	}
 	return nil
 }

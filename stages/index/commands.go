@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // subscribe adds one subscription.
@@ -15,7 +16,7 @@ func (a *application) subscribe(s Subscribe) {
 		a.emit(Decide{conflict(s.Subscription)})
 		return
 	}
-	var former []pipeline.Former
+	var former []flow.Former
 	if s.Expired != nil {
 		a.unlist(*s.Expired)
 		former = succeed(s.Expired.Stamped, s.Subscription, a.Position)
@@ -26,7 +27,7 @@ func (a *application) subscribe(s Subscribe) {
 
 // replace makes the subscriptions of an origin those of a list.
 func (a *application) replace(r Replace) {
-	existing := make(map[string]pipeline.Stamped, len(r.Existing))
+	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
 		existing[subscriptionName(e.Document, e.Subscription.Client)] = e
 	}
@@ -57,7 +58,7 @@ func (a *application) replace(r Replace) {
 		default:
 			// Entries of one command share its position.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
-			var former []pipeline.Former
+			var former []flow.Former
 			if listed {
 				a.unlist(x)
 				delete(expired, name)
@@ -69,7 +70,7 @@ func (a *application) replace(r Replace) {
 	a.replaceKeep(r)
 	for _, e := range r.Existing {
 		if e.Origin == r.Origin && !wanted[subscriptionName(e.Document, e.Subscription.Client)] {
-			a.end(e, pipeline.EndCancelled)
+			a.end(e, flow.EndCancelled)
 		}
 	}
 	var missing []ExpiredSubscription
@@ -98,21 +99,21 @@ func (a *application) replace(r Replace) {
 
 // takesOver reports whether what origin lists replaces what others made: the word of
 // whoever runs the program does, that of its users does not.
-func takesOver(origin string) bool { return origin != pipeline.OriginAPI }
+func takesOver(origin string) bool { return origin != flow.OriginAPI }
 
 // name is the name of the state of s.
 func (a *application) name(s pipeline.Subscription) string {
-	return subscriptionName(pipeline.DocumentID(a.URL, s.View), s.Client)
+	return subscriptionName(flow.DocumentID(a.URL, s.View), s.Client)
 }
 
 // cancel ends a client's subscriptions, and forgets those that expired.
 func (a *application) cancel(c Cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
-		a.emit(Decide{&Refusal{CodeNotFound, fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
+		a.emit(Decide{&pipeline.Refusal{pipeline.CodeNotFound, fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {
-		a.end(e, pipeline.EndCancelled)
+		a.end(e, flow.EndCancelled)
 	}
 	for _, x := range c.Expired {
 		a.unlist(x)
@@ -124,14 +125,14 @@ func (a *application) cancel(c Cancel) {
 
 // add begins a record for s, and a life of the page if there is none. Former are whom
 // earlier records of the pair may still tell something.
-func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []pipeline.Former) {
+func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former) {
 	a.live()
 	p := &a.p
 	d := p.begin(s.View)
 	d.Subscriptions++
 	p.count(s.Interval, 1)
 	p.Stamp++
-	a.emit(Stamp{pipeline.Stamped{
+	a.emit(Stamp{flow.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
 		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: pipeline.Forever,
 		Origin: origin, Subscription: s, Former: former,
@@ -140,7 +141,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 
 // end ends the record e, for the reason why: one of pipeline's End constants, or none where
 // another record of the same subscription follows. It returns the record as it ended.
-func (a *application) end(e pipeline.Stamped, why string) pipeline.Stamped {
+func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	p := &a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
@@ -148,7 +149,7 @@ func (a *application) end(e pipeline.Stamped, why string) pipeline.Stamped {
 	p.Stamp++
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(Stamp{e})
-	if why == pipeline.EndCancelled {
+	if why == flow.EndCancelled {
 		a.withdraw(e, nil)
 	}
 	return e
@@ -156,19 +157,19 @@ func (a *application) end(e pipeline.Stamped, why string) pipeline.Stamped {
 
 // withdraw takes back what is still to be delivered because of s and the records before
 // it, but for the receivers that are kept.
-func (a *application) withdraw(s pipeline.Stamped, kept func(pipeline.Receiver) bool) {
+func (a *application) withdraw(s flow.Stamped, kept func(pipeline.Receiver) bool) {
 	for _, f := range told(s) {
 		if kept == nil || !kept(f.Receiver) {
-			a.emit(Withdraw{pipeline.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
+			a.emit(Withdraw{flow.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
 		}
 	}
 }
 
 // told lists whom s and the records before it may have told something.
-func told(s pipeline.Stamped) []pipeline.Former {
+func told(s flow.Stamped) []flow.Former {
 	all := slices.Clone(s.Former)
 	for _, r := range s.Subscription.Receivers() {
-		all = append(all, pipeline.Former{Receiver: r, Subscription: s.Incarnation})
+		all = append(all, flow.Former{Receiver: r, Subscription: s.Incarnation})
 	}
 	return all
 }
@@ -178,8 +179,8 @@ func told(s pipeline.Stamped) []pipeline.Former {
 const maxFormer = 64
 
 // succeed returns the Former of the record that follows e, for next under incarnation.
-func succeed(e pipeline.Stamped, next pipeline.Subscription, incarnation string) []pipeline.Former {
-	former := slices.DeleteFunc(told(e), func(f pipeline.Former) bool {
+func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []flow.Former {
+	former := slices.DeleteFunc(told(e), func(f flow.Former) bool {
 		return f.Subscription == incarnation && names(next, f.Receiver.ID())
 	})
 	if len(former) == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // stamps renders the stamps among the outputs.
@@ -48,7 +49,7 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	decided(b, 0)
 	wantStamps(b, "a api 1/1 (0,-] S/1")
 	b.subscribe("a", pipeline.View{})
-	decided(b, CodeConflict)
+	decided(b, pipeline.CodeConflict)
 	wantStamps(b)
 	b.read("A")
 	b.subscribe("b", pipeline.View{})
@@ -64,13 +65,13 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	decided(b, 0)
 	wantStamps(b, "a api 4/1 (0,2] S/1")
 	b.cancel("a")
-	decided(b, CodeNotFound)
+	decided(b, pipeline.CodeNotFound)
 }
 
 func TestCancelOnNoPage(t *testing.T) {
 	b := newBench(t)
 	b.cancel("a")
-	decided(b, CodeNotFound)
+	decided(b, pipeline.CodeNotFound)
 	if b.p.Incarnation != "" {
 		t.Errorf("got page %+v", b.p)
 	}
@@ -99,7 +100,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 	b.subscribe("a", pipeline.View{})
 	b.read("A")
 	b.due()
-	late := b.outcome(pipeline.OutcomeRead)
+	late := b.outcome(flow.OutcomeRead)
 	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
 	b.cancel("a")
 	if got := one[Ended](b).Incarnation; got != "S/1" {
@@ -133,7 +134,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("stays", main)
 	b.subscribe("a", pipeline.View{})
-	id := pipeline.DocumentID(page, main)
+	id := flow.DocumentID(page, main)
 	readBoth := func(text string) {
 		for len(all[Ask](b.out)) == 0 {
 			b.due()
@@ -146,7 +147,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	readBoth("A")
 	readBoth("B")
 	b.due() // a check of the document's first life is under way
-	stale := b.outcome(pipeline.OutcomeRead)
+	stale := b.outcome(flow.OutcomeRead)
 	b.cancel("a")
 	b.subscribe("a", pipeline.View{})
 	if got, want := stamps(b)[0][:11], "a api 4/4 ("; got != want {
@@ -183,7 +184,7 @@ func TestManyDocumentsComeAndGo(t *testing.T) {
 	last := make(map[string]uint64)
 	for i := range 200 {
 		v := pipeline.View{Ignore: []string{fmt.Sprint("x", i%50)}}
-		id := pipeline.DocumentID(page, v)
+		id := flow.DocumentID(page, v)
 		b.subscribe("a", v)
 		d := b.p.Document(id)
 		if d.N < last[id] {
@@ -227,7 +228,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got %q, want z taken over", got)
 	}
 	b.replace("api", false, x2)
-	decided(b, CodeConflict)
+	decided(b, pipeline.CodeConflict)
 	wantStamps(b)
 
 	moved := x
@@ -252,7 +253,7 @@ func TestReplace(t *testing.T) {
 func TestReplaceForOneClient(t *testing.T) {
 	b := newBench(t)
 	b.replace("watch", false, sub("x", pipeline.View{}), sub("y", pipeline.View{}))
-	var mine []pipeline.Stamped
+	var mine []flow.Stamped
 	for _, e := range b.subs {
 		if e.Subscription.Client == "x" {
 			mine = append(mine, e)

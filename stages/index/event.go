@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Event is one thing that happened to a page, with all that Apply needs to know.
@@ -57,7 +58,7 @@ type Subscribe struct {
 	Origin       string
 	Subscription pipeline.Subscription
 	// Existing is the subscription that the pair has, if any; Expired the one that expired.
-	Existing *pipeline.Stamped
+	Existing *flow.Stamped
 	Expired  *ExpiredSubscription
 }
 
@@ -73,7 +74,7 @@ type Replace struct {
 	Resume bool
 	// Existing are the subscriptions of the page, and Expired its expired ones: all, or all
 	// of Client if it is set.
-	Existing []pipeline.Stamped
+	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
 }
 
@@ -81,7 +82,7 @@ type Replace struct {
 type Cancel struct {
 	Client string
 	// Existing are all that the client has; Expired those that expired.
-	Existing []pipeline.Stamped
+	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
 }
 
@@ -98,7 +99,7 @@ type Resume struct {
 type Expire struct {
 	Receiver, Reason string
 	// Existing are the subscriptions of the page.
-	Existing []pipeline.Stamped
+	Existing []flow.Stamped
 }
 
 // CheckNow asks for a check that begins after it. A run with a Budget makes its own
@@ -107,9 +108,9 @@ type CheckNow struct{}
 
 // Outcome is what a check found, or a part of that.
 type Outcome struct {
-	pipeline.Outcome
+	flow.Outcome
 	// Existing are the subscriptions of the page, where Page.MayExpire asks for them.
-	Existing []pipeline.Stamped
+	Existing []flow.Stamped
 	// Extractor is what made the standing text, where Page.AsksExtractor asks for it.
 	Extractor string
 }
@@ -133,7 +134,7 @@ type Output interface{ output() }
 
 // Ask publishes a request.
 type Ask struct {
-	Request pipeline.Request
+	Request flow.Request
 	// Interval is how often the page is to be checked.
 	Interval time.Duration
 	// Since is when the page was asked for before; zero where it was not.
@@ -145,7 +146,7 @@ type Ask struct {
 // Version stores a version and publishes its snapshot.
 type Version struct {
 	// Snapshot lacks the texts and the language.
-	Snapshot pipeline.Snapshot
+	Snapshot flow.Snapshot
 	// Packed is the text, packed with pipeline.PackText; Declared the language that the
 	// page claims; Extractor what made the text.
 	Packed    []byte
@@ -157,11 +158,11 @@ type Version struct {
 type Rebase struct {
 	Document string
 	N        uint64
-	Text     pipeline.Rebased
+	Text     flow.Rebased
 }
 
 // KeepBody keeps the page's body in the place of an earlier one.
-type KeepBody struct{ Body pipeline.Body }
+type KeepBody struct{ Body flow.Body }
 
 // DropBody keeps no body of the page.
 type DropBody struct{}
@@ -184,10 +185,10 @@ type DropDocument struct{ Document string }
 
 // Stamp stores the subscription, or removes it where Until is not Forever, and publishes
 // the record.
-type Stamp struct{ pipeline.Stamped }
+type Stamp struct{ flow.Stamped }
 
 // Withdraw tells delivery that a subscription was cancelled.
-type Withdraw struct{ pipeline.Withdraw }
+type Withdraw struct{ flow.Withdraw }
 
 // ListExpired keeps a subscription that expired, until it begins anew or is cancelled.
 type ListExpired struct{ ExpiredSubscription }
@@ -199,7 +200,7 @@ type DropExpired struct{ Document, Client string }
 type Health struct{ pipeline.Health }
 
 // Decide answers the command that is being handled: with nil where it was accepted.
-type Decide struct{ Refusal *Refusal }
+type Decide struct{ Refusal *pipeline.Refusal }
 
 // WakeAt sets the page's wake, which is to come at the process's start too with AtStart.
 type WakeAt struct {
@@ -223,7 +224,7 @@ type Checked struct {
 type Ended struct {
 	Incarnation string
 	Stamp       uint64
-	Expiry      *pipeline.Expiry
+	Expiry      *flow.Expiry
 	Listed      bool
 }
 

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // execute carries out one output of the event that m brought; p is the page after it.
-func (s *Stage) execute(ctx context.Context, tx pipeline.Tx, m pipeline.Message, p Page, o Output) error {
+func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o Output) error {
 	st := tx.State(m.Key)
 	switch o := o.(type) {
 	case Ask:
@@ -57,12 +58,12 @@ func (s *Stage) execute(ctx context.Context, tx pipeline.Tx, m pipeline.Message,
 	case DropExpired:
 		return st.Delete(expiredName(o.Document, o.Client))
 	case Health:
-		tx.Emit(o.Message())
+		tx.Emit(flow.HealthMessage(o.Health))
 	case Decide:
 		s.decide(tx, m, o.Refusal)
 	case WakeAt:
 		if o.AtStart {
-			tx.WakeAt(m.Key, o.Time, pipeline.AtStart)
+			tx.WakeAt(m.Key, o.Time, flow.AtStart)
 		} else {
 			tx.WakeAt(m.Key, o.Time)
 		}
@@ -73,10 +74,10 @@ func (s *Stage) execute(ctx context.Context, tx pipeline.Tx, m pipeline.Message,
 	case Ended:
 		tx.WakeAt(m.Key, noWake)
 		tx.OnCommit(func() { s.ended(m.Key, o) })
-		return emitJSON(tx, pipeline.Message{
-			ID:    pipeline.DeriveID("ended", m.Key, o.Incarnation),
-			Topic: pipeline.TopicSnapshots, Key: m.Key, Type: pipeline.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, pipeline.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
+		return emitJSON(tx, flow.Message{
+			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
+			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
+		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
 	case Clear:
 		if o.All {
 			return clearNames(st, "")
@@ -87,7 +88,7 @@ func (s *Stage) execute(ctx context.Context, tx pipeline.Tx, m pipeline.Message,
 }
 
 // stamp stores and publishes a record of a subscription.
-func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) error {
+func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
 	name := subscriptionName(r.Document, r.Subscription.Client)
 	if r.Until == pipeline.Forever {
 		if err := setJSON(st, name, r); err != nil {
@@ -96,21 +97,21 @@ func (s *Stage) stamp(tx pipeline.Tx, st pipeline.State, r pipeline.Stamped) err
 	} else if err := st.Delete(name); err != nil {
 		return err
 	}
-	return emitJSON(tx, pipeline.Message{
-		ID:    pipeline.DeriveID("stamp", r.Page, r.PageIncarnation, strconv.FormatUint(r.Stamp, 10)),
-		Topic: pipeline.TopicSubscriptions, Key: r.Page, Type: pipeline.TypeStamp, Subject: r.Page, Time: s.cfg.Now(),
+	return emitJSON(tx, flow.Message{
+		ID:    flow.DeriveID("stamp", r.Page, r.PageIncarnation, strconv.FormatUint(r.Stamp, 10)),
+		Topic: flow.TopicSubscriptions, Key: r.Page, Type: flow.TypeStamp, Subject: r.Page, Time: s.cfg.Now(),
 	}, r)
 }
 
 // decide answers the command m once the commit stands. Where its sender may wait for that,
 // in this process or another, it is told, so the commit must be durable first.
-func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
+func (s *Stage) decide(tx flow.Tx, m flow.Message, r *pipeline.Refusal) {
 	if awaited(m) {
 		tx.Sync()
-		d := pipeline.Decision{Command: m.ID}
+		d := flow.Decision{Command: m.ID}
 		if r != nil {
 			d.Code, d.Reason = r.Code, r.Message
-			tx.Emit(refused(m, r, s.cfg.Now()).Message())
+			tx.Emit(flow.HealthMessage(refused(m, r, s.cfg.Now())))
 		}
 		tx.Emit(d.Message(m.Key, s.cfg.Now()))
 	}
@@ -128,14 +129,14 @@ func (s *Stage) decide(tx pipeline.Tx, m pipeline.Message, r *Refusal) {
 const memoryFor = 64
 
 // version stores a version with its occurrences and publishes its snapshot.
-func (s *Stage) version(ctx context.Context, tx pipeline.Tx, st pipeline.State, v Version) error {
+func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Version) error {
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(v.Packed))
 	if err != nil {
 		return err
 	}
 	defer free()
 	snap := v.Snapshot
-	if snap.New, err = pipeline.UnpackText(v.Packed); err != nil {
+	if snap.New, err = flow.UnpackText(v.Packed); err != nil {
 		return pipeline.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 	}
 	last := ""
@@ -147,7 +148,7 @@ func (s *Stage) version(ctx context.Context, tx pipeline.Tx, st pipeline.State, 
 		if !ok {
 			return pipeline.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
-		if snap.Old, err = pipeline.UnpackText(old.Packed); err != nil {
+		if snap.Old, err = flow.UnpackText(old.Packed); err != nil {
 			return pipeline.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
 		last = old.Language
@@ -171,15 +172,15 @@ func (s *Stage) version(ctx context.Context, tx pipeline.Tx, st pipeline.State, 
 	}
 	tx.Emit(snap.Message())
 	tx.OnCommit(func() {
-		s.cfg.Observe.Note(pipeline.Observation{
-			Kind: pipeline.KindVersion, Page: snap.Page, Document: snap.Document, URL: snap.Page, N: int(snap.N), Time: snap.Time,
+		s.cfg.Observe.Note(flow.Observation{
+			Kind: flow.KindVersion, Page: snap.Page, Document: snap.Document, URL: snap.Page, N: int(snap.N), Time: snap.Time,
 		})
 	})
 	return nil
 }
 
 // emitJSON emits m with v as its body.
-func emitJSON(tx pipeline.Tx, m pipeline.Message, v any) error {
+func emitJSON(tx flow.Tx, m flow.Message, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return pipeline.Permanent(fmt.Errorf("%s %s: %w", m.Type, m.ID, err))
@@ -190,7 +191,7 @@ func emitJSON(tx pipeline.Tx, m pipeline.Message, v any) error {
 }
 
 // clearNames deletes all names that begin with prefix and with none of but.
-func clearNames(st pipeline.State, prefix string, but ...string) error {
+func clearNames(st flow.State, prefix string, but ...string) error {
 	var names []string
 	for name, v := range st.Scan(prefix) {
 		if v.Err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const (
@@ -17,16 +18,16 @@ const (
 
 // MayExpire reports whether p may be given up after o, so that Apply needs the page's
 // subscriptions.
-func (p *Page) MayExpire(o pipeline.Outcome, r Rules) bool {
+func (p *Page) MayExpire(o flow.Outcome, r Rules) bool {
 	if p.Open == nil || r.ExpireAfter <= 0 || p.Failures+1 < r.ExpireAfter {
 		return false
 	}
-	return o.Kind != pipeline.OutcomeUnchanged || o.Parts > 0 || p.Open.Bare
+	return o.Kind != flow.OutcomeUnchanged || o.Parts > 0 || p.Open.Bare
 }
 
 // judge counts the check that open was, whose last outcome is o, and reports whether the
 // page is given up.
-func (a *application) judge(o pipeline.Outcome, open *Open) bool {
+func (a *application) judge(o flow.Outcome, open *Open) bool {
 	p := &a.p
 	switch {
 	case open.Reached:
@@ -76,10 +77,10 @@ func (a *application) expirePage(at time.Time, open *Open) {
 		slices.Sort(e.Keep)
 	}
 	for _, s := range a.existing {
-		a.list(ExpiredSubscription{Stamped: a.end(s, pipeline.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
+		a.list(ExpiredSubscription{Stamped: a.end(s, flow.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
 	}
-	a.emit(Ended{p.Incarnation, p.Stamp, &pipeline.Expiry{
-		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: pipeline.Lineage(a.Position),
+	a.emit(Ended{p.Incarnation, p.Stamp, &flow.Expiry{
+		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: flow.Lineage(a.Position),
 	}, p.leaves(e)})
 	a.over(e)
 }
@@ -87,7 +88,7 @@ func (a *application) expirePage(at time.Time, open *Open) {
 // expireReceiver ends the subscriptions all of whose receivers expired with that of e, and
 // reports whether anything changed.
 func (a *application) expireReceiver(e Expire) bool {
-	addressed := func(s pipeline.Stamped) bool { return names(s.Subscription, e.Receiver) }
+	addressed := func(s flow.Stamped) bool { return names(s.Subscription, e.Receiver) }
 	if !slices.ContainsFunc(e.Existing, addressed) {
 		return false
 	}
@@ -99,7 +100,7 @@ func (a *application) expireReceiver(e Expire) bool {
 	ended := false
 	for _, s := range e.Existing {
 		if addressed(s) && p.unreachable(s.Subscription) {
-			a.list(ExpiredSubscription{Stamped: a.end(s, pipeline.EndReceiver), Time: a.Now, Reason: e.Reason})
+			a.list(ExpiredSubscription{Stamped: a.end(s, flow.EndReceiver), Time: a.Now, Reason: e.Reason})
 			ended = true
 		}
 	}
@@ -125,7 +126,7 @@ func (a *application) resume(r Resume) bool {
 	}
 	for i, x := range r.Expired {
 		if r.Client != "" && x.Subscription.Client != r.Client ||
-			r.Receiver != "" && (x.End != pipeline.EndReceiver || !names(x.Subscription, r.Receiver)) {
+			r.Receiver != "" && (x.End != flow.EndReceiver || !names(x.Subscription, r.Receiver)) {
 			continue
 		}
 		a.unlist(x)
@@ -143,7 +144,7 @@ func (a *application) resume(r Resume) bool {
 	case resumed:
 		a.emit(Decide{})
 	case r.Receiver == "":
-		a.emit(Decide{&Refusal{CodeNotFound, "nothing of this page expired that could be resumed"}})
+		a.emit(Decide{&pipeline.Refusal{pipeline.CodeNotFound, "nothing of this page expired that could be resumed"}})
 	}
 	return resumed || r.Receiver == ""
 }

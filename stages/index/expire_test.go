@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // checks is a number of checks that end alike; without a class they find nothing new.
@@ -38,10 +39,10 @@ func (b *bench) failing(cs ...checks) []string {
 			for b.p.Open == nil {
 				b.due()
 			}
-			o := b.outcome(pipeline.OutcomeUnchanged)
+			o := b.outcome(flow.OutcomeUnchanged)
 			o.Against = b.p.BodyHash
 			if c.class != "" {
-				o = b.outcome(pipeline.OutcomeFailed)
+				o = b.outcome(flow.OutcomeFailed)
 				o.Class, o.Reason, o.Offline = c.class, "why", c.offline
 			}
 			if missing(c.class) {
@@ -124,7 +125,7 @@ func TestAHealthEventSaysSinceWhen(t *testing.T) {
 			b.due()
 			b.failed(pipeline.FailDNS)
 		}
-		if h := one[Health](b).Health; h.Event != pipeline.HealthFailing || h.Since != first || h.Count != 3 || h.Class != pipeline.FailDNS || h.ID != pipeline.HealthID("failing", b.p.Incarnation, b.p.Check) {
+		if h := one[Health](b).Health; h.Event != pipeline.HealthFailing || h.Since != first || h.Count != 3 || h.Class != pipeline.FailDNS || h.ID != flow.HealthID("failing", b.p.Incarnation, b.p.Check) {
 			t.Errorf("got %+v, want it failing since %v", h, first)
 		}
 		b.due()
@@ -166,16 +167,16 @@ func TestAPageExpires(t *testing.T) {
 	}
 	wantStamps(b, "a yaml 4/1 (0,1] S/1/0", "b yaml 5/2 (0,1] S/1/1", "c api 6/3 (0,0] S/3")
 	for _, s := range all[Stamp](b.out) {
-		if s.End != pipeline.EndExpired {
+		if s.End != flow.EndExpired {
 			t.Errorf("got %+v, want it ended by expiry", s)
 		}
 	}
-	want := pipeline.Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S"}
+	want := flow.Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S"}
 	if e := one[Ended](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
 		t.Errorf("got %+v, %+v; want %+v", e, e.Expiry, want)
 	}
 	health := pipeline.Health{
-		ID: pipeline.HealthID("expired", life, check), Event: "expired", Time: at, URL: page,
+		ID: flow.HealthID("expired", life, check), Event: "expired", Time: at, URL: page,
 		Class: pipeline.FailTimeout, Reason: "why", Since: since, Count: 10, Sinks: []string{"s"},
 	}
 	if got := one[Health](b).Health; !reflect.DeepEqual(got, health) {
@@ -188,7 +189,7 @@ func TestAPageExpires(t *testing.T) {
 	none[Ask](b)
 	none[Withdraw](b)
 	for _, x := range b.gone {
-		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != pipeline.EndExpired || x.Until == pipeline.Forever {
+		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != flow.EndExpired || x.Until == pipeline.Forever {
 			t.Errorf("got %+v listed", x)
 		}
 	}
@@ -207,7 +208,7 @@ func TestAnOutcomeBehindTheEndChangesNothing(t *testing.T) {
 	b := watched(t)
 	b.failing(checks{n: 9, class: pipeline.FailStatus})
 	b.due()
-	o := b.outcome(pipeline.OutcomeFailed)
+	o := b.outcome(flow.OutcomeFailed)
 	o.Class = pipeline.FailStatus
 	b.cancel("a")
 	b.cancel("b")
@@ -247,10 +248,10 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 		"subscribe":                   {func(b *bench) { b.subscribe("a", pipeline.View{}) }, want{1, 1, 0}},
 		"subscribe another":           {func(b *bench) { b.subscribe("a", main) }, want{1, 2, 0}},
 		"cancel":                      {func(b *bench) { b.cancel("a") }, want{0, 1, 0}},
-		"cancel nobody":               {func(b *bench) { b.cancel("c") }, want{0, 2, CodeNotFound}},
+		"cancel nobody":               {func(b *bench) { b.cancel("c") }, want{0, 2, pipeline.CodeNotFound}},
 		"resume one":                  {func(b *bench) { b.resume("a", "") }, want{1, 1, 0}},
 		"resume all":                  {func(b *bench) { b.resume("", "") }, want{2, 0, 0}},
-		"resume nobody":               {func(b *bench) { b.resume("c", "") }, want{0, 2, CodeNotFound}},
+		"resume nobody":               {func(b *bench) { b.resume("c", "") }, want{0, 2, pipeline.CodeNotFound}},
 	} {
 		b := watched(t)
 		b.failing(checks{n: 10, class: pipeline.FailStatus})
@@ -389,12 +390,12 @@ func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 	b.rules.SelectorGone = true
 	b.subscribe("c", main)
 	b.unchanged()
-	id := pipeline.DocumentID(page, main)
+	id := flow.DocumentID(page, main)
 	for i := range 15 {
 		for b.p.Open == nil {
 			b.due()
 		}
-		o := b.outcome(pipeline.OutcomeFailed)
+		o := b.outcome(flow.OutcomeFailed)
 		o.Document, o.Part, o.Parts, o.Class = id, 1, 2, pipeline.FailSelectorGone
 		b.text(whole, fmt.Sprint(i), 0, 2)
 		b.found(o)
@@ -411,7 +412,7 @@ func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 	b.text(whole, "x", 0, 2)
 	b.text(id, "x", 1, 2)
 	h := one[Health](b).Health
-	if h.Event != pipeline.HealthRecovered || h.Document != id || h.Since != since || h.ID != pipeline.HealthID("recovered", b.p.Incarnation+"/"+id, b.p.Check) {
+	if h.Event != pipeline.HealthRecovered || h.Document != id || h.Since != since || h.ID != flow.HealthID("recovered", b.p.Incarnation+"/"+id, b.p.Check) {
 		t.Errorf("got %+v", h)
 	}
 	b.due()

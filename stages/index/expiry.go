@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // ExpiredSubscription is a subscription that ended because its page or its receivers were
 // given up. It is kept until it is resumed, changed, made anew or cancelled.
 type ExpiredSubscription struct {
 	// Stamped is the record as it ended; its End is pipeline.EndExpired or EndReceiver.
-	pipeline.Stamped
+	flow.Stamped
 	// Time is when it expired: the time of the last check, or when its last receiver did.
 	Time time.Time `json:"expired"`
 	// Reason says why in words for the user; Class is the class of the page's last
@@ -35,18 +36,18 @@ type Expiry struct {
 
 // Expired returns the expired subscriptions of the page whose state st is, by document and
 // client.
-func Expired(st pipeline.State) ([]ExpiredSubscription, error) {
+func Expired(st flow.State) ([]ExpiredSubscription, error) {
 	return scanJSON[ExpiredSubscription](st, expiredNames)
 }
 
 // expiredSubscription returns the expired subscription of a pair, or nil.
-func expiredSubscription(st pipeline.State, document, client string) (*ExpiredSubscription, error) {
+func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscription, error) {
 	return getJSON[ExpiredSubscription](st, expiredName(document, client))
 }
 
 // Origins returns who asked for anything of the page whose state st is, in order: for
 // subscriptions or for the page to be kept, standing or expired.
-func Origins(st pipeline.State) ([]string, error) {
+func Origins(st flow.State) ([]string, error) {
 	p, err := Load(st)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func Origins(st pipeline.State) ([]string, error) {
 
 // Receivers returns the receivers, by pipeline.Receiver.ID and in order, about which an
 // ExpireCommand or a ResumeCommand can change anything of the page whose state st is.
-func Receivers(st pipeline.State) ([]string, error) {
+func Receivers(st flow.State) ([]string, error) {
 	p, err := Load(st)
 	if err != nil {
 		return nil, err

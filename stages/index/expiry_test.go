@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestOriginsAreOfAllThatIsThere(t *testing.T) {
@@ -16,8 +17,8 @@ func TestOriginsAreOfAllThatIsThere(t *testing.T) {
 		}
 	}
 	origins()
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "kept", Keep: true})
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "listed", Subscriptions: []pipeline.Subscription{sub("l", main)}})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "kept", Keep: true})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "listed", Subscriptions: []pipeline.Subscription{sub("l", main)}})
 	origins("kept", "listed")
 	d.fail(pipeline.FailDNS)
 	origins("kept", "listed")
@@ -25,9 +26,9 @@ func TestOriginsAreOfAllThatIsThere(t *testing.T) {
 		t.Errorf("got %+v (%v)", x, err)
 	}
 	d.subscribe("a")
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "keeps", Keep: true})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "keeps", Keep: true})
 	origins("api", "keeps", "kept", "listed")
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page})
 	if x, err := d.expiry(); err != nil || x != nil {
 		t.Errorf("got %+v (%v) of a page that was resumed", x, err)
 	}

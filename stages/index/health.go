@@ -4,21 +4,22 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // health tells what the check of o changed: about the page, or about h.Document.
-func (a *application) health(o pipeline.Outcome, h pipeline.Health) {
+func (a *application) health(o flow.Outcome, h pipeline.Health) {
 	about := a.p.Incarnation
 	if h.Document != "" {
 		about += "/" + h.Document
 	}
-	h.ID = pipeline.HealthID(h.Event, about, a.p.number(o))
+	h.ID = flow.HealthID(h.Event, about, a.p.number(o))
 	h.URL, h.Time = a.p.URL, a.at(o)
 	a.emit(Health{h})
 }
 
 // at is when the check of o was made.
-func (a *application) at(o pipeline.Outcome) time.Time {
+func (a *application) at(o flow.Outcome) time.Time {
 	if o.Time.IsZero() {
 		return a.Now
 	}
@@ -26,7 +27,7 @@ func (a *application) at(o pipeline.Outcome) time.Time {
 }
 
 // missed notes that d is not on its page.
-func (a *application) missed(d *Document, o pipeline.Outcome, class, reason string) {
+func (a *application) missed(d *Document, o flow.Outcome, class, reason string) {
 	if !d.GoneSince.IsZero() {
 		return
 	}
@@ -35,7 +36,7 @@ func (a *application) missed(d *Document, o pipeline.Outcome, class, reason stri
 }
 
 // found notes that d is on its page.
-func (a *application) found(d *Document, o pipeline.Outcome) {
+func (a *application) found(d *Document, o flow.Outcome) {
 	if d.GoneSince.IsZero() {
 		return
 	}

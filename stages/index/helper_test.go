@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const page = "https://example.com/a"
 
 var t0 = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-var whole = pipeline.DocumentID(page, pipeline.View{})
+var whole = flow.DocumentID(page, pipeline.View{})
 
 // bench applies events to one page, each a second after the other.
 type bench struct {
@@ -27,15 +28,15 @@ type bench struct {
 	budget *int
 	lost   bool
 	n      int
-	subs   map[string]pipeline.Stamped // the standing ones, by name
+	subs   map[string]flow.Stamped // the standing ones, by name
 	gone   map[string]ExpiredSubscription
-	body   *pipeline.Body // that is kept
+	body   *flow.Body // that is kept
 	out    []Output
 }
 
 func newBench(t *testing.T) *bench {
 	return &bench{
-		T: t, now: t0, subs: make(map[string]pipeline.Stamped), gone: make(map[string]ExpiredSubscription),
+		T: t, now: t0, subs: make(map[string]flow.Stamped), gone: make(map[string]ExpiredSubscription),
 		rules: Rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: 3},
 	}
 }
@@ -165,18 +166,18 @@ func (b *bench) subscribe(client string, view pipeline.View) {
 	b.Helper()
 	s := sub(client, view)
 	do := Subscribe{Origin: "api", Subscription: s}
-	if e, ok := b.subs[subscriptionName(pipeline.DocumentID(page, view), client)]; ok {
+	if e, ok := b.subs[subscriptionName(flow.DocumentID(page, view), client)]; ok {
 		do.Existing = &e
 	}
-	if x, ok := b.gone[subscriptionName(pipeline.DocumentID(page, view), client)]; ok {
+	if x, ok := b.gone[subscriptionName(flow.DocumentID(page, view), client)]; ok {
 		do.Expired = &x
 	}
 	b.do(do)
 }
 
 // standing returns the standing subscriptions, of one client if it is set, in order.
-func (b *bench) standing(client string) []pipeline.Stamped {
-	var es []pipeline.Stamped
+func (b *bench) standing(client string) []flow.Stamped {
+	var es []flow.Stamped
 	for _, name := range slices.Sorted(maps.Keys(b.subs)) {
 		if e := b.subs[name]; client == "" || e.Subscription.Client == client {
 			es = append(es, e)
@@ -217,7 +218,7 @@ func (b *bench) replace(origin string, keep bool, list ...pipeline.Subscription)
 }
 
 // found brings an outcome, with what the stage reads for it.
-func (b *bench) found(o pipeline.Outcome) []Output {
+func (b *bench) found(o flow.Outcome) []Output {
 	b.Helper()
 	do := Outcome{Outcome: o}
 	if b.p.MayExpire(o, b.rules) {
@@ -227,8 +228,8 @@ func (b *bench) found(o pipeline.Outcome) []Output {
 }
 
 // outcome returns an outcome of the outstanding check.
-func (b *bench) outcome(kind string) pipeline.Outcome {
-	o := pipeline.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: kind, Time: b.now}
+func (b *bench) outcome(kind string) flow.Outcome {
+	o := flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: kind, Time: b.now}
 	if b.p.Open != nil {
 		o.Nonce = b.p.Open.Nonce
 	}
@@ -238,7 +239,7 @@ func (b *bench) outcome(kind string) pipeline.Outcome {
 // text answers the outstanding check with a text for one of parts documents.
 func (b *bench) text(document, text string, part, parts int) []Output {
 	b.Helper()
-	o := b.outcome(pipeline.OutcomeRead)
+	o := b.outcome(flow.OutcomeRead)
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = document, part, parts, "text:"+text, "body:"+text, "etag:"+text
 	o.Packed = []byte(text)
 	return b.found(o)
@@ -251,20 +252,20 @@ func (b *bench) read(text string) []Output {
 
 func (b *bench) unchanged() []Output {
 	b.Helper()
-	o := b.outcome(pipeline.OutcomeUnchanged)
+	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = b.p.BodyHash
 	return b.found(o)
 }
 
 func (b *bench) failed(class string) []Output {
 	b.Helper()
-	o := b.outcome(pipeline.OutcomeFailed)
+	o := b.outcome(flow.OutcomeFailed)
 	o.Class, o.Reason = class, "why"
 	return b.found(o)
 }
 
 // due lets time pass until the page's wake and delivers it.
-func (b *bench) due() pipeline.Request {
+func (b *bench) due() flow.Request {
 	b.Helper()
 	for range 3 {
 		ws := all[WakeAt](b.out)
@@ -278,5 +279,5 @@ func (b *bench) due() pipeline.Request {
 		}
 	}
 	b.Fatalf("no request came of the wakes; last %+v", b.out)
-	return pipeline.Request{}
+	return flow.Request{}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // historySize is how many checks of a page are remembered.
@@ -33,19 +34,19 @@ type CheckRecord struct {
 }
 
 // record keeps what a complete check found, which open was; its last outcome is o.
-func (a *application) record(o pipeline.Outcome, open *Open) {
+func (a *application) record(o flow.Outcome, open *Open) {
 	r := CheckRecord{
-		Check: o.Check, Time: a.at(o), Result: pipeline.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
+		Check: o.Check, Time: a.at(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
 		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made,
 	}
 	switch {
 	case open.Class != "":
-		r.Result = pipeline.OutcomeFailed
+		r.Result = flow.OutcomeFailed
 	case open.Again:
-		r.Result, r.Reason = pipeline.OutcomeRead, "other rules make the text now; the page as it was is read by them before it is compared"
+		r.Result, r.Reason = flow.OutcomeRead, "other rules make the text now; the page as it was is read by them before it is compared"
 	case o.Parts > 0:
 		if r.Reason = a.waiting(); r.Reason != "" || len(open.Made) > 0 {
-			r.Result = pipeline.OutcomeRead
+			r.Result = flow.OutcomeRead
 		}
 	}
 	if a.p.Records == 0 {
@@ -72,7 +73,7 @@ type storedRecord struct {
 	N uint64 `cbor:"11,keyasint,omitempty"`
 }
 
-func storeRecord(st pipeline.State, r Record) error {
+func storeRecord(st flow.State, r Record) error {
 	b, err := encode(storedRecord(r))
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ var recordNames = func() (names [historySize]string) {
 
 // History returns the last checks of the page whose state st is, the newest first whatever
 // the clock said: also of a page that expired, and of an earlier life of it.
-func History(st pipeline.State) ([]CheckRecord, error) {
+func History(st flow.State) ([]CheckRecord, error) {
 	var stored []storedRecord
 	for name, v := range st.Scan(historyName) {
 		if v.Err != nil {

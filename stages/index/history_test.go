@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func (d *desk) history() []CheckRecord {
@@ -27,7 +28,7 @@ func TestHistory(t *testing.T) {
 		for i, doc := range d.request.Documents {
 			o := fetched(d.request, i, content)
 			if doc.TextHash == o.TextHash {
-				o.Kind, o.Against, o.Packed = pipeline.OutcomeUnchanged, o.TextHash, nil
+				o.Kind, o.Against, o.Packed = flow.OutcomeUnchanged, o.TextHash, nil
 			}
 			o.Time, o.Status, o.Bytes, o.Took = d.now, 200, 7, 30*time.Millisecond
 			d.handle(o.Message())
@@ -36,7 +37,7 @@ func TestHistory(t *testing.T) {
 	}
 	d.fail(pipeline.FailDNS)
 	d.wake()
-	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeFailed, Class: pipeline.FailStatus,
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeFailed, Class: pipeline.FailStatus,
 		Reason: "HTTP status 500", Status: 500, Offline: true, Time: d.now}
 	d.handle(o.Message())
 	got := d.history()
@@ -50,11 +51,11 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	want := []CheckRecord{
-		{Check: 5, Time: at(0), Result: pipeline.OutcomeFailed, Class: pipeline.FailStatus, Reason: "HTTP status 500", Status: 500, Offline: true},
-		{Check: 4, Time: at(1), Result: pipeline.OutcomeFailed, Class: pipeline.FailDNS, Reason: got[1].Reason},
-		{Check: 3, Time: at(2), Result: pipeline.OutcomeUnchanged, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond)},
-		{Check: 2, Time: at(3), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 2}},
-		{Check: 1, Time: at(4), Result: pipeline.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 1}},
+		{Check: 5, Time: at(0), Result: flow.OutcomeFailed, Class: pipeline.FailStatus, Reason: "HTTP status 500", Status: 500, Offline: true},
+		{Check: 4, Time: at(1), Result: flow.OutcomeFailed, Class: pipeline.FailDNS, Reason: got[1].Reason},
+		{Check: 3, Time: at(2), Result: flow.OutcomeUnchanged, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond)},
+		{Check: 2, Time: at(3), Result: flow.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 2}},
+		{Check: 1, Time: at(4), Result: flow.OutcomeRead, Status: 200, Bytes: 7, Took: pipeline.Duration(30 * time.Millisecond), Versions: map[string]uint64{whole: 1}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -79,7 +80,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	// The page expired; what led to that is known until nobody asks for it any more.
 	d.subscribe("c")
 	d.answer(english)
-	if got := d.history(); len(got) != historySize || got[0].Result != pipeline.OutcomeRead || got[0].Check != 1 || got[1].Check != 50 {
+	if got := d.history(); len(got) != historySize || got[0].Result != flow.OutcomeRead || got[0].Check != 1 || got[1].Check != 50 {
 		t.Errorf("got %+v", got)
 	}
 	d.cancel("c")
@@ -105,7 +106,7 @@ func TestHistoryGoesByWhatWasDone(t *testing.T) {
 	d.answer(english)
 	d.wake()
 	d.now = d.now.Add(-24 * time.Hour)
-	d.handle(pipeline.Message{Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeWake})
+	d.handle(flow.Message{Topic: flow.TopicDocuments, Key: page, Type: flow.TypeWake})
 	for range 2 {
 		d.fail(pipeline.FailDNS)
 		d.wake()
@@ -154,7 +155,7 @@ func TestHistoryWithoutNumbers(t *testing.T) {
 		err = st.Set(pageName, b)
 	}
 	for check := uint64(8); check <= 27; check++ {
-		r, rerr := encode(CheckRecord{Check: check, Time: t0.Add(time.Duration(check) * 48 * time.Hour), Result: pipeline.OutcomeUnchanged})
+		r, rerr := encode(CheckRecord{Check: check, Time: t0.Add(time.Duration(check) * 48 * time.Hour), Result: flow.OutcomeUnchanged})
 		if err == nil && rerr == nil {
 			err = st.Set(fmt.Sprintf("h/%02d", check%historySize), r)
 		}
@@ -186,20 +187,20 @@ func TestHistoryOfDocuments(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("c", main)
-	scoped := pipeline.DocumentID(page, main)
+	scoped := flow.DocumentID(page, main)
 	b.due()
 	b.text(b.p.Documents[0].ID, "A", 0, 2)
 	none[Record](b)
 	b.text(b.p.Documents[1].ID, "A", 1, 2)
-	if r := one[Record](b); !reflect.DeepEqual(r.Versions, map[string]uint64{whole: 1, scoped: 1}) || r.Result != pipeline.OutcomeRead {
+	if r := one[Record](b); !reflect.DeepEqual(r.Versions, map[string]uint64{whole: 1, scoped: 1}) || r.Result != flow.OutcomeRead {
 		t.Errorf("got %+v", r)
 	}
 	b.due()
 	b.text(b.p.Documents[0].ID, "B", 0, 2)
-	o := b.outcome(pipeline.OutcomeFailed)
+	o := b.outcome(flow.OutcomeFailed)
 	o.Part, o.Parts, o.Document, o.Class, o.Reason = 1, 2, b.p.Documents[1].ID, pipeline.FailSelectorGone, "gone"
 	b.do(Outcome{Outcome: o})
-	if r := one[Record](b); len(r.Versions) != 1 || r.Result != pipeline.OutcomeFailed || r.Class != pipeline.FailSelectorGone || r.Reason != "gone" {
+	if r := one[Record](b); len(r.Versions) != 1 || r.Result != flow.OutcomeFailed || r.Class != pipeline.FailSelectorGone || r.Reason != "gone" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -208,7 +209,7 @@ func TestHistorySaysWhatWaits(t *testing.T) {
 	b := newBench(t)
 	view := pipeline.View{Confirm: 2}
 	b.subscribe("c", view)
-	id := pipeline.DocumentID(page, view)
+	id := flow.DocumentID(page, view)
 	var got []string
 	for _, s := range []string{"A", "B", "B", "B"} {
 		b.text(id, s, 0, 1)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestMemoryIsAskedFor: a version is stored once there is memory for its text, which is given
@@ -40,7 +40,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	}
 	refusal = nil
 	d.answer(first + "another\n")
-	if got := d.types(); len(got) == 0 || got[0] != pipeline.TypeSnapshot {
+	if got := d.types(); len(got) == 0 || got[0] != flow.TypeSnapshot {
 		t.Errorf("got %v, want a snapshot", got)
 	}
 }

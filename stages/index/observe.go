@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // noWake takes a wake back.
@@ -13,17 +13,17 @@ var noWake time.Time
 // checked tells of a check of page, which is p now.
 func (s *Stage) checked(page string, p Page, c Checked) {
 	s.run.done(page)
-	ob := pipeline.Observation{Kind: pipeline.KindCheck, Page: page, URL: page, Time: c.Time}
+	ob := flow.Observation{Kind: flow.KindCheck, Page: page, URL: page, Time: c.Time}
 	if len(p.Documents) == 1 {
 		ob.Document = p.Documents[0].ID
 	}
 	s.cfg.Observe.Note(ob)
 	switch {
 	case c.Class != "":
-		ob.Kind, ob.Text = pipeline.KindFailed, cmp.Or(c.Reason, c.Class)
+		ob.Kind, ob.Text = flow.KindFailed, cmp.Or(c.Reason, c.Class)
 		s.cfg.Observe.Note(ob)
 	case c.Unchanged:
-		ob.Kind = pipeline.KindUnchanged
+		ob.Kind = flow.KindUnchanged
 		s.cfg.Observe.Note(ob)
 	}
 	// A trouble that goes on is told once.
@@ -38,7 +38,7 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 
 // ended tells that a life of page is over.
 func (s *Stage) ended(page string, e Ended) {
-	ob := pipeline.Observation{Kind: pipeline.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
+	ob := flow.Observation{Kind: flow.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
 	if e.Expiry != nil {
 		ob.Time, ob.Text = e.Expiry.Time, "expired: "+e.Expiry.Class
 		s.cfg.Logger.Warn("page expired", "page", page, "failures", e.Expiry.Failures, "class", e.Expiry.Class, "reason", e.Expiry.Reason)
@@ -53,5 +53,5 @@ func (s *Stage) held(page string, p Page) {
 	}
 	reason := "the host asked to be left alone until " + p.NotBefore.UTC().Format(time.RFC3339)
 	s.cfg.Logger.Warn("page is not checked any more in this run", "page", page, "reason", reason)
-	s.cfg.Observe.Note(pipeline.Observation{Kind: pipeline.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
+	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
 }

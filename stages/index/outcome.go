@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // outcome takes what a check found and reports whether it counts. One of another life of
 // the page, of another check or request than the outstanding one, and a part that came before, do not.
-func (a *application) outcome(o pipeline.Outcome) bool {
+func (a *application) outcome(o flow.Outcome) bool {
 	open := a.p.Open
 	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check {
 		return false
@@ -72,10 +73,10 @@ func (o *Open) fail(class, reason string) {
 }
 
 // whole takes an outcome about the page as a whole.
-func (a *application) whole(o pipeline.Outcome) bool {
+func (a *application) whole(o flow.Outcome) bool {
 	p, open := &a.p, a.p.Open
 	switch o.Kind {
-	case pipeline.OutcomeUnchanged:
+	case flow.OutcomeUnchanged:
 		if open.Bare {
 			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
 			break
@@ -86,7 +87,7 @@ func (a *application) whole(o pipeline.Outcome) bool {
 			return true
 		}
 		open.Reached = true
-	case pipeline.OutcomeFailed:
+	case flow.OutcomeFailed:
 		open.fail(failure(o))
 		open.Reached = !a.counts(open.Class)
 	default:
@@ -97,7 +98,7 @@ func (a *application) whole(o pipeline.Outcome) bool {
 }
 
 // part takes an outcome about one document.
-func (a *application) part(o pipeline.Outcome) {
+func (a *application) part(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	// Texts move on one by one; until all have, no body stands for them.
 	p.forgetBody()
@@ -107,7 +108,7 @@ func (a *application) part(o pipeline.Outcome) {
 		return
 	}
 	switch o.Kind {
-	case pipeline.OutcomeRead:
+	case flow.OutcomeRead:
 		if o.TextHash == "" {
 			open.fail(pipeline.FailUnreadable, "a text came without its hash")
 			return
@@ -115,7 +116,7 @@ func (a *application) part(o pipeline.Outcome) {
 		open.Reached = true
 		a.found(d, o)
 		a.read(d, o)
-	case pipeline.OutcomeUnchanged:
+	case flow.OutcomeUnchanged:
 		switch {
 		case o.Against == d.TextHash && d.TextHash != "":
 			open.Reached = true
@@ -138,7 +139,7 @@ func (a *application) part(o pipeline.Outcome) {
 }
 
 // read takes a text of d.
-func (a *application) read(d *Document, o pipeline.Outcome) {
+func (a *application) read(d *Document, o flow.Outcome) {
 	if !a.comparable(d, o) {
 		return
 	}
@@ -163,7 +164,7 @@ func (a *application) read(d *Document, o pipeline.Outcome) {
 
 // version makes the text of o the next version of d; previous is the one it is compared
 // with, 0 for none.
-func (a *application) version(d *Document, o pipeline.Outcome, previous uint64) {
+func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
 	a.stands(d, o)
@@ -172,8 +173,8 @@ func (a *application) version(d *Document, o pipeline.Outcome, previous uint64) 
 	}
 	a.p.Open.Made[d.ID] = d.N
 	a.emit(Version{
-		Snapshot: pipeline.Snapshot{
-			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: pipeline.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
+		Snapshot: flow.Snapshot{
+			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, TextHash: o.TextHash,
 		},
 		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
@@ -184,7 +185,7 @@ func (a *application) version(d *Document, o pipeline.Outcome, previous uint64) 
 }
 
 // finish closes a check all of whose parts came; the last was o.
-func (a *application) finish(o pipeline.Outcome) {
+func (a *application) finish(o flow.Outcome) {
 	if !a.p.Open.Partial {
 		a.p.ETag, a.p.LastModified, a.p.BodyHash = o.ETag, o.LastModified, o.BodyHash
 	}
@@ -200,7 +201,7 @@ func (a *application) finish(o pipeline.Outcome) {
 }
 
 // close ends the outstanding check; its last outcome was o.
-func (a *application) close(o pipeline.Outcome) {
+func (a *application) close(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
 	a.record(o, open)
@@ -217,9 +218,9 @@ func (a *application) close(o pipeline.Outcome) {
 }
 
 // failure returns the class of a failed outcome, and its reason.
-func failure(o pipeline.Outcome) (class, reason string) {
+func failure(o flow.Outcome) (class, reason string) {
 	switch {
-	case o.Kind != pipeline.OutcomeFailed:
+	case o.Kind != flow.OutcomeFailed:
 		return pipeline.FailUnreadable, fmt.Sprintf("%q is not an outcome", o.Kind)
 	case o.Class == "":
 		return pipeline.FailNetwork, o.Reason

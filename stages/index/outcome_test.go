@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var main = pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
@@ -74,7 +75,7 @@ func TestUnchangedMustBeAgainstWhatStands(t *testing.T) {
 		t.Error("want the check to count")
 	}
 	b.due()
-	o := b.outcome(pipeline.OutcomeUnchanged)
+	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = "body:Z"
 	b.do(Outcome{Outcome: o})
 	none[Checked](b)
@@ -95,7 +96,7 @@ func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	part := func(against string) {
-		o := b.outcome(pipeline.OutcomeUnchanged)
+		o := b.outcome(flow.OutcomeUnchanged)
 		o.Document, o.Parts, o.Against, o.BodyHash = whole, 1, against, "body:A2"
 		b.do(Outcome{Outcome: o})
 	}
@@ -121,18 +122,18 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	b.due()
-	good := b.outcome(pipeline.OutcomeRead)
+	good := b.outcome(flow.OutcomeRead)
 	good.Document, good.Parts, good.TextHash, good.BodyHash = whole, 1, "text:B", "body:B"
-	for name, change := range map[string]func(*pipeline.Outcome){
-		"an older check":        func(o *pipeline.Outcome) { o.Check-- },
-		"a check to come":       func(o *pipeline.Outcome) { o.Check++ },
-		"another request":       func(o *pipeline.Outcome) { o.Nonce = "another" },
-		"another life":          func(o *pipeline.Outcome) { o.Incarnation = "other" },
-		"too many parts":        func(o *pipeline.Outcome) { o.Parts = 1 << 40 },
-		"a part beyond":         func(o *pipeline.Outcome) { o.Part = 1 },
-		"a part before":         func(o *pipeline.Outcome) { o.Part = -1 },
-		"a read page, no parts": func(o *pipeline.Outcome) { o.Parts = 0 },
-		"a negative number":     func(o *pipeline.Outcome) { o.Parts = -1 },
+	for name, change := range map[string]func(*flow.Outcome){
+		"an older check":        func(o *flow.Outcome) { o.Check-- },
+		"a check to come":       func(o *flow.Outcome) { o.Check++ },
+		"another request":       func(o *flow.Outcome) { o.Nonce = "another" },
+		"another life":          func(o *flow.Outcome) { o.Incarnation = "other" },
+		"too many parts":        func(o *flow.Outcome) { o.Parts = 1 << 40 },
+		"a part beyond":         func(o *flow.Outcome) { o.Part = 1 },
+		"a part before":         func(o *flow.Outcome) { o.Part = -1 },
+		"a read page, no parts": func(o *flow.Outcome) { o.Parts = 0 },
+		"a negative number":     func(o *flow.Outcome) { o.Parts = -1 },
 	} {
 		o := good
 		change(&o)
@@ -155,7 +156,7 @@ func TestPartsCountOnceEach(t *testing.T) {
 	if r := one[Ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
 		t.Fatalf("got %+v, want a full request for both documents at once", r)
 	}
-	id := pipeline.DocumentID(page, main)
+	id := flow.DocumentID(page, main)
 	b.text(whole, "B", 0, 2)
 	one[Version](b)
 	none[Checked](b)
@@ -184,9 +185,9 @@ func TestPartsOfTwoBodiesStandForNeither(t *testing.T) {
 	b.subscribe("c", main)
 	b.read("A")
 	b.text(whole, "A", 0, 2) // of a fetch that ended in another process
-	o := b.outcome(pipeline.OutcomeRead)
-	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = pipeline.DocumentID(page, main), 1, 2, "text:B", "body:B", "etag:B"
-	o.Packed, o.Body = []byte("B"), &pipeline.Body{URL: page}
+	o := b.outcome(flow.OutcomeRead)
+	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = flow.DocumentID(page, main), 1, 2, "text:B", "body:B", "etag:B"
+	o.Packed, o.Body = []byte("B"), &flow.Body{URL: page}
 	b.found(o)
 	one[Checked](b)
 	none[KeepBody](b)
@@ -202,7 +203,7 @@ func TestAHalfReadBodyDoesNotStand(t *testing.T) {
 	b.subscribe("c", main)
 	b.read("A")
 	b.text(whole, "A", 0, 2)
-	b.text(pipeline.DocumentID(page, main), "A", 1, 2)
+	b.text(flow.DocumentID(page, main), "A", 1, 2)
 	b.due()
 	b.text(whole, "B", 0, 2)
 	// The other part is lost. Were the old body's hash sent again, a page that went
@@ -242,7 +243,7 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.subscribe("c", pipeline.View{})
-		o := b.outcome(pipeline.OutcomeFailed)
+		o := b.outcome(flow.OutcomeFailed)
 		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
 		b.do(Outcome{Outcome: o})
 		until := b.now.Add(c.want)
@@ -264,12 +265,12 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("c", main)
-	id := pipeline.DocumentID(page, main)
+	id := flow.DocumentID(page, main)
 	b.read("A")
 	b.text(whole, "A", 0, 2)
 	b.text(id, "A", 1, 2)
 	b.due()
-	o := b.outcome(pipeline.OutcomeFailed)
+	o := b.outcome(flow.OutcomeFailed)
 	o.Document, o.Part, o.Parts, o.Class, o.BodyHash = id, 0, 2, pipeline.FailSelectorGone, "body:B"
 	b.do(Outcome{Outcome: o})
 	b.text(whole, "B", 1, 2)
@@ -292,7 +293,7 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 
 func TestConfirm(t *testing.T) {
 	view := pipeline.View{Confirm: 2}
-	id := pipeline.DocumentID(page, view)
+	id := flow.DocumentID(page, view)
 	b := newBench(t)
 	b.subscribe("c", view)
 	b.text(id, "A", 0, 1)
@@ -341,7 +342,7 @@ func TestADocumentThatLeftIsPassedOver(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("d", main)
 	b.read("A")
-	id := pipeline.DocumentID(page, main)
+	id := flow.DocumentID(page, main)
 	b.cancel("d")
 	b.text(id, "A", 0, 2)
 	none[Version](b)

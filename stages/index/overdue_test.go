@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // overdue returns what is overdue at now.
@@ -25,7 +26,7 @@ func TestASetClockMakesNothingOverdue(t *testing.T) {
 	d.subscribe("c") // every 10 minutes
 	for _, set := range []time.Duration{24 * time.Hour, -48 * time.Hour} {
 		d.now = d.now.Add(set)
-		d.handle(pipeline.Message{Topic: pipeline.TopicDocuments, Key: page, Type: pipeline.TypeWake})
+		d.handle(flow.Message{Topic: flow.TopicDocuments, Key: page, Type: flow.TypeWake})
 		if got := d.stage.Overdue(); len(got) != 0 {
 			t.Errorf("got %v overdue after the clock was set by %v", got, set)
 		}
@@ -74,7 +75,7 @@ func TestOverdue(t *testing.T) {
 	d.subscribe("c")
 	overdue(d, 5*time.Minute, false)
 	overdue(d, 5*time.Minute+1, true)
-	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailBusy, RetryAfter: 3 * time.Hour}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailBusy, RetryAfter: 3 * time.Hour}
 	d.handle(o.Message()) // the host asks to be left alone
 	overdue(d, 2*time.Hour, false)
 
@@ -92,17 +93,17 @@ func TestAnUnfinishedPartIsOverdue(t *testing.T) {
 	if got := d.overdue(d.now.Add(time.Hour)); len(got) != 0 {
 		t.Errorf("got %v overdue, though it expired", got)
 	}
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page})
 	begun := d.now
-	d.command(pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: "api", Subscription: sub("c", main)})
+	d.command(flow.TypeSubscribe, flow.SubscribeCommand{Origin: "api", Subscription: sub("c", main)})
 	d.answer(english)
 	if len(d.request.Documents) != 2 {
 		t.Fatalf("got %+v, want a request for both documents", d.request)
 	}
 	again := d.now
-	o := pipeline.Outcome{
+	o := flow.Outcome{
 		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Parts: 2, Document: d.request.Documents[0].ID,
-		Kind: pipeline.OutcomeFailed, Class: pipeline.FailEmpty,
+		Kind: flow.OutcomeFailed, Class: pipeline.FailEmpty,
 	}
 	d.handle(o.Message())
 	if got := d.overdue(begun.Add(20*time.Minute + time.Second)); len(got) != 0 {
@@ -166,7 +167,7 @@ func TestNothingIsRememberedOfPagesThatAreOver(t *testing.T) {
 	for name, over := range map[string]func(d *desk, owned *bool){
 		"ended": func(d *desk, _ *bool) { d.cancel("c") },
 		"rests": func(d *desk, _ *bool) {
-			d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+			d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 			d.cancel("c")
 			d.overdue(d.now.Add(lateShown + time.Second))
 		},

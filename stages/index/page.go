@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Page is the state of one page. Without an Incarnation nobody watches it: it is kept only
@@ -199,7 +200,7 @@ func (p *Page) find(id string) (int, bool) {
 
 // begin returns the document of v, which is added if it is new.
 func (p *Page) begin(v pipeline.View) *Document {
-	id := pipeline.DocumentID(p.URL, v)
+	id := flow.DocumentID(p.URL, v)
 	i, ok := p.find(id)
 	if !ok {
 		d := Document{ID: id, View: v, Since: p.Check, N: max(p.Floor, p.Gone[id])}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // chaos runs a page that changes under a fetch that answers late, twice, in part or never.
@@ -17,9 +18,9 @@ type chaos struct {
 	rnd      *rand.Rand
 	texts    map[string]int // of the page as it is now, by document
 	reader   int            // by which rules it is read now
-	inflight []pipeline.Outcome
-	done     []pipeline.Outcome // for repeats
-	seen     map[string]pipeline.Snapshot
+	inflight []flow.Outcome
+	done     []flow.Outcome // for repeats
+	seen     map[string]flow.Snapshot
 	checked  map[string]bool
 	numbers  map[string]uint64
 	stamp    map[string]uint64
@@ -70,7 +71,7 @@ func TestChaosOfUpgrades(t *testing.T) {
 func newChaos(t *testing.T, seed uint64) *chaos {
 	return &chaos{
 		bench: newBench(t), rnd: rand.New(rand.NewPCG(seed, 7)), texts: make(map[string]int),
-		seen: make(map[string]pipeline.Snapshot), checked: make(map[string]bool),
+		seen: make(map[string]flow.Snapshot), checked: make(map[string]bool),
 		numbers: make(map[string]uint64), stamp: make(map[string]uint64), records: make(map[string]bool),
 		told: make(map[string]bool), ended: make(map[string]bool),
 	}
@@ -100,7 +101,7 @@ func (c *chaos) upgrade() {
 		}
 		c.do(CheckNow{})
 	case 2, 3:
-		c.texts[pipeline.DocumentID(page, view)] = c.rnd.IntN(3)
+		c.texts[flow.DocumentID(page, view)] = c.rnd.IntN(3)
 		c.do(CheckNow{})
 	case 4:
 		c.reader = c.rnd.IntN(3)
@@ -126,7 +127,7 @@ func (c *chaos) step() {
 		s := sub(client, view)
 		s.Sinks = [][]string{{"s"}, {"s", "t"}}[c.rnd.IntN(2)]
 		do := Subscribe{Origin: "api", Subscription: s}
-		name := subscriptionName(pipeline.DocumentID(page, view), client)
+		name := subscriptionName(flow.DocumentID(page, view), client)
 		if e, ok := c.subs[name]; ok {
 			do.Existing = &e
 		}
@@ -148,7 +149,7 @@ func (c *chaos) step() {
 		c.now = c.now.Add(time.Duration(c.rnd.Int64N(int64(10 * time.Minute))))
 		c.do(Wake{})
 	case 8, 9:
-		c.texts[pipeline.DocumentID(page, view)] = c.rnd.IntN(3)
+		c.texts[flow.DocumentID(page, view)] = c.rnd.IntN(3)
 		c.do(Wake{})
 	case 10:
 		if len(c.done) > 0 {
@@ -210,16 +211,16 @@ func said(hash string) (text, rules string) {
 }
 
 // rebase reads the body that is kept as r asks.
-func (c *chaos) rebase(document string, r pipeline.Request) *pipeline.Rebased {
+func (c *chaos) rebase(document string, r flow.Request) *flow.Rebased {
 	if r.Rebase == nil {
 		return nil
 	}
 	for _, h := range strings.Fields(string(r.Rebase.Packed)) {
 		if strings.HasPrefix(h, document[:4]) {
-			return &pipeline.Rebased{TextHash: c.read(h), Extractor: fmt.Sprint("r/", c.reader)}
+			return &flow.Rebased{TextHash: c.read(h), Extractor: fmt.Sprint("r/", c.reader)}
 		}
 	}
-	return &pipeline.Rebased{Failed: "it is not there"}
+	return &flow.Rebased{Failed: "it is not there"}
 }
 
 // fetch answers what a asks for as the page is now.
@@ -228,15 +229,15 @@ func (c *chaos) fetch(a Ask, honest bool) {
 	if a.Rebase {
 		r.Rebase = c.body
 	}
-	base := pipeline.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: c.now}
+	base := flow.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: c.now}
 	body := ""
 	for _, v := range views {
-		id := pipeline.DocumentID(page, v)
+		id := flow.DocumentID(page, v)
 		body += hash(id, c.texts[id]) + " "
 	}
-	fail := func(class string) pipeline.Outcome {
+	fail := func(class string) flow.Outcome {
 		o := base
-		o.Kind, o.Class = pipeline.OutcomeFailed, class
+		o.Kind, o.Class = flow.OutcomeFailed, class
 		return o
 	}
 	if !honest && (c.broken || c.rnd.IntN(8) == 0) {
@@ -246,19 +247,19 @@ func (c *chaos) fetch(a Ask, honest bool) {
 		return
 	}
 	if r.BodyHash == body {
-		base.Kind, base.Against = pipeline.OutcomeUnchanged, body
+		base.Kind, base.Against = flow.OutcomeUnchanged, body
 		c.inflight = append(c.inflight, base)
 		return
 	}
-	kept := &pipeline.Body{Packed: []byte(body)}
+	kept := &flow.Body{Packed: []byte(body)}
 	if c.rnd.IntN(4) == 0 {
 		kept = nil // it is too large
 	}
 	for i, d := range r.Documents {
 		o := base
-		o.Kind, o.TextHash, o.Extractor = pipeline.OutcomeRead, c.read(hash(d.ID, c.texts[d.ID])), fmt.Sprint("r/", c.reader)
+		o.Kind, o.TextHash, o.Extractor = flow.OutcomeRead, c.read(hash(d.ID, c.texts[d.ID])), fmt.Sprint("r/", c.reader)
 		if o.TextHash == d.TextHash {
-			o.Kind, o.Against = pipeline.OutcomeUnchanged, d.TextHash
+			o.Kind, o.Against = flow.OutcomeUnchanged, d.TextHash
 		} else {
 			o.Rebased = c.rebase(d.ID, r)
 		}
@@ -344,7 +345,7 @@ func (c *chaos) counted() {
 		c.Errorf("got %d subscriptions, %d intervals and %d expired; want %d and %d", n, asked, p.Expired, len(c.subs), len(c.gone))
 	}
 	for name, x := range c.gone {
-		if x.End != pipeline.EndExpired && x.End != pipeline.EndReceiver || x.Until == pipeline.Forever || x.Time.IsZero() {
+		if x.End != flow.EndExpired && x.End != flow.EndReceiver || x.Until == pipeline.Forever || x.Time.IsZero() {
 			c.Errorf("%s: got %+v listed", name, x)
 		}
 	}
@@ -357,7 +358,7 @@ func (c *chaos) counted() {
 	}
 }
 
-func (c *chaos) version(s pipeline.Snapshot) {
+func (c *chaos) version(s flow.Snapshot) {
 	c.Helper()
 	k := s.Incarnation + s.Document
 	if s.Previous == 0 && c.numbers[k] > 0 {
@@ -382,7 +383,7 @@ func (c *chaos) version(s pipeline.Snapshot) {
 	c.seen[k] = s
 }
 
-func (c *chaos) stamped(s pipeline.Stamped) {
+func (c *chaos) stamped(s flow.Stamped) {
 	c.Helper()
 	if s.Stamp != c.stamp[s.PageIncarnation]+1 {
 		c.Errorf("stamp %d follows %d", s.Stamp, c.stamp[s.PageIncarnation])

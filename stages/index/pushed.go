@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Read reads the documents that r names in the page that was pushed, by the readers that
 // fetched pages are read with: one outcome for each document in their order, or one of Kind
 // pipeline.OutcomeFailed for the page. Where r has a Rebase it reads that body too. It returns
 // nil if ctx ends first.
-type Read func(ctx context.Context, r pipeline.Request, p pipeline.Pushed) []pipeline.Outcome
+type Read func(ctx context.Context, r flow.Request, p pipeline.Pushed) []flow.Outcome
 
 // Pushed brings what is in a page that somebody pushed. Its outcomes have no check number:
 // they are taken in order of arrival.
 type Pushed struct {
 	ID string
 	// Outcomes are one for each document of the page; none where the page need not be read.
-	Outcomes []pipeline.Outcome
+	Outcomes []flow.Outcome
 	// Extractors are what made the standing texts, by document, as far as the page does not
 	// know; see Page.AsksExtractor.
 	Extractors map[string]string
@@ -86,13 +87,13 @@ func (a *application) pushed(do Pushed) bool {
 
 // overtake makes the outstanding check, if there is one, say nothing about the documents that
 // os found: what it looks at may be older.
-func (a *application) overtake(os []pipeline.Outcome) {
+func (a *application) overtake(os []flow.Outcome) {
 	p := &a.p
 	if p.Open == nil {
 		return
 	}
 	for _, o := range os {
-		if d := p.Document(o.Document); d != nil && o.Kind != pipeline.OutcomeFailed {
+		if d := p.Document(o.Document); d != nil && o.Kind != flow.OutcomeFailed {
 			d.Since = p.Check
 			p.Open.Partial = true
 			p.Open.Standing = without(p.Open.Standing, d.ID)
@@ -113,7 +114,7 @@ func without(list []string, name string) []string {
 
 // number is what body and events of the outcome o are numbered with: that of its check, or
 // for a page that was pushed one that no check has.
-func (p *Page) number(o pipeline.Outcome) uint64 {
+func (p *Page) number(o flow.Outcome) uint64 {
 	if o.Check > 0 {
 		return o.Check
 	}
@@ -121,20 +122,20 @@ func (p *Page) number(o pipeline.Outcome) uint64 {
 }
 
 // request is what is asked of a page that was pushed.
-func (p *Page) request() pipeline.Request {
-	r := pipeline.Request{Page: p.URL, Incarnation: p.Incarnation}
+func (p *Page) request() flow.Request {
+	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation}
 	for _, d := range p.Documents {
-		r.Documents = append(r.Documents, pipeline.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
+		r.Documents = append(r.Documents, flow.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
 	}
 	return r
 }
 
 // othersMade reports whether any text that stands was made by other rules than the one that
 // os has in its place, and can be made anew from the body that is kept.
-func (p *Page) othersMade(os []pipeline.Outcome, extractors map[string]string) bool {
+func (p *Page) othersMade(os []flow.Outcome, extractors map[string]string) bool {
 	for _, o := range os {
 		d := p.Document(o.Document)
-		if d == nil || o.Kind != pipeline.OutcomeRead || d.TextHash == "" || d.Body == 0 || d.Body != p.Body {
+		if d == nil || o.Kind != flow.OutcomeRead || d.TextHash == "" || d.Body == 0 || d.Body != p.Body {
 			continue
 		}
 		by := d.Extractor
@@ -149,18 +150,18 @@ func (p *Page) othersMade(os []pipeline.Outcome, extractors map[string]string) b
 }
 
 // push reads the page that m brings, if anybody wants it.
-func (s *Stage) push(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.Message) (Action, error) {
-	page, err := pipeline.TakenFrom(m)
+func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (Action, error) {
+	page, err := flow.TakenFrom(m)
 	if err != nil {
 		return nil, err
 	}
 	do := Pushed{ID: page.ID}
 	switch {
 	case p.Incarnation == "":
-		s.ignored(tx, pipeline.KindUnwatched, m)
+		s.ignored(tx, flow.KindUnwatched, m)
 		return do, nil
 	case p.HasSeen(page.ID):
-		s.ignored(tx, pipeline.KindRepeated, m)
+		s.ignored(tx, flow.KindRepeated, m)
 		return do, nil
 	case s.cfg.Read == nil:
 		return nil, pipeline.Permanent(errors.New("pages that are pushed are not read here"))
@@ -191,7 +192,7 @@ func (s *Stage) push(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.Mes
 
 // read reads p. A page of which nothing can be read is a permanent error; that a document is
 // not on it is none.
-func (s *Stage) read(ctx context.Context, r pipeline.Request, p pipeline.Pushed) ([]pipeline.Outcome, error) {
+func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]flow.Outcome, error) {
 	os := s.cfg.Read(ctx, r, p)
 	if len(os) == 0 {
 		if ctx.Err() == nil {
@@ -200,7 +201,7 @@ func (s *Stage) read(ctx context.Context, r pipeline.Request, p pipeline.Pushed)
 		return nil, context.Cause(ctx)
 	}
 	for _, o := range os {
-		if o.Kind != pipeline.OutcomeFailed || missing(o.Class) {
+		if o.Kind != flow.OutcomeFailed || missing(o.Class) {
 			return os, nil
 		}
 	}
@@ -208,15 +209,15 @@ func (s *Stage) read(ctx context.Context, r pipeline.Request, p pipeline.Pushed)
 }
 
 // ignored tells that the page that m brings is not read.
-func (s *Stage) ignored(tx pipeline.Tx, kind string, m pipeline.Message) {
+func (s *Stage) ignored(tx flow.Tx, kind string, m flow.Message) {
 	tx.OnCommit(func() {
-		s.cfg.Observe.Note(pipeline.Observation{Kind: kind, URL: m.Key, ID: m.ID, Time: m.Time})
+		s.cfg.Observe.Note(flow.Observation{Kind: kind, URL: m.Key, ID: m.ID, Time: m.Time})
 	})
 }
 
 // taken tells that a page was pushed.
 func (s *Stage) taken(page string, p Page, t Taken) {
-	ob := pipeline.Observation{Kind: pipeline.KindPushed, Page: page, URL: page, Time: t.Time}
+	ob := flow.Observation{Kind: flow.KindPushed, Page: page, URL: page, Time: t.Time}
 	if len(p.Documents) == 1 {
 		ob.Document = p.Documents[0].ID
 	}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // pushed is the outcome of a page that was pushed, whose whole text is text.
-func pushed(text string) pipeline.Outcome {
-	return pipeline.Outcome{
-		Page: page, Kind: pipeline.OutcomeRead, Parts: 1, Document: whole, TextHash: "text:" + text, Packed: []byte(text), Extractor: "x/1",
-		Time: t0, Body: &pipeline.Body{URL: page, Packed: []byte(text)},
+func pushed(text string) flow.Outcome {
+	return flow.Outcome{
+		Page: page, Kind: flow.OutcomeRead, Parts: 1, Document: whole, TextHash: "text:" + text, Packed: []byte(text), Extractor: "x/1",
+		Time: t0, Body: &flow.Body{URL: page, Packed: []byte(text)},
 	}
 }
 
@@ -23,9 +24,9 @@ func (b *bench) push(id, text string) []Output {
 	b.Helper()
 	o := pushed(text)
 	if d := b.p.Document(whole); d != nil && d.TextHash == o.TextHash {
-		o.Kind, o.Against, o.Packed, o.Body = pipeline.OutcomeUnchanged, o.TextHash, nil, nil
+		o.Kind, o.Against, o.Packed, o.Body = flow.OutcomeUnchanged, o.TextHash, nil, nil
 	}
-	return b.do(Pushed{ID: id, Outcomes: []pipeline.Outcome{o}})
+	return b.do(Pushed{ID: id, Outcomes: []flow.Outcome{o}})
 }
 
 func TestPushedPagesAreVersions(t *testing.T) {
@@ -47,7 +48,7 @@ func TestPushedPagesAreVersions(t *testing.T) {
 		if v.Snapshot.N != uint64(i+1) || v.Snapshot.Previous != uint64(i) || v.Snapshot.Check != 0 || !v.Snapshot.Time.Equal(t0) {
 			t.Errorf("got %+v, want version %d", v.Snapshot, i+1)
 		}
-		if r := one[Record](b); r.Check != 0 || r.N != uint64(i+1) || r.Result != pipeline.OutcomeRead {
+		if r := one[Record](b); r.Check != 0 || r.N != uint64(i+1) || r.Result != flow.OutcomeRead {
 			t.Errorf("got %+v, want record %d", r, i+1)
 		}
 		one[Taken](b)
@@ -57,7 +58,7 @@ func TestPushedPagesAreVersions(t *testing.T) {
 	}
 	b.push("4", "a")
 	none[Version](b)
-	if r := one[Record](b); r.Result != pipeline.OutcomeUnchanged {
+	if r := one[Record](b); r.Result != flow.OutcomeUnchanged {
 		t.Errorf("got %+v, want unchanged", r)
 	}
 	b.push("3", "c")
@@ -108,7 +109,7 @@ func TestAPushOvertakesACheck(t *testing.T) {
 	// The body that was pushed meanwhile is not the one that stands.
 	b.due()
 	b.push("2", "c")
-	b.do(Outcome{Outcome: pipeline.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: pipeline.OutcomeUnchanged, Against: "body:a"}})
+	b.do(Outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
 	if a := one[Ask](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want another look without hashes", a.Request)
 	}
@@ -117,7 +118,7 @@ func TestAPushOvertakesACheck(t *testing.T) {
 func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	b := newBench(t)
 	view := pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
-	other := pipeline.DocumentID(page, view)
+	other := flow.DocumentID(page, view)
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("c", view)
 	for len(b.p.Documents) < 2 || b.p.Open == nil || b.p.Open.Parts < 2 {
@@ -128,17 +129,17 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	before := b.p.Document(whole).N
 	o := pushed("b")
 	o.Parts = 2
-	gone := pipeline.Outcome{Page: page, Kind: pipeline.OutcomeFailed, Class: pipeline.FailSelectorGone, Reason: "why", Parts: 2, Part: 1, Document: other, Time: t0}
-	b.do(Pushed{ID: "1", Outcomes: []pipeline.Outcome{o, gone}})
+	gone := flow.Outcome{Page: page, Kind: flow.OutcomeFailed, Class: pipeline.FailSelectorGone, Reason: "why", Parts: 2, Part: 1, Document: other, Time: t0}
+	b.do(Pushed{ID: "1", Outcomes: []flow.Outcome{o, gone}})
 	if h := one[Health](b); h.Event != pipeline.HealthSelectorGone || h.Document != other {
 		t.Errorf("got %+v", h)
 	}
 	if got := b.p.Document(whole).N; got != before+1 {
 		t.Errorf("got version %d, want %d", got, before+1)
 	}
-	last := b.outcome(pipeline.OutcomeRead)
+	last := b.outcome(flow.OutcomeRead)
 	last.Document, last.Part, last.Parts, last.TextHash, last.BodyHash = other, 1, 2, "text:z", "body:a"
-	last.Body = &pipeline.Body{URL: page}
+	last.Body = &flow.Body{URL: page}
 	b.found(last)
 	one[Checked](b)
 	one[KeepBody](b)
@@ -147,8 +148,8 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	}
 	first := b.p.Pushes
 	gone.Part, gone.Parts = 0, 1
-	b.do(Pushed{ID: "2", Outcomes: []pipeline.Outcome{gone}})
-	if h := one[Health](b); b.p.Pushes != first+1 || h.ID == pipeline.HealthID(h.Event, b.p.Incarnation+"/"+other, 0) {
+	b.do(Pushed{ID: "2", Outcomes: []flow.Outcome{gone}})
+	if h := one[Health](b); b.p.Pushes != first+1 || h.ID == flow.HealthID(h.Event, b.p.Incarnation+"/"+other, 0) {
 		t.Errorf("got %+v, want an ID of its own", h)
 	}
 }
@@ -187,24 +188,24 @@ func TestIntervalNeverAndOthers(t *testing.T) {
 
 // reader is a Read whose texts are the lines of a page, one for each document.
 func reader(by string) Read {
-	return func(_ context.Context, r pipeline.Request, p pipeline.Pushed) []pipeline.Outcome {
-		var os []pipeline.Outcome
+	return func(_ context.Context, r flow.Request, p pipeline.Pushed) []flow.Outcome {
+		var os []flow.Outcome
 		for i, d := range r.Documents {
-			o := pipeline.Outcome{
+			o := flow.Outcome{
 				Page: r.Page, Incarnation: r.Incarnation, Part: i, Parts: len(r.Documents), Document: d.ID, Time: p.Time,
-				Kind: pipeline.OutcomeRead, TextHash: by + string(p.Body), Extractor: by, Packed: pipeline.PackText(string(p.Body) + "\n"),
+				Kind: flow.OutcomeRead, TextHash: by + string(p.Body), Extractor: by, Packed: flow.PackText(string(p.Body) + "\n"),
 			}
 			if string(p.Body) == "unreadable" {
-				o = pipeline.Outcome{Kind: pipeline.OutcomeFailed, Class: pipeline.FailUnreadable, Reason: "noise", Parts: len(r.Documents), Part: i, Document: d.ID}
+				o = flow.Outcome{Kind: flow.OutcomeFailed, Class: pipeline.FailUnreadable, Reason: "noise", Parts: len(r.Documents), Part: i, Document: d.ID}
 			}
 			if r.Rebase != nil {
-				old, _ := pipeline.UnpackText(r.Rebase.Packed)
-				o.Rebased = &pipeline.Rebased{TextHash: by + old, Extractor: by, Packed: pipeline.PackText(old + "\n")}
+				old, _ := flow.UnpackText(r.Rebase.Packed)
+				o.Rebased = &flow.Rebased{TextHash: by + old, Extractor: by, Packed: flow.PackText(old + "\n")}
 			}
 			os = append(os, o)
 		}
-		packed, _ := pipeline.PackBody(p.Body)
-		os[len(os)-1].Body = &pipeline.Body{URL: p.URL, ContentType: p.ContentType, Packed: packed}
+		packed, _ := flow.PackBody(p.Body)
+		os[len(os)-1].Body = &flow.Body{URL: p.URL, ContentType: p.ContentType, Packed: packed}
 		return os
 	}
 }
@@ -212,7 +213,7 @@ func reader(by string) Read {
 // hand brings a page.
 func (d *desk) hand(id, body string) error {
 	d.Helper()
-	m, err := pipeline.Pushed{URL: page, ContentType: "text/plain", Body: []byte(body), ID: id, Time: d.now}.Taken()
+	m, err := flow.TakenMessage(pipeline.Pushed{URL: page, ContentType: "text/plain", Body: []byte(body), ID: id, Time: d.now})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -228,12 +229,12 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 	if err := d.hand("0", "nobody"); err != nil || len(d.store.Names(page)) != 0 {
 		t.Fatalf("got %v and %v, want nothing kept", err, d.store.Names(page))
 	}
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 	for _, body := range []string{"a", "b"} {
 		if err := d.hand(body, body); err != nil {
 			t.Fatal(err)
 		}
-		s, err := pipeline.SnapshotFrom(d.out[0])
+		s, err := flow.SnapshotFrom(d.out[0])
 		if err != nil || s.New != body+"\n" {
 			t.Fatalf("got %+v, %v", s, err)
 		}
@@ -254,7 +255,7 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 	if err := d.hand("c", "c"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := pipeline.SnapshotFrom(d.out[0])
+	s, err := flow.SnapshotFrom(d.out[0])
 	if err != nil || s.Previous != 2 || s.Old != "b\n" || s.New != "c\n" || len(d.out) != 1 {
 		t.Errorf("got %+v, %v of %v", s, err, d.types())
 	}
@@ -272,7 +273,7 @@ func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	keep := func(every pipeline.Duration) {
-		d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: every})
+		d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: every})
 	}
 	keep(0)
 	if d.request.Page != page || d.stage.Finished() {
@@ -290,7 +291,7 @@ func TestWhoAsksForNoChecksIsRemembered(t *testing.T) {
 	b.rules.ExpireAfter = 1
 	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 	b.subscribe("c", pipeline.View{})
-	o := b.outcome(pipeline.OutcomeFailed)
+	o := b.outcome(flow.OutcomeFailed)
 	o.Class, o.Reason = pipeline.FailDNS, "why"
 	b.do(Outcome{Outcome: o, Existing: b.standing("")})
 	if b.p.Incarnation != "" {

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // AsksExtractor returns the document of o if Apply needs to know what made its standing
 // text and only the stored version says, as with pages of earlier programs; otherwise nil.
-func (p *Page) AsksExtractor(o pipeline.Outcome) *Document {
+func (p *Page) AsksExtractor(o flow.Outcome) *Document {
 	d := p.Document(o.Document)
-	if d == nil || o.Kind != pipeline.OutcomeRead || d.Extractor != "" || d.TextHash == "" || o.TextHash == d.TextHash {
+	if d == nil || o.Kind != flow.OutcomeRead || d.Extractor != "" || d.TextHash == "" || o.TextHash == d.TextHash {
 		return nil
 	}
 	return d
@@ -23,7 +24,7 @@ func (p *Page) AsksExtractor(o pipeline.Outcome) *Document {
 // can where the same rules made both. Otherwise the page as it was is to be read by the
 // rules of now: that needs another request, whose answer puts a new text in the place of the
 // standing one. Where that is impossible, the text of o becomes a new baseline.
-func (a *application) comparable(d *Document, o pipeline.Outcome) bool {
+func (a *application) comparable(d *Document, o flow.Outcome) bool {
 	p, open := &a.p, a.p.Open
 	by := cmp.Or(d.Extractor, a.extractor)
 	if d.TextHash == "" || o.TextHash == d.TextHash || by == "" || o.Extractor == "" || o.Extractor == by {
@@ -51,7 +52,7 @@ func (a *application) comparable(d *Document, o pipeline.Outcome) bool {
 }
 
 // stands notes that the standing text of d is in the body of o.
-func (a *application) stands(d *Document, o pipeline.Outcome) {
+func (a *application) stands(d *Document, o flow.Outcome) {
 	d.Candidate, d.Stood = "", 0
 	if o.Extractor != "" {
 		d.Extractor = o.Extractor
@@ -61,7 +62,7 @@ func (a *application) stands(d *Document, o pipeline.Outcome) {
 
 // again asks for the page once more, with the body that is kept. The check that o completes
 // does not count.
-func (a *application) again(o pipeline.Outcome) {
+func (a *application) again(o flow.Outcome) {
 	p := &a.p
 	a.record(o, p.Open)
 	p.Open, p.Soon, p.Bare, p.Rebase = nil, true, true, true
@@ -77,7 +78,7 @@ func (p *Page) wantsBody(now time.Time) bool { return now.Sub(p.BodyAt).Abs() >=
 // keepBody keeps the body of a complete check, whose last outcome is o, if standing texts are
 // in it. Where a new one is too large to be kept, an earlier one goes too unless texts that
 // stand are in it.
-func (a *application) keepBody(o pipeline.Outcome) {
+func (a *application) keepBody(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	if len(open.Standing) > 0 && (o.Body != nil || open.KeepBody) {
 		p.BodyAt = a.Now
@@ -112,7 +113,7 @@ type storedBody struct {
 	Packed          []byte `cbor:"4,keyasint"`
 }
 
-func storeBody(st pipeline.State, body pipeline.Body) error {
+func storeBody(st flow.State, body flow.Body) error {
 	b, err := encode(storedBody(body))
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func storeBody(st pipeline.State, body pipeline.Body) error {
 }
 
 // loadBody returns the body that is kept, or nil.
-func loadBody(st pipeline.State) (*pipeline.Body, error) {
+func loadBody(st flow.State) (*flow.Body, error) {
 	b, ok, err := st.Get(bodyName)
 	if err != nil || !ok {
 		return nil, err
@@ -130,11 +131,11 @@ func loadBody(st pipeline.State) (*pipeline.Body, error) {
 	if err := decode(b, &body); err != nil {
 		return nil, err
 	}
-	return (*pipeline.Body)(&body), nil
+	return (*flow.Body)(&body), nil
 }
 
 // rebase stores a text that was made anew in the place of the one that stands.
-func rebase(st pipeline.State, r Rebase) error {
+func rebase(st flow.State, r Rebase) error {
 	v, ok, err := LoadVersion(st, r.Document, r.N)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func rebase(st pipeline.State, r Rebase) error {
 	if !ok {
 		return pipeline.Broken(fmt.Errorf("index: version %d of document %s is missing in the store", r.N, r.Document))
 	}
-	content, err := pipeline.UnpackText(r.Text.Packed)
+	content, err := flow.UnpackText(r.Text.Packed)
 	if err != nil {
 		return pipeline.Permanent(fmt.Errorf("version %d of document %s, made anew: %w", r.N, r.Document, err))
 	}

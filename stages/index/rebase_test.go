@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -45,33 +46,33 @@ func newSite(t *testing.T, cfg Config, views ...pipeline.View) *site {
 	}
 	for i, v := range views {
 		sub := pipeline.Subscription{URL: page, Client: fmt.Sprint(i), Keywords: []string{"stock"}, Sinks: []string{"s"}, View: v}
-		s.command(pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: "api", Subscription: sub})
+		s.command(flow.TypeSubscribe, flow.SubscribeCommand{Origin: "api", Subscription: sub})
 	}
 	return s
 }
 
 // outcomes are what fetch answers the last request.
-func (s *site) outcomes() []pipeline.Outcome {
+func (s *site) outcomes() []flow.Outcome {
 	s.Helper()
 	r := s.request
-	base := pipeline.Outcome{Page: page, Incarnation: r.Incarnation, Check: r.Check, Time: s.now, BodyHash: "b" + text.Hash(s.body), Extractor: s.rules.name}
+	base := flow.Outcome{Page: page, Incarnation: r.Incarnation, Check: r.Check, Time: s.now, BodyHash: "b" + text.Hash(s.body), Extractor: s.rules.name}
 	if r.BodyHash == base.BodyHash {
-		base.Kind, base.Against = pipeline.OutcomeUnchanged, r.BodyHash
-		return []pipeline.Outcome{base}
+		base.Kind, base.Against = flow.OutcomeUnchanged, r.BodyHash
+		return []flow.Outcome{base}
 	}
-	var os []pipeline.Outcome
-	var kept *pipeline.Body
+	var os []flow.Outcome
+	var kept *flow.Body
 	for i, d := range r.Documents {
 		o := base
 		content := s.rules.read(s.body) + strings.Join(d.View.Ignore, "")
 		o.Part, o.Parts, o.Document, o.TextHash, o.Title = i, len(r.Documents), d.ID, text.Hash(content), s.rules.name
 		if !s.tooBig && (r.KeepBody || o.TextHash != d.TextHash) {
-			kept = &pipeline.Body{URL: page, ContentType: "text/x", ContentLanguage: "en", Packed: pipeline.PackText(s.body)}
+			kept = &flow.Body{URL: page, ContentType: "text/x", ContentLanguage: "en", Packed: flow.PackText(s.body)}
 		}
 		if o.TextHash == d.TextHash {
-			o.Kind, o.Against = pipeline.OutcomeUnchanged, d.TextHash
+			o.Kind, o.Against = flow.OutcomeUnchanged, d.TextHash
 		} else {
-			o.Kind, o.Packed = pipeline.OutcomeRead, pipeline.PackText(content)
+			o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(content)
 			if r.Rebase != nil {
 				o.Rebased = s.rebase(*r.Rebase, d)
 			}
@@ -82,21 +83,21 @@ func (s *site) outcomes() []pipeline.Outcome {
 	return os
 }
 
-func (s *site) rebase(b pipeline.Body, d pipeline.RequestDocument) *pipeline.Rebased {
+func (s *site) rebase(b flow.Body, d flow.RequestDocument) *flow.Rebased {
 	s.Helper()
-	body, err := pipeline.UnpackText(b.Packed)
+	body, err := flow.UnpackText(b.Packed)
 	if err != nil || b.URL != page || b.ContentType != "text/x" || b.ContentLanguage != "en" {
 		s.Errorf("got the body %+v, %v", b, err)
 	}
 	if strings.Contains(body, "!") {
-		return &pipeline.Rebased{Failed: "it cannot be read"}
+		return &flow.Rebased{Failed: "it cannot be read"}
 	}
 	content := s.rules.read(body) + strings.Join(d.View.Ignore, "")
-	return &pipeline.Rebased{TextHash: text.Hash(content), Title: s.rules.name, Extractor: s.rules.name, Packed: pipeline.PackText(content)}
+	return &flow.Rebased{TextHash: text.Hash(content), Title: s.rules.name, Extractor: s.rules.name, Packed: flow.PackText(content)}
 }
 
 // bring handles m and notes what came of it.
-func (s *site) bring(m pipeline.Message) {
+func (s *site) bring(m flow.Message) {
 	s.Helper()
 	s.handle(m)
 	s.note()
@@ -106,18 +107,18 @@ func (s *site) note() {
 	s.Helper()
 	for _, m := range s.out {
 		switch m.Type {
-		case pipeline.TypeRequest:
+		case flow.TypeRequest:
 			if s.request.Rebase != nil {
 				s.asked++
 			}
-		case pipeline.TypeSnapshot:
-			n, err := pipeline.SnapshotFrom(m)
+		case flow.TypeSnapshot:
+			n, err := flow.SnapshotFrom(m)
 			if err != nil {
 				s.Fatal(err)
 			}
 			s.snapshots = append(s.snapshots, strings.ReplaceAll(fmt.Sprintf("%d<%d:%s→%s", n.N, n.Previous, n.Old, n.New), "\n", ""))
-		case pipeline.TypeHealth:
-			h, err := pipeline.HealthFrom(m)
+		case flow.TypeHealth:
+			h, err := flow.HealthFrom(m)
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -169,7 +170,7 @@ func (s *site) standing(document string) (StoredVersion, string) {
 	if err != nil || !ok {
 		s.Fatalf("no version stands (%v)", err)
 	}
-	content, err := pipeline.UnpackText(v.Packed)
+	content, err := flow.UnpackText(v.Packed)
 	if err != nil || text.Hash(content) != v.TextHash || v.TextHash != p.Document(document).TextHash {
 		s.Errorf("got %+v with the text %q, %v", v, content, err)
 	}
@@ -248,7 +249,7 @@ func TestTheBodyIsRenewed(t *testing.T) {
 		t.Error("a body that is too large is asked for each time")
 	}
 	s.now = s.now.Add(-2 * bodyAge) // the clock is set back
-	s.bring(pipeline.Message{ID: "now", Key: page, Type: pipeline.TypeCheckNow})
+	s.bring(flow.Message{ID: "now", Key: page, Type: flow.TypeCheckNow})
 	if !s.request.KeepBody {
 		t.Error("a later body is not asked for once the clock was set back")
 	}
@@ -438,14 +439,14 @@ func TestAnUpgradeThroughCrashes(t *testing.T) {
 				os := s.outcomes()
 				if step == crash {
 					s.restart(Config{})
-					s.bring(pipeline.Message{ID: "w", Key: page, Type: pipeline.TypeWake})
+					s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
 				}
 				for _, o := range os { // also those of before
 					step++
 					s.bring(o.Message())
 					if step == crash {
 						s.restart(Config{})
-						s.bring(pipeline.Message{ID: "w", Key: page, Type: pipeline.TypeWake})
+						s.bring(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
 					}
 				}
 			}

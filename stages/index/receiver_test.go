@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // to is sub with other sinks.
@@ -38,10 +39,10 @@ func TestAReceiverExpires(t *testing.T) {
 	b.expire("a")
 	wantClients(b, []string{"other", "two"}, []string{"one"})
 	wantStamps(b, "one yaml 4/1 (0,1] S/1/0")
-	if s := one[Stamp](b); s.End != pipeline.EndReceiver {
+	if s := one[Stamp](b); s.End != flow.EndReceiver {
 		t.Errorf("got %+v, want it ended by its receiver", s)
 	}
-	if x := b.expired("")[0]; x.End != pipeline.EndReceiver || x.Reason != "gone" || x.Class != "" || x.Time != b.now {
+	if x := b.expired("")[0]; x.End != flow.EndReceiver || x.Reason != "gone" || x.Class != "" || x.Time != b.now {
 		t.Errorf("got %+v listed", x)
 	}
 	none[Withdraw](b) // delivery has given up what it had
@@ -149,7 +150,7 @@ func TestARecoveryBringsNoExpiredPageBack(t *testing.T) {
 	b.read("A")
 	b.failing(checks{n: 10, class: pipeline.FailStatus})
 	wantClients(b, nil, []string{"one", "two"})
-	if x := b.expired("two")[0]; x.End != pipeline.EndExpired {
+	if x := b.expired("two")[0]; x.End != flow.EndExpired {
 		t.Errorf("got %+v", x)
 	}
 	b.resume("", "a")

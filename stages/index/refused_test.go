@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // send handles a command as another program may write it, and returns the answer if it was
 // refused.
 func (d *desk) send(key, typ, body string) *pipeline.Health {
 	d.Helper()
-	d.handle(pipeline.Message{ID: "foreign", Source: "/crm", Topic: pipeline.TopicDocuments, Key: key, Type: typ, Body: []byte(body)})
+	d.handle(flow.Message{ID: "foreign", Source: "/crm", Topic: flow.TopicDocuments, Key: key, Type: typ, Body: []byte(body)})
 	for _, m := range d.out {
-		if m.Type == pipeline.TypeHealth {
-			h, err := pipeline.HealthFrom(m)
+		if m.Type == flow.TypeHealth {
+			h, err := flow.HealthFrom(m)
 			if err != nil {
 				d.Fatal(err)
 			}
@@ -30,13 +31,13 @@ func (d *desk) send(key, typ, body string) *pipeline.Health {
 func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 	const good = `{"subscription":{"url":"` + page + `","keywords":["k"],"sinks":["s"]}}`
 	d := newDesk(t, Config{})
-	if h := d.send(page, pipeline.TypeSubscribe, good); h != nil {
+	if h := d.send(page, flow.TypeSubscribe, good); h != nil {
 		t.Fatalf("refused: %+v", h)
 	}
-	h := d.send(page, pipeline.TypeSubscribe, good)
+	h := d.send(page, flow.TypeSubscribe, good)
 	want := &pipeline.Health{
-		ID: pipeline.HealthID(pipeline.HealthRefused, "foreign", 0), Event: pipeline.HealthRefused, Time: d.now, URL: page,
-		Command: "foreign", Code: CodeConflict, Client: "default", Reason: page + ` is already being watched for client "default"`,
+		ID: flow.HealthID(pipeline.HealthRefused, "foreign", 0), Event: pipeline.HealthRefused, Time: d.now, URL: page,
+		Command: "foreign", Code: pipeline.CodeConflict, Client: "default", Reason: page + ` is already being watched for client "default"`,
 	}
 	if !reflect.DeepEqual(h, want) {
 		t.Errorf("got %+v, want %+v", h, want)
@@ -49,16 +50,16 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 		code           int
 		client, reason string
 	}{
-		"nothing to cancel":  {page, pipeline.TypeCancel, `{"url":"` + page + `","client":"c"}`, CodeNotFound, "c", `client "c"`},
-		"nothing to resume":  {page, pipeline.TypeResume, `{"url":"` + page + `"}`, CodeNotFound, "", "nothing of this page expired"},
-		"a misspelt option":  {page, pipeline.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), CodeFormat, "default", `unknown field "keyword"`},
-		"two objects":        {page, pipeline.TypeSubscribe, good + good, CodeFormat, "", "something follows"},
-		"no body":            {page, pipeline.TypeSubscribe, "", CodeFormat, "", "cannot be read"},
-		"no JSON":            {page, pipeline.TypeCancel, "url=x", CodeFormat, "", "cannot be read"},
-		"an unknown match":   {page, pipeline.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), CodeFormat, "c", "neither phrase nor terms"},
-		"the key of another": {page + "b", pipeline.TypeSubscribe, good, CodeURL, "default", `is to be "` + page + `"`},
-		"no key":             {"", pipeline.TypeCancel, `{"url":"` + page + `"}`, CodeURL, "default", `not ""`},
-		"not canonical":      {"HTTPS://example.com/a", pipeline.TypeCancel, `{"url":"` + page + `"}`, CodeURL, "default", `not "HTTPS://example.com/a"`},
+		"nothing to cancel":  {page, flow.TypeCancel, `{"url":"` + page + `","client":"c"}`, pipeline.CodeNotFound, "c", `client "c"`},
+		"nothing to resume":  {page, flow.TypeResume, `{"url":"` + page + `"}`, pipeline.CodeNotFound, "", "nothing of this page expired"},
+		"a misspelt option":  {page, flow.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), pipeline.CodeFormat, "default", `unknown field "keyword"`},
+		"two objects":        {page, flow.TypeSubscribe, good + good, pipeline.CodeFormat, "", "something follows"},
+		"no body":            {page, flow.TypeSubscribe, "", pipeline.CodeFormat, "", "cannot be read"},
+		"no JSON":            {page, flow.TypeCancel, "url=x", pipeline.CodeFormat, "", "cannot be read"},
+		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), pipeline.CodeFormat, "c", "neither phrase nor terms"},
+		"the key of another": {page + "b", flow.TypeSubscribe, good, pipeline.CodeURL, "default", `is to be "` + page + `"`},
+		"no key":             {"", flow.TypeCancel, `{"url":"` + page + `"}`, pipeline.CodeURL, "default", `not ""`},
+		"not canonical":      {"HTTPS://example.com/a", flow.TypeCancel, `{"url":"` + page + `"}`, pipeline.CodeURL, "default", `not "HTTPS://example.com/a"`},
 	} {
 		h := d.send(c.key, c.typ, c.body)
 		if h == nil || h.Event != pipeline.HealthRefused || h.Code != c.code || h.Client != c.client || !strings.Contains(h.Reason, c.reason) {
@@ -77,15 +78,15 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 
 func TestWhatACommandLeavesOutIsFilledIn(t *testing.T) {
 	d := newDesk(t, Config{})
-	d.send(page, pipeline.TypeSubscribe, `{"subscription":{"url":"`+page+`","keywords":["k"],"sinks":["s"],"stem":true}}`)
-	i := slices.IndexFunc(d.out, func(m pipeline.Message) bool { return m.Type == pipeline.TypeStamp })
+	d.send(page, flow.TypeSubscribe, `{"subscription":{"url":"`+page+`","keywords":["k"],"sinks":["s"],"stem":true}}`)
+	i := slices.IndexFunc(d.out, func(m flow.Message) bool { return m.Type == flow.TypeStamp })
 	if i < 0 {
 		t.Fatalf("got %v, want a stamp", d.types())
 	}
-	s := body[pipeline.Stamped](d, d.out[i])
+	s := body[flow.Stamped](d, d.out[i])
 	want := pipeline.Subscription{URL: page, Keywords: []string{"k"}, Sinks: []string{"s"}, Stem: true}.WithDefaults()
-	if s.Origin != pipeline.OriginAPI || !reflect.DeepEqual(s.Subscription, want) {
-		t.Errorf("got %q and %+v, want %q and %+v", s.Origin, s.Subscription, pipeline.OriginAPI, want)
+	if s.Origin != flow.OriginAPI || !reflect.DeepEqual(s.Subscription, want) {
+		t.Errorf("got %q and %+v, want %q and %+v", s.Origin, s.Subscription, flow.OriginAPI, want)
 	}
 }
 
@@ -95,20 +96,20 @@ func TestSubscriptionsThatThisProgramCannotServeAreRefused(t *testing.T) {
 		asked = s
 		return errors.Join(&pipeline.FieldError{Field: "sinks", Reason: `no sink is named "s"`})
 	}})
-	h := d.send(page, pipeline.TypeSubscribe, `{"subscription":{"url":"`+page+`","keywords":["k"],"sinks":["s"]}}`)
-	if h == nil || h.Code != CodeFormat || h.Reason != `sinks: no sink is named "s"` || asked.Client != "default" {
+	h := d.send(page, flow.TypeSubscribe, `{"subscription":{"url":"`+page+`","keywords":["k"],"sinks":["s"]}}`)
+	if h == nil || h.Code != pipeline.CodeFormat || h.Reason != `sinks: no sink is named "s"` || asked.Client != "default" {
 		t.Errorf("got %+v for %+v", h, asked)
 	}
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml",
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml",
 		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"k"}, Sinks: []string{"s"}}}})
-	if !slices.Equal(d.codes, []int{CodeFormat, 0}) {
+	if !slices.Equal(d.codes, []int{pipeline.CodeFormat, 0}) {
 		t.Errorf("got codes %v, want the list of a file, which was checked, accepted", d.codes)
 	}
 }
 
 func TestUnknownTypes(t *testing.T) {
 	for source, want := range map[string]pipeline.Class{"": pipeline.ClassBroken, "/crm": pipeline.ClassPermanent} {
-		m := pipeline.Message{ID: "m", Source: source, Key: page, Type: "vokter.subscibe.v1", Position: "S/documents/0/1"}
+		m := flow.Message{ID: "m", Source: source, Key: page, Type: "vokter.subscibe.v1", Position: "S/documents/0/1"}
 		d := newDesk(t, Config{})
 		err := d.stage.Process(t.Context(), d.store.Begin(), m)
 		if got, _ := pipeline.ClassOf(err); err == nil || got != want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestALimitedRunFinishes(t *testing.T) {
@@ -29,7 +30,7 @@ func TestALimitedRunFinishes(t *testing.T) {
 
 	// The next run checks at once, though the page is not due for long.
 	d.restart(Config{Checks: 1})
-	d.command(pipeline.TypeCheckNow, nil)
+	d.command(flow.TypeCheckNow, nil)
 	if got := d.request.Check; got != 4 {
 		t.Errorf("got check %d, want the fourth", got)
 	}
@@ -60,16 +61,16 @@ func TestALimitedRunChecksWhateverTheSchedule(t *testing.T) {
 	if d.request.Check != 1 {
 		t.Fatal("asked without a cause")
 	}
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml"})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml"})
 	if d.request.Check != 2 {
 		t.Errorf("got check %d, want the second at once", d.request.Check)
 	}
-	d.command(pipeline.TypeCheckNow, nil) // the run's own check is under way
+	d.command(flow.TypeCheckNow, nil) // the run's own check is under way
 	d.answer(english)
 	d.restart(Config{Checks: 2, Every: &every})
-	d.command(pipeline.TypeCheckNow, nil)
+	d.command(flow.TypeCheckNow, nil)
 	d.answer(english)
-	d.command(pipeline.TypeCheckNow, nil)
+	d.command(flow.TypeCheckNow, nil)
 	if d.request.Check != 3 {
 		t.Errorf("got check %d, want one check an hour", d.request.Check)
 	}
@@ -79,7 +80,7 @@ func TestFailedChecksCountInARun(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	d.subscribe("c")
-	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailDNS, RetryAfter: time.Hour, Time: d.now}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, RetryAfter: time.Hour, Time: d.now}
 	d.handle(o.Message())
 	if !d.stage.Finished() {
 		t.Error("not finished after a failed check")
@@ -122,8 +123,8 @@ func TestARolledBackCheckIsNotCounted(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	d.subscribe("c")
-	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: pipeline.OutcomeFailed, Class: pipeline.FailDNS, Time: d.now}
-	failing := pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, Time: d.now}
+	failing := flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		return errors.Join(d.stage.Process(ctx, tx, m), errors.New("the commit failed"))
 	})
 	if err := d.store.Handle(context.Background(), failing, o.Message()); err == nil {
@@ -163,11 +164,11 @@ func TestAnExpiredPageIsFinished(t *testing.T) {
 		t.Error("not finished, though the page was expired before")
 	}
 	d.stage.Expect(page)
-	d.command(pipeline.TypeCheckNow, nil)
+	d.command(flow.TypeCheckNow, nil)
 	if !d.stage.Finished() {
 		t.Error("not finished, though there is nothing to check")
 	}
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page})
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page})
 	if d.stage.Finished() {
 		t.Error("finished, though the page lives again")
 	}
@@ -183,11 +184,11 @@ func TestALimitedRunKnowsWhatIsAskedOfIt(t *testing.T) {
 	d.restart(Config{Checks: 1})
 	for _, m := range slices.Concat(d.store.Start(d.now), d.store.Due(d.now)) {
 		d.handle(m)
-		if slices.Contains(d.types(), pipeline.TypeRequest) {
+		if slices.Contains(d.types(), flow.TypeRequest) {
 			t.Fatal("a check was asked for before any command")
 		}
 	}
-	d.command(pipeline.TypeCheckNow, nil)
+	d.command(flow.TypeCheckNow, nil)
 	if got := d.request.Check; got != 2 {
 		t.Errorf("got check %d, want the second", got)
 	}
@@ -211,15 +212,15 @@ func TestALimitedRunDoesNotWaitForPagesOfOthers(t *testing.T) {
 // check, and while one is under way: nothing is published, stored or synced, and the wake stays.
 func TestAListAgainChangesNothing(t *testing.T) {
 	d := newDesk(t, Config{})
-	list := pipeline.ApplyCommand{URL: page, Origin: "yaml", Keep: true, Subscriptions: []pipeline.Subscription{
+	list := flow.ApplyCommand{URL: page, Origin: "yaml", Keep: true, Subscriptions: []pipeline.Subscription{
 		{URL: page, Client: "c", Keywords: []string{"stock"}, Sinks: []string{"s"}},
 		{URL: page, Client: "d", Keywords: []string{"stock"}, Sinks: []string{"s"}},
 	}}
-	d.command(pipeline.TypeApply, list)
+	d.command(flow.TypeApply, list)
 	for _, when := range []string{"under way", "waiting"} {
 		before, _ := d.store.Wake(page)
 		d.store.Writes()
-		d.command(pipeline.TypeApply, list)
+		d.command(flow.TypeApply, list)
 		after, _ := d.store.Wake(page)
 		if n := d.store.Writes(); n > 0 || len(d.out) > 0 || before != after {
 			t.Errorf("%s: %d writes, published %v, wake %v, which was %v", when, n, d.types(), after, before)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/schedule"
 )
 
@@ -18,7 +19,7 @@ func TestALostRequestIsAskedAgain(t *testing.T) {
 	if w := one[WakeAt](b); w.Time != deadline || !w.AtStart {
 		t.Errorf("got wake %+v, want it set again for %v", w, deadline)
 	}
-	old := b.outcome(pipeline.OutcomeRead)
+	old := b.outcome(flow.OutcomeRead)
 	old.Document, old.Parts, old.TextHash = whole, 1, "text:A"
 	b.restart(Wake{})
 	if r := one[Ask](b).Request; r.Check != first.Check+1 {
@@ -74,7 +75,7 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	b.due()
-	o := b.outcome(pipeline.OutcomeUnchanged)
+	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = "body:Z"
 	b.restart(Outcome{Outcome: o}) // what the last process found still counts
 	b.restart(Wake{})

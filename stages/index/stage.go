@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config is what New needs. The zero Config works.
@@ -52,7 +53,7 @@ type Config struct {
 	// Read reads pages that are pushed; nil: they go to the dead letters.
 	Read Read
 	// Observe is told of checks and versions.
-	Observe pipeline.Observer
+	Observe flow.Observer
 	// Acceptable returns what keeps a new subscription, valid in itself and with its defaults,
 	// from being carried out by this program: a sink that it does not have, a selector that
 	// it cannot read. Nil accepts all.
@@ -80,7 +81,7 @@ type expiryRules struct {
 	selectorGone bool
 }
 
-var _ pipeline.Processor = (*Stage)(nil)
+var _ flow.Processor = (*Stage)(nil)
 
 // New returns a Stage.
 func New(cfg Config) *Stage {
@@ -150,7 +151,7 @@ func (s *Stage) rulesNow() Rules {
 // decided, not failed: who sent it is answered by HealthRefused. A store that cannot be read,
 // or holds what this program does not understand, and messages of this module of unknown
 // types are Broken.
-func (s *Stage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	err := s.process(ctx, tx, m)
 	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {
 		// Nothing here waits for others: what is not classified is the store's.
@@ -159,7 +160,7 @@ func (s *Stage) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 	return err
 }
 
-func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	st := tx.State(m.Key)
 	stored, ok, err := st.Get(pageName)
 	if err != nil {
@@ -182,8 +183,8 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 	}
 	budget := s.run.budget(m.Key)
 	switch m.Type {
-	case pipeline.TypeOutcome, pipeline.TypePushed:
-	case pipeline.TypeWake:
+	case flow.TypeOutcome, flow.TypePushed:
+	case flow.TypeWake:
 		if s.run.early(m.Key) {
 			budget = new(int)
 		}
@@ -195,7 +196,7 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
 	})
 	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
-	none := page.Incarnation == "" && (m.Type == pipeline.TypeApply || m.Type == pipeline.TypeCheckNow)
+	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow)
 	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
 	}
@@ -222,11 +223,11 @@ func (s *Stage) process(ctx context.Context, tx pipeline.Tx, m pipeline.Message)
 }
 
 // action reads what m is about and what state Apply needs for it.
-func (s *Stage) action(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.Message, rules Rules) (Action, *Refusal, error) {
+func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules Rules) (Action, *pipeline.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {
-	case pipeline.TypeOutcome:
-		o, err := pipeline.OutcomeFrom(m)
+	case flow.TypeOutcome:
+		o, err := flow.OutcomeFrom(m)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -240,18 +241,18 @@ func (s *Stage) action(ctx context.Context, tx pipeline.Tx, p Page, m pipeline.M
 			do.Extractor = v.Extractor
 		}
 		return do, nil, err
-	case pipeline.TypePushed:
+	case flow.TypePushed:
 		do, err := s.push(ctx, tx, p, m)
 		return do, nil, err
-	case pipeline.TypeWake:
+	case flow.TypeWake:
 		return Wake{}, nil, nil
-	case pipeline.TypeCheckNow:
+	case flow.TypeCheckNow:
 		return CheckNow{}, nil, nil
-	case pipeline.TypeSubscribe, pipeline.TypeApply, pipeline.TypeCancel, pipeline.TypeResume, pipeline.TypeExpire:
+	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire:
 		if m.Position == "" {
 			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}
 		return command(st, p, m, s.cfg.Acceptable)
 	}
-	return nil, nil, m.UnknownType(pipeline.GroupIndex)
+	return nil, nil, m.UnknownType(flow.GroupIndex)
 }

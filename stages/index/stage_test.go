@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -25,8 +26,8 @@ type desk struct {
 	n       int
 	codes   []int // decisions, 0 for nil
 	notes   []string
-	out     []pipeline.Message
-	request pipeline.Request // the last
+	out     []flow.Message
+	request flow.Request // the last
 }
 
 func newDesk(t *testing.T, cfg Config) *desk {
@@ -46,22 +47,22 @@ func (d *desk) restart(cfg Config) {
 	}
 	cfg.Decided = func(id string, err error) {
 		code := 0
-		if r, ok := errors.AsType[*Refusal](err); ok {
+		if r, ok := errors.AsType[*pipeline.Refusal](err); ok {
 			code = r.Code
 		} else if err != nil {
 			d.Errorf("%s: got error %v, want a *Refusal", id, err)
 		}
 		d.codes = append(d.codes, code)
 	}
-	cfg.Observe = func(ob pipeline.Observation) { d.notes = append(d.notes, ob.Kind) }
+	cfg.Observe = func(ob flow.Observation) { d.notes = append(d.notes, ob.Kind) }
 	d.stage = New(cfg)
 }
 
-func (d *desk) handle(m pipeline.Message) {
+func (d *desk) handle(m flow.Message) {
 	d.Helper()
 	d.n++
 	d.now = d.now.Add(time.Second)
-	if m.Type != pipeline.TypeWake {
+	if m.Type != flow.TypeWake {
 		m.Position = fmt.Sprintf("S/documents/0/%d", d.n)
 	}
 	before := len(d.codes)
@@ -70,23 +71,23 @@ func (d *desk) handle(m pipeline.Message) {
 	}
 	d.out = d.decided(m, before, d.store.Take())
 	for _, m := range d.out {
-		if m.Type == pipeline.TypeRequest {
-			d.request = body[pipeline.Request](d, m)
+		if m.Type == flow.TypeRequest {
+			d.request = body[flow.Request](d, m)
 		}
 	}
 }
 
 // decided returns out without what it tells other processes of the command m: that is what
 // was told here since there were before decisions.
-func (d *desk) decided(m pipeline.Message, before int, out []pipeline.Message) []pipeline.Message {
+func (d *desk) decided(m flow.Message, before int, out []flow.Message) []flow.Message {
 	d.Helper()
 	told := 0
 	for i := 0; i < len(out); i++ {
-		if out[i].Topic != pipeline.TopicDecisions {
+		if out[i].Topic != flow.TopicDecisions {
 			continue
 		}
 		told++
-		c, err := pipeline.DecisionFrom(out[i])
+		c, err := flow.DecisionFrom(out[i])
 		if last := d.codes[len(d.codes)-1]; err != nil || c.Command != m.ID || c.Code != last || (c.Reason != "") != (last != 0) || out[i].Key != m.Key {
 			d.Errorf("%s %s: got the decision %+v (%v), want %d", m.Type, m.ID, c, err, last)
 		}
@@ -94,7 +95,7 @@ func (d *desk) decided(m pipeline.Message, before int, out []pipeline.Message) [
 		i--
 	}
 	want := len(d.codes) - before
-	if m.Type == pipeline.TypeApply {
+	if m.Type == flow.TypeApply {
 		want = 0 // nobody waits for that
 	}
 	if told != want {
@@ -103,7 +104,7 @@ func (d *desk) decided(m pipeline.Message, before int, out []pipeline.Message) [
 	return out
 }
 
-func body[T any](d *desk, m pipeline.Message) T {
+func body[T any](d *desk, m flow.Message) T {
 	d.Helper()
 	var v T
 	if err := json.Unmarshal(m.Body, &v); err != nil {
@@ -118,19 +119,19 @@ func (d *desk) command(typ string, c any) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.handle(pipeline.Message{ID: fmt.Sprint("cmd", d.n), Topic: pipeline.TopicDocuments, Key: page, Type: typ, Body: b})
+	d.handle(flow.Message{ID: fmt.Sprint("cmd", d.n), Topic: flow.TopicDocuments, Key: page, Type: typ, Body: b})
 }
 
 func (d *desk) subscribe(client string) {
 	d.Helper()
-	d.command(pipeline.TypeSubscribe, pipeline.SubscribeCommand{Origin: "api", Subscription: pipeline.Subscription{
+	d.command(flow.TypeSubscribe, flow.SubscribeCommand{Origin: "api", Subscription: pipeline.Subscription{
 		URL: page, Client: client, Keywords: []string{"stock"}, Sinks: []string{"s"},
 	}})
 }
 
 func (d *desk) cancel(client string) {
 	d.Helper()
-	d.command(pipeline.TypeCancel, pipeline.CancelCommand{URL: page, Client: client})
+	d.command(flow.TypeCancel, flow.CancelCommand{URL: page, Client: client})
 }
 
 // answer brings the outcome of the last request: content for every document.
@@ -144,11 +145,11 @@ func (d *desk) answer(content string) {
 }
 
 // fetched is the outcome for part of r, whose text is content.
-func fetched(r pipeline.Request, part int, content string) pipeline.Outcome {
-	return pipeline.Outcome{
+func fetched(r flow.Request, part int, content string) flow.Outcome {
+	return flow.Outcome{
 		Page: page, Incarnation: r.Incarnation, Check: r.Check, Part: part, Parts: len(r.Documents),
-		Document: r.Documents[part].ID, Kind: pipeline.OutcomeRead, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
-		Title: "T", Packed: pipeline.PackText(content),
+		Document: r.Documents[part].ID, Kind: flow.OutcomeRead, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
+		Title: "T", Packed: flow.PackText(content),
 	}
 }
 
@@ -164,7 +165,7 @@ func (d *desk) wake() {
 		for _, m := range d.store.Due(d.now) {
 			d.handle(m)
 		}
-		if slices.Contains(d.types(), pipeline.TypeRequest) {
+		if slices.Contains(d.types(), flow.TypeRequest) {
 			return
 		}
 	}
@@ -185,10 +186,10 @@ const english = "The stock of the shop is counted every evening by those who wor
 func TestAPageFromSubscribeToEnd(t *testing.T) {
 	d := newDesk(t, Config{Keep: 2})
 	d.subscribe("c")
-	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeRequest}; !slices.Equal(got, want) {
+	if got, want := d.types(), []string{flow.TypeStamp, flow.TypeRequest}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	stamp := body[pipeline.Stamped](d, d.out[0])
+	stamp := body[flow.Stamped](d, d.out[0])
 	if stamp.Incarnation != "S/documents/0/1" || stamp.Stamp != 1 || stamp.Until != pipeline.Forever || d.out[0].Key != page {
 		t.Errorf("got %+v", stamp)
 	}
@@ -201,10 +202,10 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 			d.wake()
 		}
 		d.answer(content)
-		if got, want := d.types(), []string{pipeline.TypeSnapshot}; !slices.Equal(got, want) {
+		if got, want := d.types(), []string{flow.TypeSnapshot}; !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
-		s, err := pipeline.SnapshotFrom(d.out[0])
+		s, err := flow.SnapshotFrom(d.out[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,16 +241,16 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 	}
 
 	d.cancel("c")
-	if got, want := d.types(), []string{pipeline.TypeStamp, pipeline.TypeWithdraw, pipeline.TypeEnded}; !slices.Equal(got, want) {
+	if got, want := d.types(), []string{flow.TypeStamp, flow.TypeWithdraw, flow.TypeEnded}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	if e := body[pipeline.Ended](d, d.out[2]); e.Incarnation != stamp.PageIncarnation || e.Stamp != 2 || d.out[2].Topic != pipeline.TopicSnapshots || d.out[2].Key != page {
+	if e := body[flow.Ended](d, d.out[2]); e.Incarnation != stamp.PageIncarnation || e.Stamp != 2 || d.out[2].Topic != flow.TopicSnapshots || d.out[2].Key != page {
 		t.Errorf("got %+v on %s, want the end of %s behind its snapshots", e, d.out[2].Topic, stamp.PageIncarnation)
 	}
-	if w := body[pipeline.Withdraw](d, d.out[1]); d.out[1].Key != "s" || w.Subscription != stamp.Incarnation || w.Page != page {
+	if w := body[flow.Withdraw](d, d.out[1]); d.out[1].Key != "s" || w.Subscription != stamp.Incarnation || w.Page != page {
 		t.Errorf("got %+v under %s, want the subscription taken back at its receiver", w, d.out[1].Key)
 	}
-	if s := body[pipeline.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 || s.End != pipeline.EndCancelled {
+	if s := body[flow.Stamped](d, d.out[0]); s.Until != 3 || s.Since != 1 || s.Stamp != 2 || s.End != flow.EndCancelled {
 		t.Errorf("got %+v, want the record ended at version 3", s)
 	}
 	if got := d.store.Names(page); len(got) != 0 {
@@ -279,7 +280,7 @@ func TestAnUnchangedCheckIsThreeSmallWrites(t *testing.T) {
 	d.answer(english)
 	d.store.Writes()
 	d.wake()
-	o := pipeline.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
 	d.handle(o.Message())
 	if got := d.store.Writes(); got != 3 { // the page twice, and what the check found
 		t.Errorf("got %d writes, want 3", got)
@@ -336,35 +337,35 @@ func TestAnotherTenureAsksAgainAtOnce(t *testing.T) {
 
 func TestInvalidCommandsAreDecided(t *testing.T) {
 	good := pipeline.Subscription{URL: page, Keywords: []string{"stock"}, Sinks: []string{"s"}}
-	with := func(f func(*pipeline.Subscription)) pipeline.SubscribeCommand {
+	with := func(f func(*pipeline.Subscription)) flow.SubscribeCommand {
 		s := good
 		f(&s)
-		return pipeline.SubscribeCommand{Subscription: s, Origin: "api"}
+		return flow.SubscribeCommand{Subscription: s, Origin: "api"}
 	}
 	for name, c := range map[string]struct {
 		typ  string
 		body any
 		want int
 	}{
-		"no URL":           {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL = "nonsense" }), CodeURL},
-		"another page":     {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL += "b" }), CodeURL},
-		"no keyword":       {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = nil }), CodeKeywords},
-		"no token":         {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), CodeKeywords},
-		"17 tokens":        {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), CodeKeywords},
-		"an unknown event": {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), CodeEvents},
-		"a bad interval":   {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), CodeFormat},
-		"no sink":          {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), CodeFormat},
-		"two mistakes":     {pipeline.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), CodeKeywords},
-		"no JSON object":   {pipeline.TypeSubscribe, "text", CodeFormat},
-		"no cancel":        {pipeline.TypeCancel, 1, CodeFormat},
-		"no list":          {pipeline.TypeApply, 1, CodeFormat},
-		"cancel nonsense":  {pipeline.TypeCancel, pipeline.CancelCommand{URL: "x"}, CodeURL},
-		"cancel nothing":   {pipeline.TypeCancel, pipeline.CancelCommand{URL: page, Client: "c"}, CodeNotFound},
-		"apply elsewhere":  {pipeline.TypeApply, pipeline.ApplyCommand{URL: page + "b"}, CodeURL},
-		"a bad entry":      {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, CodeKeywords},
-		"a pair twice":     {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, CodeConflict},
-		"another's entry": {pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Client: "c",
-			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, CodeFormat},
+		"no URL":           {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL = "nonsense" }), pipeline.CodeURL},
+		"another page":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL += "b" }), pipeline.CodeURL},
+		"no keyword":       {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = nil }), pipeline.CodeKeywords},
+		"no token":         {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), pipeline.CodeKeywords},
+		"17 tokens":        {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), pipeline.CodeKeywords},
+		"an unknown event": {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), pipeline.CodeEvents},
+		"a bad interval":   {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), pipeline.CodeFormat},
+		"no sink":          {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), pipeline.CodeFormat},
+		"two mistakes":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), pipeline.CodeKeywords},
+		"no JSON object":   {flow.TypeSubscribe, "text", pipeline.CodeFormat},
+		"no cancel":        {flow.TypeCancel, 1, pipeline.CodeFormat},
+		"no list":          {flow.TypeApply, 1, pipeline.CodeFormat},
+		"cancel nonsense":  {flow.TypeCancel, flow.CancelCommand{URL: "x"}, pipeline.CodeURL},
+		"cancel nothing":   {flow.TypeCancel, flow.CancelCommand{URL: page, Client: "c"}, pipeline.CodeNotFound},
+		"apply elsewhere":  {flow.TypeApply, flow.ApplyCommand{URL: page + "b"}, pipeline.CodeURL},
+		"a bad entry":      {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, pipeline.CodeKeywords},
+		"a pair twice":     {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, pipeline.CodeConflict},
+		"another's entry": {flow.TypeApply, flow.ApplyCommand{URL: page, Client: "c",
+			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, pipeline.CodeFormat},
 	} {
 		d := newDesk(t, Config{})
 		d.command(c.typ, c.body)
@@ -372,8 +373,8 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 			t.Errorf("%s: got %v, want %d", name, d.codes, c.want)
 		}
 		var want []string
-		if c.typ != pipeline.TypeApply {
-			want = []string{pipeline.TypeHealth}
+		if c.typ != flow.TypeApply {
+			want = []string{flow.TypeHealth}
 		}
 		if !slices.Equal(d.types(), want) || len(d.store.Names(page)) != 0 {
 			t.Errorf("%s: got %v and %v, want %v and no state", name, d.types(), d.store.Names(page), want)
@@ -383,9 +384,9 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 
 func TestCommandsAreSynced(t *testing.T) {
 	d := newDesk(t, Config{})
-	for typ, want := range map[string]bool{pipeline.TypeCancel: true, pipeline.TypeApply: false, pipeline.TypeCheckNow: false} {
+	for typ, want := range map[string]bool{flow.TypeCancel: true, flow.TypeApply: false, flow.TypeCheckNow: false} {
 		tx := d.store.Begin()
-		m := pipeline.Message{ID: "m", Key: page, Type: typ, Position: "S/documents/0/1", Body: []byte(`{"url":"` + page + `"}`)}
+		m := flow.Message{ID: "m", Key: page, Type: typ, Position: "S/documents/0/1", Body: []byte(`{"url":"` + page + `"}`)}
 		if err := d.stage.Process(context.Background(), tx, m); err != nil {
 			t.Fatal(err)
 		}
@@ -401,18 +402,18 @@ func TestCommandsAreSynced(t *testing.T) {
 func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored map[string][]byte
-		m      pipeline.Message
+		m      flow.Message
 		want   pipeline.Class
 	}{
-		"unknown":             {nil, pipeline.Message{ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassBroken},
-		"a broken outcome":    {nil, pipeline.Message{ID: "2", Key: page, Type: pipeline.TypeOutcome, Position: "p"}, pipeline.ClassPermanent},
-		"a posted subscribe":  {nil, pipeline.Message{ID: "3", Key: page, Type: pipeline.TypeSubscribe}, pipeline.ClassPermanent},
-		"a posted resume":     {nil, pipeline.Message{ID: "4", Key: page, Type: pipeline.TypeResume}, pipeline.ClassPermanent},
-		"a newer page":        {map[string][]byte{"page": {9}}, pipeline.Message{ID: "5", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
-		"a damaged page":      {map[string][]byte{"page": {format, 0xff}}, pipeline.Message{ID: "6", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
-		"an empty page value": {map[string][]byte{"page": {}}, pipeline.Message{ID: "7", Key: page, Type: pipeline.TypeWake}, pipeline.ClassBroken},
+		"unknown":             {nil, flow.Message{ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassBroken},
+		"a broken outcome":    {nil, flow.Message{ID: "2", Key: page, Type: flow.TypeOutcome, Position: "p"}, pipeline.ClassPermanent},
+		"a posted subscribe":  {nil, flow.Message{ID: "3", Key: page, Type: flow.TypeSubscribe}, pipeline.ClassPermanent},
+		"a posted resume":     {nil, flow.Message{ID: "4", Key: page, Type: flow.TypeResume}, pipeline.ClassPermanent},
+		"a newer page":        {map[string][]byte{"page": {9}}, flow.Message{ID: "5", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
+		"a damaged page":      {map[string][]byte{"page": {format, 0xff}}, flow.Message{ID: "6", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
+		"an empty page value": {map[string][]byte{"page": {}}, flow.Message{ID: "7", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
 		"a damaged subscription": {map[string][]byte{"sub/d/c": {format, '{'}},
-			pipeline.Message{ID: "8", Key: page, Type: pipeline.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, pipeline.ClassBroken},
+			flow.Message{ID: "8", Key: page, Type: flow.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, pipeline.ClassBroken},
 	} {
 		d := newDesk(t, Config{})
 		tx := d.store.Begin()
@@ -430,21 +431,21 @@ func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 
 func TestApplyTwice(t *testing.T) {
 	d := newDesk(t, Config{})
-	c := pipeline.ApplyCommand{URL: "HTTPS://example.com:443/a#x", Origin: "watch", Client: "default", Subscriptions: []pipeline.Subscription{
+	c := flow.ApplyCommand{URL: "HTTPS://example.com:443/a#x", Origin: "watch", Client: "default", Subscriptions: []pipeline.Subscription{
 		{URL: "HTTPS://example.com/a", Keywords: []string{"stock"}, Sinks: []string{"s"}},
 	}}
-	d.command(pipeline.TypeApply, c)
-	s := body[pipeline.Stamped](d, d.out[0])
+	d.command(flow.TypeApply, c)
+	s := body[flow.Stamped](d, d.out[0])
 	if s.Subscription.Client != "default" || s.Subscription.URL != "HTTPS://example.com/a" || s.Page != page || s.Incarnation != "S/documents/0/1/0" {
 		t.Errorf("got %+v", s)
 	}
-	d.command(pipeline.TypeApply, c)
+	d.command(flow.TypeApply, c)
 	if len(d.out) != 0 {
 		t.Errorf("got %v of the same list", d.types())
 	}
 	c.Subscriptions = nil
-	d.command(pipeline.TypeApply, c)
-	if !slices.Contains(d.types(), pipeline.TypeEnded) {
+	d.command(flow.TypeApply, c)
+	if !slices.Contains(d.types(), flow.TypeEnded) {
 		t.Errorf("got %v of an empty list, want the end", d.types())
 	}
 	if want := []int{0, 0, 0}; !slices.Equal(d.codes, want) {

@@ -8,6 +8,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Names in the state of a page.
@@ -62,7 +63,7 @@ func decode(b []byte, v any) error {
 
 // Load returns the page whose state st is; the zero Page if there is none, one without
 // Incarnation if only expired things are left of it. What cannot be read is Broken.
-func Load(st pipeline.State) (Page, error) {
+func Load(st flow.State) (Page, error) {
 	var p Page
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok {
@@ -87,7 +88,7 @@ type StoredVersion struct {
 
 // LoadVersion returns version n of a document of the page whose state st is; ok is false
 // where it is not kept.
-func LoadVersion(st pipeline.State, document string, n uint64) (v StoredVersion, ok bool, err error) {
+func LoadVersion(st flow.State, document string, n uint64) (v StoredVersion, ok bool, err error) {
 	b, ok, err := st.Get(versionName(document, n))
 	if err != nil || !ok {
 		return v, false, err
@@ -97,17 +98,17 @@ func LoadVersion(st pipeline.State, document string, n uint64) (v StoredVersion,
 
 // Subscriptions returns the standing subscriptions of the page whose state st is, by
 // document and client.
-func Subscriptions(st pipeline.State) ([]pipeline.Stamped, error) {
-	return scanJSON[pipeline.Stamped](st, subscriptionsName)
+func Subscriptions(st flow.State) ([]flow.Stamped, error) {
+	return scanJSON[flow.Stamped](st, subscriptionsName)
 }
 
 // subscription returns the standing subscription of a pair, or nil.
-func subscription(st pipeline.State, document, client string) (*pipeline.Stamped, error) {
-	return getJSON[pipeline.Stamped](st, subscriptionName(document, client))
+func subscription(st flow.State, document, client string) (*flow.Stamped, error) {
+	return getJSON[flow.Stamped](st, subscriptionName(document, client))
 }
 
 // scanJSON returns what is stored under the names that begin with prefix, in order.
-func scanJSON[T any](st pipeline.State, prefix string) ([]T, error) {
+func scanJSON[T any](st flow.State, prefix string) ([]T, error) {
 	var all []T
 	for name, v := range st.Scan(prefix) {
 		if v.Err != nil {
@@ -123,7 +124,7 @@ func scanJSON[T any](st pipeline.State, prefix string) ([]T, error) {
 }
 
 // getJSON returns what is stored under name, or nil.
-func getJSON[T any](st pipeline.State, name string) (*T, error) {
+func getJSON[T any](st flow.State, name string) (*T, error) {
 	b, ok, err := st.Get(name)
 	if err != nil || !ok {
 		return nil, err
@@ -132,7 +133,7 @@ func getJSON[T any](st pipeline.State, name string) (*T, error) {
 	return &t, err
 }
 
-func setJSON(st pipeline.State, name string, v any) error {
+func setJSON(st flow.State, name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("index: storing %s: %w", name, err)

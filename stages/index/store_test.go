@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -44,8 +45,8 @@ func TestAnOlderPageIsRead(t *testing.T) {
 // fail brings a failed outcome of the last request.
 func (d *desk) fail(class string) {
 	d.Helper()
-	o := pipeline.Outcome{
-		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: pipeline.OutcomeFailed,
+	o := flow.Outcome{
+		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeFailed,
 		Class: class, Reason: "why", Time: d.now,
 	}
 	d.handle(o.Message())
@@ -53,11 +54,11 @@ func (d *desk) fail(class string) {
 
 func (d *desk) apply(list ...pipeline.Subscription) {
 	d.Helper()
-	d.command(pipeline.TypeApply, pipeline.ApplyCommand{URL: page, Origin: "yaml", Subscriptions: list})
+	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml", Subscriptions: list})
 }
 
 // state is what is committed for the page.
-func (d *desk) state() pipeline.State { return d.store.Begin().State(page) }
+func (d *desk) state() flow.State { return d.store.Begin().State(page) }
 
 // expiry is how the page was given up, or nil.
 func (d *desk) expiry() (*Expiry, error) {
@@ -70,7 +71,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	d.apply(sub("a", pipeline.View{}))
 	d.subscribe("b")
 	d.answer(english)
-	if s, err := pipeline.SnapshotFrom(d.out[0]); err != nil || s.Lineage != "S" {
+	if s, err := flow.SnapshotFrom(d.out[0]); err != nil || s.Lineage != "S" {
 		t.Errorf("got %+v (%v), want the store named", s, err)
 	}
 	var events []string
@@ -80,7 +81,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		d.restart(Config{})
 		d.fail(pipeline.FailStatus)
 		for _, m := range d.out {
-			if m.Type == pipeline.TypeHealth {
+			if m.Type == flow.TypeHealth {
 				h := body[pipeline.Health](d, m)
 				events = append(events, string(h.Event))
 				if m.ID != h.ID || m.Key != page || h.Class != pipeline.FailStatus || h.Count != i+1 || !h.Since.Before(h.Time) {
@@ -92,11 +93,11 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	if want := []string{"failing", "expired"}; !slices.Equal(events, want) {
 		t.Errorf("got events %v, want %v", events, want)
 	}
-	if want := []string{pipeline.TypeHealth, pipeline.TypeStamp, pipeline.TypeStamp, pipeline.TypeEnded}; !slices.Equal(d.types(), want) {
+	if want := []string{flow.TypeHealth, flow.TypeStamp, flow.TypeStamp, flow.TypeEnded}; !slices.Equal(d.types(), want) {
 		t.Errorf("got %v, want %v", d.types(), want)
 	}
-	e := body[pipeline.Ended](d, d.out[3])
-	if e.Stamp != 4 || e.Expiry == nil || e.Expiry.Failures != 10 || e.Expiry.Lineage != "S" || d.out[3].Topic != pipeline.TopicSnapshots {
+	e := body[flow.Ended](d, d.out[3])
+	if e.Stamp != 4 || e.Expiry == nil || e.Expiry.Failures != 10 || e.Expiry.Lineage != "S" || d.out[3].Topic != flow.TopicSnapshots {
 		t.Errorf("got %+v", e)
 	}
 	got := slices.DeleteFunc(d.store.Names(page), func(name string) bool { return strings.HasPrefix(name, historyName) })
@@ -108,7 +109,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	}
 
 	xs, err := Expired(d.state())
-	if err != nil || len(xs) != 2 || xs[0].Subscription.Client != "a" || xs[0].Origin != "yaml" || xs[0].End != pipeline.EndExpired ||
+	if err != nil || len(xs) != 2 || xs[0].Subscription.Client != "a" || xs[0].Origin != "yaml" || xs[0].End != flow.EndExpired ||
 		xs[0].Reason != "why" || xs[0].Class != pipeline.FailStatus || !xs[0].Time.Equal(e.Expiry.Time) {
 		t.Errorf("got %+v (%v)", xs, err)
 	}
@@ -124,11 +125,11 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	if len(d.out) != 0 {
 		t.Errorf("got %v of the list it had", d.types())
 	}
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Client: "a"})
-	if got := body[pipeline.Stamped](d, d.out[0]); got.Subscription.Client != "a" || got.Until != pipeline.Forever {
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page, Client: "a"})
+	if got := body[flow.Stamped](d, d.out[0]); got.Subscription.Client != "a" || got.Until != pipeline.Forever {
 		t.Errorf("got %+v", got)
 	}
-	if !slices.Contains(d.types(), pipeline.TypeRequest) {
+	if !slices.Contains(d.types(), flow.TypeRequest) {
 		t.Errorf("got %v, want a check", d.types())
 	}
 	d.cancel("a")
@@ -137,7 +138,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		t.Errorf("got %q left", got)
 	}
 	d.cancel("b")
-	if got := d.codes[len(d.codes)-1]; got != CodeNotFound {
+	if got := d.codes[len(d.codes)-1]; got != pipeline.CodeNotFound {
 		t.Errorf("got %d of a cancel of nothing", got)
 	}
 }
@@ -146,7 +147,7 @@ func TestAReceiverExpiresThroughItsCommands(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.apply(to("one", "a"), to("two", "a", "b"))
 	expire := func(receiver string) {
-		d.command(pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: receiver, Reason: "410 Gone"})
+		d.command(flow.TypeExpire, flow.ExpireCommand{URL: page, Receiver: receiver, Reason: "410 Gone"})
 	}
 	addresses := func(receiver string) bool {
 		t.Helper()
@@ -160,25 +161,25 @@ func TestAReceiverExpiresThroughItsCommands(t *testing.T) {
 		t.Error("the page does not know its receivers")
 	}
 	expire("a")
-	if want := []string{pipeline.TypeStamp}; !slices.Equal(d.types(), want) {
+	if want := []string{flow.TypeStamp}; !slices.Equal(d.types(), want) {
 		t.Errorf("got %v, want %v", d.types(), want)
 	}
 	expire("b")
 	if got, want := d.store.Names(page), []string{"exp/" + whole + "/one", "exp/" + whole + "/two", "page"}; !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
-	if xs, err := Expired(d.state()); err != nil || xs[1].Reason != "410 Gone" || xs[1].End != pipeline.EndReceiver {
+	if xs, err := Expired(d.state()); err != nil || xs[1].Reason != "410 Gone" || xs[1].End != flow.EndReceiver {
 		t.Errorf("got %+v (%v)", xs, err)
 	}
 	if !addresses("a") {
 		t.Error("a recovery is not for the page")
 	}
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: "a"})
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: "a"})
 	if subs, err := Subscriptions(d.state()); err != nil || len(subs) != 2 {
 		t.Errorf("got %+v (%v)", subs, err)
 	}
 	n := len(d.codes)
-	d.command(pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: "a"})
+	d.command(flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: "a"})
 	if len(d.out) != 0 || len(d.codes) != n {
 		t.Errorf("got %v and decisions %v of a second recovery", d.types(), d.codes[n:])
 	}
@@ -197,7 +198,7 @@ func TestSetExpiry(t *testing.T) {
 				d.wake()
 			}
 			d.fail(pipeline.FailDNS)
-			if slices.Contains(d.types(), pipeline.TypeEnded) {
+			if slices.Contains(d.types(), flow.TypeEnded) {
 				got = i + 1
 				break
 			}
@@ -218,7 +219,7 @@ func TestSetExpiry(t *testing.T) {
 
 // badState fails all reads of names that begin with bad.
 type badState struct {
-	pipeline.State
+	flow.State
 	bad string
 }
 
@@ -231,9 +232,9 @@ func (s badState) Get(name string) ([]byte, bool, error) {
 	return s.State.Get(name)
 }
 
-func (s badState) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+func (s badState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	if strings.HasPrefix(prefix, s.bad) {
-		return func(yield func(string, pipeline.Value) bool) { yield("", pipeline.Value{Err: errDisk}) }
+		return func(yield func(string, flow.Value) bool) { yield("", flow.Value{Err: errDisk}) }
 	}
 	return s.State.Scan(prefix)
 }
@@ -243,13 +244,13 @@ type badTx struct {
 	bad string
 }
 
-func (t badTx) State(key string) pipeline.State { return badState{t.Tx.State(key), t.bad} }
+func (t badTx) State(key string) flow.State { return badState{t.Tx.State(key), t.bad} }
 
 func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
-	for bad, m := range map[string]pipeline.Message{
-		"page": {Type: pipeline.TypeWake},
-		"sub/": {Type: pipeline.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
-		"exp/": {Type: pipeline.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
+	for bad, m := range map[string]flow.Message{
+		"page": {Type: flow.TypeWake},
+		"sub/": {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
+		"exp/": {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
 	} {
 		d := newDesk(t, Config{ExpireAfter: 1})
 		d.subscribe("a")

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // table is the subscriptions of one document as of one stamp, indexed. It never changes.
@@ -14,10 +14,10 @@ type table struct {
 	stamp      uint64
 	generation uint64 // of the languages
 	matcher    *Matcher
-	records    map[string]*pipeline.Stamped // by the ID of their Entry
+	records    map[string]*flow.Stamped // by the ID of their Entry
 }
 
-func newTable(stamp uint64, records map[string]*pipeline.Stamped, build func([]Entry) *Matcher) *table {
+func newTable(stamp uint64, records map[string]*flow.Stamped, build func([]Entry) *Matcher) *table {
 	entries := make([]Entry, 0, len(records))
 	for id, s := range records {
 		entries = append(entries, Entry{id, s.Subscription})

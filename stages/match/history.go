@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // The history of a page is a ring of its last changes, and how many there have been. It
@@ -50,7 +51,7 @@ type Notified struct {
 }
 
 // History returns the last changes of the page whose state st is, the newest first.
-func History(st pipeline.State) ([]ChangeRecord, error) {
+func History(st flow.State) ([]ChangeRecord, error) {
 	n, err := written(st)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func History(st pipeline.State) ([]ChangeRecord, error) {
 func slot(n int) string { return name(history, strconv.Itoa(n%MaxHistory)) }
 
 // written returns how many records there have been.
-func written(st pipeline.State) (n int, err error) {
+func written(st flow.State) (n int, err error) {
 	v, ok, err := st.Get(history)
 	if err != nil || !ok {
 		return 0, err
@@ -87,7 +88,7 @@ func written(st pipeline.State) (n int, err error) {
 }
 
 // remember adds r to the history, in place of the oldest record.
-func remember(st pipeline.State, r ChangeRecord) error {
+func remember(st flow.State, r ChangeRecord) error {
 	var err error
 	if r.N, err = written(st); err != nil {
 		return err
@@ -99,7 +100,7 @@ func remember(st pipeline.State, r ChangeRecord) error {
 }
 
 // clearHistory forgets all records.
-func clearHistory(st pipeline.State) error {
+func clearHistory(st flow.State) error {
 	n, err := written(st)
 	if err != nil || n == 0 {
 		return err

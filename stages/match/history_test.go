@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // past returns the history of the page.
@@ -38,7 +39,7 @@ func TestHistory(t *testing.T) {
 	h.says(quiet)
 	h.says(loud)
 	match := func(sink string) Notified {
-		return Notified{Notification: pipeline.NotificationID("change2", "sub1", sink), Client: "c1",
+		return Notified{Notification: flow.NotificationID("change2", "sub1", sink), Client: "c1",
 			Receiver: pipeline.Receiver{Sink: sink}, Keywords: []string{"argus", "sees"}}
 	}
 	want := []ChangeRecord{
@@ -126,7 +127,7 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 	s := stamped(1, 1, 0, pipeline.Forever, "argus")
 	h.stamp(s)
 	h.says(changed(1, 1, "argus"))
-	h.stamp(over(s, 2, 1, pipeline.EndExpired))
+	h.stamp(over(s, 2, 1, flow.EndExpired))
 	as, err := h.expire(2)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 	if got := versions(h.past()); !slices.Equal(got, []int{2, 0, 1}) {
 		t.Errorf("it holds versions %v", got)
 	}
-	if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc2"})); err != nil {
+	if err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc2"})); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.named(history); len(got) != 0 {
@@ -157,19 +158,19 @@ func TestHistoryOfWhatIsStillListed(t *testing.T) {
 	h := newHouse(t, Config{})
 	end := func(listed bool) {
 		t.Helper()
-		if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2, Listed: listed})); err != nil {
+		if err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Listed: listed})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := stamped(1, 1, 0, pipeline.Forever, "argus")
 	h.stamp(s)
 	h.says(changed(1, 1, "argus"))
-	h.stamp(over(s, 2, 1, pipeline.EndReceiver))
+	h.stamp(over(s, 2, 1, flow.EndReceiver))
 	end(true)
 	if got := versions(h.past()); !slices.Equal(got, []int{1}) {
 		t.Errorf("it holds versions %v", got)
 	}
-	h.stamp(s, over(s, 2, 1, pipeline.EndCancelled))
+	h.stamp(s, over(s, 2, 1, flow.EndCancelled))
 	end(false)
 	if got := h.past(); len(got) != 0 {
 		t.Errorf("after a cancel it holds %+v", got)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestMemoryIsAskedFor: a change is read once there is memory for it, which is given back.
@@ -25,7 +26,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	if told, err := h.try(c); err != nil || len(told) == 0 {
 		t.Fatalf("told %v, %v", told, err)
 	}
-	if want := int64(memoryFor * len(body(pipeline.TypeChange, c).Body)); asked != want || held != 0 {
+	if want := int64(memoryFor * len(body(flow.TypeChange, c).Body)); asked != want || held != 0 {
 		t.Errorf("asked for %d bytes, want %d; %d were not given back", asked, want, held)
 	}
 	refusal = errors.New("stopping")

@@ -10,25 +10,26 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // over is what ends s because of why.
-func over(s pipeline.Stamped, stamp int, until uint64, why string) pipeline.Stamped {
+func over(s flow.Stamped, stamp int, until uint64, why string) flow.Stamped {
 	s = ended(s, stamp, until)
 	s.End = why
 	return s
 }
 
 // expire ends the page's life "inc", and returns what its clients are told.
-func (h house) expire(stamp uint64) ([]pipeline.Addressed, error) {
-	e := pipeline.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true, Expiry: &pipeline.Expiry{
+func (h house) expire(stamp uint64) ([]flow.Addressed, error) {
+	e := flow.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true, Expiry: &flow.Expiry{
 		Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Class: "status", Reason: "the server answered 500", Failures: 10, Lineage: "store1",
 	}}
-	err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, e))
-	var out []pipeline.Addressed
+	err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, e))
+	var out []flow.Addressed
 	for _, m := range h.Take() {
-		var a pipeline.Addressed
-		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != pipeline.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.ID() {
+		var a flow.Addressed
+		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != flow.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.ID() {
 			h.t.Fatalf("emitted %+v: %v", m, jerr)
 		}
 		out = append(out, a)
@@ -37,7 +38,7 @@ func (h house) expire(stamp uint64) ([]pipeline.Addressed, error) {
 }
 
 // to returns who is told: "client/sink".
-func to(as []pipeline.Addressed) (out []string) {
+func to(as []flow.Addressed) (out []string) {
 	for _, a := range as {
 		out = append(out, a.Notification.Client+"/"+a.Receiver.ID())
 	}
@@ -45,19 +46,19 @@ func to(as []pipeline.Addressed) (out []string) {
 }
 
 func TestTimeout(t *testing.T) {
-	var seen []pipeline.Observation
-	h := newHouse(t, Config{Observe: func(o pipeline.Observation) { seen = append(seen, o) }})
+	var seen []flow.Observation
+	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
 	first := stamped(1, 1, 3, pipeline.Forever, "argus") // has heard nothing yet
-	h.stamp(first, over(first, 2, 3, pipeline.EndExpired))
+	h.stamp(first, over(first, 2, 3, flow.EndExpired))
 	as, err := h.expire(2)
 	if err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
 		t.Fatalf("told to %q, %v", to(as), err)
 	}
-	want := pipeline.Addressed{
+	want := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
 		Notification: pipeline.Notification{
 			Status: "timeout", URL: "HTTPS://example.com", Diffs: []pipeline.Diff{}, Type: "notification", Client: "c1",
-			ID: pipeline.TimeoutID(page, "inc", "store1", "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
+			ID: flow.TimeoutID(page, "inc", "store1", "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 			Reason: "given up after 10 failed checks in a row; the last one: the server answered 500",
 		},
 	}
@@ -67,7 +68,7 @@ func TestTimeout(t *testing.T) {
 	if b, _ := json.Marshal(as[0].Notification); !strings.HasPrefix(string(b), `{"status":"timeout","url":"HTTPS://example.com","diffs":[],`) {
 		t.Errorf("it reads %s", b)
 	}
-	if len(seen) != 2 || seen[0].Kind != pipeline.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
+	if len(seen) != 2 || seen[0].Kind != flow.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
 		t.Errorf("observed %+v", seen)
 	}
 	if names := slices.Concat(h.named(record), h.named(expired), h.named(applied), h.named(filtered)); len(names) != 0 {
@@ -82,12 +83,12 @@ func TestTimeout(t *testing.T) {
 func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
 	h := newHouse(t, Config{})
 	first, second := stamped(1, 1, 0, pipeline.Forever, "argus"), stamped(2, 2, 0, pipeline.Forever, "argus")
-	h.stamp(first, second, over(first, 3, 1, pipeline.EndExpired))
+	h.stamp(first, second, over(first, 3, 1, flow.EndExpired))
 	as, err := h.expire(4)
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet || len(as) != 0 {
 		t.Fatalf("told to %q, error %v of class %d", to(as), err, class)
 	}
-	h.stamp(over(second, 4, 1, pipeline.EndExpired))
+	h.stamp(over(second, 4, 1, flow.EndExpired))
 	// Changes from before come first.
 	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("version 1 is told to %q", got)
@@ -100,14 +101,14 @@ func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
 func TestOneTimeoutForAClient(t *testing.T) {
 	h := newHouse(t, Config{})
 	// The client watches three documents of the page; one it cancelled before.
-	var ss [3]pipeline.Stamped
+	var ss [3]flow.Stamped
 	for i, sinks := range [][]string{{"log", "mail"}, {"hook", "log"}, {"chat"}} {
 		ss[i] = stamped(9-i, i+1, 0, pipeline.Forever, "argus")
 		ss[i].Document, ss[i].Subscription.Client, ss[i].Subscription.Sinks = string(rune('a'+i)), "", sinks
 	}
 	ss[1].Subscription.URL = "https://EXAMPLE.com"
 	h.stamp(ss[:]...)
-	h.stamp(over(ss[2], 4, 0, pipeline.EndCancelled), over(ss[0], 5, 0, pipeline.EndExpired), over(ss[1], 6, 0, pipeline.EndExpired))
+	h.stamp(over(ss[2], 4, 0, flow.EndCancelled), over(ss[0], 5, 0, flow.EndExpired), over(ss[1], 6, 0, flow.EndExpired))
 	as, err := h.expire(6)
 	if err != nil || !slices.Equal(to(as), []string{"default/hook", "default/log", "default/mail"}) {
 		t.Fatalf("told to %q, %v", to(as), err)
@@ -119,7 +120,7 @@ func TestOneTimeoutForAClient(t *testing.T) {
 	}
 	for i, a := range as {
 		if a.Subscription != want[i].subscription || a.Document != want[i].document || a.Notification.URL != want[i].url ||
-			a.Notification.ID != pipeline.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.ID()) {
+			a.Notification.ID != flow.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.ID()) {
 			t.Errorf("got %+v, want it named by %+v", a, want[i])
 		}
 	}
@@ -132,7 +133,7 @@ func TestATimeoutOfAnotherLife(t *testing.T) {
 	s := stamped(1, 1, 0, pipeline.Forever, "argus")
 	next := stamped(2, 1, 0, pipeline.Forever, "argus")
 	next.PageIncarnation = "inc2"
-	h.stamp(s, over(s, 2, 0, pipeline.EndExpired), next, over(next, 2, 0, pipeline.EndExpired))
+	h.stamp(s, over(s, 2, 0, flow.EndExpired), next, over(next, 2, 0, flow.EndExpired))
 	if as, err := h.expire(2); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
 		t.Errorf("told to %q, %v", to(as), err)
 	}
@@ -144,11 +145,11 @@ func TestATimeoutOfAnotherLife(t *testing.T) {
 func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 	h := newHouse(t, Config{})
 	s := stamped(1, 1, 0, pipeline.Forever, "argus")
-	h.stamp(s, over(s, 2, 0, pipeline.EndExpired))
-	var first []pipeline.Message
+	h.stamp(s, over(s, 2, 0, flow.EndExpired))
+	var first []flow.Message
 	for range 2 { // a crash before the commit, and again
 		tx := h.Begin()
-		m := body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &pipeline.Expiry{Lineage: "store1"}})
+		m := body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &flow.Expiry{Lineage: "store1"}})
 		if err := h.p.Process(context.Background(), tx, m); err != nil {
 			t.Fatal(err)
 		}
@@ -168,9 +169,9 @@ func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 func TestHowItEnded(t *testing.T) {
 	for _, c := range []struct{ why, want string }{
 		{"", "c1/hook c1/log"}, // another record took its place, which hears what comes later
-		{pipeline.EndCancelled, ""},
-		{pipeline.EndReceiver, "c1/hook c1/log"}, // which becomes dead letters, and can be replayed
-		{pipeline.EndExpired, "c1/hook c1/log"},
+		{flow.EndCancelled, ""},
+		{flow.EndReceiver, "c1/hook c1/log"}, // which becomes dead letters, and can be replayed
+		{flow.EndExpired, "c1/hook c1/log"},
 	} {
 		h := newHouse(t, Config{})
 		s := stamped(1, 1, 0, pipeline.Forever, "argus")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // The state of a page holds, for each incarnation of it,
@@ -32,15 +33,15 @@ func name(parts ...string) string { return strings.Join(parts, nul) }
 // applyStamp takes s into the table. One that ends a subscription carries its Until; the
 // record that it ends keeps everything else, but hears nothing more at all if it was
 // cancelled.
-func applyStamp(st pipeline.State, s *pipeline.Stamped) error {
+func applyStamp(st flow.State, s *flow.Stamped) error {
 	at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
 	var err error
-	if s.From >= s.Until || s.End == pipeline.EndCancelled {
+	if s.From >= s.Until || s.End == flow.EndCancelled {
 		err = st.Delete(at)
 	} else {
 		err = put(st, at, s)
 	}
-	if err == nil && s.End == pipeline.EndExpired {
+	if err == nil && s.End == flow.EndExpired {
 		err = put(st, name(expired, s.PageIncarnation, s.Incarnation), s)
 	}
 	if err != nil {
@@ -54,7 +55,7 @@ func applyStamp(st pipeline.State, s *pipeline.Stamped) error {
 }
 
 // appliedStamp returns the last stamp that was applied, 0 if there was none.
-func appliedStamp(st pipeline.State, incarnation string) (uint64, error) {
+func appliedStamp(st flow.State, incarnation string) (uint64, error) {
 	var n uint64
 	v, ok, err := st.Get(name(applied, incarnation))
 	if err != nil || !ok {
@@ -65,7 +66,7 @@ func appliedStamp(st pipeline.State, incarnation string) (uint64, error) {
 
 // waitFor returns the last stamp that was applied, and an error of class NotYet if that is
 // less than stamp.
-func waitFor(st pipeline.State, incarnation string, stamp uint64) (uint64, error) {
+func waitFor(st flow.State, incarnation string, stamp uint64) (uint64, error) {
 	n, err := appliedStamp(st, incarnation)
 	if err == nil && n < stamp {
 		err = pipeline.NotYet(errors.New("waiting for stamp " + strconv.FormatUint(stamp, 10) + " behind " + strconv.FormatUint(n, 10)))
@@ -75,14 +76,14 @@ func waitFor(st pipeline.State, incarnation string, stamp uint64) (uint64, error
 
 // load returns the records of a document that hear version or a later one, by name. All
 // others are deleted: nothing they could hear will come.
-func load(st pipeline.State, incarnation, document string, version uint64) (map[string]*pipeline.Stamped, error) {
-	records := map[string]*pipeline.Stamped{}
+func load(st flow.State, incarnation, document string, version uint64) (map[string]*flow.Stamped, error) {
+	records := map[string]*flow.Stamped{}
 	var over []string
 	for n, v := range st.Scan(name(record, incarnation, document, "")) {
 		if v.Err != nil {
 			return nil, v.Err
 		}
-		s := new(pipeline.Stamped)
+		s := new(flow.Stamped)
 		if err := get(v.Bytes, s); err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func load(st pipeline.State, incarnation, document string, version uint64) (map[
 }
 
 // forget deletes all that the state holds of an incarnation.
-func forget(st pipeline.State, incarnation string) error {
+func forget(st flow.State, incarnation string) error {
 	names := []string{name(applied, incarnation)}
 	for _, kind := range []string{record, expired, filtered} {
 		for n, v := range st.Scan(name(kind, incarnation, "")) {
@@ -109,7 +110,7 @@ func forget(st pipeline.State, incarnation string) error {
 	return deleteAll(st, names)
 }
 
-func deleteAll(st pipeline.State, names []string) error {
+func deleteAll(st flow.State, names []string) error {
 	for _, n := range names {
 		if err := st.Delete(n); err != nil {
 			return err
@@ -118,7 +119,7 @@ func deleteAll(st pipeline.State, names []string) error {
 	return nil
 }
 
-func put(st pipeline.State, at string, v any) error {
+func put(st flow.State, at string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return pipeline.Permanent(fmt.Errorf("state: %w", err))

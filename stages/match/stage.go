@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -18,7 +19,7 @@ type Config struct {
 	// Logger is told of each change that touches a keyword, at level debug. Default: nobody.
 	Logger *slog.Logger
 	// Observe hears of each notification, as pipeline.KindNotification, once it is committed.
-	Observe pipeline.Observer
+	Observe flow.Observer
 	// Cache is how many subscriptions are kept in memory, indexed, beside those of the
 	// document at hand. Default 200,000, about 100 MB.
 	Cache int
@@ -36,7 +37,7 @@ type Processor struct {
 	run   string // tells this run from earlier ones, in filters only
 }
 
-var _ pipeline.Processor = (*Processor)(nil)
+var _ flow.Processor = (*Processor)(nil)
 
 // New returns the stage for consumer group pipeline.GroupMatch. It is to be given the
 // messages of pipeline.TopicSubscriptions and pipeline.TopicChanges.
@@ -63,21 +64,21 @@ const memoryFor = 16
 // are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones, state that
 // cannot be read is of pipeline.ClassBroken. Types that are not known are a
 // pipeline.Message.UnknownType.
-func (p *Processor) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryFor*int64(len(m.Body)))
 	if err != nil {
 		return err
 	}
 	defer free()
 	switch m.Type {
-	case pipeline.TypeStamp:
-		err = handle(m, func(s *pipeline.Stamped) error { return applyStamp(tx.State(m.Key), s) })
-	case pipeline.TypeChange:
+	case flow.TypeStamp:
+		err = handle(m, func(s *flow.Stamped) error { return applyStamp(tx.State(m.Key), s) })
+	case flow.TypeChange:
 		err = handle(m, func(c *pipeline.Change) error { return p.change(tx, m, c) })
-	case pipeline.TypeEnded:
-		err = handle(m, func(e *pipeline.Ended) error { return p.ended(tx, m, e) })
+	case flow.TypeEnded:
+		err = handle(m, func(e *flow.Ended) error { return p.ended(tx, m, e) })
 	default:
-		return m.UnknownType(pipeline.GroupMatch)
+		return m.UnknownType(flow.GroupMatch)
 	}
 	if err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -86,7 +87,7 @@ func (p *Processor) Process(ctx context.Context, tx pipeline.Tx, m pipeline.Mess
 }
 
 // handle calls f with the body of m.
-func handle[T any](m pipeline.Message, f func(*T) error) error {
+func handle[T any](m flow.Message, f func(*T) error) error {
 	var body T
 	if err := json.Unmarshal(m.Body, &body); err != nil {
 		return pipeline.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
@@ -94,7 +95,7 @@ func handle[T any](m pipeline.Message, f func(*T) error) error {
 	return f(&body)
 }
 
-func (p *Processor) change(tx pipeline.Tx, m pipeline.Message, c *pipeline.Change) error {
+func (p *Processor) change(tx flow.Tx, m flow.Message, c *pipeline.Change) error {
 	if err := Check(c); err != nil {
 		return pipeline.Permanent(err)
 	}
@@ -124,7 +125,7 @@ func (p *Processor) change(tx pipeline.Tx, m pipeline.Message, c *pipeline.Chang
 
 // ended tells the clients of a page that was given up, and forgets what the state holds of
 // an incarnation of a page. The history of a page that is not listed as expired goes too.
-func (p *Processor) ended(tx pipeline.Tx, m pipeline.Message, e *pipeline.Ended) error {
+func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 	st := tx.State(m.Key)
 	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -31,17 +32,17 @@ func (h house) named(kind string) []string {
 	return slices.DeleteFunc(h.Names(page), func(n string) bool { return !strings.HasPrefix(n, kind) })
 }
 
-func body(typ string, v any) pipeline.Message {
+func body(typ string, v any) flow.Message {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
-	return pipeline.Message{ID: "m", Key: page, Type: typ, Body: b}
+	return flow.Message{ID: "m", Key: page, Type: typ, Body: b}
 }
 
 // stamped is subscription i of document "doc", at stamp.
-func stamped(i, stamp, from int, until uint64, words ...string) pipeline.Stamped {
-	return pipeline.Stamped{
+func stamped(i, stamp, from int, until uint64, words ...string) flow.Stamped {
+	return flow.Stamped{
 		Page: page, PageIncarnation: "inc", Document: "doc", Incarnation: fmt.Sprint("sub", i), Stamp: uint64(stamp), Since: uint64(stamp),
 		From: uint64(from), Until: until, Origin: "go",
 		Subscription: pipeline.Subscription{URL: "HTTPS://example.com", Client: fmt.Sprint("c", i), Keywords: words, Sinks: []string{"hook", "log", "hook"}},
@@ -49,15 +50,15 @@ func stamped(i, stamp, from int, until uint64, words ...string) pipeline.Stamped
 }
 
 // ended is what ends s.
-func ended(s pipeline.Stamped, stamp int, until uint64) pipeline.Stamped {
+func ended(s flow.Stamped, stamp int, until uint64) flow.Stamped {
 	s.Stamp, s.Until = uint64(stamp), until
 	return s
 }
 
-func (h house) stamp(ss ...pipeline.Stamped) {
+func (h house) stamp(ss ...flow.Stamped) {
 	h.t.Helper()
 	for _, s := range ss {
-		if err := h.Handle(context.Background(), h.p, body(pipeline.TypeStamp, s)); err != nil {
+		if err := h.Handle(context.Background(), h.p, body(flow.TypeStamp, s)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -71,12 +72,12 @@ func changed(n, stamp int, words string) *pipeline.Change {
 	return c
 }
 
-func (h house) try(c *pipeline.Change) ([]pipeline.Addressed, error) {
-	err := h.Handle(context.Background(), h.p, body(pipeline.TypeChange, c))
-	var out []pipeline.Addressed
+func (h house) try(c *pipeline.Change) ([]flow.Addressed, error) {
+	err := h.Handle(context.Background(), h.p, body(flow.TypeChange, c))
+	var out []flow.Addressed
 	for _, m := range h.Take() {
-		var a pipeline.Addressed
-		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != pipeline.TopicNotifications {
+		var a flow.Addressed
+		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != flow.TopicNotifications {
 			h.t.Fatalf("emitted %s on %s: %v", m.Body, m.Topic, jerr)
 		}
 		out = append(out, a)
@@ -99,16 +100,16 @@ func (h house) says(c *pipeline.Change) string {
 }
 
 func TestNotification(t *testing.T) {
-	var seen []pipeline.Observation
-	h := newHouse(t, Config{Observe: func(o pipeline.Observation) { seen = append(seen, o) }})
+	var seen []flow.Observation
+	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
 	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
 	c := changed(1, 1, "argus sees")
 	as, err := h.try(c)
 	if err != nil || len(as) != 2 {
 		t.Fatalf("%d notifications, %v", len(as), err)
 	}
-	id := pipeline.NotificationID("change1", "sub1", "hook")
-	want := pipeline.Addressed{
+	id := flow.NotificationID("change1", "sub1", "hook")
+	want := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
 		Notification: pipeline.Notification{
 			Status: "ok", URL: "HTTPS://example.com", ID: id, Type: "notification", Time: c.Time, Client: "c1", Version: 1,
@@ -122,7 +123,7 @@ func TestNotification(t *testing.T) {
 	if as[1].Receiver.Sink != "log" || as[1].Notification.ID == id {
 		t.Errorf("the other goes to %v with ID %s", as[1].Receiver, as[1].Notification.ID)
 	}
-	if len(seen) != 2 || seen[0].Kind != pipeline.KindNotification || seen[0].ID != id || seen[0].N != 1 {
+	if len(seen) != 2 || seen[0].Kind != flow.KindNotification || seen[0].ID != id || seen[0].N != 1 {
 		t.Errorf("observed %+v", seen)
 	}
 }
@@ -182,7 +183,7 @@ func TestNotYet(t *testing.T) {
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
-	err = h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
+	err = h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
@@ -201,7 +202,7 @@ func TestEnded(t *testing.T) {
 	h.stamp(s, next)
 	h.says(changed(1, 1, "argus"))
 	h.stamp(ended(s, 2, 1))
-	if err := h.Handle(context.Background(), h.p, body(pipeline.TypeEnded, pipeline.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
+	if err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range h.Names(page) {
@@ -224,14 +225,14 @@ func TestWhatCannotBeHandled(t *testing.T) {
 	bad := changed(1, 0, "argus")
 	bad.Groups[0].New[0].Edits = []pipeline.Span{{0, 99}}
 	for name, c := range map[string]struct {
-		pipeline.Message
+		flow.Message
 		want pipeline.Class
 	}{
-		"an unknown type":      {pipeline.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, pipeline.ClassBroken},
-		"one of others":        {pipeline.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, pipeline.ClassPermanent},
-		"a body that is none":  {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeChange, Body: []byte("{")}, pipeline.ClassPermanent},
-		"a stamp that is none": {pipeline.Message{ID: "m", Key: page, Type: pipeline.TypeStamp, Body: []byte("7")}, pipeline.ClassPermanent},
-		"a window that lies":   {body(pipeline.TypeChange, bad), pipeline.ClassPermanent},
+		"an unknown type":      {flow.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, pipeline.ClassBroken},
+		"one of others":        {flow.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, pipeline.ClassPermanent},
+		"a body that is none":  {flow.Message{ID: "m", Key: page, Type: flow.TypeChange, Body: []byte("{")}, pipeline.ClassPermanent},
+		"a stamp that is none": {flow.Message{ID: "m", Key: page, Type: flow.TypeStamp, Body: []byte("7")}, pipeline.ClassPermanent},
+		"a window that lies":   {body(flow.TypeChange, bad), pipeline.ClassPermanent},
 	} {
 		err := h.Handle(context.Background(), h.p, c.Message)
 		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want {
@@ -241,15 +242,15 @@ func TestWhatCannotBeHandled(t *testing.T) {
 }
 
 func TestDamagedState(t *testing.T) {
-	expire := pipeline.Ended{Page: page, Incarnation: "inc", Expiry: &pipeline.Expiry{}}
+	expire := flow.Ended{Page: page, Incarnation: "inc", Expiry: &flow.Expiry{}}
 	for _, c := range []struct {
 		at string
-		m  pipeline.Message
+		m  flow.Message
 	}{
-		{name(applied, "inc"), body(pipeline.TypeChange, changed(1, 1, "argus"))},
-		{name(record, "inc", "doc", "sub9"), body(pipeline.TypeChange, changed(1, 1, "argus"))},
-		{history, body(pipeline.TypeChange, changed(1, 1, "argus"))},
-		{name(expired, "inc", "sub1"), body(pipeline.TypeEnded, expire)},
+		{name(applied, "inc"), body(flow.TypeChange, changed(1, 1, "argus"))},
+		{name(record, "inc", "doc", "sub9"), body(flow.TypeChange, changed(1, 1, "argus"))},
+		{history, body(flow.TypeChange, changed(1, 1, "argus"))},
+		{name(expired, "inc", "sub1"), body(flow.TypeEnded, expire)},
 	} {
 		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {format, '{'}, "empty": {}} {
 			h := newHouse(t, Config{})
@@ -268,12 +269,12 @@ func TestDamagedState(t *testing.T) {
 // TestNothingOfAFailedAttemptCounts handles a change in a transaction that is not committed.
 func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	var seen int
-	h := newHouse(t, Config{Observe: func(pipeline.Observation) { seen++ }})
+	h := newHouse(t, Config{Observe: func(flow.Observation) { seen++ }})
 	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
 	c := changed(1, 1, "argus")
 	for range 3 {
 		tx := h.Begin()
-		if err := h.p.Process(context.Background(), tx, body(pipeline.TypeChange, c)); err != nil {
+		if err := h.p.Process(context.Background(), tx, body(flow.TypeChange, c)); err != nil {
 			t.Fatal(err)
 		}
 		if len(tx.Emitted()) != 2 {
@@ -355,7 +356,7 @@ func TestCacheIsBounded(t *testing.T) {
 	if c.get(docKey{"inc", "0"}, 2, 0) != nil || c.get(docKey{"inc", "0"}, 1, 1) != nil {
 		t.Error("a table of another stamp or of other languages was returned")
 	}
-	c.put(docKey{"inc", "0"}, &table{stamp: 2, records: make(map[string]*pipeline.Stamped)})
+	c.put(docKey{"inc", "0"}, &table{stamp: 2, records: make(map[string]*flow.Stamped)})
 	if c.get(docKey{"inc", "0"}, 2, 0) == nil || c.size != 20 {
 		t.Errorf("replacing a table gives weight %d", c.size)
 	}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // table returns the subscriptions of c's document as of the stamp applied, or nil where c
 // cannot touch any of their keywords.
-func (p *Processor) table(st pipeline.State, c *pipeline.Change, applied uint64) (*table, error) {
+func (p *Processor) table(st flow.State, c *pipeline.Change, applied uint64) (*table, error) {
 	langs := p.cfg.Languages
 	generation := langs.Generation()
 	made := fmt.Sprint(p.run, " ", generation)

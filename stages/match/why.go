@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -31,7 +32,7 @@ func whole(content, language string) *pipeline.Change {
 
 // WhyNot says in one sentence, without a full stop, why the change says nothing of keyword to
 // the subscription of r, the most specific reason first. It is empty where the change does.
-func (e *Explainer) WhyNot(r pipeline.Stamped, keyword string) string {
+func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	n := e.change.Version
 	switch {
 	case n <= r.From:

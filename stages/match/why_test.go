@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -66,7 +67,7 @@ func TestWhyNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			change, _ := changeOf(64, c.groups...)
 			old, new := contents(c.groups)
-			r := pipeline.Stamped{From: 1, Until: pipeline.Forever, Subscription: c.sub}
+			r := flow.Stamped{From: 1, Until: pipeline.Forever, Subscription: c.sub}
 			if got := NewExplainer(change, old, new, text.NewLanguages()).WhyNot(r, c.sub.Keywords[0]); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
@@ -86,7 +87,7 @@ func TestWhyNotInTime(t *testing.T) {
 		{2, pipeline.Forever, "the subscription began when version 2 stood and hears what comes after it; this was version 2"},
 		{0, 1, "the subscription ended with version 1; this was version 2"},
 	} {
-		if got := e.WhyNot(pipeline.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {
+		if got := e.WhyNot(flow.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {
 			t.Errorf("from %d until %d: got %q, want %q", c.from, c.until, got, c.want)
 		}
 	}

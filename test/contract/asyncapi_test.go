@@ -14,13 +14,13 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // internal are the types that only this module's own stages read: they change as they like.
 var internal = []string{
-	pipeline.TypeRequest, pipeline.TypeApply, pipeline.TypeExpire, pipeline.TypeOutcome, pipeline.TypePushed,
-	pipeline.TypeRetry, pipeline.TypeSnapshot, pipeline.TypeStamp, pipeline.TypeDecision, pipeline.TypeSweep, pipeline.TypeWake,
+	flow.TypeRequest, flow.TypeApply, flow.TypeExpire, flow.TypeOutcome, flow.TypePushed,
+	flow.TypeRetry, flow.TypeSnapshot, flow.TypeStamp, flow.TypeDecision, flow.TypeSweep, flow.TypeWake,
 }
 
 // constants returns the string constants of a file of package pipeline whose names begin
@@ -172,7 +172,7 @@ func (d document) message(name, typ string, m map[string]any) {
 	switch {
 	case commands[typ]:
 		headers = "command-headers.json"
-	case typ == pipeline.TypePage:
+	case typ == flow.TypePage:
 		headers = "page-headers.json"
 	}
 	if got := at("headers"); got != headers {
@@ -227,7 +227,7 @@ func TestEveryFileIsUsed(t *testing.T) {
 }
 
 func TestHealthEventsAreDescribed(t *testing.T) {
-	event := object(t, filepath.Join(schemaDir, pipeline.TypeHealth+".json"))["properties"].(map[string]any)["event"].(map[string]any)
+	event := object(t, filepath.Join(schemaDir, flow.TypeHealth+".json"))["properties"].(map[string]any)["event"].(map[string]any)
 	for name, e := range constants(t, "health.go", "Health") {
 		if name == "HealthKey" {
 			continue

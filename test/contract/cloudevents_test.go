@@ -9,11 +9,11 @@ import (
 	"github.com/cloudevents/sdk-go/protocol/kafka_sarama/v2"
 	"github.com/cloudevents/sdk-go/v2/binding"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // record is m as it stands in a topic of Kafka.
-func record(m pipeline.Message) *sarama.ConsumerMessage {
+func record(m flow.Message) *sarama.ConsumerMessage {
 	r := &sarama.ConsumerMessage{Topic: m.Topic, Key: []byte(m.Key), Value: m.Body}
 	for name, value := range m.Metadata() {
 		r.Headers = append(r.Headers, &sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
@@ -22,7 +22,7 @@ func record(m pipeline.Message) *sarama.ConsumerMessage {
 }
 
 // readsAsCloudEvent checks that the SDK of CloudEvents reads from r what m says.
-func readsAsCloudEvent(t *testing.T, r *sarama.ConsumerMessage, m pipeline.Message) {
+func readsAsCloudEvent(t *testing.T, r *sarama.ConsumerMessage, m flow.Message) {
 	t.Helper()
 	read := kafka_sarama.NewMessageFromConsumerMessage(r)
 	if got := read.ReadEncoding(); got != binding.EncodingBinary {
@@ -37,7 +37,7 @@ func readsAsCloudEvent(t *testing.T, r *sarama.ConsumerMessage, m pipeline.Messa
 	}
 	source := m.Source
 	if source == "" {
-		source = pipeline.SourceVokter
+		source = flow.SourceVokter
 	}
 	if e.ID() != m.ID || e.Type() != m.Type || e.Source() != source || e.Subject() != m.Subject || e.SpecVersion() != "1.0" {
 		t.Errorf("%s %s: read as %v", m.Type, m.ID, e)

@@ -8,6 +8,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // program is a program of somebody else, whose producer chooses partitions in its own way.
@@ -56,15 +57,15 @@ func TestProgramsOfOthersOnKafka(t *testing.T) { onKafka(t, programsOfOthers) }
 
 func programsOfOthers(t *testing.T, brokers []string, prefix string) {
 	const pages = 6 // in several partitions
-	w := newWorldOnKafka(t, brokers, prefix, 4, []string{pipeline.TopicChanges, pipeline.TopicHealth, pipeline.TopicDead, pipeline.TopicSubscriptions})
+	w := newWorldOnKafka(t, brokers, prefix, 4, []string{flow.TopicChanges, flow.TopicHealth, flow.TopicDead, flow.TopicSubscriptions})
 	stop := w.run()
 	var programs [2]program
 	for i := range programs {
-		programs[i] = newProgram(t, brokers, prefix+pipeline.TopicDocuments)
+		programs[i] = newProgram(t, brokers, prefix+flow.TopicDocuments)
 	}
 	programs[0].send("", "no key, no headers", nil)
 	programs[0].send("key", "", nil)
-	programs[0].send("\xff", "\xfe", command("\xfd", pipeline.TypeCancel))
+	programs[0].send("\xff", "\xfe", command("\xfd", flow.TypeCancel))
 	programs[0].send("key", "{}", command("typo", "vokter.subscibe.v1"))
 	var all sync.WaitGroup
 	for i, p := range programs {
@@ -72,7 +73,7 @@ func programsOfOthers(t *testing.T, brokers []string, prefix string) {
 			for n := range pages {
 				page := w.url(fmt.Sprintf("/%d", n))
 				body := fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["stock"],"sinks":["box"]}}`, page)
-				p.send(page, body, command(fmt.Sprintf("%d of %d", n, i), pipeline.TypeSubscribe))
+				p.send(page, body, command(fmt.Sprintf("%d of %d", n, i), flow.TypeSubscribe))
 			}
 		})
 	}
@@ -85,12 +86,12 @@ func programsOfOthers(t *testing.T, brokers []string, prefix string) {
 			t.Errorf("refused: %+v, want the code 5", h)
 		}
 	}
-	w.awaitNumber(3, "the third record that is no command among the dead letters", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter })
+	w.awaitNumber(3, "the third record that is no command among the dead letters", func(m flow.Message) bool { return m.Type == flow.TypeDeadLetter })
 	w.awaitRefusal("\ufffd") // as JSON has it
 	for n := range pages {
 		page := w.url(fmt.Sprintf("/%d", n))
-		programs[1].send(page, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page), command(fmt.Sprintf("cancel %d", n), pipeline.TypeCancel))
-		w.awaitCount(pipeline.TypeEnded, page, 1)
+		programs[1].send(page, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page), command(fmt.Sprintf("cancel %d", n), flow.TypeCancel))
+		w.awaitCount(flow.TypeEnded, page, 1)
 	}
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
@@ -101,7 +102,7 @@ func programsOfOthers(t *testing.T, brokers []string, prefix string) {
 	}
 	stamped := make(map[string]int)
 	for _, m := range w.messages() {
-		if m.Type == pipeline.TypeStamp {
+		if m.Type == flow.TypeStamp {
 			stamped[m.Key]++
 		}
 	}

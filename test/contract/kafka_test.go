@@ -11,7 +11,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
 
@@ -54,13 +54,13 @@ func TestRecordsInKafka(t *testing.T) { onKafka(t, recordsInKafka) }
 func recordsInKafka(t *testing.T, brokers []string, prefix string) {
 	w := newWorldOnKafka(t, brokers, prefix, 1, watched)
 	w.live()
-	topics := make(map[string]map[string][]pipeline.Message) // by ID: what was brought back can be given up again
+	topics := make(map[string]map[string][]flow.Message) // by ID: what was brought back can be given up again
 	for _, m := range w.messages() {
 		if !public(m) {
 			continue
 		}
 		if topics[m.Topic] == nil {
-			topics[m.Topic] = make(map[string][]pipeline.Message)
+			topics[m.Topic] = make(map[string][]flow.Message)
 		}
 		topics[m.Topic][m.ID] = append(topics[m.Topic][m.ID], m)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // shelf is a page of a shop, before and after: a long paragraph that is edited, one that
@@ -28,55 +28,55 @@ func (w *world) live() {
 	page, other, dead := w.url("/a"), w.url("/b"), w.url("/dead")
 	subscribe := func(url string) {
 		w.Helper()
-		w.decided(w.router.Subscribe(w.Context(), vokter.Subscription{URL: url, Client: "shop", Keywords: []string{"stock"}, Sinks: []string{"box"}}))
+		w.decided(w.router.Subscribe(w.Context(), pipeline.Subscription{URL: url, Client: "shop", Keywords: []string{"stock"}, Sinks: []string{"box"}}))
 		w.awaitStamp(url, "shop")
 	}
 	w.set("/a", shelf(true))
-	w.send("s0", page, pipeline.TypeSubscribe, fmt.Sprintf(
+	w.send("s0", page, flow.TypeSubscribe, fmt.Sprintf(
 		`{"subscription":{"url":%q,"client":"shop","keywords":["stock","harbour"],"moved":true,"sinks":["box","picky","gone"]}}`, page))
-	w.awaitCount(pipeline.TypeSnapshot, page, 1)
+	w.awaitCount(flow.TypeSnapshot, page, 1)
 	w.set("/a", shelf(false))
-	w.send("check", page, pipeline.TypeCheckNow, "")
-	w.awaitCount(pipeline.TypeChange, page, 1)
-	w.awaitCount(pipeline.TypeDeadLetter, "picky", 1)
+	w.send("check", page, flow.TypeCheckNow, "")
+	w.awaitCount(flow.TypeChange, page, 1)
+	w.awaitCount(flow.TypeDeadLetter, "picky", 1)
 	w.awaitHealth("the end of the receiver", func(h pipeline.Health) bool { return h.Event == pipeline.HealthReceiverExpired })
 
 	// Another program subscribes, and cancels what is there.
-	w.send("s1", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["stock"],"sinks":["box"]}}`, page))
+	w.send("s1", page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["stock"],"sinks":["box"]}}`, page))
 	w.awaitStamp(page, "crm")
-	w.send("s2", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["zeus"],"sinks":["box"]}}`, page))
+	w.send("s2", page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"client":"crm","keywords":["zeus"],"sinks":["box"]}}`, page))
 	w.awaitRefusal("s2")
 	w.send("u", page, "vokter.unknown.v1", "{}")
 	w.awaitHealth("the command of an unknown type", func(h pipeline.Health) bool { return h.Event == pipeline.HealthDeadLetter })
-	w.send("c1", page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
-	w.awaitCount(pipeline.TypeWithdraw, "box", 1)
+	w.send("c1", page, flow.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
+	w.awaitCount(flow.TypeWithdraw, "box", 1)
 
 	// A page ends with its last subscription; another is given up, and begins anew.
 	w.set("/b", "<p>Hera</p>")
 	subscribe(other)
 	w.decided(w.router.Cancel(w.Context(), other, "shop"))
-	w.awaitCount(pipeline.TypeEnded, other, 1)
+	w.awaitCount(flow.TypeEnded, other, 1)
 	subscribe(dead)
 	for i := range 4 {
-		w.awaitCount(pipeline.TypeOutcome, dead, i+1)
-		w.send(fmt.Sprint("check", i), dead, pipeline.TypeCheckNow, "")
+		w.awaitCount(flow.TypeOutcome, dead, i+1)
+		w.send(fmt.Sprint("check", i), dead, flow.TypeCheckNow, "")
 	}
-	w.awaitCount(pipeline.TypeEnded, dead, 1)
-	w.await("the timeout notification", func(m pipeline.Message) bool {
-		var a pipeline.Addressed
-		return m.Type == pipeline.TypeNotification && json.Unmarshal(m.Body, &a) == nil && a.Notification.Status == pipeline.StatusTimeout
+	w.awaitCount(flow.TypeEnded, dead, 1)
+	w.await("the timeout notification", func(m flow.Message) bool {
+		var a flow.Addressed
+		return m.Type == flow.TypeNotification && json.Unmarshal(m.Body, &a) == nil && a.Notification.Status == pipeline.StatusTimeout
 	})
-	w.send("r1", dead, pipeline.TypeResume, fmt.Sprintf(`{"url":%q,"client":"shop"}`, dead))
-	w.awaitCount(pipeline.TypeOutcome, dead, 5)
+	w.send("r1", dead, flow.TypeResume, fmt.Sprintf(`{"url":%q,"client":"shop"}`, dead))
+	w.awaitCount(flow.TypeOutcome, dead, 5)
 
 	n, err := 0, error(nil)
 	for n == 0 && err == nil { // what was published may not be filed yet
-		n, err = w.router.Replay(w.Context(), pipeline.DeadFilter{Sink: "picky", Client: "shop"})
+		n, err = w.router.Replay(w.Context(), flow.DeadFilter{Sink: "picky", Client: "shop"})
 	}
 	if err != nil || n != 1 {
 		w.Fatalf("Replay: %d, %v, want 1", n, err)
 	}
-	w.await("what is delivered again", func(m pipeline.Message) bool { return m.Header[pipeline.HeaderReplay] == "1" })
+	w.await("what is delivered again", func(m flow.Message) bool { return m.Header[flow.HeaderReplay] == "1" })
 	if err := stop(); err != nil {
 		w.Errorf("Run: %v", err)
 	}
@@ -89,11 +89,11 @@ func TestChangesSayWhatMovedAndWhatWasCut(t *testing.T) {
 	stop := w.run()
 	w.set("/a", shelf(true))
 	page := w.url("/a")
-	w.send("s", page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["stock"],"sinks":["box"]}}`, page))
-	w.awaitCount(pipeline.TypeSnapshot, page, 1)
+	w.send("s", page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["stock"],"sinks":["box"]}}`, page))
+	w.awaitCount(flow.TypeSnapshot, page, 1)
 	w.set("/a", shelf(false))
-	w.send("c", page, pipeline.TypeCheckNow, "")
-	m := w.await("the change", func(m pipeline.Message) bool { return m.Type == pipeline.TypeChange })
+	w.send("c", page, flow.TypeCheckNow, "")
+	m := w.await("the change", func(m flow.Message) bool { return m.Type == flow.TypeChange })
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // headersOf is the schema of the headers of a type.
@@ -20,7 +21,7 @@ func headersOf(t *testing.T, typ string) *jsonschema.Schema {
 }
 
 // public reports whether m is described in docs/asyncapi.yaml.
-func public(m pipeline.Message) bool { return bodies[m.Type] != nil || m.Type == pipeline.TypeCheckNow }
+func public(m flow.Message) bool { return bodies[m.Type] != nil || m.Type == flow.TypeCheckNow }
 
 // TestWhatARunningRouterPublishes is as the schemas say, and reads as CloudEvents.
 func TestWhatARunningRouterPublishes(t *testing.T) {
@@ -61,25 +62,25 @@ func TestWhatARunningRouterPublishes(t *testing.T) {
 }
 
 // keyOf is the key that the documentation promises for m.
-func keyOf(t *testing.T, m pipeline.Message) string {
+func keyOf(t *testing.T, m flow.Message) string {
 	t.Helper()
 	var body struct {
 		Page         string
 		URL          string
 		Receiver     *pipeline.Receiver
 		Subscription json.RawMessage
-		Addressed    *pipeline.Addressed
+		Addressed    *flow.Addressed
 	}
-	if m.Topic == pipeline.TopicDocuments || m.Type == pipeline.TypeReplay {
+	if m.Topic == flow.TopicDocuments || m.Type == flow.TypeReplay {
 		return m.Key // whoever sends it chooses it
 	}
 	if err := json.Unmarshal(m.Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	switch m.Type {
-	case pipeline.TypeChange, pipeline.TypeEnded:
+	case flow.TypeChange, flow.TypeEnded:
 		return body.Page
-	case pipeline.TypeDeadLetter:
+	case flow.TypeDeadLetter:
 		if body.Addressed == nil {
 			return m.Key // that of the message
 		}
@@ -91,7 +92,7 @@ func keyOf(t *testing.T, m pipeline.Message) string {
 	case body.URL != "":
 		return body.URL
 	}
-	return pipeline.HealthKey
+	return flow.HealthKey
 }
 
 // TestCommandsOfOthers are carried out or refused, and never stop anything.
@@ -102,22 +103,22 @@ func TestCommandsOfOthers(t *testing.T) {
 	subscribe := func(client, sink string) string {
 		return fmt.Sprintf(`{"subscription":{"url":%q,"client":%q,"keywords":["stock"],"sinks":[%q]}}`, page, client, sink)
 	}
-	w.send("s1", page, pipeline.TypeSubscribe, subscribe("crm", "box"))
+	w.send("s1", page, flow.TypeSubscribe, subscribe("crm", "box"))
 	w.awaitStamp(page, "crm")
 	for id, c := range map[string]struct {
 		key, typ, body string
 		code           int
 	}{
-		"again":          {page, pipeline.TypeSubscribe, subscribe("crm", "box"), 5},
-		"no such sink":   {page, pipeline.TypeSubscribe, subscribe("other", "nowhere"), 6},
-		"no selector":    {page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["k"],"sinks":["box"],"select":[{"css":"p["}]}}`, page), 6},
-		"no keyword":     {page, pipeline.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"sinks":["box"]}}`, page), 3},
-		"no URL":         {page, pipeline.TypeSubscribe, `{"subscription":{"url":"example","keywords":["k"],"sinks":["box"]}}`, 1},
-		"no key":         {"", pipeline.TypeSubscribe, subscribe("other", "box"), 1},
-		"key of another": {page + "b", pipeline.TypeSubscribe, subscribe("other", "box"), 1},
-		"no JSON":        {page, pipeline.TypeSubscribe, "subscribe me", 6},
-		"nobody":         {page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"nobody"}`, page), 7},
-		"not expired":    {page, pipeline.TypeResume, fmt.Sprintf(`{"url":%q}`, page), 7},
+		"again":          {page, flow.TypeSubscribe, subscribe("crm", "box"), 5},
+		"no such sink":   {page, flow.TypeSubscribe, subscribe("other", "nowhere"), 6},
+		"no selector":    {page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["k"],"sinks":["box"],"select":[{"css":"p["}]}}`, page), 6},
+		"no keyword":     {page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"sinks":["box"]}}`, page), 3},
+		"no URL":         {page, flow.TypeSubscribe, `{"subscription":{"url":"example","keywords":["k"],"sinks":["box"]}}`, 1},
+		"no key":         {"", flow.TypeSubscribe, subscribe("other", "box"), 1},
+		"key of another": {page + "b", flow.TypeSubscribe, subscribe("other", "box"), 1},
+		"no JSON":        {page, flow.TypeSubscribe, "subscribe me", 6},
+		"nobody":         {page, flow.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"nobody"}`, page), 7},
+		"not expired":    {page, flow.TypeResume, fmt.Sprintf(`{"url":%q}`, page), 7},
 	} {
 		w.send(id, c.key, c.typ, c.body)
 		h := w.awaitRefusal(id)
@@ -126,19 +127,19 @@ func TestCommandsOfOthers(t *testing.T) {
 		}
 	}
 	w.send("u", page, "vokter.subscibe.v1", subscribe("other", "box"))
-	dead := w.await("the command of an unknown type among the dead letters", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter })
-	var d pipeline.DeadLetter
-	if err := json.Unmarshal(dead.Body, &d); err != nil || d.Group != pipeline.GroupIndex || d.Headers["ce_id"] != "u" || d.Headers["ce_source"] != foreign {
+	dead := w.await("the command of an unknown type among the dead letters", func(m flow.Message) bool { return m.Type == flow.TypeDeadLetter })
+	var d flow.DeadLetter
+	if err := json.Unmarshal(dead.Body, &d); err != nil || d.Group != flow.GroupIndex || d.Headers["ce_id"] != "u" || d.Headers["ce_source"] != foreign {
 		t.Errorf("dead letter %+v, %v", d, err)
 	}
 	w.send("", page, "", "no headers")
 	w.send("", page, "", "no headers")
-	second := w.awaitNumber(3, "the second message without headers among the dead letters", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter })
-	if first := w.awaitNumber(2, "the first", func(m pipeline.Message) bool { return m.Type == pipeline.TypeDeadLetter }); first.ID == second.ID || second.Key != page {
+	second := w.awaitNumber(3, "the second message without headers among the dead letters", func(m flow.Message) bool { return m.Type == flow.TypeDeadLetter })
+	if first := w.awaitNumber(2, "the first", func(m flow.Message) bool { return m.Type == flow.TypeDeadLetter }); first.ID == second.ID || second.Key != page {
 		t.Errorf("dead letters %s and %s of %s, want two of %s", first.ID, second.ID, second.Key, page)
 	}
-	w.send("c1", page, pipeline.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
-	w.await("the withdrawal", func(m pipeline.Message) bool { return m.Type == pipeline.TypeWithdraw })
+	w.send("c1", page, flow.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
+	w.await("the withdrawal", func(m flow.Message) bool { return m.Type == flow.TypeWithdraw })
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // schemaDir is where the schemas are.
@@ -19,22 +20,22 @@ const schemaDir = "../../docs/schemas"
 
 // bodies says what the body of each public type with JSON is decoded into.
 var bodies = map[string]any{
-	pipeline.TypeChange:       pipeline.Change{},
-	pipeline.TypeEnded:        pipeline.Ended{},
-	pipeline.TypeNotification: pipeline.Addressed{},
-	pipeline.TypeWithdraw:     pipeline.Withdraw{},
-	pipeline.TypeHealth:       pipeline.Health{},
-	pipeline.TypeDeadLetter:   pipeline.DeadLetter{},
-	pipeline.TypeReplay:       pipeline.ReplayCommand{},
-	pipeline.TypeSubscribe:    pipeline.SubscribeCommand{},
-	pipeline.TypeCancel:       pipeline.CancelCommand{},
-	pipeline.TypeResume:       pipeline.ResumeCommand{},
+	flow.TypeChange:       pipeline.Change{},
+	flow.TypeEnded:        flow.Ended{},
+	flow.TypeNotification: flow.Addressed{},
+	flow.TypeWithdraw:     flow.Withdraw{},
+	flow.TypeHealth:       pipeline.Health{},
+	flow.TypeDeadLetter:   flow.DeadLetter{},
+	flow.TypeReplay:       flow.ReplayCommand{},
+	flow.TypeSubscribe:    flow.SubscribeCommand{},
+	flow.TypeCancel:       flow.CancelCommand{},
+	flow.TypeResume:       flow.ResumeCommand{},
 }
 
 // commands are the public types that other programs send too.
 var commands = map[string]bool{
-	pipeline.TypeReplay: true, pipeline.TypeSubscribe: true, pipeline.TypeCancel: true,
-	pipeline.TypeResume: true, pipeline.TypeCheckNow: true,
+	flow.TypeReplay: true, flow.TypeSubscribe: true, flow.TypeCancel: true,
+	flow.TypeResume: true, flow.TypeCheckNow: true,
 }
 
 // compile returns the schema in a file of schemaDir.
@@ -90,14 +91,14 @@ func object(t *testing.T, path string) map[string]any {
 func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 	all := schemas(t)
 	for name, c := range map[string]struct{ typ, body string }{
-		"a change without groups":       {pipeline.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z","stamp":1}`},
-		"a time that is none":           {pipeline.TypeHealth, `{"id":"i","event":"failing","time":"yesterday"}`},
-		"a receiver without a sink":     {pipeline.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
-		"diffs that are null":           {pipeline.TypeNotification, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
-		"a subscription to no keyword":  {pipeline.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":[],"sinks":["s"]}}`},
-		"an interval in nanoseconds":    {pipeline.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":600000000000}}`},
-		"a cancel of no page":           {pipeline.TypeCancel, `{"client":"c"}`},
-		"a dead letter without attempt": {pipeline.TypeDeadLetter, `{"reason":"r","time":"2026-11-21T10:00:00Z"}`},
+		"a change without groups":       {flow.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z","stamp":1}`},
+		"a time that is none":           {flow.TypeHealth, `{"id":"i","event":"failing","time":"yesterday"}`},
+		"a receiver without a sink":     {flow.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
+		"diffs that are null":           {flow.TypeNotification, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},
+		"a subscription to no keyword":  {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":[],"sinks":["s"]}}`},
+		"an interval in nanoseconds":    {flow.TypeSubscribe, `{"subscription":{"url":"https://example.com/","keywords":["k"],"sinks":["s"],"interval":600000000000}}`},
+		"a cancel of no page":           {flow.TypeCancel, `{"client":"c"}`},
+		"a dead letter without attempt": {flow.TypeDeadLetter, `{"reason":"r","time":"2026-11-21T10:00:00Z"}`},
 	} {
 		if err := all[c.typ].Validate(instance(t, []byte(c.body))); err == nil {
 			t.Errorf("%s is valid", name)

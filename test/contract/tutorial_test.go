@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestTheTutorialShowsRealBodies: the JSON in docs/consume.md is as the schemas say, and
@@ -17,7 +17,7 @@ func TestTheTutorialShowsRealBodies(t *testing.T) {
 	}
 	all := schemas(t)
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
-	want := []string{pipeline.TypeChange, pipeline.TypeHealth}
+	want := []string{flow.TypeChange, flow.TypeHealth}
 	if len(blocks) != len(want) {
 		t.Fatalf("%d blocks of JSON, want %d", len(blocks), len(want))
 	}
@@ -27,7 +27,7 @@ func TestTheTutorialShowsRealBodies(t *testing.T) {
 		}
 	}
 	for _, typ := range regexp.MustCompile(`vokter\.[a-z]+\.v1`).FindAllString(string(text), -1) {
-		if bodies[typ] == nil && typ != pipeline.TypeCheckNow && typ != pipeline.TypePage {
+		if bodies[typ] == nil && typ != flow.TypeCheckNow && typ != flow.TypePage {
 			t.Errorf("%s is not public", typ)
 		}
 	}

@@ -33,7 +33,7 @@ type world struct {
 
 	mu      sync.Mutex
 	pages   map[string]string // HTML by path; empty: an error
-	all     []pipeline.Message
+	all     []flow.Message
 	changed chan struct{} // closed with the next message
 }
 
@@ -43,7 +43,7 @@ type box struct {
 	got map[string]int
 }
 
-func (b *box) Deliver(_ context.Context, n vokter.Notification) error {
+func (b *box) Deliver(_ context.Context, n pipeline.Notification) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.got == nil {
@@ -79,8 +79,8 @@ func newWorld(t *testing.T) *world {
 const contractGroup = "contract"
 
 var watched = []string{
-	pipeline.TopicChanges, pipeline.TopicNotifications, pipeline.TopicHealth, pipeline.TopicDead,
-	pipeline.TopicDocuments, pipeline.TopicSubscriptions, pipeline.TopicSnapshots,
+	flow.TopicChanges, flow.TopicNotifications, flow.TopicHealth, flow.TopicDead,
+	flow.TopicDocuments, flow.TopicSubscriptions, flow.TopicSnapshots,
 }
 
 // newWorldOn returns a world that notes what passes through some topics.
@@ -97,13 +97,13 @@ func newWorldOn(t *testing.T, transport flow.Transport, topics []string) *world 
 		fmt.Fprint(rw, w.pages[r.URL.Path])
 	}))
 	t.Cleanup(w.site.Close)
-	fails := func(err error) vokter.Sink {
-		return vokter.SinkFunc(func(context.Context, vokter.Notification) error { return err })
+	fails := func(err error) pipeline.Sink {
+		return pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return err })
 	}
 	var err error
 	w.router, err = vokter.New(vokter.Config{
 		Transport: w.transport,
-		Sinks: map[string]vokter.Sink{
+		Sinks: map[string]pipeline.Sink{
 			"box": &box{}, "ops": w.ops,
 			"picky": fails(pipeline.Permanent(fmt.Errorf("not this one"))), "gone": fails(pipeline.Gone(fmt.Errorf("no such inbox"))),
 		},
@@ -117,13 +117,13 @@ func newWorldOn(t *testing.T, transport flow.Transport, topics []string) *world 
 		t.Fatal(err)
 	}
 	for _, name := range topics {
-		w.router.Handle(contractGroup, name, pipeline.ProcessorFunc(w.note))
+		w.router.Handle(contractGroup, name, flow.ProcessorFunc(w.note))
 	}
 	return w
 }
 
 // note remembers a message.
-func (w *world) note(_ context.Context, _ pipeline.Tx, m pipeline.Message) error {
+func (w *world) note(_ context.Context, _ flow.Tx, m flow.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, m)
@@ -132,7 +132,7 @@ func (w *world) note(_ context.Context, _ pipeline.Tx, m pipeline.Message) error
 	return nil
 }
 
-func (w *world) messages() []pipeline.Message {
+func (w *world) messages() []flow.Message {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.all)
@@ -166,7 +166,7 @@ func (w *world) run() (stop func() error) {
 // send publishes a command as another program does: with no more than it must.
 func (w *world) send(id, key, typ, body string) {
 	w.Helper()
-	m := pipeline.Message{ID: id, Source: foreign, Topic: pipeline.TopicDocuments, Key: key, Type: typ, Body: []byte(body)}
+	m := flow.Message{ID: id, Source: foreign, Topic: flow.TopicDocuments, Key: key, Type: typ, Body: []byte(body)}
 	if body != "" {
 		m.Header = map[string]string{"content-type": "application/json"}
 	}
@@ -188,7 +188,7 @@ func (w *world) decided(err error) {
 const patience = time.Minute
 
 // awaitNumber returns message number n that is, from 1 on; what says what it is.
-func (w *world) awaitNumber(n int, what string, is func(pipeline.Message) bool) pipeline.Message {
+func (w *world) awaitNumber(n int, what string, is func(flow.Message) bool) flow.Message {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
@@ -214,25 +214,25 @@ func (w *world) awaitNumber(n int, what string, is func(pipeline.Message) bool) 
 }
 
 // await returns the first message that is.
-func (w *world) await(what string, is func(pipeline.Message) bool) pipeline.Message {
+func (w *world) await(what string, is func(flow.Message) bool) flow.Message {
 	w.Helper()
 	return w.awaitNumber(1, what, is)
 }
 
 func (w *world) awaitStamp(page, client string) {
 	w.Helper()
-	w.await("the stamp of "+client, func(m pipeline.Message) bool {
-		var s pipeline.Stamped
-		return m.Type == pipeline.TypeStamp && json.Unmarshal(m.Body, &s) == nil && s.Page == page && s.Subscription.Client == client
+	w.await("the stamp of "+client, func(m flow.Message) bool {
+		var s flow.Stamped
+		return m.Type == flow.TypeStamp && json.Unmarshal(m.Body, &s) == nil && s.Page == page && s.Subscription.Client == client
 	})
 }
 
 func (w *world) awaitHealth(what string, is func(pipeline.Health) bool) (h pipeline.Health) {
 	w.Helper()
-	w.await(what, func(m pipeline.Message) bool {
+	w.await(what, func(m flow.Message) bool {
 		var err error
-		h, err = pipeline.HealthFrom(m)
-		return m.Type == pipeline.TypeHealth && err == nil && is(h)
+		h, err = flow.HealthFrom(m)
+		return m.Type == flow.TypeHealth && err == nil && is(h)
 	})
 	return h
 }
@@ -245,7 +245,7 @@ func (w *world) awaitRefusal(id string) pipeline.Health {
 // awaitCount waits for n messages of a type about a page.
 func (w *world) awaitCount(typ, page string, n int) {
 	w.Helper()
-	w.awaitNumber(n, fmt.Sprintf("message %d of type %s about %s", n, typ, page), func(m pipeline.Message) bool {
+	w.awaitNumber(n, fmt.Sprintf("message %d of type %s about %s", n, typ, page), func(m flow.Message) bool {
 		return m.Type == typ && m.Key == page
 	})
 }
@@ -254,10 +254,10 @@ func (w *world) awaitCount(typ, page string, n int) {
 func (w *world) healths(event pipeline.HealthEvent) (all []pipeline.Health) {
 	w.Helper()
 	for _, m := range w.messages() {
-		if m.Type != pipeline.TypeHealth {
+		if m.Type != flow.TypeHealth {
 			continue
 		}
-		h, err := pipeline.HealthFrom(m)
+		h, err := flow.HealthFrom(m)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -1,11 +1,12 @@
 package recorded
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"strings"
 	"testing"
 	"unicode"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/test/oracle"
 )
 
@@ -14,9 +15,9 @@ import (
 const tooLarge = 400_000
 
 // compare holds every notification against the oracle, and the absence of one too.
-func compare(t *testing.T, texts []extraction, got []vokter.Notification) {
+func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
 	t.Helper()
-	by := map[uint64]vokter.Notification{}
+	by := map[uint64]pipeline.Notification{}
 	for _, n := range got {
 		if _, twice := by[n.Version]; twice || n.Version < 2 || int(n.Version) > len(texts) {
 			t.Errorf("unexpected notification for version %d", n.Version)
@@ -68,11 +69,11 @@ func (e extraction) page() oracle.Page {
 // marks of items, which the oracle does not have, and of which the extraction only knows
 // about how many there are: so each offset is moved to the nearest place where its text
 // stands.
-func reports(n vokter.Notification, before, after extraction) []oracle.Report {
+func reports(n pipeline.Notification, before, after extraction) []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Diffs {
 		e := after
-		if d.Event == vokter.Removed {
+		if d.Event == pipeline.Removed {
 			e = before
 		}
 		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Offset: -1}

@@ -1,6 +1,8 @@
 package recorded
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"flag"
 	"net/netip"
@@ -53,16 +55,16 @@ func replay(t *testing.T, part func(name string) declared) {
 func replayOne(t *testing.T, r recording, d declared) {
 	url, gets := serve(t, []recording{r})
 	var mu sync.Mutex
-	var got []vokter.Notification
+	var got []pipeline.Notification
 	var zero time.Duration
 	router, err := vokter.New(vokter.Config{
-		Sinks: map[string]vokter.Sink{"keep": vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+		Sinks: map[string]pipeline.Sink{"keep": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, n)
 			return nil
 		})},
-		Subscriptions: []vokter.Subscription{{
+		Subscriptions: []pipeline.Subscription{{
 			URL: url + "/" + r.name, Keywords: keywords, IgnoreCase: true, Sinks: []string{"keep"}, View: d.view(),
 		}},
 		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
@@ -94,16 +96,16 @@ func replayOne(t *testing.T, r recording, d declared) {
 }
 
 // view is d as a subscription says it.
-func (d declared) view() vokter.View {
-	var v vokter.View
+func (d declared) view() pipeline.View {
+	var v pipeline.View
 	for _, s := range d.selectors {
-		v.Select = append(v.Select, vokter.Selector{CSS: s})
+		v.Select = append(v.Select, pipeline.Selector{CSS: s})
 	}
 	if d.from != "" {
-		v.Select = []vokter.Selector{{From: d.from, To: d.to}}
+		v.Select = []pipeline.Selector{{From: d.from, To: d.to}}
 	}
 	for _, s := range d.removed {
-		v.Remove = append(v.Remove, vokter.Selector{CSS: s})
+		v.Remove = append(v.Remove, pipeline.Selector{CSS: s})
 	}
 	return v
 }

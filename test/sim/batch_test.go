@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestCatchesBatches breaks the results of attempts that deliver several notifications, and
@@ -23,7 +23,7 @@ func TestCatchesBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caughtIn(t, pipeline.GroupDelivery, input(alter("vokter.delivery.result.v1", c.alter)), false, c.want)
+			caughtIn(t, flow.GroupDelivery, input(alter("vokter.delivery.result.v1", c.alter)), false, c.want)
 		})
 	}
 }
@@ -33,7 +33,7 @@ func caughtIn(t *testing.T, group string, m mutation, stormy bool, want string) 
 	t.Helper()
 	caught(t, want, func(seed uint64) Config {
 		broken := m()
-		return Config{Seed: seed, Stormy: stormy, Processes: 1, Wrap: func(g string, p pipeline.Processor) pipeline.Processor {
+		return Config{Seed: seed, Stormy: stormy, Processes: 1, Wrap: func(g string, p flow.Processor) flow.Processor {
 			if g == group {
 				return broken(p)
 			}

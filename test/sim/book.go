@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -50,7 +51,7 @@ func (b book) clone() book {
 }
 
 // recordDelivery holds what delivery told of a receiver against its book.
-func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
+func (w *world) recordDelivery(h handleable, out []flow.Message) error {
 	key := h.message.Key
 	before := h.l.books[key]
 	b := before.clone()
@@ -60,10 +61,10 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 	b.clamp(w.now)
 	var told, want []pipeline.HealthEvent
 	for _, m := range out {
-		if m.Type != pipeline.TypeHealth {
+		if m.Type != flow.TypeHealth {
 			continue
 		}
-		e, err := pipeline.HealthFrom(m)
+		e, err := flow.HealthFrom(m)
 		if err != nil {
 			return err
 		}
@@ -72,19 +73,19 @@ func (w *world) recordDelivery(h handleable, out []pipeline.Message) error {
 		}
 	}
 	switch {
-	case h.message.Type == pipeline.TypeWithdraw:
-		if err := read(h.message, func(x pipeline.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
+	case h.message.Type == flow.TypeWithdraw:
+		if err := read(h.message, func(x flow.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
 			return err
 		}
 	case !h.fromLog && !h.waker:
 		want = b.attempted(h.p.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
 	for _, m := range out {
-		if m.Type != pipeline.TypeDeadLetter {
+		if m.Type != flow.TypeDeadLetter {
 			continue
 		}
-		var letter pipeline.DeadLetter
-		if err := read(m, func(l pipeline.DeadLetter) { letter = l }); err != nil {
+		var letter flow.DeadLetter
+		if err := read(m, func(l flow.DeadLetter) { letter = l }); err != nil {
 			return err
 		}
 		if err := b.givenUp(letter, w.now, w.policy); err != nil {
@@ -206,7 +207,7 @@ func (b *book) putOff(a answer, now time.Time, policy policy, told bool) []pipel
 }
 
 // givenUp takes that a notification was given up, which must have a reason.
-func (b *book) givenUp(letter pipeline.DeadLetter, now time.Time, policy policy) error {
+func (b *book) givenUp(letter flow.DeadLetter, now time.Time, policy policy) error {
 	if letter.Addressed == nil {
 		return fmt.Errorf("delivery gives up what is no notification: %s", letter.Reason)
 	}

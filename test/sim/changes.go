@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/oracle"
 )
 
@@ -16,9 +17,9 @@ type edition struct{ page, document string }
 // news may be left out.
 func (w *world) verifyChanges(truths []*truth) error {
 	published := make(map[edition][]pipeline.Change)
-	for _, lane := range w.t.log(pipeline.TopicChanges) {
+	for _, lane := range w.t.log(flow.TopicChanges) {
 		for _, m := range lane {
-			if m.Type != pipeline.TypeChange {
+			if m.Type != flow.TypeChange {
 				continue
 			}
 			var c pipeline.Change

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // disturb lets something go wrong between the processes, or well again.
@@ -166,8 +166,8 @@ func (w *world) compact() {
 	w.stats.Compactions++
 	w.t.states[w.rng.IntN(w.t.lanes)].compact(w.steps, w.rng.IntN(20))
 	lane := w.rng.IntN(w.t.lanes)
-	if n := len(w.t.log(pipeline.TopicRequests)[lane]); n > 0 {
-		first := w.t.first[pipeline.TopicRequests]
+	if n := len(w.t.log(flow.TopicRequests)[lane]); n > 0 {
+		first := w.t.first[flow.TopicRequests]
 		first[lane] = max(first[lane], n-w.rng.IntN(3))
 	}
 }
@@ -201,7 +201,7 @@ func (w *world) shuttle() error {
 	w.offline, s.broken = false, false
 	s.edit(w.rng)
 	w.tracef("%s is edited while its lane goes away", s.url)
-	w.send(s, pipeline.TypeCheckNow, nil)
+	w.send(s, flow.TypeCheckNow, nil)
 	return w.move(w.t.lane(s.url), w.rng.IntN(2) == 0)
 }
 
@@ -212,7 +212,7 @@ func (w *world) shuttleBack() error {
 	s.body = s.earlier[len(s.earlier)-2]
 	w.stats.Shuttles++
 	w.tracef("%s is edited back while its lane returns", s.url)
-	w.send(s, pipeline.TypeCheckNow, nil)
+	w.send(s, flow.TypeCheckNow, nil)
 	lane := w.t.lane(s.url)
 	owner := w.owner[lane]
 	if !from.works() || owner == from || w.outage {

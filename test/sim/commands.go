@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 var clients = []string{"ann", "bob", "cy", "dee"}
@@ -20,19 +21,19 @@ func (w *world) command() {
 	s := pick(w.rng, w.sites)
 	if w.rng.IntN(16) == 0 { // everybody leaves
 		for _, c := range clients {
-			w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: s.url, Client: c})
+			w.send(s, flow.TypeCancel, flow.CancelCommand{URL: s.url, Client: c})
 		}
 		for _, o := range origins {
-			w.send(s, pipeline.TypeApply, pipeline.ApplyCommand{URL: s.url, Origin: o})
+			w.send(s, flow.TypeApply, flow.ApplyCommand{URL: s.url, Origin: o})
 		}
 		return
 	}
 	switch w.rng.IntN(12) {
 	case 0, 1:
-		w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
+		w.send(s, flow.TypeCancel, flow.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
 	case 2, 3, 4:
 		origin := pick(w.rng, origins)
-		a := pipeline.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0, Resume: w.rng.IntN(6) == 0}
+		a := flow.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0, Resume: w.rng.IntN(6) == 0}
 		if w.rng.IntN(2) == 0 {
 			a.Client = pick(w.rng, clients)
 		}
@@ -48,27 +49,27 @@ func (w *world) command() {
 			}
 		}
 		s.list = &a
-		w.send(s, pipeline.TypeApply, a)
+		w.send(s, flow.TypeApply, a)
 	case 5:
-		w.send(s, pipeline.TypeCheckNow, nil)
+		w.send(s, flow.TypeCheckNow, nil)
 	case 6:
-		c := pipeline.ResumeCommand{URL: pick(w.rng, s.spellings)}
+		c := flow.ResumeCommand{URL: pick(w.rng, s.spellings)}
 		if w.rng.IntN(2) == 0 {
 			c.Client = pick(w.rng, clients)
 		}
-		w.send(s, pipeline.TypeResume, c)
+		w.send(s, flow.TypeResume, c)
 	case 7:
 		w.sendAgain(s)
 	case 8: // two programs at once
 		first, second := w.subscription(s), w.subscription(s)
 		second.URL, second.Client, second.View = first.URL, first.Client, first.View
-		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: first, Origin: "api"})
+		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: first, Origin: "api"})
 		if w.rng.IntN(3) == 0 {
-			w.send(s, pipeline.TypeCancel, pipeline.CancelCommand{URL: first.URL, Client: first.Client})
+			w.send(s, flow.TypeCancel, flow.CancelCommand{URL: first.URL, Client: first.Client})
 		}
-		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: second, Origin: "api"})
+		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: second, Origin: "api"})
 	default:
-		w.send(s, pipeline.TypeSubscribe, pipeline.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
+		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
 	}
 }
 
@@ -83,34 +84,34 @@ func (w *world) sendAgain(s *site) {
 	if n := len(a.Subscriptions); n > 0 && w.rng.IntN(3) == 0 {
 		a.Subscriptions = a.Subscriptions[:n-1]
 	}
-	w.send(s, pipeline.TypeApply, a)
+	w.send(s, flow.TypeApply, a)
 }
 
 // replay asks for the dead letters of a sink to be delivered again.
-func (w *world) replay(sink string, filter pipeline.DeadFilter) {
-	b, err := json.Marshal(pipeline.ReplayCommand{Filter: filter})
+func (w *world) replay(sink string, filter flow.DeadFilter) {
+	b, err := json.Marshal(flow.ReplayCommand{Filter: filter})
 	if err != nil {
 		panic(fmt.Sprintf("sim: replay: %v", err)) // every field is encodable
 	}
 	w.replays++
 	w.tracef("replay %s %s", sink, b)
-	w.publish(pipeline.Message{
-		ID:    pipeline.DeriveID("replay", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.replays)),
-		Topic: pipeline.TopicDead, Key: sink, Type: pipeline.TypeReplay, Time: w.now, Body: b,
+	w.publish(flow.Message{
+		ID:    flow.DeriveID("replay", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.replays)),
+		Topic: flow.TopicDead, Key: sink, Type: flow.TypeReplay, Time: w.now, Body: b,
 	})
 }
 
 func documentOf(s *site, sub pipeline.Subscription) string {
-	return pipeline.DocumentID(s.url, sub.View)
+	return flow.DocumentID(s.url, sub.View)
 }
 
 // send publishes a command in the page's own order.
 func (w *world) send(s *site, kind string, body any) {
 	w.commands++
 	w.stats.Commands++
-	m := pipeline.Message{
-		ID:    pipeline.DeriveID("command", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.commands)),
-		Topic: pipeline.TopicDocuments, Key: s.url, Type: kind, Subject: s.url, Time: w.now,
+	m := flow.Message{
+		ID:    flow.DeriveID("command", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.commands)),
+		Topic: flow.TopicDocuments, Key: s.url, Type: kind, Subject: s.url, Time: w.now,
 	}
 	if body != nil {
 		b, err := json.Marshal(body)

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // copyOf returns a second life of w, as a backup has that is started on: it has all that
@@ -59,14 +59,14 @@ func (t *transport) copyOf(name string) *transport {
 // compareLives checks that no notification of one life has the ID of one of the other that
 // says something else.
 func compareLives(a, b *world) error {
-	said := make(map[string]pipeline.Addressed)
+	said := make(map[string]flow.Addressed)
 	for _, w := range []*world{a, b} {
-		for _, lane := range w.t.log(pipeline.TopicNotifications) {
+		for _, lane := range w.t.log(flow.TopicNotifications) {
 			for _, m := range lane {
-				if m.Type != pipeline.TypeNotification {
+				if m.Type != flow.TypeNotification {
 					continue
 				}
-				var n pipeline.Addressed
+				var n flow.Addressed
 				if err := json.Unmarshal(m.Body, &n); err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ func compareLives(a, b *world) error {
 			}
 		}
 		for _, g := range w.receivers.got {
-			n := pipeline.Addressed{Notification: g.notification}
+			n := flow.Addressed{Notification: g.notification}
 			if other, ok := said["digest "+g.notification.ID]; ok && !reflect.DeepEqual(other, n) {
 				return fmt.Errorf("two lives tell under %s: %+v and %+v", g.notification.ID, other, n)
 			}

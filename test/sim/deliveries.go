@@ -6,13 +6,14 @@ import (
 	"reflect"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
 // letters returns the notifications that are dead letters of a sink; nil where none is.
 func (w *world) letters(sink string) map[string]bool {
 	var ids map[string]bool
-	x := w.t.begin(w.holder(sink), consumerID{pipeline.GroupDead, pipeline.TopicDead}, sink)
+	x := w.t.begin(w.holder(sink), consumerID{flow.GroupDead, flow.TopicDead}, sink)
 	for l, err := range sinks.Letters(x.State(sink)) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read
@@ -91,13 +92,13 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 // what must have.
 func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]int) error {
 	dead := make(map[string]int)
-	for _, lane := range w.t.log(pipeline.TopicDead) {
+	for _, lane := range w.t.log(flow.TopicDead) {
 		for _, m := range lane {
-			if m.Type != pipeline.TypeDeadLetter {
+			if m.Type != flow.TypeDeadLetter {
 				continue
 			}
-			var a pipeline.Addressed
-			if err := read(m, func(d pipeline.DeadLetter) { a = *d.Addressed }); err != nil {
+			var a flow.Addressed
+			if err := read(m, func(d flow.DeadLetter) { a = *d.Addressed }); err != nil {
 				return err
 			}
 			dead[a.Notification.ID]++

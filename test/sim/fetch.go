@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 	calm map[string]bool
 	// broken pages fail: as if they were too busy, or in another way.
 	broken, busy bool
-	list         *pipeline.ApplyCommand // that was sent last
+	list         *flow.ApplyCommand // that was sent last
 }
 
 func newSite(r *rand.Rand, i int) *site {
@@ -51,13 +52,13 @@ func (s *site) edit(r *rand.Rand) {
 
 // check is one request in the pool of fetch, and what came of it once it was begun.
 type check struct {
-	request pipeline.Request
+	request flow.Request
 	begun   bool
-	result  []pipeline.Message
+	result  []flow.Message
 }
 
 // checkOf names a check of a page.
-func checkOf(r pipeline.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
+func checkOf(r flow.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
 
 // has reports whether m holds key.
 func has[V any](m map[string]V, key string) bool {
@@ -88,9 +89,9 @@ type observation struct {
 const headerSeen = "sim_seen"
 
 // fetcher is the handler of requests: it stores the request in the pool.
-func (w *world) fetcher(p *process) pipeline.Processor {
-	return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
-		var r pipeline.Request
+func (w *world) fetcher(p *process) flow.Processor {
+	return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		var r flow.Request
 		if err := json.Unmarshal(m.Body, &r); err != nil {
 			return err
 		}
@@ -145,40 +146,40 @@ func (w *world) stepCheck(p *process) error {
 }
 
 // fetch looks at the page as it is now.
-func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
+func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 	w.stats.Checks++
 	s.served++
 	if this := checkOf(r); has(s.calm, this) {
 		s.calm[this] = true
 	}
-	base := pipeline.Outcome{
+	base := flow.Outcome{
 		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Time: w.now, Status: 200,
 		Took: time.Second, Language: "en", Extractor: "sim",
 	}
 	if o := base; w.fails(s, &o) {
 		w.stats.Failures++
 		w.tracef("fetch: check %d of %s will fail: %s, offline: %v", r.Check, r.Page, o.Class, o.Offline)
-		return []pipeline.Message{o.Message()}
+		return []flow.Message{o.Message()}
 	}
 	texts := make(map[string]rendering)
 	for _, d := range r.Documents {
 		texts[d.ID], _ = s.body.render(d.View)
 	}
-	hash := pipeline.DeriveID("body", fmt.Sprint(s.body))
+	hash := flow.DeriveID("body", fmt.Sprint(s.body))
 	etag := ""
 	if s.etags {
 		etag = `"` + hash + `"`
 	}
 	if s.nonce {
-		hash = pipeline.DeriveID("nonce", hash, strconv.Itoa(s.served))
+		hash = flow.DeriveID("nonce", hash, strconv.Itoa(s.served))
 	}
 	if etag != "" && r.ETag == etag || r.BodyHash == hash {
 		o := base
-		o.Kind, o.Against = pipeline.OutcomeUnchanged, r.BodyHash
+		o.Kind, o.Against = flow.OutcomeUnchanged, r.BodyHash
 		w.tracef("fetch: check %d of %s: unchanged", r.Check, r.Page)
-		return []pipeline.Message{w.observed(o, observation{texts: texts})}
+		return []flow.Message{w.observed(o, observation{texts: texts})}
 	}
-	var ms []pipeline.Message
+	var ms []flow.Message
 	for i, d := range r.Documents {
 		o := base
 		o.Part, o.Parts, o.Document = i, len(r.Documents), d.ID
@@ -187,12 +188,12 @@ func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
 		th := text.Hash(content.content)
 		switch {
 		case !ok:
-			o.Kind, o.Class, o.Reason = pipeline.OutcomeFailed, pipeline.FailSelectorGone, "nothing matches"
+			o.Kind, o.Class, o.Reason = flow.OutcomeFailed, pipeline.FailSelectorGone, "nothing matches"
 		case d.TextHash == th:
-			o.Kind, o.Against = pipeline.OutcomeUnchanged, th
+			o.Kind, o.Against = flow.OutcomeUnchanged, th
 		default:
-			o.Kind, o.TextHash, o.Title = pipeline.OutcomeRead, th, content.title
-			o.Packed = pipeline.PackText(content.content)
+			o.Kind, o.TextHash, o.Title = flow.OutcomeRead, th, content.title
+			o.Packed = flow.PackText(content.content)
 		}
 		w.tracef("fetch: check %d of %s: document %.6s: %s, text %.8s", r.Check, r.Page, d.ID, o.Kind, th)
 		ms = append(ms, w.observed(o, observation{text: content, ok: ok}))
@@ -201,7 +202,7 @@ func (w *world) fetch(s *site, r pipeline.Request) []pipeline.Message {
 }
 
 // observed returns o as a message that leads to what was seen.
-func (w *world) observed(o pipeline.Outcome, seen observation) pipeline.Message {
+func (w *world) observed(o flow.Outcome, seen observation) flow.Message {
 	seen.step = w.steps
 	w.seen = append(w.seen, seen)
 	m := o.Message()
@@ -214,7 +215,7 @@ func (w *world) observed(o pipeline.Outcome, seen observation) pipeline.Message 
 }
 
 // fails makes o a failed outcome of a check of s, if it fails.
-func (w *world) fails(s *site, o *pipeline.Outcome) bool {
+func (w *world) fails(s *site, o *flow.Outcome) bool {
 	busy := s.busy
 	switch {
 	case w.calm:
@@ -228,7 +229,7 @@ func (w *world) fails(s *site, o *pipeline.Outcome) bool {
 	default:
 		return false
 	}
-	o.Kind, o.Class, o.Reason, o.Status = pipeline.OutcomeFailed, pick(w.rng, []string{pipeline.FailTimeout, pipeline.FailStatus, pipeline.FailDNS}), "no answer", 0
+	o.Kind, o.Class, o.Reason, o.Status = flow.OutcomeFailed, pick(w.rng, []string{pipeline.FailTimeout, pipeline.FailStatus, pipeline.FailDNS}), "no answer", 0
 	if busy {
 		o.Class, o.Reason, o.Status, o.RetryAfter = pipeline.FailBusy, "busy", 503, time.Minute
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // typeSweep asks the owner of each lane to tell all pages in it of a receiver. Its body is
@@ -15,18 +16,18 @@ const typeSweep = "sim.sweep.v1"
 
 // healthGroup does what the Router does with health events: it tells the owners of pages
 // of receivers that were given up, or that answer again after that.
-func (w *world) healthGroup() pipeline.Processor {
-	return pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func (w *world) healthGroup() flow.Processor {
+	return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == typeSweep {
 			return w.sweep(tx, m)
 		}
-		e, err := pipeline.HealthFrom(m)
+		e, err := flow.HealthFrom(m)
 		if err != nil || e.Receiver == nil {
 			return err
 		}
 		if e.Event == pipeline.HealthReceiverExpired || e.Event == pipeline.HealthReceiverRecovered && e.Expired {
-			tx.EmitAll(pipeline.Message{
-				ID: pipeline.DeriveID("sweep", e.ID), Topic: pipeline.TopicHealth, Type: typeSweep, Time: w.now, Body: m.Body,
+			tx.EmitAll(flow.Message{
+				ID: flow.DeriveID("sweep", e.ID), Topic: flow.TopicHealth, Type: typeSweep, Time: w.now, Body: m.Body,
 			})
 		}
 		return nil
@@ -34,25 +35,25 @@ func (w *world) healthGroup() pipeline.Processor {
 }
 
 // sweep tells all pages of a lane of the receiver that m is about.
-func (w *world) sweep(tx pipeline.Tx, m pipeline.Message) error {
+func (w *world) sweep(tx flow.Tx, m flow.Message) error {
 	var e pipeline.Health
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		return err
 	}
-	for page := range tx.Neighbours(pipeline.GroupIndex) {
+	for page := range tx.Neighbours(flow.GroupIndex) {
 		var kind string
 		var body any
 		if e.Event == pipeline.HealthReceiverExpired {
-			kind, body = pipeline.TypeExpire, pipeline.ExpireCommand{URL: page, Receiver: e.Receiver.ID(), Reason: e.Reason}
+			kind, body = flow.TypeExpire, flow.ExpireCommand{URL: page, Receiver: e.Receiver.ID(), Reason: e.Reason}
 		} else {
-			kind, body = pipeline.TypeResume, pipeline.ResumeCommand{URL: page, Receiver: e.Receiver.ID()}
+			kind, body = flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: e.Receiver.ID()}
 		}
 		b, err := json.Marshal(body)
 		if err != nil {
 			return err
 		}
-		tx.Emit(pipeline.Message{
-			ID: pipeline.DeriveID("command", e.ID, page), Topic: pipeline.TopicDocuments, Key: page,
+		tx.Emit(flow.Message{
+			ID: flow.DeriveID("command", e.ID, page), Topic: flow.TopicDocuments, Key: page,
 			Type: kind, Subject: page, Time: w.now, Body: b,
 		})
 	}
@@ -67,12 +68,12 @@ const forgotten = 7 * 24 * time.Hour
 // must be, and only then, is held against the truth of its page and the book of its receiver.
 func (w *world) verifyHealth() error {
 	seen := make(map[string]time.Time)
-	for _, lane := range w.t.log(pipeline.TopicHealth) {
+	for _, lane := range w.t.log(flow.TopicHealth) {
 		for _, m := range lane {
-			if m.Type != pipeline.TypeHealth {
+			if m.Type != flow.TypeHealth {
 				continue
 			}
-			e, err := pipeline.HealthFrom(m)
+			e, err := flow.HealthFrom(m)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -12,11 +13,11 @@ import (
 type entry struct {
 	step, tenure int
 	now          time.Time
-	message      pipeline.Message
-	requests     []pipeline.Request
-	snapshots    []pipeline.Snapshot
-	ended        []pipeline.Ended
-	withdrawn    []pipeline.Withdraw
+	message      flow.Message
+	requests     []flow.Request
+	snapshots    []flow.Snapshot
+	ended        []flow.Ended
+	withdrawn    []flow.Withdraw
 	health       []pipeline.Health
 	// waits is the number of the check that is outstanding after a wake, 0 for none.
 	waits uint64
@@ -26,18 +27,18 @@ type entry struct {
 func (w *world) record(h handleable, x *tx) error {
 	out := x.emitted()
 	switch h.c.group {
-	case pipeline.GroupIndex:
+	case flow.GroupIndex:
 		return w.recordIndex(h, x, out)
-	case pipeline.GroupMatch:
+	case flow.GroupMatch:
 		return w.recordMatch(out)
-	case pipeline.GroupDelivery:
+	case flow.GroupDelivery:
 		return w.recordDelivery(h, out)
 	}
 	return nil
 }
 
 // recordIndex remembers what index did.
-func (w *world) recordIndex(h handleable, x *tx, out []pipeline.Message) error {
+func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message}
 	if h.waker {
 		p, err := index.Load(x.State(h.message.Key))
@@ -51,17 +52,17 @@ func (w *world) recordIndex(h handleable, x *tx, out []pipeline.Message) error {
 	for _, m := range out {
 		var err error
 		switch m.Type {
-		case pipeline.TypeRequest:
+		case flow.TypeRequest:
 			err = collect(m, &e.requests)
-		case pipeline.TypeEnded:
+		case flow.TypeEnded:
 			err = collect(m, &e.ended)
-		case pipeline.TypeWithdraw:
+		case flow.TypeWithdraw:
 			err = collect(m, &e.withdrawn)
-		case pipeline.TypeHealth:
+		case flow.TypeHealth:
 			err = collect(m, &e.health)
-		case pipeline.TypeSnapshot:
-			var s pipeline.Snapshot
-			s, err = pipeline.SnapshotFrom(m)
+		case flow.TypeSnapshot:
+			var s flow.Snapshot
+			s, err = flow.SnapshotFrom(m)
 			e.snapshots = append(e.snapshots, s)
 		}
 		if err != nil {
@@ -84,7 +85,7 @@ func (w *world) recordIndex(h handleable, x *tx, out []pipeline.Message) error {
 }
 
 // collect adds the body of m to all.
-func collect[T any](m pipeline.Message, all *[]T) error {
+func collect[T any](m flow.Message, all *[]T) error {
 	var v T
 	err := json.Unmarshal(m.Body, &v)
 	*all = append(*all, v)
@@ -92,9 +93,9 @@ func collect[T any](m pipeline.Message, all *[]T) error {
 }
 
 // recordMatch remembers which subscription each notification is for.
-func (w *world) recordMatch(out []pipeline.Message) error {
+func (w *world) recordMatch(out []flow.Message) error {
 	for _, m := range out {
-		var a pipeline.Addressed
+		var a flow.Addressed
 		if err := json.Unmarshal(m.Body, &a); err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (w *world) wakeAll() {
 
 // publish puts messages into their topics from outside; they are durable. While brokers are
 // away they wait; who does not hear that they were written publishes them again.
-func (w *world) publish(ms ...pipeline.Message) {
+func (w *world) publish(ms ...flow.Message) {
 	for _, m := range ms {
 		if w.outage {
 			w.blocked = append(w.blocked, m)

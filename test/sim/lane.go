@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // undoing is what takes back the changes that are not durable, in their order.
@@ -215,6 +215,6 @@ func (l *lane) keys(group string) []string {
 
 // laned is a message on its way, and the lane that it goes to.
 type laned struct {
-	pipeline.Message
+	flow.Message
 	lane int
 }

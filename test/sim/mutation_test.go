@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // tap is a transaction in which one thing is broken.
 type tap struct {
-	pipeline.Tx
-	emit      func(m pipeline.Message) []pipeline.Message // what is emitted in place of m
-	forgetful bool                                        // state is not stored
-	lazy      bool                                        // nothing is synced
-	deaf      bool                                        // no wake is set
-	clings    bool                                        // state is not deleted
-	drops     string                                      // what has such a name is not stored
+	flow.Tx
+	emit      func(m flow.Message) []flow.Message // what is emitted in place of m
+	forgetful bool                                // state is not stored
+	lazy      bool                                // nothing is synced
+	deaf      bool                                // no wake is set
+	clings    bool                                // state is not deleted
+	drops     string                              // what has such a name is not stored
 }
 
-func (t tap) Emit(m pipeline.Message) {
+func (t tap) Emit(m flow.Message) {
 	if t.emit == nil {
 		t.Tx.Emit(m)
 		return
@@ -38,13 +39,13 @@ func (t tap) Sync() {
 	}
 }
 
-func (t tap) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+func (t tap) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	if !t.deaf {
 		t.Tx.WakeAt(key, at, opts...)
 	}
 }
 
-func (t tap) State(key string) pipeline.State {
+func (t tap) State(key string) flow.State {
 	st := t.Tx.State(key)
 	switch {
 	case t.forgetful:
@@ -57,12 +58,12 @@ func (t tap) State(key string) pipeline.State {
 	return st
 }
 
-type clinging struct{ pipeline.State }
+type clinging struct{ flow.State }
 
 func (clinging) Delete(string) error { return nil }
 
 type dropping struct {
-	pipeline.State
+	flow.State
 	prefix string
 }
 
@@ -73,19 +74,19 @@ func (d dropping) Set(name string, value []byte) error {
 	return d.State.Set(name, value)
 }
 
-type forgetful struct{ pipeline.State }
+type forgetful struct{ flow.State }
 
 func (forgetful) Set(string, []byte) error { return nil }
 func (forgetful) Delete(string) error      { return nil }
 
 // mutation breaks the processor of one group. It is made anew for each run.
-type mutation func() func(p pipeline.Processor) pipeline.Processor
+type mutation func() func(p flow.Processor) flow.Processor
 
 // input returns a mutation that alters what a group is given.
-func input(alter func(m *pipeline.Message)) mutation {
-	return func() func(pipeline.Processor) pipeline.Processor {
-		return func(p pipeline.Processor) pipeline.Processor {
-			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+func input(alter func(m *flow.Message)) mutation {
+	return func() func(flow.Processor) flow.Processor {
+		return func(p flow.Processor) flow.Processor {
+			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 				alter(&m)
 				return p.Process(ctx, tx, m)
 			})
@@ -94,11 +95,11 @@ func input(alter func(m *pipeline.Message)) mutation {
 }
 
 // output returns a mutation that alters what a group emits.
-func output(make func() func(m pipeline.Message) []pipeline.Message) mutation {
-	return func() func(pipeline.Processor) pipeline.Processor {
+func output(make func() func(m flow.Message) []flow.Message) mutation {
+	return func() func(flow.Processor) flow.Processor {
 		emit := make()
-		return func(p pipeline.Processor) pipeline.Processor {
-			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return func(p flow.Processor) flow.Processor {
+			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 				return p.Process(ctx, tap{Tx: tx, emit: emit}, m)
 			})
 		}
@@ -106,11 +107,11 @@ func output(make func() func(m pipeline.Message) []pipeline.Message) mutation {
 }
 
 // broken returns a mutation that breaks the transactions that pick picks.
-func broken(t tap, pick func(n int, m pipeline.Message) bool) mutation {
-	return func() func(pipeline.Processor) pipeline.Processor {
+func broken(t tap, pick func(n int, m flow.Message) bool) mutation {
+	return func() func(flow.Processor) flow.Processor {
 		n := 0
-		return func(p pipeline.Processor) pipeline.Processor {
-			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return func(p flow.Processor) flow.Processor {
+			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 				if n++; pick(n, m) {
 					t := t
 					t.Tx = tx
@@ -122,18 +123,18 @@ func broken(t tap, pick func(n int, m pipeline.Message) bool) mutation {
 	}
 }
 
-func every(int, pipeline.Message) bool { return true }
+func every(int, flow.Message) bool { return true }
 
 // of picks the messages of a type.
-func of(kind string) func(int, pipeline.Message) bool {
-	return func(_ int, m pipeline.Message) bool { return m.Type == kind }
+func of(kind string) func(int, flow.Message) bool {
+	return func(_ int, m flow.Message) bool { return m.Type == kind }
 }
 
 // ignored returns a mutation in which messages of a type are acknowledged and no more.
 func ignored(kind string) mutation {
-	return func() func(pipeline.Processor) pipeline.Processor {
-		return func(p pipeline.Processor) pipeline.Processor {
-			return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	return func() func(flow.Processor) flow.Processor {
+		return func(p flow.Processor) flow.Processor {
+			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 				if m.Type == kind {
 					return nil
 				}
@@ -144,12 +145,12 @@ func ignored(kind string) mutation {
 }
 
 // found alters what checks found.
-func found(f func(o *pipeline.Outcome)) mutation {
-	return input(func(m *pipeline.Message) {
-		if m.Type != pipeline.TypeOutcome {
+func found(f func(o *flow.Outcome)) mutation {
+	return input(func(m *flow.Message) {
+		if m.Type != flow.TypeOutcome {
 			return
 		}
-		o, err := pipeline.OutcomeFrom(*m)
+		o, err := flow.OutcomeFrom(*m)
 		if err != nil {
 			panic(err)
 		}
@@ -161,52 +162,52 @@ func found(f func(o *pipeline.Outcome)) mutation {
 }
 
 // only makes f happen to notifications that say that a page was given up.
-func only(f func(m pipeline.Message) []pipeline.Message) func() func(pipeline.Message) []pipeline.Message {
-	return func() func(pipeline.Message) []pipeline.Message {
-		return func(m pipeline.Message) []pipeline.Message {
+func only(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
+	return func() func(flow.Message) []flow.Message {
+		return func(m flow.Message) []flow.Message {
 			timeout := false
-			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
+			alter(flow.TypeNotification, func(a *flow.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
 			if timeout {
 				return f(m)
 			}
-			return []pipeline.Message{m}
+			return []flow.Message{m}
 		}
 	}
 }
 
-func twice(m pipeline.Message) []pipeline.Message { return []pipeline.Message{m, m} }
+func twice(m flow.Message) []flow.Message { return []flow.Message{m, m} }
 
 // later makes every baseline look like a later version.
-func later() func(pipeline.Message) []pipeline.Message {
-	return func(m pipeline.Message) []pipeline.Message {
-		if s, err := pipeline.SnapshotFrom(m); m.Type == pipeline.TypeSnapshot && err == nil && s.Previous == 0 && s.Check > 1 {
+func later() func(flow.Message) []flow.Message {
+	return func(m flow.Message) []flow.Message {
+		if s, err := flow.SnapshotFrom(m); m.Type == flow.TypeSnapshot && err == nil && s.Previous == 0 && s.Check > 1 {
 			s.Previous, s.Old = s.N, s.New
 			m = s.Message()
 		}
-		return []pipeline.Message{m}
+		return []flow.Message{m}
 	}
 }
 
 // nth makes what f does to a message happen to the nth of a type only.
-func nth(n int, kind string, f func(m pipeline.Message) []pipeline.Message) func() func(pipeline.Message) []pipeline.Message {
-	return func() func(pipeline.Message) []pipeline.Message {
+func nth(n int, kind string, f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
+	return func() func(flow.Message) []flow.Message {
 		seen := 0
-		return func(m pipeline.Message) []pipeline.Message {
+		return func(m flow.Message) []flow.Message {
 			if m.Type == kind {
 				if seen++; seen == n {
 					return f(m)
 				}
 			}
-			return []pipeline.Message{m}
+			return []flow.Message{m}
 		}
 	}
 }
 
-func drop(pipeline.Message) []pipeline.Message { return nil }
+func drop(flow.Message) []flow.Message { return nil }
 
 // alter changes the JSON body of messages of one type.
-func alter[T any](kind string, f func(*T)) func(m *pipeline.Message) {
-	return func(m *pipeline.Message) {
+func alter[T any](kind string, f func(*T)) func(m *flow.Message) {
+	return func(m *flow.Message) {
 		if m.Type != kind {
 			return
 		}
@@ -225,20 +226,20 @@ func alter[T any](kind string, f func(*T)) func(m *pipeline.Message) {
 }
 
 // emitted turns alter into an output mutation.
-func emitted(f func(m *pipeline.Message)) mutation {
-	return output(func() func(pipeline.Message) []pipeline.Message {
-		return func(m pipeline.Message) []pipeline.Message {
+func emitted(f func(m *flow.Message)) mutation {
+	return output(func() func(flow.Message) []flow.Message {
+		return func(m flow.Message) []flow.Message {
 			f(&m)
-			return []pipeline.Message{m}
+			return []flow.Message{m}
 		}
 	})
 }
 
 // swap holds the second change of a page back behind its third.
-func swap() func(pipeline.Message) []pipeline.Message {
-	held := make(map[string]pipeline.Message)
+func swap() func(flow.Message) []flow.Message {
+	held := make(map[string]flow.Message)
 	seen := make(map[string]int)
-	return func(m pipeline.Message) []pipeline.Message {
+	return func(m flow.Message) []flow.Message {
 		seen[m.Key]++
 		switch h, ok := held[m.Key]; {
 		case seen[m.Key] == 2:
@@ -246,39 +247,39 @@ func swap() func(pipeline.Message) []pipeline.Message {
 			return nil
 		case ok:
 			delete(held, m.Key)
-			return []pipeline.Message{m, h}
+			return []flow.Message{m, h}
 		}
-		return []pipeline.Message{m}
+		return []flow.Message{m}
 	}
 }
 
 // renumber makes every outcome look as if it answered the last request.
-func renumber() func(pipeline.Processor) pipeline.Processor {
+func renumber() func(flow.Processor) flow.Processor {
 	last := make(map[string]uint64)
-	return func(p pipeline.Processor) pipeline.Processor {
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
-			if m.Type == pipeline.TypeOutcome {
-				o, err := pipeline.OutcomeFrom(m)
+	return func(p flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if m.Type == flow.TypeOutcome {
+				o, err := flow.OutcomeFrom(m)
 				if err != nil {
 					return err
 				}
 				o.Check = last[m.Key]
 				m = o.Message()
 			}
-			note := alter(pipeline.TypeRequest, func(r *pipeline.Request) { last[r.Page] = r.Check })
-			return p.Process(ctx, tap{Tx: tx, emit: func(m pipeline.Message) []pipeline.Message {
+			note := alter(flow.TypeRequest, func(r *flow.Request) { last[r.Page] = r.Check })
+			return p.Process(ctx, tap{Tx: tx, emit: func(m flow.Message) []flow.Message {
 				note(&m)
-				return []pipeline.Message{m}
+				return []flow.Message{m}
 			}}, m)
 		})
 	}
 }
 
 // hasty remembers in memory what it has handled, before that is committed.
-func hasty() func(pipeline.Processor) pipeline.Processor {
-	return func(p pipeline.Processor) pipeline.Processor {
+func hasty() func(flow.Processor) flow.Processor {
+	return func(p flow.Processor) flow.Processor {
 		seen := make(map[string]bool)
-		return pipeline.ProcessorFunc(func(ctx context.Context, tx pipeline.Tx, m pipeline.Message) error {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			if m.Position != "" && seen[m.Position] {
 				return nil
 			}
@@ -288,128 +289,128 @@ func hasty() func(pipeline.Processor) pipeline.Processor {
 	}
 }
 
-func again(m pipeline.Message) []pipeline.Message {
+func again(m flow.Message) []flow.Message {
 	other := m
-	alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
-		a.Notification.ID = pipeline.DeriveID(a.Notification.ID)
+	alter(flow.TypeNotification, func(a *flow.Addressed) {
+		a.Notification.ID = flow.DeriveID(a.Notification.ID)
 		other.ID = a.Notification.ID
 	})(&other)
-	return []pipeline.Message{m, other}
+	return []flow.Message{m, other}
 }
 
 // TestCatches breaks the product in one place each and wants the simulator to notice.
 func TestCatches(t *testing.T) {
-	notification := func(f func(n *pipeline.Notification)) func(*pipeline.Message) {
-		return alter(pipeline.TypeNotification, func(a *pipeline.Addressed) { f(&a.Notification) })
+	notification := func(f func(n *pipeline.Notification)) func(*flow.Message) {
+		return alter(flow.TypeNotification, func(a *flow.Addressed) { f(&a.Notification) })
 	}
-	stamp := func(f func(s *pipeline.Stamped)) mutation { return input(alter(pipeline.TypeStamp, f)) }
+	stamp := func(f func(s *flow.Stamped)) mutation { return input(alter(flow.TypeStamp, f)) }
 	for _, c := range []struct {
 		name  string
 		group string
 		m     mutation
 		want  string // in the error
 	}{
-		{"a lost snapshot", pipeline.GroupIndex, output(nth(5, pipeline.TypeSnapshot, drop)), "versions were told"},
-		{"a lost stamp", pipeline.GroupIndex, output(nth(4, pipeline.TypeStamp, drop)), ""},
-		{"a lost change", pipeline.GroupDiff, output(nth(3, pipeline.TypeChange, drop)), "no change to version"},
-		{"a lost notification", pipeline.GroupMatch, output(nth(2, pipeline.TypeNotification, drop)), "missed"},
-		{"state without outputs", pipeline.GroupIndex,
-			broken(tap{emit: drop}, func(n int, _ pipeline.Message) bool { return n == 40 }), ""},
-		{"outputs without state", pipeline.GroupIndex,
-			broken(tap{forgetful: true}, func(n int, _ pipeline.Message) bool { return n == 40 }), ""},
-		{"a queue that forgets", pipeline.GroupDelivery,
-			broken(tap{forgetful: true}, func(n int, _ pipeline.Message) bool { return n == 4 }), ""},
-		{"an index that never wakes", pipeline.GroupIndex, broken(tap{deaf: true}, every), ""},
-		{"swapped changes", pipeline.GroupDiff, output(swap), ""},
-		{"a notification again under another ID", pipeline.GroupMatch, output(nth(3, pipeline.TypeNotification, again)), "told twice"},
-		{"the same notification again", pipeline.GroupMatch, output(nth(3, pipeline.TypeNotification,
-			func(m pipeline.Message) []pipeline.Message { return []pipeline.Message{m, m} })), "two notifications with ID"},
-		{"a receiver told before it is durable", pipeline.GroupDelivery, broken(tap{lazy: true}, func(_ int, m pipeline.Message) bool {
-			return m.Type == pipeline.TypeNotification
+		{"a lost snapshot", flow.GroupIndex, output(nth(5, flow.TypeSnapshot, drop)), "versions were told"},
+		{"a lost stamp", flow.GroupIndex, output(nth(4, flow.TypeStamp, drop)), ""},
+		{"a lost change", flow.GroupDiff, output(nth(3, flow.TypeChange, drop)), "no change to version"},
+		{"a lost notification", flow.GroupMatch, output(nth(2, flow.TypeNotification, drop)), "missed"},
+		{"state without outputs", flow.GroupIndex,
+			broken(tap{emit: drop}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
+		{"outputs without state", flow.GroupIndex,
+			broken(tap{forgetful: true}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
+		{"a queue that forgets", flow.GroupDelivery,
+			broken(tap{forgetful: true}, func(n int, _ flow.Message) bool { return n == 4 }), ""},
+		{"an index that never wakes", flow.GroupIndex, broken(tap{deaf: true}, every), ""},
+		{"swapped changes", flow.GroupDiff, output(swap), ""},
+		{"a notification again under another ID", flow.GroupMatch, output(nth(3, flow.TypeNotification, again)), "told twice"},
+		{"the same notification again", flow.GroupMatch, output(nth(3, flow.TypeNotification,
+			func(m flow.Message) []flow.Message { return []flow.Message{m, m} })), "two notifications with ID"},
+		{"a receiver told before it is durable", flow.GroupDelivery, broken(tap{lazy: true}, func(_ int, m flow.Message) bool {
+			return m.Type == flow.TypeNotification
 		}), "other content"},
-		{"an answer that is not durable", pipeline.GroupDelivery, broken(tap{lazy: true}, every), "times"},
-		{"memory ahead of the commit", pipeline.GroupDiff, hasty, "no change to version"},
-		{"an old outcome taken for the new", pipeline.GroupIndex, renumber, "versions were told"},
-		{"a subscription without its beginning", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.From = 0 }), "invented"},
-		{"a subscription without its end", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Until = pipeline.Forever }), ""},
-		{"a change that does not wait", pipeline.GroupMatch,
-			input(alter(pipeline.TypeChange, func(c *pipeline.Change) { c.Stamp = 0 })), ""},
-		{"an end that does not wait", pipeline.GroupMatch,
-			input(alter(pipeline.TypeEnded, func(e *pipeline.Ended) { e.Stamp = 0 })), ""},
-		{"an end that is not passed on", pipeline.GroupDiff, output(nth(1, pipeline.TypeEnded, drop)), "keeps"},
-		{"case taken for no case", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Subscription.IgnoreCase = false }), ""},
-		{"moves never told", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) { s.Subscription.Moved = false }), ""},
-		{"terms taken for a phrase", pipeline.GroupMatch,
-			stamp(func(s *pipeline.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},
-		{"one group of all blocks", pipeline.GroupMatch, input(alter(pipeline.TypeChange, oneGroup)), "missed"},
-		{"an edit taken for none", pipeline.GroupMatch, input(alter(pipeline.TypeChange, func(c *pipeline.Change) {
+		{"an answer that is not durable", flow.GroupDelivery, broken(tap{lazy: true}, every), "times"},
+		{"memory ahead of the commit", flow.GroupDiff, hasty, "no change to version"},
+		{"an old outcome taken for the new", flow.GroupIndex, renumber, "versions were told"},
+		{"a subscription without its beginning", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.From = 0 }), "invented"},
+		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = pipeline.Forever }), ""},
+		{"a change that does not wait", flow.GroupMatch,
+			input(alter(flow.TypeChange, func(c *pipeline.Change) { c.Stamp = 0 })), ""},
+		{"an end that does not wait", flow.GroupMatch,
+			input(alter(flow.TypeEnded, func(e *flow.Ended) { e.Stamp = 0 })), ""},
+		{"an end that is not passed on", flow.GroupDiff, output(nth(1, flow.TypeEnded, drop)), "keeps"},
+		{"case taken for no case", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.IgnoreCase = false }), ""},
+		{"moves never told", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.Moved = false }), ""},
+		{"terms taken for a phrase", flow.GroupMatch,
+			stamp(func(s *flow.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},
+		{"one group of all blocks", flow.GroupMatch, input(alter(flow.TypeChange, oneGroup)), "missed"},
+		{"an edit taken for none", flow.GroupMatch, input(alter(flow.TypeChange, func(c *pipeline.Change) {
 			c.Groups = c.Groups[:len(c.Groups)-1]
 		})), "missed"},
-		{"events exchanged", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"events exchanged", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
 			for i := range n.Diffs {
 				n.Diffs[i].Event = map[pipeline.Event]pipeline.Event{pipeline.Added: pipeline.Removed, pipeline.Removed: pipeline.Added}[n.Diffs[i].Event]
 			}
 		})), ""},
-		{"text in other letters", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"text in other letters", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
 			n.Diffs[0].Text = strings.ToUpper(n.Diffs[0].Text)
 		})), "is not what stands"},
-		{"a diff too few", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"a diff too few", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
 			n.Diffs = n.Diffs[1:]
 		})), "must be reported"},
-		{"a diff twice", pipeline.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"a diff twice", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
 			n.Diffs = append(n.Diffs, n.Diffs[0])
 		})), "reported twice"},
-		{"an empty notification", pipeline.GroupMatch, output(empties), ""},
+		{"an empty notification", flow.GroupMatch, output(empties), ""},
 
-		{"a busy host counted", pipeline.GroupIndex, found(func(o *pipeline.Outcome) {
+		{"a busy host counted", flow.GroupIndex, found(func(o *flow.Outcome) {
 			if o.Class == pipeline.FailBusy {
 				o.Class = pipeline.FailStatus
 			}
 		}), ""},
-		{"checks counted while nothing can be reached", pipeline.GroupIndex, found(func(o *pipeline.Outcome) { o.Offline = false }), ""},
-		{"failures not counted", pipeline.GroupIndex, found(func(o *pipeline.Outcome) { o.Offline = true }), ""},
-		{"a timeout told twice", pipeline.GroupMatch, output(only(again)), "told twice"},
-		{"a timeout not told", pipeline.GroupMatch, output(only(drop)), "missed"},
-		{"a timeout for a cancelled client", pipeline.GroupMatch, stamp(func(s *pipeline.Stamped) {
-			if s.End == pipeline.EndCancelled {
-				s.End = pipeline.EndExpired
+		{"checks counted while nothing can be reached", flow.GroupIndex, found(func(o *flow.Outcome) { o.Offline = false }), ""},
+		{"failures not counted", flow.GroupIndex, found(func(o *flow.Outcome) { o.Offline = true }), ""},
+		{"a timeout told twice", flow.GroupMatch, output(only(again)), "told twice"},
+		{"a timeout not told", flow.GroupMatch, output(only(drop)), "missed"},
+		{"a timeout for a cancelled client", flow.GroupMatch, stamp(func(s *flow.Stamped) {
+			if s.End == flow.EndCancelled {
+				s.End = flow.EndExpired
 			}
 		}), ""},
-		{"a cancel that delivery does not hear of", pipeline.GroupIndex, output(nth(2, pipeline.TypeWithdraw, drop)), "not withdrawn"},
-		{"a withdrawal too many", pipeline.GroupIndex, output(nth(2, pipeline.TypeWithdraw, twice)), "but not cancelled"},
-		{"parked notifications of a cancelled client sent", pipeline.GroupDelivery, ignored(pipeline.TypeWithdraw), "is tried although"},
-		{"a withdrawal forgotten", pipeline.GroupDelivery, broken(tap{forgetful: true}, of(pipeline.TypeWithdraw)), "is tried although"},
-		{"what was pending of an expired receiver lost", pipeline.GroupDelivery, output(nth(2, pipeline.TypeDeadLetter, drop)), ""},
-		{"a digest that was not asked for", pipeline.GroupMatch, output(nth(1, pipeline.TypeNotification, func(m pipeline.Message) []pipeline.Message {
-			alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
+		{"a cancel that delivery does not hear of", flow.GroupIndex, output(nth(2, flow.TypeWithdraw, drop)), "not withdrawn"},
+		{"a withdrawal too many", flow.GroupIndex, output(nth(2, flow.TypeWithdraw, twice)), "but not cancelled"},
+		{"parked notifications of a cancelled client sent", flow.GroupDelivery, ignored(flow.TypeWithdraw), "is tried although"},
+		{"a withdrawal forgotten", flow.GroupDelivery, broken(tap{forgetful: true}, of(flow.TypeWithdraw)), "is tried although"},
+		{"what was pending of an expired receiver lost", flow.GroupDelivery, output(nth(2, flow.TypeDeadLetter, drop)), ""},
+		{"a digest that was not asked for", flow.GroupMatch, output(nth(1, flow.TypeNotification, func(m flow.Message) []flow.Message {
+			alter(flow.TypeNotification, func(a *flow.Addressed) {
 				a.Digest = &pipeline.Digest{Every: pipeline.Duration(time.Minute), Max: 7}
 			})(&m)
-			return []pipeline.Message{m}
+			return []flow.Message{m}
 		})), "is told in the digest"},
-		{"a digest told twice", pipeline.GroupDelivery, broken(tap{clings: true}, of(pipeline.TypeWake)), ""},
-		{"a digest that is lost", pipeline.GroupDelivery, broken(tap{drops: "gw/"}, every), ""},
-		{"a digest that nobody ends", pipeline.GroupDelivery, broken(tap{deaf: true}, func(_ int, m pipeline.Message) bool {
+		{"a digest told twice", flow.GroupDelivery, broken(tap{clings: true}, of(flow.TypeWake)), ""},
+		{"a digest that is lost", flow.GroupDelivery, broken(tap{drops: "gw/"}, every), ""},
+		{"a digest that nobody ends", flow.GroupDelivery, broken(tap{deaf: true}, func(_ int, m flow.Message) bool {
 			return strings.Contains(string(m.Body), `"digest":{`)
 		}), ""},
-		{"what was collected for a cancelled client told", pipeline.GroupDelivery, broken(tap{clings: true}, of(pipeline.TypeWithdraw)), ""},
-		{"a dead letter lost", pipeline.GroupDead, broken(tap{drops: "l/"}, of(pipeline.TypeDeadLetter)), ""},
-		{"what is brought back taken for known", pipeline.GroupDelivery, input(func(m *pipeline.Message) {
+		{"what was collected for a cancelled client told", flow.GroupDelivery, broken(tap{clings: true}, of(flow.TypeWithdraw)), ""},
+		{"a dead letter lost", flow.GroupDead, broken(tap{drops: "l/"}, of(flow.TypeDeadLetter)), ""},
+		{"what is brought back taken for known", flow.GroupDelivery, input(func(m *flow.Message) {
 			m.Header = maps.Clone(m.Header)
-			delete(m.Header, pipeline.HeaderReplay)
+			delete(m.Header, flow.HeaderReplay)
 		}), "0 times"},
-		{"a letter lost on its way back", pipeline.GroupDead, output(nth(1, pipeline.TypeNotification, drop)), "0 times"},
-		{"a letter brought back and kept", pipeline.GroupDead, broken(tap{clings: true}, of(pipeline.TypeWake)), ""},
-		{"what expired is not kept", pipeline.GroupIndex, broken(tap{drops: "exp/"}, every), ""},
-		{"an expired page that keeps its state", pipeline.GroupIndex, broken(tap{clings: true}, of(pipeline.TypeOutcome)), ""},
-		{"a list that begins anew what expired", pipeline.GroupIndex,
-			input(alter(pipeline.TypeApply, func(c *pipeline.ApplyCommand) { c.Resume = true })), ""},
-		{"a resume that does nothing", pipeline.GroupIndex, ignored(pipeline.TypeResume), ""},
-		{"a baseline that is none", pipeline.GroupIndex, output(later), "comes after"},
-		{"an expired receiver whose subscriptions stay", pipeline.GroupIndex, ignored(pipeline.TypeExpire), ""},
-		{"a health event told twice", pipeline.GroupIndex, output(nth(1, pipeline.TypeHealth, twice)), "health events"},
-		{"a health event not told", pipeline.GroupIndex, output(nth(2, pipeline.TypeHealth, drop)), "health events"},
-		{"a receiver's event told twice", pipeline.GroupDelivery, output(nth(1, pipeline.TypeHealth, twice)), "delivery tells of"},
-		{"a receiver's event not told", pipeline.GroupDelivery, output(nth(2, pipeline.TypeHealth, drop)), "delivery tells of"},
+		{"a letter lost on its way back", flow.GroupDead, output(nth(1, flow.TypeNotification, drop)), "0 times"},
+		{"a letter brought back and kept", flow.GroupDead, broken(tap{clings: true}, of(flow.TypeWake)), ""},
+		{"what expired is not kept", flow.GroupIndex, broken(tap{drops: "exp/"}, every), ""},
+		{"an expired page that keeps its state", flow.GroupIndex, broken(tap{clings: true}, of(flow.TypeOutcome)), ""},
+		{"a list that begins anew what expired", flow.GroupIndex,
+			input(alter(flow.TypeApply, func(c *flow.ApplyCommand) { c.Resume = true })), ""},
+		{"a resume that does nothing", flow.GroupIndex, ignored(flow.TypeResume), ""},
+		{"a baseline that is none", flow.GroupIndex, output(later), "comes after"},
+		{"an expired receiver whose subscriptions stay", flow.GroupIndex, ignored(flow.TypeExpire), ""},
+		{"a health event told twice", flow.GroupIndex, output(nth(1, flow.TypeHealth, twice)), "health events"},
+		{"a health event not told", flow.GroupIndex, output(nth(2, flow.TypeHealth, drop)), "health events"},
+		{"a receiver's event told twice", flow.GroupDelivery, output(nth(1, flow.TypeHealth, twice)), "delivery tells of"},
+		{"a receiver's event not told", flow.GroupDelivery, output(nth(2, flow.TypeHealth, drop)), "delivery tells of"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -417,10 +418,10 @@ func TestCatches(t *testing.T) {
 		})
 	}
 	t.Run("the answer to a lost request taken for that to another", func(t *testing.T) {
-		m := found(func(o *pipeline.Outcome) { o.Nonce = "" })
+		m := found(func(o *flow.Outcome) { o.Nonce = "" })
 		caught(t, "", func(seed uint64) Config {
-			return Config{Seed: seed, Processes: 4, Wrap: func(group string, p pipeline.Processor) pipeline.Processor {
-				if group == pipeline.GroupIndex {
+			return Config{Seed: seed, Processes: 4, Wrap: func(group string, p flow.Processor) flow.Processor {
+				if group == flow.GroupIndex {
 					return m()(p)
 				}
 				return p
@@ -472,19 +473,19 @@ func oneGroup(c *pipeline.Change) {
 }
 
 // empties tells of nothing beside the first notification.
-func empties() func(pipeline.Message) []pipeline.Message {
+func empties() func(flow.Message) []flow.Message {
 	done := false
-	return func(m pipeline.Message) []pipeline.Message {
-		if done || m.Type != pipeline.TypeNotification {
-			return []pipeline.Message{m}
+	return func(m flow.Message) []flow.Message {
+		if done || m.Type != flow.TypeNotification {
+			return []flow.Message{m}
 		}
 		done = true
 		other := m
-		alter(pipeline.TypeNotification, func(a *pipeline.Addressed) {
+		alter(flow.TypeNotification, func(a *flow.Addressed) {
 			a.Notification.Diffs, a.Notification.Version = []pipeline.Diff{}, a.Notification.Version+1
-			a.Notification.ID = pipeline.DeriveID(a.Notification.ID)
+			a.Notification.ID = flow.DeriveID(a.Notification.ID)
 			other.ID = a.Notification.ID
 		})(&other)
-		return []pipeline.Message{m, other}
+		return []flow.Message{m, other}
 	}
 }

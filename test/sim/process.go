@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -14,7 +14,7 @@ type process struct {
 	w    *world
 	name int
 
-	procs    map[consumerID]pipeline.Processor
+	procs    map[consumerID]flow.Processor
 	delivery *sinks.Delivery
 	checks   []*check
 	attempts []attempt
@@ -35,7 +35,7 @@ type attempt struct {
 
 // posted is the result of an attempt on its way to delivery.
 type posted struct {
-	message pipeline.Message
+	message flow.Message
 	answers []answer // in the order of the attempt's notifications; only the last may be an error
 	of      sinks.Attempt
 }
@@ -81,7 +81,7 @@ func (p *process) ready() []handleable {
 		}
 		for _, id := range l.wakesInOrder() {
 			if wk := l.wakes[id]; !wk.at.After(p.w.now) && p.w.t.caughtUp(id.consumerID, l, wk.behind) {
-				m := pipeline.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: pipeline.TypeWake, Time: p.w.now}
+				m := flow.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: flow.TypeWake, Time: p.w.now}
 				hs = append(hs, handleable{p: p, l: l, c: id.consumerID, message: m, waker: true})
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -53,7 +53,7 @@ func (w *world) step() error {
 	case n < 126:
 		return w.jump()
 	case n < 128:
-		w.replay(pick(w.rng, sinkNames), pick(w.rng, []pipeline.DeadFilter{{}, {Client: pick(w.rng, clients)}, {URL: pick(w.rng, w.sites).url}}))
+		w.replay(pick(w.rng, sinkNames), pick(w.rng, []flow.DeadFilter{{}, {Client: pick(w.rng, clients)}, {URL: pick(w.rng, w.sites).url}}))
 		return nil
 	case n < 190:
 		return w.advance(time.Duration(w.rng.IntN(int(20 * time.Second))))
@@ -98,7 +98,7 @@ func (w *world) work() error {
 	n := len(hs) + len(open) + checks + attempts
 	if n == 0 {
 		// Not until things may be forgotten: for that the clock jumps.
-		_, err := w.sleep(func(id wakeID, wk wake) bool { return id.group == pipeline.GroupIndex || wk.atStart })
+		_, err := w.sleep(func(id wakeID, wk wake) bool { return id.group == flow.GroupIndex || wk.atStart })
 		return err
 	}
 	switch i := w.rng.IntN(n); {
@@ -229,7 +229,7 @@ func (w *world) settle() error {
 		}
 		unseen := func(id wakeID, _ wake) bool {
 			s := w.site(id.key)
-			return id.group == pipeline.GroupIndex && s != nil && s.looked() < checksWhenCalm
+			return id.group == flow.GroupIndex && s != nil && s.looked() < checksWhenCalm
 		}
 		if slept, err := w.sleep(unseen); slept || err != nil {
 			if err != nil {
@@ -247,7 +247,7 @@ func (w *world) settle() error {
 			}
 			continue
 		}
-		slept, err := w.sleep(func(id wakeID, _ wake) bool { return id.group == pipeline.GroupDelivery })
+		slept, err := w.sleep(func(id wakeID, _ wake) bool { return id.group == flow.GroupDelivery })
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func (w *world) replayAll() bool {
 		for id := range w.letters(sink) {
 			if sink != picky || refuses(id) == nil {
 				any = true
-				w.replay(sink, pipeline.DeadFilter{})
+				w.replay(sink, flow.DeadFilter{})
 				break
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Config says what is run.
@@ -16,7 +16,7 @@ type Config struct {
 	// Trace keeps a readable record of every step for the error.
 	Trace bool
 	// Wrap, if not nil, wraps the processor of a group, on each start: to break it.
-	Wrap func(group string, p pipeline.Processor) pipeline.Processor
+	Wrap func(group string, p flow.Processor) flow.Processor
 	// Processes is how many processes share the lanes over Kafka; 1 is one that keeps all
 	// itself, and 0 leaves the choice to the seed.
 	Processes int

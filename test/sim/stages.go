@@ -6,6 +6,7 @@ import (
 	snowball "github.com/kljensen/snowball/english"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
@@ -34,7 +35,7 @@ func (w *world) build(p *process) {
 		expireAfter += w.cfg.Late
 	}
 	matcher := match.New(match.Config{})
-	p.procs = map[consumerID]pipeline.Processor{
+	p.procs = map[consumerID]flow.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
 		consumers[1]:     w.fetcher(p),
 		consumers[2]:     diff.New(diff.Config{}),

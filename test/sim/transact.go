@@ -4,14 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // lazyFor is how long what nobody waits for may wait for a transaction.
 const lazyFor = 30 * time.Second
 
 // ephemeral are the topics whose messages are published outside of transactions.
-var ephemeral = map[string]bool{pipeline.TopicRequests: true, pipeline.TopicDecisions: true}
+var ephemeral = map[string]bool{flow.TopicRequests: true, flow.TopicDecisions: true}
 
 // earlyMessages is how many messages EarlyWork handles with an incomplete copy.
 const earlyMessages = 6
@@ -21,7 +21,7 @@ const earlyMessages = 6
 func (w *world) merge(h handleable, x *tx, after []func()) error {
 	p, l := h.p, h.l
 	var logged []laned
-	var hints []pipeline.Message
+	var hints []flow.Message
 	for _, o := range x.out {
 		if ephemeral[o.Topic] {
 			hints = append(hints, o.Message)
@@ -145,7 +145,7 @@ func (w *world) write(l *lane) {
 
 // hint publishes ephemeral messages outside of any transaction. They may be lost, or come
 // twice.
-func (w *world) hint(ms []pipeline.Message) {
+func (w *world) hint(ms []flow.Message) {
 	switch {
 	case w.outage && w.rng.IntN(2) == 0, w.chance(30):
 		w.tracef("%s for %s is lost", ms[0].Type, ms[0].Key)

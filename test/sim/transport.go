@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // transport holds the topics. Where it is local, everything that is committed can be taken
@@ -14,7 +14,7 @@ import (
 type transport struct {
 	store string // its name, in positions
 	lanes int
-	logs  map[string][][]pipeline.Message // by topic and lane
+	logs  map[string][][]flow.Message // by topic and lane
 	// first is the oldest message that is kept, by topic and lane.
 	first map[string][]int
 	// undo is what is not durable; nil on Kafka, where all that can be read is.
@@ -27,7 +27,7 @@ func newTransport(lanes int) *transport {
 	return &transport{
 		store: "sim",
 		lanes: lanes,
-		logs:  make(map[string][][]pipeline.Message),
+		logs:  make(map[string][][]flow.Message),
 		first: make(map[string][]int),
 	}
 }
@@ -38,16 +38,16 @@ func (t *transport) lane(key string) int {
 	return int(h.Sum32() % uint32(t.lanes))
 }
 
-func (t *transport) log(topic string) [][]pipeline.Message {
+func (t *transport) log(topic string) [][]flow.Message {
 	if t.logs[topic] == nil {
-		t.logs[topic] = make([][]pipeline.Message, t.lanes)
+		t.logs[topic] = make([][]flow.Message, t.lanes)
 		t.first[topic] = make([]int, t.lanes)
 	}
 	return t.logs[topic]
 }
 
 // next returns the message that c handles next in l, and where it stands.
-func (t *transport) next(c consumerID, l *lane) (m pipeline.Message, at int, ok bool) {
+func (t *transport) next(c consumerID, l *lane) (m flow.Message, at int, ok bool) {
 	log := t.log(c.topic)[l.id]
 	at = max(l.pos[c], t.first[c.topic][l.id])
 	if at >= len(log) {
@@ -81,8 +81,8 @@ func (t *transport) append(o laned) {
 
 // wire returns m as it is read from a log after a restart: what it remembers of how it was
 // made is gone. A transport may hand out messages of both kinds.
-func wire(m pipeline.Message) pipeline.Message {
-	w, err := pipeline.FromMetadata(m.Metadata(), m.Body)
+func wire(m flow.Message) flow.Message {
+	w, err := flow.FromMetadata(m.Metadata(), m.Body)
 	if err != nil {
 		panic("sim: " + err.Error()) // what was published can be read
 	}

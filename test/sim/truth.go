@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // truth is what must have become of one page, by the documented rules, from the messages
@@ -27,9 +28,9 @@ type truth struct {
 	expiredKeep map[string]bool
 	unreachable map[string]bool
 
-	request  *pipeline.Request // that is outstanding
-	asked    entry             // when it was made
-	askedAt  time.Time         // and at what time, as far as clocks that were set back let it be
+	request  *flow.Request // that is outstanding
+	asked    entry         // when it was made
+	askedAt  time.Time     // and at what time, as far as clocks that were set back let it be
 	deadline time.Time
 	parts    map[int]bool
 	check    uint64 // the last number
@@ -61,7 +62,7 @@ type version struct {
 	n        uint64
 	text     rendering
 	language string
-	snapshot pipeline.Snapshot
+	snapshot flow.Snapshot
 	tenure   int // in which its text was accepted
 }
 
@@ -134,13 +135,13 @@ func (t *truth) entry(e entry) error {
 	m := e.message
 	d := &deeds{withdrawn: make(map[string]bool)}
 	lived, listed := t.incarnation, len(t.expired)+len(t.expiredKeep) > 0
-	if m.Type == pipeline.TypeOutcome {
+	if m.Type == flow.TypeOutcome {
 		if err := t.outcome(e, d); err != nil {
 			return err
 		}
 	} else if !t.idle(m) {
 		t.clamp(e.now)
-		if m.Type == pipeline.TypeWake && t.request != nil && t.givenUp(e) {
+		if m.Type == flow.TypeWake && t.request != nil && t.givenUp(e) {
 			t.request = nil // what is left of it
 		}
 		if err := t.command(m, e, d); err != nil {
@@ -157,23 +158,23 @@ func (t *truth) entry(e entry) error {
 }
 
 // command carries out a command.
-func (t *truth) command(m pipeline.Message, e entry, d *deeds) error {
+func (t *truth) command(m flow.Message, e entry, d *deeds) error {
 	switch m.Type {
-	case pipeline.TypeSubscribe:
-		return read(m, func(c pipeline.SubscribeCommand) { t.subscribe(c, m.Position, d) })
-	case pipeline.TypeCancel:
-		return read(m, func(c pipeline.CancelCommand) { t.cancel(c, d) })
-	case pipeline.TypeApply:
-		return read(m, func(c pipeline.ApplyCommand) { t.apply(c, m.Position, d) })
-	case pipeline.TypeResume:
-		return read(m, func(c pipeline.ResumeCommand) { t.resume(c, m.Position, d) })
-	case pipeline.TypeExpire:
-		return read(m, func(c pipeline.ExpireCommand) { t.expireReceiver(c) })
+	case flow.TypeSubscribe:
+		return read(m, func(c flow.SubscribeCommand) { t.subscribe(c, m.Position, d) })
+	case flow.TypeCancel:
+		return read(m, func(c flow.CancelCommand) { t.cancel(c, d) })
+	case flow.TypeApply:
+		return read(m, func(c flow.ApplyCommand) { t.apply(c, m.Position, d) })
+	case flow.TypeResume:
+		return read(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, d) })
+	case flow.TypeExpire:
+		return read(m, func(c flow.ExpireCommand) { t.expireReceiver(c) })
 	}
 	return nil
 }
 
-func read[T any](m pipeline.Message, f func(T)) error {
+func read[T any](m flow.Message, f func(T)) error {
 	var c T
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Rules of behaviour.md about pages that fail.
@@ -16,7 +17,7 @@ const (
 
 // outcome takes what a check found if it is the outstanding one.
 func (t *truth) outcome(e entry, d *deeds) error {
-	o, err := pipeline.OutcomeFrom(e.message)
+	o, err := flow.OutcomeFrom(e.message)
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	}
 	if o.Parts == 0 {
 		t.request = nil
-		if o.Kind == pipeline.OutcomeUnchanged {
+		if o.Kind == flow.OutcomeUnchanged {
 			for _, l := range t.docs {
 				if err := l.look(seen); err != nil {
 					return err
@@ -61,7 +62,7 @@ func (t *truth) outcome(e entry, d *deeds) error {
 }
 
 // part takes what a check found of one document.
-func (t *truth) part(o pipeline.Outcome, seen observation, e entry, d *deeds) error {
+func (t *truth) part(o flow.Outcome, seen observation, e entry, d *deeds) error {
 	l := t.docs[o.Document]
 	if l == nil || o.Check <= l.since {
 		return nil
@@ -76,7 +77,7 @@ func (t *truth) part(o pipeline.Outcome, seen observation, e entry, d *deeds) er
 			d.tell(pipeline.HealthSelectorGone, l.id)
 		}
 		return nil
-	case o.Kind == pipeline.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visible() != seen.text.visible()):
+	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visible() != seen.text.visible()):
 		t.bare = true // it compared with what does not stand
 		return nil
 	case l.gone:
@@ -121,7 +122,7 @@ func (t *truth) reached(d *deeds) {
 }
 
 // failed is a check that did not get to the page.
-func (t *truth) failed(o pipeline.Outcome, d *deeds) {
+func (t *truth) failed(o flow.Outcome, d *deeds) {
 	switch {
 	case o.Offline:
 		return
@@ -228,7 +229,7 @@ func (t *truth) final() error {
 	if t.incarnation != "" && s.looked() < checksWhenCalm {
 		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.looked())
 	}
-	for _, group := range []string{pipeline.GroupIndex, pipeline.GroupDiff, pipeline.GroupMatch} {
+	for _, group := range []string{flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
 		if n := len(t.w.holder(t.url).state[place{group, t.url}]); n > 0 && t.over() {
 			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
 		}

@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // pair names a subscription: one of a client and a document.
 func (t *truth) pair(s pipeline.Subscription) string {
-	return pipeline.DocumentID(t.url, s.View) + " " + s.Client
+	return flow.DocumentID(t.url, s.View) + " " + s.Client
 }
 
 // begin returns the document of a view, which begins if it is new.
@@ -20,7 +21,7 @@ func (t *truth) begin(v pipeline.View, position string) *life {
 		t.incarnation = position
 		t.w.stats.Pages++
 	}
-	id := pipeline.DocumentID(t.url, v)
+	id := flow.DocumentID(t.url, v)
 	if t.docs[id] == nil {
 		t.docs[id] = &life{id: id, page: t.incarnation, view: v, since: t.check, n: t.last[id]}
 		t.lives = append(t.lives, t.docs[id])
@@ -62,7 +63,7 @@ func (r *record) withdraw(d *deeds, keep func(sink string) bool) {
 	}
 }
 
-func (t *truth) subscribe(c pipeline.SubscribeCommand, position string, d *deeds) {
+func (t *truth) subscribe(c flow.SubscribeCommand, position string, d *deeds) {
 	if t.subs[t.pair(c.Subscription)] != nil {
 		t.w.stats.Refused++
 		d.tell(pipeline.HealthRefused, "")
@@ -71,7 +72,7 @@ func (t *truth) subscribe(c pipeline.SubscribeCommand, position string, d *deeds
 	t.add(c.Subscription, c.Origin, position, position)
 }
 
-func (t *truth) cancel(c pipeline.CancelCommand, d *deeds) {
+func (t *truth) cancel(c flow.CancelCommand, d *deeds) {
 	found := false
 	for pair, r := range t.subs {
 		if r.sub.Client == c.Client {
@@ -112,7 +113,7 @@ func (t *truth) tidy() {
 
 // apply makes the list of c all that its origin wants. What expired stays so, unless it is
 // changed or resumed.
-func (t *truth) apply(c pipeline.ApplyCommand, position string, d *deeds) {
+func (t *truth) apply(c flow.ApplyCommand, position string, d *deeds) {
 	wanted := make(map[string]bool)
 	for _, s := range c.Subscriptions {
 		wanted[t.pair(s)] = true
@@ -176,18 +177,18 @@ func equal(a, b pipeline.Subscription) bool {
 
 // idle reports whether m is about a receiver that means nothing to the page: then it is as
 // if it had not come.
-func (t *truth) idle(m pipeline.Message) bool {
+func (t *truth) idle(m flow.Message) bool {
 	idle := false
 	switch m.Type {
-	case pipeline.TypeResume:
-		_ = read(m, func(c pipeline.ResumeCommand) { // command reads it again
+	case flow.TypeResume:
+		_ = read(m, func(c flow.ResumeCommand) { // command reads it again
 			idle = c.Receiver != "" && !t.unreachable[c.Receiver]
 			for _, r := range t.expired {
 				idle = idle && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver))
 			}
 		})
-	case pipeline.TypeExpire:
-		_ = read(m, func(c pipeline.ExpireCommand) {
+	case flow.TypeExpire:
+		_ = read(m, func(c flow.ExpireCommand) {
 			idle = true
 			for _, r := range t.subs {
 				elsewhere := !slices.Contains(r.sub.Sinks, c.Receiver)
@@ -204,7 +205,7 @@ func (t *truth) lost(r *record) bool {
 }
 
 // resume begins anew what expired: of a client, of all, or because a receiver answers again.
-func (t *truth) resume(c pipeline.ResumeCommand, position string, d *deeds) {
+func (t *truth) resume(c flow.ResumeCommand, position string, d *deeds) {
 	resumed := false
 	delete(t.unreachable, c.Receiver)
 	var pairs []string
@@ -234,7 +235,7 @@ func (t *truth) resume(c pipeline.ResumeCommand, position string, d *deeds) {
 }
 
 // expireReceiver ends the subscriptions all of whose receivers were given up.
-func (t *truth) expireReceiver(c pipeline.ExpireCommand) {
+func (t *truth) expireReceiver(c flow.ExpireCommand) {
 	for pair, r := range t.subs {
 		if !slices.Contains(r.sub.Sinks, c.Receiver) {
 			continue

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // tx is the transaction of one message.
@@ -26,40 +26,40 @@ type tx struct {
 	foreign bool
 }
 
-var _ pipeline.Tx = (*tx)(nil)
+var _ flow.Tx = (*tx)(nil)
 
 // begin opens a transaction for a message of key at consumer c.
 func (t *transport) begin(l *lane, c consumerID, key string) *tx {
 	return &tx{t: t, l: l, c: c, key: key, wrote: make(map[string]*[]byte), woken: make(map[string]wake)}
 }
 
-func (x *tx) State(key string) pipeline.State {
+func (x *tx) State(key string) flow.State {
 	if key != x.key {
 		x.foreign = true
 	}
 	return &txState{x, x.l.state[place{x.c.group, key}]}
 }
 
-func (x *tx) Emit(m pipeline.Message) { x.out = append(x.out, laned{m, x.t.lane(m.Key)}) }
-func (x *tx) OnCommit(f func())       { x.after = append(x.after, f) }
-func (x *tx) Sync()                   { x.synced = true }
-func (x *tx) Fits() error             { return nil }
+func (x *tx) Emit(m flow.Message) { x.out = append(x.out, laned{m, x.t.lane(m.Key)}) }
+func (x *tx) OnCommit(f func())   { x.after = append(x.after, f) }
+func (x *tx) Sync()               { x.synced = true }
+func (x *tx) Fits() error         { return nil }
 
 // Message and Reset are not called: each attempt has a transaction of its own, and its message
 // beside it.
-func (x *tx) Message() (pipeline.Message, error) { panic("sim: Message is not used") }
-func (x *tx) Reset()                             { panic("sim: Reset is not used") }
+func (x *tx) Message() (flow.Message, error) { panic("sim: Message is not used") }
+func (x *tx) Reset()                         { panic("sim: Reset is not used") }
 
-func (x *tx) EmitAll(m pipeline.Message) {
+func (x *tx) EmitAll(m flow.Message) {
 	id := m.ID
 	for lane := range x.t.lanes {
-		m.ID, m.Key = pipeline.DeriveID("lane", id, strconv.Itoa(lane)), ""
+		m.ID, m.Key = flow.DeriveID("lane", id, strconv.Itoa(lane)), ""
 		x.out = append(x.out, laned{m, lane})
 	}
 }
 
-func (x *tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		for _, key := range x.l.keys(group) {
 			if !yield(key, &txState{committed: x.l.state[place{group, key}]}) {
 				return
@@ -68,16 +68,16 @@ func (x *tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
 	}
 }
 
-func (x *tx) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
+func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	if key != x.key {
 		x.foreign = true
 	}
-	x.woken[key] = wake{at: at.UTC(), atStart: !at.IsZero() && slices.Contains(opts, pipeline.AtStart)}
+	x.woken[key] = wake{at: at.UTC(), atStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)}
 }
 
 // emitted returns what x emits.
-func (x *tx) emitted() []pipeline.Message {
-	var ms []pipeline.Message
+func (x *tx) emitted() []flow.Message {
+	var ms []flow.Message
 	for _, o := range x.out {
 		ms = append(ms, o.Message)
 	}
@@ -125,7 +125,7 @@ func (s *txState) Delete(name string) error {
 	return nil
 }
 
-func (s *txState) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
+func (s *txState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	names := make(map[string]bool)
 	for n := range s.committed {
 		names[n] = true
@@ -133,13 +133,13 @@ func (s *txState) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 	for n, v := range s.wrote() {
 		names[n] = v != nil
 	}
-	return func(yield func(string, pipeline.Value) bool) {
+	return func(yield func(string, flow.Value) bool) {
 		for _, n := range slices.Sorted(maps.Keys(names)) {
 			if !names[n] || !strings.HasPrefix(n, prefix) {
 				continue
 			}
 			v, _, _ := s.Get(n)
-			if !yield(n, pipeline.Value{Bytes: v}) {
+			if !yield(n, flow.Value{Bytes: v}) {
 				return
 			}
 		}

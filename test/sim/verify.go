@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/oracle"
 )
 
@@ -17,7 +18,7 @@ type about struct {
 
 // told is a notification that match made.
 type told struct {
-	pipeline.Addressed
+	flow.Addressed
 	about    about
 	used     bool
 	replayed int // how often it was brought back
@@ -66,12 +67,12 @@ func (w *world) verify() error {
 func (w *world) told() (map[about]*told, map[string]*told, error) {
 	all, byID := make(map[about]*told), make(map[string]*told)
 	w.broughtBack = make(map[string]int)
-	for _, lane := range w.t.log(pipeline.TopicNotifications) {
+	for _, lane := range w.t.log(flow.TopicNotifications) {
 		for _, m := range lane {
-			if m.Type != pipeline.TypeNotification {
+			if m.Type != flow.TypeNotification {
 				continue
 			}
-			var a pipeline.Addressed
+			var a flow.Addressed
 			if err := json.Unmarshal(m.Body, &a); err != nil {
 				return nil, nil, err
 			}
@@ -80,12 +81,12 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 			if n.Status == pipeline.StatusTimeout {
 				k = about{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.ID(), 0}
 			}
-			if m.Header[pipeline.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
+			if m.Header[flow.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
 				w.broughtBack[n.ID]++
 				w.stats.Replays++
 				continue
 			}
-			if m.Header[pipeline.HeaderReplay] == "1" {
+			if m.Header[flow.HeaderReplay] == "1" {
 				first := byID[n.ID]
 				if first == nil || !reflect.DeepEqual(first.Addressed, a) {
 					return nil, nil, fmt.Errorf("brought back as %s: %+v, but first it was %+v", n.ID, a, first)

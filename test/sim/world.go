@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // start is when the virtual clock begins.
@@ -37,7 +38,7 @@ type world struct {
 	// brokers are away; blocked what publishers will publish, or publish again.
 	owner     []*process
 	outage    bool
-	blocked   []pipeline.Message
+	blocked   []flow.Message
 	shuttling *shuttle
 
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
@@ -53,7 +54,7 @@ type world struct {
 
 	// What lives outside.
 	sites     []*site
-	late      []pipeline.Message // outcomes that will come a second time
+	late      []flow.Message // outcomes that will come a second time
 	receivers *receivers
 	seen      []observation // what fetches saw, by the number in the outcome's header
 	commands  int
@@ -124,17 +125,17 @@ func (w *world) chance(n int) bool { return !w.calm && w.rng.IntN(n) == 0 }
 
 // consumers lists who reads what, in a fixed order.
 var consumers = []consumerID{
-	{pipeline.GroupIndex, pipeline.TopicDocuments},
-	{pipeline.GroupFetch, pipeline.TopicRequests},
-	{pipeline.GroupDiff, pipeline.TopicSnapshots},
-	{pipeline.GroupMatch, pipeline.TopicSubscriptions},
-	{pipeline.GroupMatch, pipeline.TopicChanges},
+	{flow.GroupIndex, flow.TopicDocuments},
+	{flow.GroupFetch, flow.TopicRequests},
+	{flow.GroupDiff, flow.TopicSnapshots},
+	{flow.GroupMatch, flow.TopicSubscriptions},
+	{flow.GroupMatch, flow.TopicChanges},
 	deliveryConsumer,
-	{pipeline.GroupDead, pipeline.TopicDead},
-	{pipeline.GroupHealth, pipeline.TopicHealth},
+	{flow.GroupDead, flow.TopicDead},
+	{flow.GroupHealth, flow.TopicHealth},
 }
 
-var deliveryConsumer = consumerID{pipeline.GroupDelivery, pipeline.TopicNotifications}
+var deliveryConsumer = consumerID{flow.GroupDelivery, flow.TopicNotifications}
 
 // handleable is a message that a consumer can handle next.
 type handleable struct {
@@ -142,7 +143,7 @@ type handleable struct {
 	l       *lane
 	c       consumerID
 	at      int // where it stands in its log, if it came from there
-	message pipeline.Message
+	message flow.Message
 	fromLog bool
 	waker   bool
 	posted  int // index into the inbox, if it came from there
@@ -244,7 +245,7 @@ func (w *world) process(h handleable, x *tx) (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	return h.p.procs[h.c].Process(pipeline.WithTx(context.Background(), x), x, h.message)
+	return h.p.procs[h.c].Process(flow.WithTx(context.Background(), x), x, h.message)
 }
 
 // meanwhile lets a consumer of the same group handle a message of the same key on another
@@ -264,11 +265,11 @@ func (w *world) meanwhile(h handleable, x *tx) (alive bool, err error) {
 	return true, nil
 }
 
-func describe(out []pipeline.Message) string {
+func describe(out []flow.Message) string {
 	s := ""
 	for _, m := range out {
 		s += fmt.Sprintf(" → %s %s", m.Topic, m.ID[:min(6, len(m.ID))])
-		if sn, err := pipeline.SnapshotFrom(m); err == nil && m.Type == pipeline.TypeSnapshot {
+		if sn, err := flow.SnapshotFrom(m); err == nil && m.Type == flow.TypeSnapshot {
 			s += fmt.Sprintf(" (version %d)", sn.N)
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Tx is a transaction on a Store.
 type Tx struct {
 	store   *Store
-	message pipeline.Message
+	message flow.Message
 	writes  map[string]map[string]write
 	wakes   map[string]Wake
-	emitted []pipeline.Message
+	emitted []flow.Message
 	after   []func()
 	synced  bool
 }
@@ -29,7 +29,7 @@ type write struct {
 	deleted bool
 }
 
-var _ pipeline.Tx = (*Tx)(nil)
+var _ flow.Tx = (*Tx)(nil)
 
 // Commit makes all that the transaction did visible at once and then runs what
 // OnCommit was given.
@@ -79,7 +79,7 @@ func (t *Tx) Reset() {
 }
 
 // Message returns the message that Store.Handle was given; it is empty after Store.Begin.
-func (t *Tx) Message() (pipeline.Message, error) { return t.message, nil }
+func (t *Tx) Message() (flow.Message, error) { return t.message, nil }
 
 // Fits returns nil: a Store takes everything.
 func (t *Tx) Fits() error { return nil }
@@ -91,17 +91,17 @@ func (t *Tx) Sync() { t.synced = true }
 func (t *Tx) Synced() bool { return t.synced }
 
 // Emit collects m.
-func (t *Tx) Emit(m pipeline.Message) { t.emitted = append(t.emitted, m) }
+func (t *Tx) Emit(m flow.Message) { t.emitted = append(t.emitted, m) }
 
 // EmitAll collects one copy of m: a Store has one lane.
-func (t *Tx) EmitAll(m pipeline.Message) {
-	m.ID, m.Key = pipeline.DeriveID("lane", m.ID, "0"), ""
+func (t *Tx) EmitAll(m flow.Message) {
+	m.ID, m.Key = flow.DeriveID("lane", m.ID, "0"), ""
 	t.Emit(m)
 }
 
 // Neighbours yields the keys of the group named, in order, see Store.Beside.
-func (t *Tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
-	return func(yield func(string, pipeline.State) bool) {
+func (t *Tx) Neighbours(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
 		other := t.store.group(group)
 		if other == nil {
 			return
@@ -116,18 +116,18 @@ func (t *Tx) Neighbours(group string) iter.Seq2[string, pipeline.State] {
 }
 
 // Emitted returns what was collected so far.
-func (t *Tx) Emitted() []pipeline.Message { return t.emitted }
+func (t *Tx) Emitted() []flow.Message { return t.emitted }
 
 // WakeAt sets the wake of key.
-func (t *Tx) WakeAt(key string, at time.Time, opts ...pipeline.WakeOption) {
-	t.wakes[key] = Wake{At: at, AtStart: slices.Contains(opts, pipeline.AtStart)}
+func (t *Tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
+	t.wakes[key] = Wake{At: at, AtStart: slices.Contains(opts, flow.AtStart)}
 }
 
 // OnCommit runs f after the commit.
 func (t *Tx) OnCommit(f func()) { t.after = append(t.after, f) }
 
 // State returns the state of key as this transaction sees it.
-func (t *Tx) State(key string) pipeline.State { return state{t, key} }
+func (t *Tx) State(key string) flow.State { return state{t, key} }
 
 type state struct {
 	tx  *Tx
@@ -157,8 +157,8 @@ func (s state) put(name string, w write) error {
 	return nil
 }
 
-func (s state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
-	return func(yield func(string, pipeline.Value) bool) {
+func (s state) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
 		names := make(map[string]bool)
 		for _, n := range s.tx.store.Names(s.key) {
 			names[n] = true
@@ -171,7 +171,7 @@ func (s state) Scan(prefix string) iter.Seq2[string, pipeline.Value] {
 				continue
 			}
 			v, _, err := s.Get(n)
-			if !yield(n, pipeline.Value{Bytes: v, Err: err}) {
+			if !yield(n, flow.Value{Bytes: v, Err: err}) {
 				return
 			}
 		}

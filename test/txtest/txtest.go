@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Store is what a transport would keep for one consumer group. It is safe for
@@ -22,7 +22,7 @@ type Store struct {
 	mu      sync.Mutex
 	states  map[string]map[string][]byte
 	wakes   map[string]Wake
-	emitted []pipeline.Message
+	emitted []flow.Message
 	writes  int
 	others  map[string]*Store
 }
@@ -56,10 +56,10 @@ func (s *Store) group(name string) *Store {
 }
 
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.
-func (s *Store) Handle(ctx context.Context, p pipeline.Processor, m pipeline.Message) error {
+func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) error {
 	tx := s.Begin()
 	tx.message = m
-	if err := p.Process(pipeline.WithTx(ctx, tx), tx, m); err != nil {
+	if err := p.Process(flow.WithTx(ctx, tx), tx, m); err != nil {
 		return err
 	}
 	tx.Commit()
@@ -96,7 +96,7 @@ func (s *Store) Keys() []string {
 }
 
 // Take returns the messages emitted since the last call, in order.
-func (s *Store) Take() []pipeline.Message {
+func (s *Store) Take() []flow.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := s.emitted
@@ -122,17 +122,17 @@ func (s *Store) Wake(key string) (Wake, bool) {
 }
 
 // Due takes the wakes that are due at now and returns their messages, earliest first.
-func (s *Store) Due(now time.Time) []pipeline.Message {
+func (s *Store) Due(now time.Time) []flow.Message {
 	return s.takeWakes(func(w Wake) bool { return !w.At.After(now) })
 }
 
 // Start takes the wakes that come when a consumer starts at now: those that are due
 // and those with AtStart.
-func (s *Store) Start(now time.Time) []pipeline.Message {
+func (s *Store) Start(now time.Time) []flow.Message {
 	return s.takeWakes(func(w Wake) bool { return w.AtStart || !w.At.After(now) })
 }
 
-func (s *Store) takeWakes(due func(Wake) bool) []pipeline.Message {
+func (s *Store) takeWakes(due func(Wake) bool) []flow.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []string
@@ -144,11 +144,11 @@ func (s *Store) takeWakes(due func(Wake) bool) []pipeline.Message {
 	slices.SortFunc(keys, func(a, b string) int {
 		return cmp.Or(s.wakes[a].At.Compare(s.wakes[b].At), strings.Compare(a, b))
 	})
-	var ms []pipeline.Message
+	var ms []flow.Message
 	for _, key := range keys {
 		w := s.wakes[key]
 		delete(s.wakes, key)
-		ms = append(ms, pipeline.Message{ID: fmt.Sprintf("wake %s %d", key, w.At.UnixNano()), Key: key, Type: pipeline.TypeWake, Time: w.At})
+		ms = append(ms, flow.Message{ID: fmt.Sprintf("wake %s %d", key, w.At.UnixNano()), Key: key, Type: flow.TypeWake, Time: w.At})
 	}
 	return ms
 }

@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestNothingOfAFailedAttemptRemains(t *testing.T) {
 	s := New()
 	ran := false
 	fail := errors.New("no")
-	p := pipeline.ProcessorFunc(func(_ context.Context, tx pipeline.Tx, m pipeline.Message) error {
+	p := flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if err := tx.State(m.Key).Set("a", []byte("1")); err != nil {
 			return err
 		}
-		tx.Emit(pipeline.Message{ID: "out"})
+		tx.Emit(flow.Message{ID: "out"})
 		tx.WakeAt(m.Key, time.Unix(1, 0))
 		tx.OnCommit(func() { ran = true })
 		return fail
 	})
-	if err := s.Handle(context.Background(), p, pipeline.Message{Key: "k"}); !errors.Is(err, fail) {
+	if err := s.Handle(context.Background(), p, flow.Message{Key: "k"}); !errors.Is(err, fail) {
 		t.Fatalf("got error %v, want %v", err, fail)
 	}
 	if len(s.Keys()) != 0 || len(s.Take()) != 0 || ran {
@@ -33,7 +33,7 @@ func TestNothingOfAFailedAttemptRemains(t *testing.T) {
 		t.Error("got a wake, want none")
 	}
 	fail = nil
-	if err := s.Handle(context.Background(), p, pipeline.Message{Key: "k"}); err != nil {
+	if err := s.Handle(context.Background(), p, flow.Message{Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	if v, ok := s.Value("k", "a"); !ok || string(v) != "1" || !ran || len(s.Take()) != 1 {
@@ -42,7 +42,7 @@ func TestNothingOfAFailedAttemptRemains(t *testing.T) {
 	if got := s.Due(time.Unix(0, 0)); len(got) != 0 {
 		t.Errorf("got wakes %v before their time", got)
 	}
-	if got := s.Due(time.Unix(1, 0)); len(got) != 1 || got[0].Key != "k" || got[0].Type != pipeline.TypeWake {
+	if got := s.Due(time.Unix(1, 0)); len(got) != 1 || got[0].Key != "k" || got[0].Type != flow.TypeWake {
 		t.Errorf("got wakes %v, want one for k", got)
 	}
 	if got := s.Due(time.Unix(1, 0)); len(got) != 0 {

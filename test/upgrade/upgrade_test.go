@@ -17,6 +17,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/sinks"
 )
@@ -95,8 +96,8 @@ type inbox struct {
 	all []heard
 }
 
-func (b *inbox) sink(name string) vokter.Sink {
-	return vokter.SinkFunc(func(_ context.Context, n vokter.Notification) error {
+func (b *inbox) sink(name string) pipeline.Sink {
+	return pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 		h := heard{name, n.ID, n.Status, strings.TrimPrefix(n.URL, site), n.Client, n.Version, ""}
 		for _, d := range n.Diffs {
 			h.Said += string(d.Event) + " " + d.Keyword + " in " + d.Text + ";"
@@ -125,12 +126,12 @@ func (b *inbox) take(name string) []heard {
 }
 
 // subscriptions are those of the file that the old version ran with.
-func subscriptions() []vokter.Subscription {
-	return []vokter.Subscription{
-		{URL: site + "/lamps", Client: "anna", Keywords: []string{"lamp"}, IgnoreCase: true, Interval: vokter.Duration(time.Hour), Sinks: []string{"good", "down"}},
-		{URL: site + "/lamps", Client: "ben", Keywords: []string{"sold out", "chrome"}, Interval: vokter.Duration(2 * time.Hour), Sinks: []string{"down"}},
-		{URL: site + "/chairs", Client: "anna", Keywords: []string{"sold out"}, Interval: vokter.Duration(time.Hour), Sinks: []string{"good"}},
-		{URL: site + "/tables", Client: "ben", Keywords: []string{"oak"}, Interval: vokter.Duration(time.Hour), Sinks: []string{"good"}},
+func subscriptions() []pipeline.Subscription {
+	return []pipeline.Subscription{
+		{URL: site + "/lamps", Client: "anna", Keywords: []string{"lamp"}, IgnoreCase: true, Interval: pipeline.Duration(time.Hour), Sinks: []string{"good", "down"}},
+		{URL: site + "/lamps", Client: "ben", Keywords: []string{"sold out", "chrome"}, Interval: pipeline.Duration(2 * time.Hour), Sinks: []string{"down"}},
+		{URL: site + "/chairs", Client: "anna", Keywords: []string{"sold out"}, Interval: pipeline.Duration(time.Hour), Sinks: []string{"good"}},
+		{URL: site + "/tables", Client: "ben", Keywords: []string{"oak"}, Interval: pipeline.Duration(time.Hour), Sinks: []string{"good"}},
 	}
 }
 
@@ -142,9 +143,9 @@ func run(t *testing.T, dir string, s *shop, b *inbox, c vokter.Config) {
 	every := time.Duration(0)
 	c.Dir, c.MinFree, c.Every = dir, 1, &every
 	c.Now = func() time.Time { return later.Add(time.Since(began)) }
-	c.Fetchers = []vokter.Fetcher{s}
+	c.Fetchers = []pipeline.Fetcher{s}
 	c.Fetch.Rate, c.Fetch.Concurrency = 1000, 4
-	c.Sinks = map[string]vokter.Sink{"good": b.sink("good"), "down": b.sink("down")}
+	c.Sinks = map[string]pipeline.Sink{"good": b.sink("good"), "down": b.sink("down")}
 	r, err := vokter.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func known(t *testing.T, dir, sink, id string) sinks.Record {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	r, ok, err := sinks.Known(tr.State(pipeline.GroupDelivery, sink), id)
+	r, ok, err := sinks.Known(tr.State(flow.GroupDelivery, sink), id)
 	if !ok || err != nil {
 		t.Errorf("%s at %s is not remembered: %v", id, sink, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func main() {
@@ -55,7 +56,7 @@ func (printer) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
 func (p printer) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for record := range claim.Messages() {
-		if header(record, "ce_type") == pipeline.TypeChange { // others may come; they are not for us
+		if header(record, "ce_type") == flow.TypeChange { // others may come; they are not for us
 			var c pipeline.Change
 			if err := json.Unmarshal(record.Value, &c); err != nil {
 				return fmt.Errorf("change at offset %d: %w", record.Offset, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestTheTutorialShowsThisProgram(t *testing.T) {
@@ -45,21 +46,21 @@ func TestConsume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	change, err := pipeline.Change{
+	change, err := flow.ChangeMessage(pipeline.Change{
 		ID: "C1", URL: "https://example.com/", Page: "https://example.com/", Version: 2,
 		Groups: []pipeline.Group{
 			{Differences: []pipeline.Difference{{Event: pipeline.Removed, Text: "in"}, {Event: pipeline.Added, Text: "out of"}}},
 			{Moved: true, New: []pipeline.Window{{Text: "Opening hours"}}},
 		},
-	}.Message()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, err := json.Marshal(pipeline.Ended{Page: change.Key})
+	ended, err := json.Marshal(flow.Ended{Page: change.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []pipeline.Message{{ID: "E", Key: change.Key, Type: pipeline.TypeEnded, Body: ended}, change} {
+	for _, m := range []flow.Message{{ID: "E", Key: change.Key, Type: flow.TypeEnded, Body: ended}, change} {
 		r := &sarama.ProducerMessage{Topic: topic, Key: sarama.StringEncoder(m.Key), Value: sarama.ByteEncoder(m.Body)}
 		for name, value := range m.Metadata() {
 			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})

@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // TestOutcomeParts sends outcomes with everything that a body can hold, in the process and
@@ -87,8 +89,8 @@ func TestPackBody(t *testing.T) {
 	}{
 		{"empty", nil, true},
 		{"small", []byte("<p>x"), true},
-		{"as large as can be", bytes.Repeat([]byte("x"), 2*MaxText), true},
-		{"too large", bytes.Repeat([]byte("x"), 2*MaxText+1), false},
+		{"as large as can be", bytes.Repeat([]byte("x"), 2*pipeline.MaxText), true},
+		{"too large", bytes.Repeat([]byte("x"), 2*pipeline.MaxText+1), false},
 		{"too large packed", noise, false},
 	} {
 		packed, ok := PackBody(tc.body)
@@ -113,7 +115,7 @@ func FuzzOutcomeFrom(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
 		o, err := OutcomeFrom(Message{ID: "m", Header: map[string]string{headerOutcome: header}, Body: body})
 		if err != nil {
-			if c, _ := ClassOf(err); c != ClassPermanent {
+			if c, _ := pipeline.ClassOf(err); c != pipeline.ClassPermanent {
 				t.Errorf("%v is of class %d", err, c)
 			}
 			return

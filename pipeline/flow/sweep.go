@@ -1,9 +1,11 @@
-package pipeline
+package flow
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Sweep asks each lane to look for the pages that Receiver means something to, and to tell
@@ -34,7 +36,7 @@ func (s Sweep) Message() Message {
 func SweepFrom(m Message) (Sweep, error) {
 	var s Sweep
 	if err := json.Unmarshal(m.Body, &s); err != nil {
-		return s, Permanent(fmt.Errorf("sweep %s: %w", m.ID, err))
+		return s, pipeline.Permanent(fmt.Errorf("sweep %s: %w", m.ID, err))
 	}
 	return s, nil
 }

@@ -1,10 +1,12 @@
-package pipeline
+package flow
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // DeadLetter is what was given up: the body of TypeDeadLetter.
@@ -25,7 +27,7 @@ type DeadLetter struct {
 
 // URL returns the URL of the page that d is about, or nothing where it is about none. What
 // may be a password in it is left out.
-func (d DeadLetter) URL() string { return Redacted(d.url()) }
+func (d DeadLetter) URL() string { return pipeline.Redacted(d.url()) }
 
 func (d DeadLetter) url() string {
 	if d.Addressed != nil {
@@ -40,7 +42,7 @@ func (d DeadLetter) Listed() DeadLetter {
 	d.Body, d.Headers = nil, maps.Clone(d.Headers)
 	for _, name := range []string{headerSubject, HeaderKey} {
 		if v, ok := d.Headers[name]; ok {
-			d.Headers[name] = Redacted(v)
+			d.Headers[name] = pipeline.Redacted(v)
 		}
 	}
 	return d
@@ -80,8 +82,8 @@ func (f DeadFilter) Selects(d DeadLetter) bool {
 }
 
 func samePage(a, b string) bool {
-	x, errX := CanonicalURL(a)
-	y, errY := CanonicalURL(b)
+	x, errX := pipeline.CanonicalURL(a)
+	y, errY := pipeline.CanonicalURL(b)
 	return errX == nil && errY == nil && x == y
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 import (
 	"context"
@@ -97,8 +97,11 @@ func FailedState(err error) State { return failedState{err} }
 type failedState struct{ err error }
 
 func (f failedState) Get(string) ([]byte, bool, error) { return nil, false, f.err }
-func (f failedState) Set(string, []byte) error         { return f.err }
-func (f failedState) Delete(string) error              { return f.err }
+
+func (f failedState) Set(string, []byte) error { return f.err }
+
+func (f failedState) Delete(string) error { return f.err }
+
 func (f failedState) Scan(string) iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) { yield("", Value{Err: f.err}) }
 }

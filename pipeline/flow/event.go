@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Event returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
@@ -15,19 +17,19 @@ import (
 // put into headers. Its Type is Notification.Type as "vokter.TYPE.v1", such as
 // TypeNotification. Its Topic and Key are empty. An n that cannot be an event gives a permanent
 // error.
-func (n Notification) Event() (Message, error) {
+func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.ID == "" {
-		return Message{}, Permanent(errors.New("the notification has no ID"))
+		return Message{}, pipeline.Permanent(errors.New("the notification has no ID"))
 	}
 	if n.Diffs == nil {
-		n.Diffs = []Diff{}
+		n.Diffs = []pipeline.Diff{}
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
-		return Message{}, Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return Message{}, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return Message{
-		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,
+		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, pipeline.NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: body,
 	}, nil
 }

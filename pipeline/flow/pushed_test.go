@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 import (
 	"bytes"
@@ -6,15 +6,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 func TestPushedOverTheWire(t *testing.T) {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	p := Pushed{
+	p := pipeline.Pushed{
 		URL: "HTTPS://Example.com", ContentType: "text/html", ContentLanguage: "de", Body: []byte("<p>x"), ID: "1", Time: at,
 		Header: map[string]string{HeaderTrace: "t"},
 	}
-	m := p.Message()
+	m := PushedMessage(p)
 	if m.Key != "https://example.com/" || m.Topic != TopicIngest || m.Header[HeaderTrace] != "t" {
 		t.Errorf("got %+v, want the page as the key", m)
 	}
@@ -27,7 +29,7 @@ func TestPushedOverTheWire(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, p) {
 		t.Errorf("got %+v, %v, want %+v", got, err, p)
 	}
-	m, err = p.Taken()
+	m, err = TakenMessage(p)
 	if err != nil || m.Key != "https://example.com/" || m.Topic != TopicDocuments {
 		t.Fatalf("got %+v, %v", m, err)
 	}
@@ -41,7 +43,7 @@ func TestPushedOverTheWire(t *testing.T) {
 	if _, err := TakenFrom(m); err == nil {
 		t.Error("a damaged body was taken")
 	}
-	text, err := PushedFrom(Pushed{URL: p.URL, Text: "x", ID: "1", ContentType: "text/html"}.Message())
+	text, err := PushedFrom(PushedMessage(pipeline.Pushed{URL: p.URL, Text: "x", ID: "1", ContentType: "text/html"}))
 	if err != nil || text.ContentType != "text/plain; charset=utf-8" || string(text.Body) != "x" {
 		t.Errorf("text: got %+v, %v", text, err)
 	}
@@ -49,11 +51,11 @@ func TestPushedOverTheWire(t *testing.T) {
 
 // TestPushedInGo: who wrote no headers is told of the fields.
 func TestPushedInGo(t *testing.T) {
-	for want, p := range map[string]Pushed{
+	for want, p := range map[string]pipeline.Pushed{
 		"Pushed.URL":         {Text: "x"},
 		"Pushed.ContentType": {URL: "https://a.example/", Body: []byte("x")},
 	} {
-		if _, err := PushedFrom(p.Message()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := PushedFrom(PushedMessage(p)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
@@ -82,7 +84,7 @@ func TestFromIngest(t *testing.T) {
 		t.Errorf("got %+v, %v, want the ID that it had before", again, err)
 	}
 	m, err = FromIngest(map[string]string{"ce_id": "7", "ce_subject": "https://a.example/", "ce_time": "today"}, []byte("x"), "")
-	if class, _ := ClassOf(err); err == nil || class != ClassPermanent || m.ID != "7" || m.Subject == "" || string(m.Body) != "x" {
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || m.ID != "7" || m.Subject == "" || string(m.Body) != "x" {
 		t.Errorf("got %+v, %v, want a permanent error and what is known", m, err)
 	}
 }
@@ -96,15 +98,15 @@ func TestWhatCannotBePushed(t *testing.T) {
 		"no header content-ty": func(m *Message) { delete(m.Header, "content-type") },
 		"mime":                 func(m *Message) { m.Header["content-type"] = "text/" },
 		"empty":                func(m *Message) { m.Body = []byte(" \n") },
-		"at most 4194304":      func(m *Message) { m.Body = bytes.Repeat([]byte("x"), MaxPushed+1) },
+		"at most 4194304":      func(m *Message) { m.Body = bytes.Repeat([]byte("x"), pipeline.MaxPushed+1) },
 	} {
-		m := Pushed{URL: "https://a.example/", ContentType: "text/html", Body: []byte("x"), ID: "1"}.Message()
+		m := PushedMessage(pipeline.Pushed{URL: "https://a.example/", ContentType: "text/html", Body: []byte("x"), ID: "1"})
 		if _, err := PushedFrom(m); err != nil {
 			t.Fatal(err)
 		}
 		change(&m)
 		_, err := PushedFrom(m)
-		if class, _ := ClassOf(err); err == nil || class != ClassPermanent || !strings.Contains(err.Error(), want) {
+		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}

@@ -1,9 +1,11 @@
-package pipeline
+package flow
 
 import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // TestOutcomeTravels compares what a receiver in the same process gets with what one gets
@@ -49,7 +51,7 @@ func TestOutcomeTravels(t *testing.T) {
 func TestRequestTravels(t *testing.T) {
 	r := Request{
 		Page: "http://a.example/x", Incarnation: "i", Check: 3, ETag: `"e"`, BodyHash: "b",
-		Documents: []RequestDocument{{ID: "d", View: View{Select: []Selector{{CSS: "p"}}}, TextHash: "h"}}, NotAfter: time.Now(),
+		Documents: []RequestDocument{{ID: "d", View: pipeline.View{Select: []pipeline.Selector{{CSS: "p"}}}, TextHash: "h"}}, NotAfter: time.Now(),
 	}
 	m := r.Message(time.Now())
 	if m.Key != "a.example:80" || m.Subject != r.Page {

@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 // Gauge is a figure about a process for those who watch over it. Who has some to offer has
 // a method Gauges() []Gauge, which returns them as they are now, from any goroutine, without

@@ -1,4 +1,4 @@
-package pipeline
+package flow
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"iter"
 	"maps"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Message is what travels through a topic. On the wire its attributes are headers
@@ -128,12 +130,12 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 		m.Header[k] = v
 	}
 	if m.ID == "" || m.Type == "" {
-		return m, Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
+		return m, pipeline.Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
 	}
 	if at := meta[headerTime]; at != "" {
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
-			return m, Permanent(fmt.Errorf("message %s: %s: %w", m.ID, headerTime, err))
+			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", m.ID, headerTime, err))
 		}
 		m.Time = t
 	}
@@ -158,7 +160,7 @@ func Received(topic, uuid, position string, meta map[string]string, body []byte)
 func (m Message) UnknownType(who string) error {
 	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, m.Type, m.ID)
 	if m.Source != "" {
-		return Permanent(fmt.Errorf("%w from %q", err, m.Source))
+		return pipeline.Permanent(fmt.Errorf("%w from %q", err, m.Source))
 	}
-	return Broken(err)
+	return pipeline.Broken(err)
 }

@@ -1,9 +1,11 @@
-package pipeline
+package flow
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Snapshot says that version N of a document now stands, and Previous stood before.
@@ -48,11 +50,11 @@ func (s Snapshot) Message() Message {
 func SnapshotFrom(m Message) (Snapshot, error) {
 	var s Snapshot
 	if err := json.Unmarshal([]byte(m.Header[headerSnapshot]), &s); err != nil {
-		return s, Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
 	var err error
 	if s.Old, s.New, err = UnpackTexts(m.Body); err != nil {
-		return s, Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
 	return s, nil
 }

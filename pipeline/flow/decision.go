@@ -1,9 +1,11 @@
-package pipeline
+package flow
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Decision is what index decided about a command that somebody may wait for, in whichever
@@ -31,7 +33,7 @@ func (d Decision) Message(page string, at time.Time) Message {
 func DecisionFrom(m Message) (Decision, error) {
 	var d Decision
 	if err := json.Unmarshal(m.Body, &d); err != nil {
-		return d, Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
+		return d, pipeline.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
 	}
 	return d, nil
 }

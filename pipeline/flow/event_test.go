@@ -1,14 +1,16 @@
-package pipeline
+package flow
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 func TestEvent(t *testing.T) {
-	n := Notification{Status: StatusOK, ID: "ID", Type: NotificationType, URL: "https://example.com/ä\r\nx: y\x85\uFFFE\xff", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	e, err := n.Event()
+	n := pipeline.Notification{Status: pipeline.StatusOK, ID: "ID", Type: pipeline.NotificationType, URL: "https://example.com/ä\r\nx: y\x85\uFFFE\xff", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	e, err := CloudEvent(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func TestEvent(t *testing.T) {
 		t.Errorf("got the body %s, want no null", e.Body)
 	}
 	// An optional attribute that is empty is left out.
-	if e, err = (Notification{ID: "ID", Type: NotificationTypeHealth}).Event(); err != nil || e.Type != TypeHealth {
+	if e, err = CloudEvent((pipeline.Notification{ID: "ID", Type: pipeline.NotificationTypeHealth})); err != nil || e.Type != TypeHealth {
 		t.Errorf("got %v, %v, want a health event", e, err)
 	}
 	for _, name := range []string{"ce_subject", "ce_time"} {
@@ -37,8 +39,8 @@ func TestEvent(t *testing.T) {
 			t.Errorf("%s is %q, want none", name, v)
 		}
 	}
-	_, err = Notification{}.Event()
-	if class, _ := ClassOf(err); err == nil || class != ClassPermanent {
+	_, err = CloudEvent(pipeline.Notification{})
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 		t.Errorf("without an ID: got %v, want a permanent error", err)
 	}
 }

@@ -1,0 +1,111 @@
+package flow
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func TestMetadataRoundTrip(t *testing.T) {
+	m := Message{
+		ID: "id", Key: "http://example.com/", Type: TypeChange, Subject: "http://example.com/ä?q=%20",
+		Time:   time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC),
+		Header: map[string]string{HeaderTrace: TraceParent("x"), "content-type": "application/json"}, Body: []byte("{}"),
+	}
+	meta := m.Metadata()
+	for name, want := range map[string]string{"ce_specversion": "1.0", "ce_id": "id", "ce_type": TypeChange, "ce_source": SourceVokter, "ce_time": "2026-05-01T12:00:00.123456789Z"} {
+		if meta[name] != want {
+			t.Errorf("header %s is %q, want %q", name, meta[name], want)
+		}
+	}
+	got, err := FromMetadata(meta, m.Body)
+	if err != nil || !reflect.DeepEqual(got, m) {
+		t.Errorf("got %+v, %v, want %+v", got, err, m)
+	}
+	for source, want := range map[string]string{"/crm": "/crm", "": "unknown"} {
+		meta["ce_source"] = source
+		if got, err := FromMetadata(meta, nil); err != nil || got.Source != want || got.Metadata()["ce_source"] != want {
+			t.Errorf("source %q: got %+v, %v, want %q", source, got, err, want)
+		}
+	}
+	for name, broken := range map[string]map[string]string{
+		"no id":   {"ce_type": "x"},
+		"no type": {"ce_id": "x"},
+		"time":    {"ce_id": "x", "ce_type": "y", "ce_time": "yesterday"},
+	} {
+		broken[HeaderKey], broken["x"] = "key", "y"
+		got, err := FromMetadata(broken, []byte("body"))
+		if got.Key != "key" || got.Type != broken["ce_type"] || got.Source != "unknown" || got.Header["x"] != "y" || string(got.Body) != "body" {
+			t.Errorf("%s: got %+v, want what is known of it", name, got)
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		} else if c, _ := pipeline.ClassOf(err); c != pipeline.ClassPermanent {
+			t.Errorf("%s: class %v, want permanent", name, c)
+		}
+	}
+}
+
+func TestOutcomeRoundTrip(t *testing.T) {
+	o := Outcome{
+		Page: "http://example.com/", Incarnation: "s/documents/1/2", Check: 7, Part: 1, Parts: 2, Document: "d", Kind: OutcomeRead,
+		Time: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), Status: 200, Bytes: 5, Took: time.Second,
+		BodyHash: "b", ETag: `"x"`, Title: "T", Language: "de", TextHash: "h", Extractor: "html/1", Packed: PackText("text"),
+	}
+	got, err := OutcomeFrom(o.Message())
+	if err != nil || !reflect.DeepEqual(got, o) {
+		t.Errorf("got %+v, %v, want %+v", got, err, o)
+	}
+	other := o
+	other.Part = 0
+	same := o
+	if o.Message().ID == other.Message().ID || o.Message().ID != same.Message().ID {
+		t.Error("IDs of outcomes must follow from what they say")
+	}
+	if _, err := OutcomeFrom(Message{ID: "x"}); err == nil {
+		t.Error("a message without an outcome was read as one")
+	}
+}
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	s := Snapshot{Page: "p", Incarnation: "i", Document: "d", N: 2, Previous: 1, Check: 3, Stamp: 4, Language: "en", TextHash: "h",
+		Time: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), Old: "", New: strings.Repeat("new text\n", 1000)}
+	got, err := SnapshotFrom(s.Message())
+	if err != nil || got != s {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	m := s.Message()
+	m.Body = m.Body[:len(m.Body)/2]
+	if _, err := SnapshotFrom(m); err == nil {
+		t.Error("half a body was read")
+	}
+}
+
+func TestPackBounds(t *testing.T) {
+	large := strings.Repeat("a", pipeline.MaxText)
+	a, b, err := UnpackTexts(PackTexts(large, large))
+	if err != nil || a != large || b != large {
+		t.Errorf("two texts of the largest size: %v", err)
+	}
+	if got, err := UnpackText(PackText("ä\x02\n")); err != nil || got != "ä\x02\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, bad := range [][]byte{nil, {1, 2, 3}, PackText("")} {
+		if _, _, err := UnpackTexts(bad); err == nil {
+			t.Errorf("%v was read as two texts", bad)
+		}
+	}
+}
+
+func TestDerivedIDs(t *testing.T) {
+	if DeriveID("a", "bc") == DeriveID("ab", "c") || DeriveID("a") == DeriveID("a", "") {
+		t.Error("IDs must tell where a part ends")
+	}
+	id := DeriveID("a")
+	if id != DeriveID("a") || len(id) != 26 || strings.ContainsAny(id, ".=abcdefghijklmnopqrstuvwxyz") {
+		t.Errorf("ID %q, want 26 characters of 0-9A-V, always the same", id)
+	}
+}
