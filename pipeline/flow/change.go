@@ -7,7 +7,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Message returns c as a message on TopicChanges.
+// ChangeMessage returns c as a message on TopicChanges.
 func ChangeMessage(c pipeline.Change) (Message, error) {
 	b, err := json.Marshal(c)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Event returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
+// CloudEvent returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
 // JSON. Its Attributes, except HeaderKey, are what the CloudEvents bindings for Kafka and others
 // put into headers. Its Type is Notification.Type as "vokter.TYPE.v1", such as
 // TypeNotification. Its Topic and Key are empty. An n that cannot be an event gives a permanent

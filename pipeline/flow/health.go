@@ -11,7 +11,7 @@ import (
 // HealthKey is the key of events about the process.
 const HealthKey = "process"
 
-// Message returns h as a message on TopicHealth, whose key is the page, the receiver or
+// HealthMessage returns h as a message on TopicHealth, whose key is the page, the receiver or
 // HealthKey.
 func HealthMessage(h pipeline.Health) Message {
 	h.Time, h.Since = h.Time.Round(0).UTC(), h.Since.Round(0).UTC()

@@ -18,7 +18,7 @@ const (
 	headerPushed   = "vokter_pushed"
 )
 
-// Message returns p as a message on TopicIngest, whose key is the page, so that pages of one
+// PushedMessage returns p as a message on TopicIngest, whose key is the page, so that pages of one
 // URL stay in order.
 func PushedMessage(p pipeline.Pushed) Message {
 	h := make(map[string]string, len(p.Header)+2)
@@ -110,7 +110,7 @@ type taken struct {
 	ContentLanguage string `json:"content_language,omitempty"`
 }
 
-// Taken returns p, whose Body is as a Reader gets it (Raw.Body), as a message on
+// TakenMessage returns p, whose Body is as a Reader gets it (Raw.Body), as a message on
 // TopicDocuments, where it is on its way to the owner of its page. Header is left out.
 func TakenMessage(p pipeline.Pushed) (Message, error) {
 	page, err := pipeline.CanonicalURL(p.URL)

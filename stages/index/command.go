@@ -65,7 +65,7 @@ func public(body []byte, command any) error {
 }
 
 func malformed(err error) *pipeline.Refusal {
-	return &pipeline.Refusal{pipeline.CodeFormat, fmt.Sprintf("the command cannot be read: %v", err)}
+	return &pipeline.Refusal{Code: pipeline.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
 func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *pipeline.Refusal, error) {
@@ -74,7 +74,7 @@ func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeComman
 		return nil, r, nil
 	}
 	if err := acceptable(s); err != nil {
-		return nil, &pipeline.Refusal{codeOf(err), err.Error()}, nil
+		return nil, &pipeline.Refusal{Code: codeOf(err), Message: err.Error()}, nil
 	}
 	document := flow.DocumentID(page, s.View)
 	existing, err := subscription(st, document, s.Client)
@@ -106,7 +106,7 @@ func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Acti
 			return nil, r, nil
 		}
 		if c.Client != "" && s.Client != c.Client {
-			return nil, &pipeline.Refusal{pipeline.CodeFormat, fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
+			return nil, &pipeline.Refusal{Code: pipeline.CodeFormat, Message: fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
 		}
 		name := subscriptionName(flow.DocumentID(page, s.View), s.Client)
 		if seen[name] {
@@ -186,10 +186,10 @@ func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error
 func refuseURL(page, raw string) *pipeline.Refusal {
 	url, err := pipeline.CanonicalURL(raw)
 	if err != nil {
-		return &pipeline.Refusal{pipeline.CodeURL, "url: " + err.Error()}
+		return &pipeline.Refusal{Code: pipeline.CodeURL, Message: "url: " + err.Error()}
 	}
 	if url != page {
-		return &pipeline.Refusal{pipeline.CodeURL, fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
+		return &pipeline.Refusal{Code: pipeline.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (a *application) name(s pipeline.Subscription) string {
 // cancel ends a client's subscriptions, and forgets those that expired.
 func (a *application) cancel(c Cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
-		a.emit(Decide{&pipeline.Refusal{pipeline.CodeNotFound, fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
+		a.emit(Decide{&pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {

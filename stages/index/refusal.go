@@ -14,20 +14,20 @@ import (
 )
 
 func conflict(s pipeline.Subscription) *pipeline.Refusal {
-	return &pipeline.Refusal{pipeline.CodeConflict, fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
+	return &pipeline.Refusal{Code: pipeline.CodeConflict, Message: fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
 }
 
 // refuse returns what is wrong with s, which is meant for page, or nil.
 func refuse(page string, s pipeline.Subscription) *pipeline.Refusal {
 	if err := s.Validate(); err != nil {
-		return &pipeline.Refusal{codeOf(err), err.Error()}
+		return &pipeline.Refusal{Code: codeOf(err), Message: err.Error()}
 	}
 	if r := refuseURL(page, s.URL); r != nil {
 		return r
 	}
 	for _, k := range s.Keywords {
 		if err := text.ValidKeyword(k); err != nil {
-			return &pipeline.Refusal{pipeline.CodeKeywords, "keywords: " + err.Error()}
+			return &pipeline.Refusal{Code: pipeline.CodeKeywords, Message: "keywords: " + err.Error()}
 		}
 	}
 	return nil

@@ -23,8 +23,8 @@ var internal = []string{
 	flow.TypeRetry, flow.TypeSnapshot, flow.TypeStamp, flow.TypeDecision, flow.TypeSweep, flow.TypeWake,
 }
 
-// constants returns the string constants of a file of package pipeline whose names begin
-// with prefix, by name.
+// constants returns the string constants of a file below pipeline whose names begin with
+// prefix, by name.
 func constants(t *testing.T, file, prefix string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../../pipeline", file), nil, 0)
@@ -100,7 +100,7 @@ func TestAsyncAPINamesThePublicTopics(t *testing.T) {
 	if d.root["asyncapi"] != "3.0.0" {
 		t.Errorf("asyncapi: %v", d.root["asyncapi"])
 	}
-	topics, types := constants(t, "topics.go", "Topic"), constants(t, "topics.go", "Type")
+	topics, types := constants(t, "flow/topics.go", "Topic"), constants(t, "flow/topics.go", "Type")
 	described := make(map[string]bool)
 	for name, channel := range d.object("channels") {
 		c := channel.(map[string]any)
