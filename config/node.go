@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -105,7 +105,7 @@ func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 // template fills v from source, which stands at n.
 func (d *decoder) template(n ast.Node, v *registry.Template, path, source string) {
 	*v = registry.Template(source)
-	err := template.New(source).Validate()
+	err := render.NewTemplate(source).Validate()
 	if err == nil && d.try != nil {
 		err = d.try(source)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 )
 
 // ParseDuration reads a duration such as 90s, 10m or 1h30m that is not negative. Its
@@ -39,7 +39,7 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(s); err == nil && p != p.Masked() {
 		return netip.Prefix{}, fmt.Errorf("%q has bits set behind its prefix; write %s or %s/%d", s, p.Masked(), p.Addr(), p.Addr().BitLen())
 	}
-	ps, err := guard.ParseAllow([]string{s})
+	ps, err := outbound.ParseAllow([]string{s})
 	if err != nil {
 		return netip.Prefix{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -50,7 +50,7 @@ func TestTemplates(t *testing.T) {
 		{"template: 7", "", "must be a text"},
 		{"templat: x", "", `did you mean "template"`},
 	} {
-		got, err := parseTemplate(tt.options, template.Try)
+		got, err := parseTemplate(tt.options, render.TryTemplate)
 		switch {
 		case tt.mistake != "":
 			if err == nil || !strings.Contains(err.Error(), tt.mistake) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
@@ -144,7 +144,7 @@ func refused(raw string, allow []netip.Prefix) (network, host string) {
 		addrs = []netip.Addr{addr.Unmap().WithZone("")}
 	}
 	for _, a := range addrs {
-		if guard.Check(a, allow) == nil {
+		if outbound.Check(a, allow) == nil {
 			return "", ""
 		}
 	}

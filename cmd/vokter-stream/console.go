@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // console logs sentences for people, wrapped to the width of the terminal: the time, what
@@ -62,7 +62,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 	var about, why, class string
 	var facts []string
 	note := func(a slog.Attr) {
-		value := layout.Clean(valueText(a.Value, r.Time))
+		value := render.Clean(valueText(a.Value, r.Time))
 		switch {
 		case value == "":
 		case slices.Contains(subjects, a.Key) && about == "":
@@ -90,7 +90,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		why = class
 	}
 	line := r.Time.Format(time.TimeOnly) + "  " + levelText(r.Level)
-	for i, part := range []string{layout.Clean(r.Message), about, why} {
+	for i, part := range []string{render.Clean(r.Message), about, why} {
 		if part != "" && i > 0 {
 			line += ": "
 		}
@@ -99,7 +99,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 	if len(facts) > 0 {
 		line += " (" + strings.Join(facts, ", ") + ")"
 	}
-	line = layout.Wrap(line, terminalColumns(c.w), len("15:04:05  "))
+	line = render.Wrap(line, terminalColumns(c.w), len("15:04:05  "))
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	_, err := io.WriteString(c.w, line+"\n")

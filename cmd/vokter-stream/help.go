@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // Help is laid out for the terminal, within these bounds; elsewhere for helpColumns.
@@ -54,7 +54,7 @@ func layOut(root *cobra.Command, w io.Writer) {
 	root.SetUsageTemplate(fmt.Sprintf(usageTemplate, columns))
 	var wrap func(c *cobra.Command)
 	wrap = func(c *cobra.Command) {
-		c.Long = layout.Wrap(c.Long, columns, 0)
+		c.Long = render.Wrap(c.Long, columns, 0)
 		for _, sub := range c.Commands() {
 			wrap(sub)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // TestHelpFits checks that the help of every verb fits into 80 columns, and that those that check
@@ -24,7 +24,7 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("%v: got %+v", path, r)
 			}
 			for line := range strings.Lines(r.stdout) {
-				if layout.Columns(strings.TrimSuffix(line, "\n")) > helpColumns {
+				if render.Columns(strings.TrimSuffix(line, "\n")) > helpColumns {
 					t.Errorf("%v: %q is wider than %d columns", path, line, helpColumns)
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -46,10 +46,10 @@ func (r *results) text(format string, args ...any) {
 	}
 	for i, a := range args {
 		if s, ok := a.(string); ok {
-			args[i] = layout.Clean(s)
+			args[i] = render.Clean(s)
 		}
 	}
-	r.write(layout.Wrap(fmt.Sprintf(format, args...), r.columns, 2) + "\n")
+	r.write(render.Wrap(fmt.Sprintf(format, args...), r.columns, 2) + "\n")
 }
 
 // widest is how wide a column of a table gets, in runes; longer cells stick out.
@@ -63,7 +63,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = layout.Clean(row[i])
+			row[i] = render.Clean(row[i])
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -80,7 +80,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 			}
 			b.WriteString(cell + strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0)+2))
 		}
-		r.write(layout.Wrap(indent+strings.TrimRight(b.String(), " "), r.columns, 4) + "\n")
+		r.write(render.Wrap(indent+strings.TrimRight(b.String(), " "), r.columns, 4) + "\n")
 	}
 }
 

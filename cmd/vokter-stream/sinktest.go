@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -195,7 +195,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout))
 	defer cancel()
 	began := time.Now()
-	err := s.Deliver(post.WithObserver(attempt, at.answered), testMessage(began))
+	err := s.Deliver(outbound.WithObserver(attempt, at.answered), testMessage(began))
 	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
 	line.Answer, line.Reason = at.said()
 	switch {

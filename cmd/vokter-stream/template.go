@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // tryName is the verb of the process that a template is tried in.
@@ -25,7 +25,7 @@ const tryFor = 5 * time.Second
 // that got past all checks and takes everything takes it from that one.
 func (a *app) tryTemplate(source string) error {
 	if a.executable == "" {
-		return template.Try(source)
+		return render.TryTemplate(source)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
 	defer cancel()
@@ -35,7 +35,7 @@ func (a *app) tryTemplate(source string) error {
 	cmd.Stdout = &verdict
 	err := cmd.Start()
 	if err != nil { // the program was replaced while it runs; the checks stand without it
-		return template.Try(source)
+		return render.TryTemplate(source)
 	}
 	err = cmd.Wait()
 	switch {
@@ -61,7 +61,7 @@ func (a *app) tryVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := template.Try(string(source)); err != nil {
+			if err := render.TryTemplate(string(source)); err != nil {
 				_, err := fmt.Fprint(a.stdout, err)
 				return err
 			}

@@ -3,9 +3,8 @@ package discord
 import (
 	"errors"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -25,13 +24,13 @@ type Config struct {
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Discord, error) {
 	var errs []error
-	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://discord.com/api/webhooks/1234567890/AbC-123")
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://discord.com/api/webhooks/1234567890/AbC-123")
 	if err != nil {
 		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -39,11 +38,11 @@ func New(c Config) (*Discord, error) {
 	query := u.Query()
 	query.Set("wait", "true") // else Discord does not say whether there is a message
 	u.RawQuery = query.Encode()
-	return &Discord{chat.NewEndpoint(u, sender), text}, nil
+	return &Discord{outbound.NewEndpoint(u, sender), text}, nil
 }
 
 // Register makes the configuration know the kind of sink "discord". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "discord", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "discord", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

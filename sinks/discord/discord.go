@@ -5,17 +5,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Discord posts notifications to one channel. It is safe for concurrent use.
 type Discord struct {
-	endpoint *chat.Endpoint
-	template template.Text
+	endpoint *outbound.Endpoint
+	template render.Template
 }
 
 var _ pipeline.Sink = (*Discord)(nil)
@@ -26,23 +24,23 @@ func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
 // Deliver posts n as an embed, or as short plain text where Discord refuses that. It
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	rich := embedded(m)
-	if text, ok := d.template.RenderFor(ctx, n, chat.Values(m, escape)); ok {
-		rich = message{Embeds: []embed{{Description: layout.Cut(text, maxDescription, layout.UTF16)}}, Mentions: noMentions}
+	if text, ok := d.template.RenderFor(ctx, n, render.Values(m, escape)); ok {
+		rich = message{Embeds: []embed{{Description: render.Cut(text, maxDescription, render.UTF16)}}, Mentions: noMentions}
 	}
-	return chat.Insist(ctx, d.endpoint.Posting(d.verdict), chat.JSON(rich), func() []byte { return chat.JSON(plain(m)) })
+	return outbound.Insist(ctx, d.endpoint.Posting(d.verdict), outbound.JSON(rich), func() []byte { return outbound.JSON(plain(m)) })
 }
 
 // verdict reads what Discord answered: the message, or what is wrong.
-func (d *Discord) verdict(a *post.Answer) error {
+func (d *Discord) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID         string  `json:"id"`
 		Code       int     `json:"code"`
 		Message    string  `json:"message"`
 		RetryAfter float64 `json:"retry_after"` // in seconds
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.ID != "":
@@ -50,7 +48,7 @@ func (d *Discord) verdict(a *post.Answer) error {
 	case err == nil:
 		return a.Without("the ID of a message")
 	case a.Status == http.StatusTooManyRequests:
-		err = chat.Limit(err, a, said.RetryAfter)
+		err = outbound.Limit(err, a, said.RetryAfter)
 	case said.Code == unknownChannel || said.Code == unknownWebhook:
 		err = pipeline.Gone(err)
 	}
@@ -65,13 +63,13 @@ const (
 
 // special are the characters that mean something in Discord's Markdown within a line; a
 // colon does before the name of an emoji and in the scheme of a URL.
-var special = chat.Chars("\\`*_~|<[]@:")
+var special = render.Chars("\\`*_~|<[]@:")
 
 // escape makes s literal: Discord shows any such character behind a backslash as it is,
 // and makes no link, mention or emoji of what it begins.
 func escape(s string) string {
-	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
-		if char != ':' || chat.Joins(before, after) || strings.ContainsRune("/+-", after) {
+	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+		if char != ':' || render.Joins(before, after) || strings.ContainsRune("/+-", after) {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(char)

@@ -1,8 +1,7 @@
 package discord
 
 import (
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // Bounds of Discord, and how much plain text says, in UTF-16 code units: at least as many
@@ -15,9 +14,9 @@ const (
 )
 
 // budget keeps the description within its bound: what is not in it is counted too.
-var budget = layout.Budget{
-	Total: maxDescription - 64, Lines: 20, LineCost: chat.LineCost,
-	Length: func(s string) int { return layout.UTF16(s) + special.Count(s) }, // at least as much as it takes
+var budget = render.Budget{
+	Total: maxDescription - 64, Lines: 20, LineCost: render.LineCost,
+	Length: func(s string) int { return render.UTF16(s) + special.Count(s) }, // at least as much as it takes
 }
 
 // message is what a webhook is executed with.
@@ -42,12 +41,12 @@ type embed struct {
 var noMentions = mentions{Parse: []string{}}
 
 // embedded is m with its differences in an embed.
-func embedded(m layout.Message) message {
+func embedded(m render.Message) message {
 	e := embed{
-		Title: layout.Cut(chat.Literal(m.Title, escape), maxTitle, layout.UTF16), URL: m.URL,
-		Description: layout.Cut(chat.Markdown(m, escape), maxDescription, layout.UTF16),
+		Title: render.Cut(render.Literal(m.Title, escape), maxTitle, render.UTF16), URL: m.URL,
+		Description: render.Cut(render.AsMarkdown(m, escape), maxDescription, render.UTF16),
 	}
-	said := message{Content: layout.Cut(chat.Literal(m.Headline, escape), maxContent, layout.UTF16), Mentions: noMentions}
+	said := message{Content: render.Cut(render.Literal(m.Headline, escape), maxContent, render.UTF16), Mentions: noMentions}
 	if e.Title != "" || e.Description != "" { // Discord takes no empty one
 		said.Embeds = []embed{e}
 	}
@@ -55,6 +54,6 @@ func embedded(m layout.Message) message {
 }
 
 // plain is m as short text.
-func plain(m layout.Message) message {
-	return message{Content: chat.Plain(m, maxPlain, escape), Mentions: noMentions}
+func plain(m render.Message) message {
+	return message{Content: render.AsPlain(m, maxPlain, escape), Mentions: noMentions}
 }

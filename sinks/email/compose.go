@@ -8,15 +8,14 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // budget keeps a message below the 100 KB at which mail programs begin to cut.
-var budget = layout.Budget{Total: 20_000, Lines: 100, Line: 480, LineCost: 100}
+var budget = render.Budget{Total: 20_000, Lines: 100, Line: 480, LineCost: 100}
 
 // Bounds within a subject, in runes: mail programs show about 70.
 const (
@@ -30,7 +29,7 @@ const headerAutoSubmitted gomail.Header = "Auto-Submitted" // RFC 3834: no machi
 // to a message that need not exist, of all that one day brings of a document: mail programs
 // show them together.
 func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.Msg, error) {
-	l := layout.Of(n, budget)
+	l := render.MessageOf(n, budget)
 	m := gomail.NewMsg()
 	m.FromMailAddress(e.from)
 	m.ToMailAddress(e.to)
@@ -43,7 +42,7 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	}
 	m.SetBulk()
 	m.SetGenHeader(headerAutoSubmitted, "auto-generated")
-	m.SetUserAgent(post.UserAgent)
+	m.SetUserAgent(outbound.UserAgent)
 	if err := e.setUnsubscribe(m); err != nil {
 		return nil, err
 	}
@@ -51,9 +50,9 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 }
 
 // setParts adds the text part and the HTML part, best one last.
-func (e *Email) setParts(ctx context.Context, m *gomail.Msg, n pipeline.Notification, l layout.Message) error {
+func (e *Email) setParts(ctx context.Context, m *gomail.Msg, n pipeline.Notification, l render.Message) error {
 	text, ownText := e.text.Render(ctx, n)
-	html, ownHTML := e.html.RenderFor(ctx, n, template.HTML)
+	html, ownHTML := e.html.RenderFor(ctx, n, render.HTML)
 	if !ownText && !ownHTML {
 		var err error
 		if html, err = page(l, n); err != nil {
@@ -77,14 +76,14 @@ func footer(n pipeline.Notification) string {
 
 // subject says what happened and where, or what the operator's template does. It cannot be
 // an encoded word (RFC 2047) that a page has put together: those begin with "=?".
-func (e *Email) subject(ctx context.Context, n pipeline.Notification, l layout.Message) string {
+func (e *Email) subject(ctx context.Context, n pipeline.Notification, l render.Message) string {
 	s, own := e.heading.Render(ctx, n)
 	if own {
-		s = layout.Short(layout.Clean(s), maxHeadline+maxTitle)
+		s = render.Short(render.Clean(s), maxHeadline+maxTitle)
 	} else {
-		s = layout.Short(l.Headline, maxHeadline)
+		s = render.Short(l.Headline, maxHeadline)
 		if l.Title != "" {
-			s += " - " + layout.Short(l.Title, maxTitle)
+			s += " - " + render.Short(l.Title, maxTitle)
 		}
 	}
 	if e.cfg.SubjectPrefix != "" {

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -134,7 +134,7 @@ func (c Config) mistakes() (errs []error) {
 	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
 		bad("list_unsubscribe", "%v", err)
 	}
-	if p := c.SubjectPrefix; layout.Clean(p) != p || layout.Runes(p) > maxPrefix {
+	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxPrefix {
 		bad("subject_prefix", "write one line of at most %d characters", maxPrefix)
 	}
 	return errs

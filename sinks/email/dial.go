@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -61,14 +61,14 @@ func (t *talk) hangUp() {
 
 // newDialer returns the dialer of g; one for talks in the clear refuses addresses that are
 // public, so that nothing passes over the internet like that.
-func newDialer(way string, g guard.Config) guard.Dialer {
+func newDialer(way string, g outbound.Config) outbound.Dialer {
 	if way == Plain {
 		g.Permit = func(a netip.Addr) error {
-			if guard.Check(a, nil) == nil {
+			if outbound.Check(a, nil) == nil {
 				return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
 			}
-			return guard.Check(a, g.Allow)
+			return outbound.Check(a, g.Allow)
 		}
 	}
-	return guard.NewDialer(g)
+	return outbound.NewDialer(g)
 }

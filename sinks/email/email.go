@@ -22,9 +22,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -36,10 +35,10 @@ type Email struct {
 	from, to    *mail.Address
 	unsubscribe *url.URL
 	// heading, of the subject, text and html are templates.
-	heading, text, html template.Text
-	dialer              guard.Dialer
+	heading, text, html render.Template
+	dialer              outbound.Dialer
 	tls                 *tls.Config
-	secrets             post.Scrubber
+	secrets             outbound.Scrubber
 	now                 func() time.Time
 }
 
@@ -53,13 +52,13 @@ func New(c Config) (*Email, error) {
 	for _, t := range []struct {
 		field  string
 		source registry.Template
-		to     *template.Text
+		to     *render.Template
 	}{{"subject", c.Subject, &e.heading}, {"template", c.Template, &e.text}, {"template_html", c.TemplateHTML, &e.html}} {
 		var err error
-		*t.to, err = template.Compile(t.field, t.source)
+		*t.to, err = render.CompileTemplate(t.field, t.source)
 		errs = append(errs, err)
 	}
-	g, secrets, err := post.Guard(c.Connection)
+	g, secrets, err := outbound.ConfigOf(c.Connection)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -16,11 +16,11 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 
 // page is the HTML part. All that is of a page goes through html/template, and the one link
 // shows where it leads.
-func page(l layout.Message, n pipeline.Notification) (string, error) {
+func page(l render.Message, n pipeline.Notification) (string, error) {
 	var b strings.Builder
 	err := pageTemplate.Execute(&b, struct {
-		layout.Message
+		render.Message
 		Shown, Footer string
-	}{l, layout.Page(l.URL), footer(n)})
+	}{l, render.Page(l.URL), footer(n)})
 	return b.String(), err
 }

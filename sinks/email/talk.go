@@ -15,9 +15,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/vokter/vokter/internal/guard"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -122,7 +121,7 @@ func (t *talk) failure(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.refusal(answer)
 	}
-	_, refused := errors.AsType[*guard.AddressError](err)
+	_, refused := errors.AsType[*outbound.AddressError](err)
 	if class, _ := pipeline.ClassOf(err); refused || class == pipeline.ClassPermanent {
 		return pipeline.Permanent(t.e.secrets.Wrap("refused to connect", err))
 	}
@@ -177,8 +176,8 @@ func (t *talk) refusal(a *textproto.Error) error {
 // answered returns an answer in one short line without secrets, and tells who observes the
 // attempt.
 func (t *talk) answered(code int, text string) string {
-	text = layout.Cut(t.e.secrets.Clean(layout.Clean(text)), maxAnswer, layout.Runes)
+	text = render.Cut(t.e.secrets.Clean(render.Clean(text)), maxAnswer, render.Runes)
 	line := fmt.Sprintf("%d %s", code, text)
-	post.Tell(t.ctx, line)
+	outbound.Tell(t.ctx, line)
 	return line
 }

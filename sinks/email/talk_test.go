@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -105,7 +104,7 @@ func TestObserver(t *testing.T) {
 	} {
 		s := (&scripted{answers: answers}).start(t)
 		var got string
-		_ = build(t, plain(s.host, s.port)).Deliver(post.WithObserver(t.Context(), func(status string) { got = status }), sample())
+		_ = build(t, plain(s.host, s.port)).Deliver(outbound.WithObserver(t.Context(), func(status string) { got = status }), sample())
 		if got != want {
 			t.Errorf("saw %q, want %q", got, want)
 		}
@@ -259,7 +258,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: class %d of %v, want permanent", host, class, err)
 			continue
 		}
-		if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow") {
+		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow") {
 			t.Errorf("%s: %v does not say how to permit it", host, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -21,7 +21,7 @@ type Exec struct {
 	path    string
 	args    []string // with the program as it was written
 	env     []string
-	secrets post.Scrubber
+	secrets outbound.Scrubber
 }
 
 var _ pipeline.Sink = (*Exec)(nil)
@@ -79,7 +79,7 @@ const (
 // verdict says what the exit status code means; it is -1 where a signal ended the command.
 func (e *Exec) verdict(code int, err error, reason string) error {
 	text := fmt.Sprintf("%s: %v", filepath.Base(e.path), err)
-	if reason = layout.Short(layout.Clean(reason), maxReason); reason != "" {
+	if reason = render.Short(render.Clean(reason), maxReason); reason != "" {
 		text += ": " + reason
 	}
 	failure := errors.New(text)

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -38,7 +37,7 @@ func New(c Config) (*Gotify, error) {
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
 	}
-	u, err := post.ParseURL(c.URL.Reveal(), "https://gotify.example.com")
+	u, err := outbound.ParseURL(c.URL.Reveal(), "https://gotify.example.com")
 	if err != nil {
 		wrong("url", err.Error())
 	}
@@ -46,21 +45,21 @@ func New(c Config) (*Gotify, error) {
 	switch {
 	case token == "":
 		wrong("token", "a token is needed: that of an application, from the page Apps of Gotify")
-	case !chat.Token(token):
+	case !outbound.Token(token):
 		wrong("token", "a token has no blanks and no other such characters")
 	}
 	if c.Priority < 0 || c.Priority > 10 {
 		wrong("priority", fmt.Sprintf("%d is not between 1 and 10", c.Priority))
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return &Gotify{
-		endpoint: chat.NewEndpoint(u, sender, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
+		endpoint: outbound.NewEndpoint(u, sender, token), url: u.JoinPath("message"), header: http.Header{"X-Gotify-Key": {token}},
 		priority: cmp.Or(c.Priority, defaultPriority), template: text,
 	}, nil
 }
@@ -68,5 +67,5 @@ func New(c Config) (*Gotify, error) {
 // Register makes the configuration know the kind of sink "gotify". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "gotify", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "gotify", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -6,20 +6,18 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Gotify sends notifications as one application. It is safe for concurrent use.
 type Gotify struct {
-	endpoint *chat.Endpoint
+	endpoint *outbound.Endpoint
 	url      *url.URL
 	header   http.Header
 	priority int
-	template template.Text
+	template render.Template
 }
 
 var _ pipeline.Sink = (*Gotify)(nil)
@@ -27,7 +25,7 @@ var _ pipeline.Sink = (*Gotify)(nil)
 // maxText bounds a message, in runes: databases of Gotify's may hold 64 KB of it.
 const maxText = 16_000
 
-var budget = layout.Budget{Total: 12_000, Lines: 40}
+var budget = render.Budget{Total: 12_000, Lines: 40}
 
 // message is what Gotify takes as JSON.
 type message struct {
@@ -54,14 +52,14 @@ type extras struct {
 
 // Deliver sends n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	text, ok := s.template.Render(ctx, n)
 	if !ok {
-		text = chat.Below(m)
+		text = render.Below(m)
 	}
 	var x extras
 	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
-	body := chat.JSON(message{Title: chat.Title(m), Message: layout.Cut(text, maxText, layout.Runes), Priority: s.priority, Extras: x})
+	body := outbound.JSON(message{Title: render.Title(m), Message: render.Cut(text, maxText, render.Runes), Priority: s.priority, Extras: x})
 	a, err := s.endpoint.Do(ctx, http.MethodPost, s.url, s.header, body)
 	if err != nil {
 		return err
@@ -70,13 +68,13 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 }
 
 // verdict reads what Gotify answered: the ID of the message, or what is wrong.
-func (s *Gotify) verdict(a *post.Answer) error {
+func (s *Gotify) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID          uint64 `json:"id"`
 		Code        int    `json:"errorCode"`
 		Description string `json:"errorDescription"`
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.ID != 0:
@@ -86,7 +84,7 @@ func (s *Gotify) verdict(a *post.Answer) error {
 	case said.Code == http.StatusUnauthorized && a.Status == said.Code:
 		err = fmt.Errorf("%w: check that it is that of an application", err)
 	case said.Code == http.StatusForbidden && a.Status == said.Code:
-		err = fmt.Errorf("%w: check that it is that of an application", a.Denied(post.TokenRefused))
+		err = fmt.Errorf("%w: check that it is that of an application", a.Denied(outbound.TokenRefused))
 	}
 	return s.endpoint.Because(err, said.Description)
 }

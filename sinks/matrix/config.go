@@ -7,9 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -49,7 +48,7 @@ func New(c Config) (*Matrix, error) {
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
 	}
-	u, err := post.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
+	u, err := outbound.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
 	if err != nil {
 		wrong("homeserver", err.Error())
 	} else if u.User != nil {
@@ -65,22 +64,22 @@ func New(c Config) (*Matrix, error) {
 	switch {
 	case token == "":
 		wrong("token", "the access token of an account is needed")
-	case !chat.Token(token):
+	case !outbound.Token(token):
 		wrong("token", "a token has no blanks and no other such characters")
 	}
 	kind := cmp.Or(c.MsgType, msgNotice)
 	if kind != msgNotice && kind != msgText {
 		wrong("msgtype", "it is m.notice or m.text")
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return &Matrix{
-		endpoint: chat.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind,
+		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind,
 		header: http.Header{"Authorization": {"Bearer " + token}}, template: text,
 	}, nil
 }
@@ -88,5 +87,5 @@ func New(c Config) (*Matrix, error) {
 // Register makes the configuration know the kind of sink "matrix". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "matrix", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "matrix", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -3,34 +3,32 @@ package matrix
 import (
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // lineCost is what a difference takes in HTML at most besides its texts, in bytes.
 const lineCost = 120
 
 // markup is m as HTML, of the elements that Matrix knows.
-func markup(m layout.Message) string {
+func markup(m render.Message) string {
 	var b strings.Builder
-	b.WriteString("<p><strong>" + template.HTML(m.Headline) + "</strong>")
+	b.WriteString("<p><strong>" + render.HTML(m.Headline) + "</strong>")
 	switch {
 	case m.URL != "":
-		b.WriteString(`<br><a href="` + template.HTML(m.URL) + `">` + template.HTML(m.Title) + "</a>")
+		b.WriteString(`<br><a href="` + render.HTML(m.URL) + `">` + render.HTML(m.Title) + "</a>")
 	case m.Title != "":
-		b.WriteString("<br>" + template.HTML(m.Title))
+		b.WriteString("<br>" + render.HTML(m.Title))
 	}
 	b.WriteString("</p>")
 	paragraph := func(text string) {
 		if text != "" {
-			b.WriteString("<p>" + template.HTML(text) + "</p>")
+			b.WriteString("<p>" + render.HTML(text) + "</p>")
 		}
 	}
 	paragraph(m.Reason)
 	for _, l := range m.Lines {
-		b.WriteString("<p>" + l.Sign() + " " + template.HTML(strings.Join(l.Keywords, ", ")) + "</p><blockquote>")
-		for _, s := range chat.Spans(l) {
+		b.WriteString("<p>" + l.Sign() + " " + render.HTML(strings.Join(l.Keywords, ", ")) + "</p><blockquote>")
+		for _, s := range render.Spans(l) {
 			b.WriteString(span(s))
 		}
 		b.WriteString("</blockquote>")
@@ -43,8 +41,8 @@ func markup(m layout.Message) string {
 }
 
 // span is s with its marks.
-func span(s layout.Span) string {
-	text := template.HTML(s.Text)
+func span(s render.Span) string {
+	text := render.HTML(s.Text)
 	if s.Keyword {
 		text = "<strong>" + text + "</strong>"
 	}

@@ -8,20 +8,18 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Matrix sends notifications to one room. It is safe for concurrent use.
 type Matrix struct {
-	endpoint   *chat.Endpoint
+	endpoint   *outbound.Endpoint
 	homeserver *url.URL
 	header     http.Header
 	room, kind string
-	template   template.Text
+	template   render.Template
 }
 
 var _ pipeline.Sink = (*Matrix)(nil)
@@ -33,9 +31,9 @@ const (
 	maxPlain = 16_000
 )
 
-var budget = layout.Budget{
+var budget = render.Budget{
 	Total: 12_000, Lines: 40, LineCost: lineCost,
-	Length: func(s string) int { return len(template.HTML(s)) },
+	Length: func(s string) int { return len(render.HTML(s)) },
 }
 
 // content is that of an event m.room.message.
@@ -59,9 +57,9 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if strings.Trim(n.ID, ".") == "" { // it becomes a part of a path
 		return pipeline.Permanent(errors.New("the notification has no ID"))
 	}
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	formatted := markup(m)
-	if text, ok := s.template.RenderFor(ctx, n, template.HTML); ok {
+	if text, ok := s.template.RenderFor(ctx, n, render.HTML); ok {
 		if len(text) > maxHTML {
 			pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template makes %d bytes, and a message may have %d", len(text), maxHTML))
 		} else {
@@ -69,7 +67,7 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 		}
 	}
 	c := content{
-		MsgType: s.kind, Body: layout.Cut(m.Plain(), maxPlain, layout.Bytes), Ours: ours{n.ID},
+		MsgType: s.kind, Body: render.Cut(m.Plain(), maxPlain, render.Bytes), Ours: ours{n.ID},
 		Format: "org.matrix.custom.html", HTML: formatted,
 	}
 	plain := c
@@ -82,25 +80,25 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 		}
 		return s.verdict(a)
 	}
-	return chat.Insist(ctx, send, chat.JSON(c), func() []byte { return chat.JSON(plain) })
+	return outbound.Insist(ctx, send, outbound.JSON(c), func() []byte { return outbound.JSON(plain) })
 }
 
 // denied says what the homeserver refuses by its errors that somebody has to mend.
 var denied = map[string]string{
-	"M_UNKNOWN_TOKEN": post.TokenRefused, "M_MISSING_TOKEN": post.TokenRefused,
+	"M_UNKNOWN_TOKEN": outbound.TokenRefused, "M_MISSING_TOKEN": outbound.TokenRefused,
 	"M_USER_DEACTIVATED": "the account is deactivated", "M_GUEST_ACCESS_FORBIDDEN": "guests may not write to the room",
 	"M_FORBIDDEN": "the user may not write to the room", // mostly since it is not in there
 }
 
 // verdict reads what the homeserver answered: the ID of the event, or what is wrong.
-func (s *Matrix) verdict(a *post.Answer) error {
+func (s *Matrix) verdict(a *outbound.Answer) error {
 	type answer struct {
 		EventID    string  `json:"event_id"`
 		Code       string  `json:"errcode"`
 		Error      string  `json:"error"`
 		RetryAfter float64 `json:"retry_after_ms"`
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && strings.HasPrefix(said.EventID, "$"):
@@ -108,7 +106,7 @@ func (s *Matrix) verdict(a *post.Answer) error {
 	case err == nil:
 		err = a.Without("the ID of an event")
 	case said.Code == "M_LIMIT_EXCEEDED":
-		err = chat.Limit(err, a, said.RetryAfter/1000)
+		err = outbound.Limit(err, a, said.RetryAfter/1000)
 	case a.Status < 500 && denied[said.Code] != "":
 		err = a.Denied(denied[said.Code])
 	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND": // there is no such room

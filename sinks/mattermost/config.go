@@ -3,10 +3,8 @@ package mattermost
 import (
 	"errors"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -36,28 +34,28 @@ func New(c Config) (*Mattermost, error) {
 	wrong := func(field, reason string) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
 	}
-	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
 	if err != nil {
 		wrong("webhook_url", err.Error())
 	}
-	if !chat.Token(c.Channel) {
+	if !outbound.Token(c.Channel) {
 		wrong("channel", "write the name in the channel's URL, such as town-square, or @ and a user's name")
 	}
-	if layout.Clean(c.Username) != c.Username {
+	if render.Clean(c.Username) != c.Username {
 		wrong("username", "write one line, without blanks around it")
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Mattermost{chat.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil
+	return &Mattermost{outbound.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil
 }
 
 // Register makes the configuration know the kind of sink "mattermost". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "mattermost", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "mattermost", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -3,12 +3,12 @@ package mattermost
 import (
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // special are the characters that mean something in Mattermost's Markdown within a line,
 // or to what looks for mentions, channels, hashtags, emoji and addresses behind it.
-var special = chat.Chars("\\`*_<&[]~$.@#:")
+var special = render.Chars("\\`*_<&[]~$.@#:")
 
 // entities stand for those that a backslash does not make literal everywhere.
 var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
@@ -16,14 +16,14 @@ var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#
 // escape makes s literal. What a backslash or an entity does not hide is broken by a
 // character that nobody sees.
 func escape(s string) string {
-	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
-		joins := chat.Joins(before, after)
+	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+		joins := render.Joins(before, after)
 		switch char {
 		case '\\', '`', '*', '_':
 			b.WriteByte('\\')
 			b.WriteByte(char)
 		case '.': // of an address
-			if joins && chat.Word(before) {
+			if joins && render.Word(before) {
 				b.WriteByte('\\')
 			}
 			b.WriteByte(char)
@@ -39,10 +39,10 @@ func escape(s string) string {
 			b.WriteString(entities[char])
 		}
 		if char == '@' || joins && (char == '#' || char == '~' || char == ':') || char == ':' && strings.ContainsRune("/+-()", after) {
-			b.WriteString(chat.Blank)
+			b.WriteString(render.Blank)
 		}
 	})
 }
 
 // unmentioned breaks mentions in what a template says, also those in the form of Slack.
-var unmentioned = strings.NewReplacer("@", "@"+chat.Blank, "<!", "<"+chat.Blank+"!")
+var unmentioned = strings.NewReplacer("@", "@"+render.Blank, "<!", "<"+render.Blank+"!")

@@ -5,18 +5,16 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Mattermost posts notifications to one channel. It is safe for concurrent use.
 type Mattermost struct {
-	endpoint          *chat.Endpoint
+	endpoint          *outbound.Endpoint
 	channel, username string
-	template          template.Text
+	template          render.Template
 }
 
 var _ pipeline.Sink = (*Mattermost)(nil)
@@ -29,9 +27,9 @@ const (
 
 // budget is below the bound, since nobody reads as much in a chat. A special character is
 // counted as seven, the most that one takes.
-var budget = layout.Budget{
-	Total: 12_000, Lines: 40, Line: 400, LineCost: chat.LineCost,
-	Length: func(s string) int { return layout.Runes(s) + 6*special.Count(s) },
+var budget = render.Budget{
+	Total: 12_000, Lines: 40, Line: 400, LineCost: render.LineCost,
+	Length: func(s string) int { return render.Runes(s) + 6*special.Count(s) },
 }
 
 // message is what an incoming webhook takes.
@@ -49,11 +47,11 @@ type props struct {
 // Deliver posts n, or short plain text where Mattermost refuses that. It follows no
 // redirects, and reads no more than 128 KB of the answer.
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	rich := markdown(m)
 	values := func(s string) string {
 		if s == m.URL {
-			return strings.ReplaceAll(chat.Target.Replace(s), "@", "%40") // else it would be broken as a mention
+			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // else it would be broken as a mention
 		}
 		return escape(s)
 	}
@@ -61,31 +59,31 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 		rich = unmentioned.Replace(text)
 	}
 	say := func(text string) []byte {
-		return chat.JSON(message{
-			Text: layout.Cut(text, maxPost, layout.Runes), Channel: s.channel, Username: s.username,
+		return outbound.JSON(message{
+			Text: render.Cut(text, maxPost, render.Runes), Channel: s.channel, Username: s.username,
 			Props: props{n.ID},
 		})
 	}
-	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(chat.Plain(m, maxPlain, escape)) })
+	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(render.AsPlain(m, maxPlain, escape)) })
 }
 
 // markdown is m as a post.
-func markdown(m layout.Message) string {
+func markdown(m render.Message) string {
 	parts := []string{"**" + escape(m.Headline) + "**"}
 	switch {
 	case m.URL != "":
-		parts[0] += "\n[" + escape(m.Title) + "](<" + strings.ReplaceAll(chat.Target.Replace(m.URL), "&", "&amp;") + ">)"
+		parts[0] += "\n[" + escape(m.Title) + "](<" + strings.ReplaceAll(render.Target.Replace(m.URL), "&", "&amp;") + ">)"
 	case m.Title != "":
-		parts[0] += "\n" + chat.Literal(m.Title, escape)
+		parts[0] += "\n" + render.Literal(m.Title, escape)
 	}
-	if body := chat.Markdown(m, escape); body != "" {
+	if body := render.AsMarkdown(m, escape); body != "" {
 		parts = append(parts, body)
 	}
 	return strings.Join(parts, "\n\n")
 }
 
 // verdict reads what Mattermost answered: "ok", or what is wrong.
-func (s *Mattermost) verdict(a *post.Answer) error {
+func (s *Mattermost) verdict(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {
 		if string(a.Body) == "ok" {
@@ -97,7 +95,7 @@ func (s *Mattermost) verdict(a *post.Answer) error {
 		ID      string `json:"id"`
 		Message string `json:"message"`
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	switch denied := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden; {
 	case a.Status < 500 && !denied && gone[said.ID]:
 		err = pipeline.Gone(err)

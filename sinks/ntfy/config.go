@@ -9,9 +9,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -75,15 +74,15 @@ func New(c Config) (*Ntfy, error) {
 			wrong(fmt.Sprintf("tags[%d]", i), fmt.Sprintf("a tag has 1 to %d characters and no comma", maxTag))
 		}
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	n := &Ntfy{
-		endpoint: chat.NewEndpoint(server, sender, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal(), c.Username+":"+c.Password.Reveal()),
+		endpoint: outbound.NewEndpoint(server, sender, c.URL.Reveal(), topic, c.Token.Reveal(), c.Password.Reveal(), c.Username+":"+c.Password.Reveal()),
 		server:   server, topic: topic, priority: c.Priority, tags: c.Tags, template: text,
 	}
 	if auth != "" {
@@ -94,7 +93,7 @@ func New(c Config) (*Ntfy, error) {
 
 // split returns the server and the topic of raw. Its errors do not quote it.
 func split(raw string) (server *url.URL, topic string, err error) {
-	u, err := post.ParseURL(raw, example)
+	u, err := outbound.ParseURL(raw, example)
 	if err != nil {
 		return nil, "", err
 	}
@@ -119,7 +118,7 @@ func (c Config) authorization() (string, error) {
 		return wrong("password", "is needed with username")
 	case c.Username == "" && !c.Password.IsZero():
 		return wrong("username", "is needed with password")
-	case !chat.Token(c.Token.Reveal()):
+	case !outbound.Token(c.Token.Reveal()):
 		return wrong("token", "a token has no blanks and no other such characters")
 	case strings.Contains(c.Username, ":"):
 		return wrong("username", "a name has no colon, since the password follows behind one")
@@ -134,5 +133,5 @@ func (c Config) authorization() (string, error) {
 // Register makes the configuration know the kind of sink "ntfy". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "ntfy", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "ntfy", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -7,22 +7,20 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Ntfy publishes notifications to one topic. It is safe for concurrent use.
 type Ntfy struct {
-	endpoint *chat.Endpoint
+	endpoint *outbound.Endpoint
 	server   *url.URL
 	header   http.Header
 	topic    string
 	priority int
 	tags     []string
-	template template.Text
+	template render.Template
 }
 
 var _ pipeline.Sink = (*Ntfy)(nil)
@@ -33,7 +31,7 @@ const maxText = 4096
 
 // budget leaves room for what Plain puts between the texts, and for the line that counts the
 // rest.
-var budget = layout.Budget{Total: 3900, Lines: 40, LineCost: 6, Length: chat.Encoded}
+var budget = render.Budget{Total: 3900, Lines: 40, LineCost: 6, Length: render.Encoded}
 
 // message is what ntfy takes as JSON.
 type message struct {
@@ -47,13 +45,13 @@ type message struct {
 
 // Deliver publishes n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	text, ok := s.template.Render(ctx, n)
 	if !ok {
-		text = chat.Below(m)
+		text = render.Below(m)
 	}
-	body := chat.JSON(message{
-		Topic: s.topic, Title: chat.Title(m), Message: layout.Cut(text, maxText, chat.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
+	body := outbound.JSON(message{
+		Topic: s.topic, Title: render.Title(m), Message: render.Cut(text, maxText, render.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
 	})
 	a, err := s.endpoint.Do(ctx, http.MethodPost, s.server, s.header, body)
 	if err != nil {
@@ -74,13 +72,13 @@ const (
 const waitQuota = time.Hour
 
 // verdict reads what ntfy answered: the ID of the message, or what is wrong.
-func (s *Ntfy) verdict(a *post.Answer) error {
+func (s *Ntfy) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID    string `json:"id"`
 		Code  int    `json:"code"`
 		Error string `json:"error"`
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.ID != "":
@@ -90,7 +88,7 @@ func (s *Ntfy) verdict(a *post.Answer) error {
 	case said.Code == codeUnauthorized:
 		err = fmt.Errorf("%w: check it, or the user and password", a.Denied("the token is refused, or the password"))
 	case said.Code == codeForbidden:
-		err = fmt.Errorf("%w: the token, or the user, may not write to the topic", a.Denied(post.AccessRefused))
+		err = fmt.Errorf("%w: the token, or the user, may not write to the topic", a.Denied(outbound.AccessRefused))
 	case said.Code == codeDailyQuota:
 		err = a.Limit(err, waitQuota)
 	}

@@ -11,7 +11,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/test/beside"
 	"github.com/vokter/vokter/test/slackfake"
 )
@@ -26,7 +26,7 @@ func BenchmarkDeliver(b *testing.B) {
 	fake.Unbound()
 	n := examples()["change"]
 	n.Diffs = n.Diffs[:3]
-	l := layout.Of(n, budget)
+	l := render.MessageOf(n, budget)
 	blocks, text := blocksOf(l), fallback(l)
 	body, err := json.Marshal(payload{Text: text, Blocks: blocks})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -29,8 +29,8 @@ const (
 )
 
 // budget is that of a layout.
-var budget = layout.Budget{
-	Total: maxChars - ours - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: oursPerLine, Length: layout.UTF16,
+var budget = render.Budget{
+	Total: maxChars - ours - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: oursPerLine, Length: render.UTF16,
 }
 
 // message is what is posted.
@@ -46,14 +46,14 @@ type message struct {
 }
 
 // blocksOf lays m out.
-func blocksOf(m layout.Message) []slackgo.Block {
+func blocksOf(m render.Message) []slackgo.Block {
 	blocks := []slackgo.Block{richText(head(m))}
 	for _, l := range m.Lines {
 		blocks = append(blocks, richText(difference(l)...))
 	}
 	if left := m.Left(); left != "" {
 		foot := []slackgo.RichTextSectionElement{plainText(left)}
-		if m.URL != "" && layout.UTF16(m.URL) <= maxLink {
+		if m.URL != "" && render.UTF16(m.URL) <= maxLink {
 			foot = append(foot, plainText(": "), slackgo.NewRichTextSectionLinkElement(m.URL, "see the page", nil))
 		}
 		blocks = append(blocks, richText(slackgo.NewRichTextSection(foot...)))
@@ -66,7 +66,7 @@ func richText(parts ...slackgo.RichTextElement) slackgo.Block {
 }
 
 // head is the headline, the page, and what else is to be said of all.
-func head(m layout.Message) slackgo.RichTextElement {
+func head(m render.Message) slackgo.RichTextElement {
 	headline := m.Headline
 	switch {
 	case m.Good:
@@ -91,14 +91,14 @@ func head(m layout.Message) slackgo.RichTextElement {
 }
 
 // difference is one line and its snippet as a quotation.
-func difference(l layout.Line) []slackgo.RichTextElement {
+func difference(l render.Line) []slackgo.RichTextElement {
 	removed := l.Event == pipeline.Removed
 	sign := "➕ added "
 	if removed {
 		sign = "➖ removed "
 	}
 	line := []slackgo.RichTextSectionElement{plainText(sign)}
-	if keywords := layout.Cut(strings.Join(l.Keywords, ", "), maxKeywords, layout.UTF16); keywords != "" {
+	if keywords := render.Cut(strings.Join(l.Keywords, ", "), maxKeywords, render.UTF16); keywords != "" {
 		line = append(line, bold(keywords))
 	}
 	parts := []slackgo.RichTextElement{slackgo.NewRichTextSection(line...)}
@@ -126,12 +126,12 @@ func plainText(s string) slackgo.RichTextSectionElement {
 
 // fallback is m in one line, escaped: the headline, the title, the reason and the URL, as
 // far as there is room.
-func fallback(m layout.Message) string {
+func fallback(m render.Message) string {
 	link := escape.Replace(m.URL)
 	if link != "" {
 		link = " " + link
 	}
-	if layout.UTF16(link) > maxText/2 {
+	if render.UTF16(link) > maxText/2 {
 		link = ""
 	}
 	text := m.Headline
@@ -141,8 +141,8 @@ func fallback(m layout.Message) string {
 	if m.Reason != "" {
 		text += ": " + m.Reason
 	}
-	escaped := func(s string) int { return layout.UTF16(escape.Replace(s)) }
-	return escape.Replace(layout.Cut(text, maxText-layout.UTF16(link), escaped)) + link
+	escaped := func(s string) int { return render.UTF16(escape.Replace(s)) }
+	return escape.Replace(render.Cut(text, maxText-render.UTF16(link), escaped)) + link
 }
 
 // escape is all that Slack decodes in a text.

@@ -9,7 +9,7 @@ import (
 
 	slackgo "github.com/slack-go/slack"
 
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -74,7 +74,7 @@ func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 
 // apiError says what an answer 200 means that is an error to slack-go, which loses Slack's
 // word for it where it cannot read the rest.
-func apiError(a *post.Answer) error {
+func apiError(a *outbound.Answer) error {
 	if word := wordOf(a.Body); word != "" {
 		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
 	}
@@ -84,8 +84,8 @@ func apiError(a *post.Answer) error {
 // doer makes the requests of slack-go through a Sender, which bounds what is read, and
 // keeps the answer, of which slack-go loses the status or the wait.
 type doer struct {
-	sender *post.Sender
-	answer *post.Answer
+	sender *outbound.Sender
+	answer *outbound.Answer
 	err    error
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -49,10 +49,10 @@ func New(c Config) (*Slack, error) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
 	}
 	var err error
-	s.post, err = post.NewSender(c.Connection)
+	s.post, err = outbound.NewSender(c.Connection)
 	errs = append(errs, err)
 	s.post.Now, s.post.BodyDecides = time.Now, true
-	s.template, err = template.Compile("template", c.Template)
+	s.template, err = render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	switch {
 	case !c.WebhookURL.IsZero():
@@ -80,7 +80,7 @@ func (s *Slack) asBot(c Config, wrong func(field, reason string)) {
 	if s.channel == "" || strings.TrimSpace(s.channel) != s.channel {
 		wrong("channel", `a channel is needed: its ID such as C0123456789, or its name such as "#alerts"`)
 	}
-	u, err := post.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
+	u, err := outbound.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
 	switch {
 	case err != nil:
 		wrong("api_url", err.Error())
@@ -107,7 +107,7 @@ func (s *Slack) asWebhook(c Config, wrong func(field, reason string)) {
 		wrong("api_url", "it goes with a token, not with a webhook_url")
 	}
 	s.send = s.postToWebhook
-	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://hooks.slack.com/services/T000/B000/XXXX")
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://hooks.slack.com/services/T000/B000/XXXX")
 	if err != nil {
 		wrong("webhook_url", err.Error())
 		return
@@ -120,5 +120,5 @@ func (s *Slack) asWebhook(c Config, wrong func(field, reason string)) {
 // Register makes the configuration know the kind of sink "slack". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "slack", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "slack", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

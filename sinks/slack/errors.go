@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/post"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -64,7 +64,7 @@ var hints = map[string]string{
 }
 
 // wordError classes err, which tells of word in a.
-func wordError(a *post.Answer, err error, word string) error {
+func wordError(a *outbound.Answer, err error, word string) error {
 	if hint := hints[word]; hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
 	}
@@ -72,9 +72,9 @@ func wordError(a *post.Answer, err error, word string) error {
 	case kindReceiver:
 		return pipeline.Gone(err)
 	case kindToken:
-		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", post.TokenRefused, err))
+		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", outbound.TokenRefused, err))
 	case kindRight:
-		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", post.AccessRefused, err))
+		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", outbound.AccessRefused, err))
 	case kindMessage:
 		return pipeline.Refused(err)
 	case kindThread:
@@ -89,7 +89,7 @@ func wordError(a *post.Answer, err error, word string) error {
 
 // statusError says what a means, whose status is not 200; word is what it says, if
 // anything.
-func statusError(a *post.Answer, word string) error {
+func statusError(a *outbound.Answer, word string) error {
 	err := a.Err()
 	if err == nil { // another 2xx
 		return fmt.Errorf("answered %d %s, which Slack does not", a.Status, http.StatusText(a.Status))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/test/slackfake"
 )
@@ -28,7 +28,7 @@ func FuzzMessage(f *testing.F) {
 			Status: status, URL: url, ID: "N", Title: title, Reason: reason,
 			Diffs: []pipeline.Diff{{Event: event, Keyword: keyword, Text: text, Snippet: snippet}},
 		}
-		l := layout.Of(n, budget)
+		l := render.MessageOf(n, budget)
 		blocks, err := json.Marshal(blocksOf(l))
 		if err != nil {
 			t.Fatal(err)

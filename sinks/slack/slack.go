@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -16,8 +15,8 @@ const defaultAPI = "https://slack.com/api/"
 
 // Slack is a channel of Slack to which notifications are posted.
 type Slack struct {
-	post     post.Sender
-	template template.Text
+	post     outbound.Sender
+	template render.Template
 	// send posts one message, in the way of a bot or of a webhook.
 	send func(context.Context, message) error
 
@@ -36,7 +35,7 @@ func (s *Slack) Rate() (perSecond float64, burst int) { return 1, 3 }
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of an answer.
 // Where Slack refuses the message because of how it is made, it is posted as plain text.
 func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
-	l := layout.Of(n, budget)
+	l := render.MessageOf(n, budget)
 	m := message{id: n.ID, text: fallback(l), blocks: blocksOf(l)}
 	if text, ok := s.templated(ctx, n); ok {
 		m = message{id: n.ID, text: text, markup: true}
@@ -55,8 +54,8 @@ func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 // templated returns what the template makes of n, in mrkdwn. ok is false where n is to be
 // laid out as usual.
 func (s *Slack) templated(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
-	text, ok = s.template.RenderFor(ctx, n, template.Mrkdwn)
-	if ok && layout.UTF16(text) > maxTemplated {
+	text, ok = s.template.RenderFor(ctx, n, render.Mrkdwn)
+	if ok && render.UTF16(text) > maxTemplated {
 		pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template says more than %d characters, at which Slack would split it", maxTemplated))
 		return "", false
 	}

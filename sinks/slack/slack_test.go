@@ -8,8 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/test/slackfake"
 )
@@ -136,7 +135,7 @@ func TestBudget(t *testing.T) {
 			m := deliver(t, fake, ways(fake, "C1")[way], n)
 			total, lines, foot := 0, 0, ""
 			for _, p := range parts(t, m) {
-				total += layout.UTF16(p.Text) + layout.UTF16(p.URL)
+				total += render.UTF16(p.Text) + render.UTF16(p.URL)
 				lines += strings.Count(p.Text, "➕")
 				foot = p.Text
 			}
@@ -220,7 +219,7 @@ func TestLayoutNeverCostsAnAlert(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	n := sample()
 	n.Title = "<!channel> & co"
-	tmpl := template.New("*{{.title}}* <{{.url}}|look>")
+	tmpl := render.NewTemplate("*{{.title}}* <{{.url}}|look>")
 	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
 		s := ways(fake, "C1")[way]
@@ -232,7 +231,7 @@ func TestTemplate(t *testing.T) {
 		}
 		// One that cannot be used does not cost the alert.
 		for _, source := range []string{"{{.nothing}}", strings.Repeat("long ", 800)} {
-			s.template = template.New(source)
+			s.template = render.NewTemplate(source)
 			a := &notes{}
 			if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), n); err != nil {
 				t.Fatal(err)

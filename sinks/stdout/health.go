@@ -3,11 +3,11 @@ package stdout
 import (
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // health returns the rest of the heading, and what it means.
-func (p printer) health(m layout.Message) string {
+func (p printer) health(m render.Message) string {
 	color, sign := yellow, "!"
 	if m.Good {
 		color, sign = green, "*"

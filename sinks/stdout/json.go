@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -32,7 +32,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	out := make([]byte, 0, len(line))
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
-		if r != '\n' && layout.Steers(r) {
+		if r != '\n' && render.Steers(r) {
 			for _, unit := range utf16.AppendRune(nil, r) {
 				out = fmt.Appendf(out, `\u%04x`, unit)
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -40,7 +40,7 @@ type printer struct {
 // print returns n as a heading, a line for each difference and an empty line.
 func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	var b bytes.Buffer
-	m := layout.Of(n, layout.Budget{Line: maxSnippet, Location: p.location})
+	m := render.MessageOf(n, render.Budget{Line: maxSnippet, Location: p.location})
 	at := "--:--:--"
 	if !n.Time.IsZero() {
 		at = n.Time.In(p.location).Format("2 Jan 15:04:05")
@@ -50,12 +50,12 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 		b.WriteString(p.health(m) + "\n")
 		return b.Bytes(), nil
 	}
-	page := layout.Short(layout.Page(n.URL), maxURL)
+	page := render.Short(render.Page(n.URL), maxURL)
 	if m.Title != "" && n.Title != "" {
 		b.WriteString("  " + p.style(m.Title, bold))
 	}
 	b.WriteString("  " + p.style(page, dim))
-	if much := layout.Collected(n); much != "" {
+	if much := render.Collected(n); much != "" {
 		b.WriteString("  " + much)
 	}
 	b.WriteByte('\n')
@@ -64,7 +64,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	width := 0
 	for _, l := range m.Lines {
-		if w := layout.Columns(keywords(l)); w <= maxPad {
+		if w := render.Columns(keywords(l)); w <= maxPad {
 			width = max(width, w)
 		}
 	}
@@ -78,17 +78,17 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func keywords(l layout.Line) string { return strings.Join(l.Keywords, ", ") }
+func keywords(l render.Line) string { return strings.Join(l.Keywords, ", ") }
 
 // line prints l, with what follows the keywords in the column after pad.
-func (p printer) line(l layout.Line, pad int) string {
+func (p printer) line(l render.Line, pad int) string {
 	color, changed := green, green
 	if l.Event == pipeline.Removed {
 		color, changed = red, red+strike
 	}
 	keywords := keywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
-	used := layout.Columns(keywords)
+	used := render.Columns(keywords)
 	indent := 4 + max(pad, used) + 2
 	head += strings.Repeat(" ", indent-4-used)
 	if p.width > 0 && p.width-indent < minColumn { // below the keywords
@@ -147,7 +147,7 @@ func (p printer) paragraph(s string, indent int, styleAt func(int) string) strin
 		column += n
 	}
 	word := func(from, to int) {
-		place(layout.Columns(s[from:to]), blankStyle(styleAt, from))
+		place(render.Columns(s[from:to]), blankStyle(styleAt, from))
 		for from < to {
 			style, next := styleAt(from), from+1
 			for next < to && styleAt(next) == style {

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -109,7 +109,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 			t.Errorf("%+v: styles without colour", o)
 		}
 		for _, r := range out {
-			if r != '\n' && layout.Steers(r) {
+			if r != '\n' && render.Steers(r) {
 				t.Errorf("%+v: %U is in the output", o, r)
 			}
 		}
@@ -190,7 +190,7 @@ func TestWideKeywords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if layout.Columns(strings.TrimSuffix(line, "\n")) > 70 {
+		if render.Columns(strings.TrimSuffix(line, "\n")) > 70 {
 			t.Errorf("%q is wider than 70 columns", line)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // Bounds of a template's text as blocks, and of plain text, in bytes. A message of Teams
@@ -18,7 +18,7 @@ const (
 // budget keeps a message within its bound. A line has at most seven runs, each of up to 70
 // bytes besides its text; what is not in the budget takes less than 4 KB. A snippet has as
 // many bytes as 200 characters of any language.
-var budget = layout.Budget{Total: 24_000, Lines: 40, Line: 600, LineCost: 560, Length: encoded}
+var budget = render.Budget{Total: 24_000, Lines: 40, Line: 600, LineCost: 560, Length: encoded}
 
 // encoded is how many bytes s, which is clean, takes in a card.
 func encoded(s string) int {
@@ -26,15 +26,15 @@ func encoded(s string) int {
 }
 
 // special are the characters that functions and expressions of cards begin with.
-var special = chat.Chars("{$")
+var special = render.Chars("{$")
 
 // inert breaks the functions and expressions that cards have, {{DATE(...)}} and ${...}, by
 // a character that nobody sees.
 func inert(s string) string {
-	return chat.Escape(s, special, func(b *strings.Builder, _ rune, char byte, after rune) {
+	return render.EscapeChars(s, special, func(b *strings.Builder, _ rune, char byte, after rune) {
 		b.WriteByte(char)
 		if after == '{' {
-			b.WriteString(chat.Blank)
+			b.WriteString(render.Blank)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func message(id, url string, blocks []block) []byte {
 	if url != "" {
 		c.Actions = []action{{"Action.OpenUrl", "Open the page", url}}
 	}
-	return chat.JSON(envelope{"message", []attachment{{"application/vnd.microsoft.card.adaptive", c}}})
+	return outbound.JSON(envelope{"message", []attachment{{"application/vnd.microsoft.card.adaptive", c}}})
 }
 
 // paragraph is a block of runs, without the empty ones.
@@ -106,7 +106,7 @@ const bolder = "Bolder"
 
 // formatted is m as blocks: one for each difference, whose first run says which keywords
 // were found.
-func formatted(m layout.Message) []block {
+func formatted(m render.Message) []block {
 	blocks := []block{paragraph(run{Text: m.Headline, Weight: bolder})}
 	for _, text := range []string{m.Title, m.Reason} {
 		if text != "" {
@@ -115,7 +115,7 @@ func formatted(m layout.Message) []block {
 	}
 	for _, l := range m.Lines {
 		runs := []run{{Text: l.Sign() + " " + strings.Join(l.Keywords, ", ") + ": "}}
-		for _, s := range chat.Spans(l) {
+		for _, s := range render.Spans(l) {
 			r := run{Text: s.Text, Struck: s.Changed}
 			if s.Keyword {
 				r.Weight = bolder
@@ -136,10 +136,10 @@ func formatted(m layout.Message) []block {
 func lines(text string) []block {
 	var blocks []block
 	for line := range strings.SplitSeq(text, "\n") {
-		blocks = append(blocks, block{Type: "RichTextBlock", Inlines: []run{{Type: "TextRun", Text: cmp.Or(line, chat.Blank)}}})
+		blocks = append(blocks, block{Type: "RichTextBlock", Inlines: []run{{Type: "TextRun", Text: cmp.Or(line, render.Blank)}}})
 	}
 	return blocks
 }
 
 // written is how many bytes text takes as blocks.
-func written(text string) int { return len(chat.JSON(lines(text))) }
+func written(text string) int { return len(outbound.JSON(lines(text))) }

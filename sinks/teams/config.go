@@ -3,9 +3,8 @@ package teams
 import (
 	"errors"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -24,22 +23,22 @@ type Config struct {
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Teams, error) {
 	var errs []error
-	u, err := post.ParseURL(c.WebhookURL.Reveal(), "https://prod-01.westeurope.logic.azure.com/workflows/...")
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://prod-01.westeurope.logic.azure.com/workflows/...")
 	if err != nil {
 		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Teams{chat.NewEndpoint(u, sender).StatusDecides(), text}, nil
+	return &Teams{outbound.NewEndpoint(u, sender).StatusDecides(), text}, nil
 }
 
 // Register makes the configuration know the kind of sink "teams". Its sinks share their
 // connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "teams", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "teams", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -101,7 +101,7 @@ func (c card) snippets() (texts []string) {
 		for _, i := range b.Inlines[1:] {
 			text += i.Text
 		}
-		texts = append(texts, strings.ReplaceAll(text, chat.Blank, ""))
+		texts = append(texts, strings.ReplaceAll(text, render.Blank, ""))
 	}
 	return texts
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Teams posts notifications to one workflow. It is safe for concurrent use.
 type Teams struct {
-	endpoint *chat.Endpoint
-	template template.Text
+	endpoint *outbound.Endpoint
+	template render.Template
 }
 
 var _ pipeline.Sink = (*Teams)(nil)
@@ -26,19 +24,19 @@ func (s *Teams) Rate() (perSecond float64, burst int) { return 1, 4 }
 // Deliver posts n as a card, or as one of short plain text where Teams refuses that. It
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	blocks := formatted(m)
-	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
-		blocks = lines(layout.Cut(text, maxTemplate, written))
+	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, inert)); ok {
+		blocks = lines(render.Cut(text, maxTemplate, written))
 	}
-	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), message(n.ID, m.URL, blocks), func() []byte {
-		return message(n.ID, m.URL, lines(inert(layout.Cut(m.Plain(), maxPlain, layout.Bytes))))
+	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), message(n.ID, m.URL, blocks), func() []byte {
+		return message(n.ID, m.URL, lines(inert(render.Cut(m.Plain(), maxPlain, render.Bytes))))
 	})
 }
 
 // verdict reads what the workflow answered. Success is a status: what a workflow says with
 // it is up to its owner.
-func (s *Teams) verdict(a *post.Answer) error {
+func (s *Teams) verdict(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {
 		return nil
@@ -49,7 +47,7 @@ func (s *Teams) verdict(a *post.Answer) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	said := chat.Read[answer](a.Body)
+	said := outbound.Read[answer](a.Body)
 	switch code := said.Error.Code; {
 	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
 		err = pipeline.Gone(err)

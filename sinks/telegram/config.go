@@ -7,9 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -60,20 +59,20 @@ func New(c Config) (*Telegram, error) {
 	if c.MessageThreadID < 0 {
 		wrong("message_thread_id", "a topic has a number above 0")
 	}
-	u, err := post.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
+	u, err := outbound.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
 	if err != nil {
 		wrong("api_url", err.Error())
 	}
-	sender, err := post.NewSender(c.Connection)
+	sender, err := outbound.NewSender(c.Connection)
 	errs = append(errs, err)
-	text, err := template.Compile("template", c.Template)
+	text, err := render.CompileTemplate("template", c.Template)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	_, secret, _ := strings.Cut(token, ":")
 	return &Telegram{
-		endpoint: chat.NewEndpoint(method(u, token), sender, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: text,
+		endpoint: outbound.NewEndpoint(method(u, token), sender, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: text,
 	}, nil
 }
 
@@ -83,5 +82,5 @@ func method(api *url.URL, token string) *url.URL { return api.JoinPath("bot"+tok
 // Register makes the configuration know the kind of sink "telegram". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "telegram", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "telegram", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -88,7 +88,7 @@ func check(t *testing.T, m received, url string) (quotes []string) {
 		part := string(utf16.Decode(text[e.Offset : e.Offset+e.Length]))
 		switch e.Type {
 		case "blockquote":
-			quotes = append(quotes, strings.ReplaceAll(part, chat.Blank, ""))
+			quotes = append(quotes, strings.ReplaceAll(part, render.Blank, ""))
 		case "text_link":
 			if e.URL != url {
 				t.Errorf("there is a link to %q", e.URL)

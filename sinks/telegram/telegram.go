@@ -6,19 +6,17 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
 // Telegram sends notifications to one chat. It is safe for concurrent use.
 type Telegram struct {
-	endpoint *chat.Endpoint
+	endpoint *outbound.Endpoint
 	chat     string
 	thread   int64
-	template template.Text
+	template render.Template
 }
 
 var _ pipeline.Sink = (*Telegram)(nil)
@@ -35,19 +33,19 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 // Deliver sends n with its formats, or short plain text where Telegram refuses that. It
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m := layout.Of(n, budget)
+	m := render.MessageOf(n, budget)
 	rich, entities := formatted(m)
-	if text, ok := s.template.RenderFor(ctx, n, chat.Values(m, inert)); ok {
-		rich, entities = layout.Cut(text, maxText, layout.UTF16), nil
+	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, inert)); ok {
+		rich, entities = render.Cut(text, maxText, render.UTF16), nil
 	}
-	return chat.Insist(ctx, s.endpoint.Posting(s.verdict), s.message(rich, entities), func() []byte {
-		return s.message(inert(layout.Cut(m.Plain(), maxPlain, length)), nil)
+	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), s.message(rich, entities), func() []byte {
+		return s.message(inert(render.Cut(m.Plain(), maxPlain, length)), nil)
 	})
 }
 
 // message is the body of a request.
 func (s *Telegram) message(text string, entities []entity) []byte {
-	return chat.JSON(struct {
+	return outbound.JSON(struct {
 		Chat     string   `json:"chat_id"`
 		Thread   int64    `json:"message_thread_id,omitempty"`
 		Text     string   `json:"text"`
@@ -75,8 +73,8 @@ type answer struct {
 }
 
 // verdict reads what Telegram answered: the message, or what is wrong.
-func (s *Telegram) verdict(a *post.Answer) error {
-	said := chat.Read[answer](a.Body)
+func (s *Telegram) verdict(a *outbound.Answer) error {
+	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
 	case err == nil && said.OK && said.Result.MessageID != 0:
@@ -93,9 +91,9 @@ func (s *Telegram) verdict(a *post.Answer) error {
 	case said.Parameters.MigrateTo != 0:
 		err = pipeline.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
 	case code == http.StatusTooManyRequests:
-		err = chat.Limit(err, a, said.Parameters.RetryAfter)
+		err = outbound.Limit(err, a, said.Parameters.RetryAfter)
 	case code == http.StatusUnauthorized:
-		err = a.Denied(post.TokenRefused)
+		err = a.Denied(outbound.TokenRefused)
 	case code == http.StatusForbidden, code == http.StatusBadRequest && forbidden(said.Description):
 		err = a.Denied("the bot may not write to the chat")
 	case code == http.StatusBadRequest && strings.Contains(said.Description, "chat not found"):

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/vokter/vokter/internal/chat"
-	"github.com/vokter/vokter/internal/layout"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // Bounds of Telegram, and how much plain text says, in UTF-16 code units; and how many
@@ -17,24 +16,24 @@ const (
 )
 
 // budget keeps the text within its bound. A line costs a sign, two line ends and blanks.
-var budget = layout.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: length}
+var budget = render.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: length}
 
 // length is at least as much as s takes.
-func length(s string) int { return layout.UTF16(s) + special.Count(s) }
+func length(s string) int { return render.UTF16(s) + special.Count(s) }
 
 // special are the characters that Telegram may make a link with.
-var special = chat.Chars("@#$./")
+var special = render.Chars("@#$./")
 
 // inert breaks what Telegram itself would make a link of, such as mentions, commands,
 // hashtags and addresses, by a character that nobody sees.
 func inert(s string) string {
-	return chat.Escape(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
 		b.WriteByte(char)
 		switch {
-		case !chat.Joins(before, after):
-		case char == '/' && chat.Word(before), char == '.' && before == '.', char == '$' && !unicode.IsLetter(after):
+		case !render.Joins(before, after):
+		case char == '/' && render.Word(before), char == '.' && before == '.', char == '$' && !unicode.IsLetter(after):
 		default:
-			b.WriteString(chat.Blank)
+			b.WriteString(render.Blank)
 		}
 	})
 }
@@ -56,7 +55,7 @@ type writer struct {
 
 func (w *writer) put(s string) {
 	w.text.WriteString(s)
-	w.size += layout.UTF16(s)
+	w.size += render.UTF16(s)
 }
 
 // style makes an entity of all that write writes.
@@ -71,7 +70,7 @@ func (w *writer) style(e entity, write func()) {
 }
 
 // formatted is m as text with entities.
-func formatted(m layout.Message) (string, []entity) {
+func formatted(m render.Message) (string, []entity) {
 	w := &writer{}
 	w.style(entity{Type: "bold"}, func() { w.put(inert(m.Headline)) })
 	if m.Title != "" {
@@ -102,8 +101,8 @@ func formatted(m layout.Message) (string, []entity) {
 }
 
 // snippet writes the snippet of l, with the keyword bold and removed text struck.
-func (w *writer) snippet(l layout.Line) {
-	for _, s := range chat.Spans(l) {
+func (w *writer) snippet(l render.Line) {
+	for _, s := range render.Spans(l) {
 		write := func() { w.put(inert(s.Text)) }
 		if s.Keyword {
 			bold := write

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -78,10 +78,10 @@ func New(c Config) (*Webhook, error) {
 		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
 	var err error
-	w.post, err = post.NewSender(c.Connection)
+	w.post, err = outbound.NewSender(c.Connection)
 	bad = append(bad, err)
 	w.post.Now = time.Now
-	w.url, err = post.ParseURL(c.URL.Reveal(), "https://example.com/hook")
+	w.url, err = outbound.ParseURL(c.URL.Reveal(), "https://example.com/hook")
 	if err != nil {
 		bad.add("url", err)
 	} else {
@@ -152,7 +152,7 @@ func (w *Webhook) takeBody(c Config, bad *mistakes) {
 		bad.add("content_type", fmt.Errorf("%q is not a media type; write one such as application/json or text/plain; charset=utf-8", w.contentType))
 		return
 	}
-	body, err := template.CompileBody("body", c.Body, w.contentType)
+	body, err := render.CompileBody("body", c.Body, w.contentType)
 	*bad = append(*bad, err)
 	w.body = body
 }
@@ -160,5 +160,5 @@ func (w *Webhook) takeBody(c Config, bad *mistakes) {
 // Register makes the configuration know the kind of sink "webhook". Its sinks share
 // their connections.
 func Register(r *registry.Registry) {
-	post.Register(r, "webhook", func(c *Config) *registry.Connection { return &c.Connection }, New)
+	outbound.Register(r, "webhook", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

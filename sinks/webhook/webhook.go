@@ -47,8 +47,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/vokter/vokter/internal/post"
-	"github.com/vokter/vokter/internal/template"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -61,13 +61,13 @@ type Webhook struct {
 	// format is one of the Format constants, mode one of the Mode constants or empty.
 	format, mode string
 	// body takes the place of format where it is not zero.
-	body        template.Body
+	body        render.Body
 	contentType string
 	success     []int // statuses; none: all 2xx
 	idempotent  bool
 	verify      bool
 	proved      atomic.Bool // the receiver did, in this process
-	post        post.Sender
+	post        outbound.Sender
 }
 
 var _ pipeline.Sink = (*Webhook)(nil)
@@ -100,7 +100,7 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 }
 
 // send posts body by sender with h, which is that of body alone, under id.
-func (w *Webhook) send(ctx context.Context, sender post.Sender, id string, h http.Header, body []byte) (*post.Answer, error) {
+func (w *Webhook) send(ctx context.Context, sender outbound.Sender, id string, h http.Header, body []byte) (*outbound.Answer, error) {
 	maps.Copy(h, w.headers)
 	at := w.post.Now()
 	h.Set("webhook-id", id)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -55,7 +55,7 @@ func TestRefusedAddressNamesTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-	if _, ok := errors.AsType[*guard.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
+	if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
 		t.Errorf("got %v, want an AddressError that names the flag", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -35,10 +35,10 @@ func classify(ctx context.Context, err error, host string) error {
 }
 
 func reasonOf(ctx context.Context, err error, host string) (class, reason string) {
-	if e, ok := errors.AsType[*guard.AddressError](err); ok {
+	if e, ok := errors.AsType[*outbound.AddressError](err); ok {
 		return pipeline.FailAddress, e.Error()
 	}
-	if e, ok := errors.AsType[*guard.RedirectError](err); ok {
+	if e, ok := errors.AsType[*outbound.RedirectError](err); ok {
 		return pipeline.FailRedirect, e.Error()
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -23,7 +23,7 @@ const (
 	// MaxRedirects is how many redirects are followed.
 	MaxRedirects = 10
 	// MaxRetryAfter is the longest wait that a host can ask for.
-	MaxRetryAfter = guard.MaxRetryAfter
+	MaxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
 )
@@ -71,8 +71,8 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
 	f := &Fetcher{
-		client: guard.NewClient(guard.Config{
-			Allow: c.Allow, CheckRedirect: guard.Redirects(MaxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
+		client: outbound.NewClient(outbound.Config{
+			Allow: c.Allow, CheckRedirect: outbound.Redirects(MaxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
 			DialTimeout: dialTimeout, ResponseHeaderTimeout: -1, KeepCompressed: true,
 			MaxIdleConnsPerHost: c.Concurrency,
 		}),

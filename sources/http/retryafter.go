@@ -3,11 +3,11 @@ package httpsource
 import (
 	"time"
 
-	"github.com/vokter/vokter/internal/guard"
+	"github.com/vokter/vokter/internal/outbound"
 )
 
-// retryAfter is guard.RetryAfter in whole seconds, rounded up.
+// retryAfter is outbound.RetryAfter in whole seconds, rounded up.
 func retryAfter(value string, now time.Time) (wait time.Duration, ok bool) {
-	wait, ok = guard.RetryAfter(value, now)
+	wait, ok = outbound.RetryAfter(value, now)
 	return (wait + time.Second - 1).Truncate(time.Second), ok
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/vokter/vokter/internal/chat"
+	"github.com/vokter/vokter/internal/render"
 )
 
 // Read parses Markdown, with more extensions where a chat program has them, with an
@@ -67,7 +67,7 @@ func Read(t *testing.T, markdown string, more ...goldmark.Extender) (all string,
 			break
 		}
 		quote, next, _ := strings.Cut(after, "\x03")
-		quote = strings.ReplaceAll(strings.TrimSuffix(quote, "\n"), chat.Blank, "")
+		quote = strings.ReplaceAll(strings.TrimSuffix(quote, "\n"), render.Blank, "")
 		quotes, rest = append(quotes, quote), next
 	}
 	return strings.NewReplacer("\x02", "", "\x03", "").Replace(all), quotes, links

@@ -1,0 +1,149 @@
+package outbound
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// AddressError says that a connection was refused because its address is not public.
+type AddressError struct {
+	// Addr is the address that was about to be connected to.
+	Addr netip.Addr
+}
+
+// Error names the address and the flag that permits it.
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("%s is not a public address; permit it with --allow %s",
+		e.Addr, netip.PrefixFrom(e.Addr.WithZone(""), e.Addr.BitLen()))
+}
+
+// special are the networks within the space of global unicast that are not the public
+// internet (the IANA special-purpose registries). Everything in IPv6 outside 2000::/3 is
+// refused without being listed.
+var special = prefixes(
+	"0.0.0.0/8",       // this network
+	"10.0.0.0/8",      // private
+	"100.64.0.0/10",   // shared by carriers (CGNAT)
+	"127.0.0.0/8",     // loopback
+	"169.254.0.0/16",  // link-local, metadata services of clouds among it
+	"172.16.0.0/12",   // private
+	"192.0.0.0/24",    // protocol assignments
+	"192.0.2.0/24",    // documentation
+	"192.88.99.0/24",  // 6to4 relays, withdrawn
+	"192.168.0.0/16",  // private
+	"198.18.0.0/15",   // benchmarks
+	"198.51.100.0/24", // documentation
+	"203.0.113.0/24",  // documentation
+	"224.0.0.0/4",     // multicast
+	"240.0.0.0/4",     // reserved, and the broadcast address
+	"2001::/23",       // protocol assignments
+	"2001:db8::/32",   // documentation
+	"3fff::/20",       // documentation
+)
+
+var (
+	globalUnicast = netip.MustParsePrefix("2000::/3")
+	sixToFour     = netip.MustParsePrefix("2002::/16")
+	teredo        = netip.MustParsePrefix("2001::/32")
+	nat64         = netip.MustParsePrefix("64:ff9b::/96")
+	// nat64Local is RFC 8215's prefix for a site's own translators. Where in an address the
+	// inner one stands is known to the site alone, so only the plainest form is unwrapped.
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/96")
+)
+
+// Check returns an *AddressError unless addr is public or in one of the networks of
+// allow. An IPv4 address within an IPv6 one counts as itself.
+func Check(addr netip.Addr, allow []netip.Prefix) error {
+	addr = addr.Unmap()
+	if permitted(addr.WithZone(""), allow) {
+		return nil
+	}
+	return &AddressError{Addr: addr}
+}
+
+func permitted(addr netip.Addr, allow []netip.Prefix) bool {
+	for _, p := range allow {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	inner := unwrap(addr)
+	if len(inner) == 0 {
+		return public(addr)
+	}
+	for _, in := range inner {
+		if !permitted(in, allow) {
+			return false
+		}
+	}
+	return true
+}
+
+// unwrap returns the IPv4 addresses to which a packet for addr goes on, if addr belongs
+// to a transition mechanism.
+func unwrap(addr netip.Addr) []netip.Addr {
+	if !addr.Is6() {
+		return nil
+	}
+	b := addr.As16()
+	v4 := func(i int, mask uint32) netip.Addr {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(b[i:])^mask)
+		return netip.AddrFrom4(a)
+	}
+	switch {
+	case sixToFour.Contains(addr):
+		return []netip.Addr{v4(2, 0)}
+	case teredo.Contains(addr): // its server, and the client with all bits inverted
+		return []netip.Addr{v4(4, 0), v4(12, ^uint32(0))}
+	case nat64.Contains(addr), nat64Local.Contains(addr):
+		return []netip.Addr{v4(12, 0)}
+	}
+	return nil
+}
+
+func public(addr netip.Addr) bool {
+	if addr.Is6() && !globalUnicast.Contains(addr) {
+		return false
+	}
+	for _, p := range special {
+		if p.Contains(addr) {
+			return false
+		}
+	}
+	return addr.IsValid()
+}
+
+// ParseAllow reads networks such as "10.1.0.0/16"; a single address stands for itself.
+func ParseAllow(networks []string) ([]netip.Prefix, error) {
+	var allow []netip.Prefix
+	for _, s := range networks {
+		s = strings.TrimSpace(s)
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			a, err := netip.ParseAddr(s)
+			if err != nil || a.Zone() != "" {
+				return nil, fmt.Errorf("%q is not a network; write an address and a prefix length such as 10.1.0.0/16", s)
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		if a := p.Addr(); a.Is4In6() { // connected addresses are compared unmapped
+			if p.Bits() < 96 {
+				return nil, fmt.Errorf("%q is wider than the IPv4 addresses in IPv6; write it in IPv4", s)
+			}
+			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+		}
+		allow = append(allow, p.Masked())
+	}
+	return allow, nil
+}
+
+func prefixes(list ...string) []netip.Prefix {
+	ps := make([]netip.Prefix, len(list))
+	for i, s := range list {
+		ps[i] = netip.MustParsePrefix(s)
+	}
+	return ps
+}

@@ -1,0 +1,125 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Endpoint is the URL that a sink posts to. It is safe for concurrent use.
+type Endpoint struct {
+	url  *url.URL
+	post Sender
+}
+
+// minSegment is the length from which a segment of a path is taken for a token.
+const minSegment = 16
+
+// NewEndpoint returns the endpoint u, which sender reaches. The body of an answer decides
+// whether a notification is delivered, unless StatusDecides is called. Its errors tell neither
+// secrets nor what of u only the receiver should see.
+func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
+	e := &Endpoint{url: u, post: sender}
+	e.post.BodyDecides = true
+	e.post.Secrets.AddURL(u)
+	e.post.Secrets.Add(secrets...)
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if len(segment) >= minSegment {
+			e.post.Secrets.Add(segment)
+		}
+	}
+	for _, values := range u.Query() {
+		e.post.Secrets.Add(values...)
+	}
+	return e
+}
+
+// StatusDecides is for receivers whose body says no more of a success than its status.
+func (e *Endpoint) StatusDecides() *Endpoint {
+	e.post.BodyDecides = false
+	return e
+}
+
+// Posting returns what posts a body to e and says what verdict makes of the answer.
+func (e *Endpoint) Posting(verdict func(*Answer) error) func(context.Context, []byte) error {
+	return func(ctx context.Context, body []byte) error {
+		a, err := e.Do(ctx, http.MethodPost, e.url, nil, body)
+		if err != nil {
+			return err
+		}
+		return verdict(a)
+	}
+}
+
+// maxSaid bounds what a receiver may say in an error, in runes.
+const maxSaid = 200
+
+// Because adds to err, which keeps its class, the reason that the receiver gave.
+func (e *Endpoint) Because(err error, reason string) error {
+	if reason = e.post.Secrets.Clean(render.Clean(reason)); err == nil || reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, render.Short(reason, maxSaid))
+}
+
+// Limit marks err as a limit of the receiver, which is asked again after as many seconds as the
+// body of a says, or when its header says where that is later; at most a day.
+func Limit(err error, a *Answer, seconds float64) error {
+	return a.Limit(err, time.Duration(max(0, min(seconds, MaxRetryAfter.Seconds()))*float64(time.Second)))
+}
+
+// Insist sends rich, and what plain returns where the receiver refuses that: a layout must
+// not cost a notification.
+func Insist(ctx context.Context, send func(context.Context, []byte) error, rich []byte, plain func() []byte) error {
+	err := send(ctx, rich)
+	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+		return err
+	}
+	if again := send(ctx, plain()); again != nil {
+		return again
+	}
+	pipeline.AttemptFrom(ctx).Degraded("delivered as plain text, since its layout was refused: " + err.Error())
+	return nil
+}
+
+// JSON returns v, all of whose fields can be encoded, as JSON without escapes for HTML.
+func JSON(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("outbound: %v", err)) // every field is encodable
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// Do sends body, which is JSON, to u with the headers h besides, and returns the answer,
+// whatever its status. Nothing of u may be secret that the endpoint does not know.
+func (e *Endpoint) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
+	all := http.Header{"Content-Type": {"application/json"}}
+	maps.Copy(all, h)
+	return e.post.Do(ctx, method, u, all, body)
+}
+
+// Token reports whether s can be a token in a header: visible characters of ASCII only.
+func Token(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// Read reads JSON, of which what does not fit is as if it were not there.
+func Read[T any](body []byte) T {
+	var v, none T
+	if json.Unmarshal(body, &v) != nil {
+		return none
+	}
+	return v
+}

@@ -1,0 +1,121 @@
+package outbound
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vokter/vokter/internal/render"
+)
+
+// reason is the text of a network error without what differs from attempt to attempt,
+// such as local ports and the time, so that a repeated failure reads the same.
+func reason(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		if e.IsTimeout {
+			return fmt.Sprintf("looking up %s timed out", e.Name)
+		}
+		return fmt.Sprintf("looking up %s: %s", e.Name, e.Err)
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
+		return "the certificate has expired or is not yet valid"
+	}
+	if e, ok := errors.AsType[*AddressError](err); ok {
+		return e.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the timeout of the sink is over"
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		if e.Op == "proxyconnect" || e.Op == "socks connect" { // of net/http and of x/net/proxy
+			return "the proxy: " + reason(e.Err)
+		}
+		cause := e.Err
+		if sys, ok := errors.AsType[*os.SyscallError](cause); ok {
+			cause = sys.Err
+		}
+		if e.Op == "dial" && e.Addr != nil {
+			return fmt.Sprintf("connecting to %s: %v", e.Addr, cause)
+		}
+		return fmt.Sprintf("%s: %v", e.Op, cause)
+	}
+	return err.Error()
+}
+
+// Scrubber takes secrets out of texts, also as URLs, base64 and quoted texts have them. The
+// zero value knows none. It must not be altered while it is used.
+type Scrubber struct{ secrets []string }
+
+// minSecret is the length from which a part of a URL may be a secret.
+const minSecret = 6
+
+// Add makes s know parts as secrets, but for short ones, which may be anything.
+func (s *Scrubber) Add(parts ...string) {
+	for _, p := range parts {
+		if len(p) >= minSecret {
+			quoted := strconv.Quote(p)
+			s.secrets = append(s.secrets, p, url.QueryEscape(p), url.PathEscape(p), quoted[1:len(quoted)-1],
+				base64.RawStdEncoding.EncodeToString([]byte(p)))
+		}
+	}
+	// One that is a part of another must not leave the rest of that.
+	slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	s.secrets = slices.Compact(s.secrets)
+}
+
+// AddLogin adds what signs in with basic authentication.
+func (s *Scrubber) AddLogin(username, password string) {
+	s.Add(username, password, username+":"+password)
+}
+
+// AddURL adds the parts of u that nobody but the receiver should see.
+func (s *Scrubber) AddURL(u *url.URL) {
+	s.Add(u.String(), u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery)
+	if u.User != nil {
+		password, _ := u.User.Password()
+		s.Add(u.User.String())
+		s.AddLogin(u.User.Username(), password)
+	}
+}
+
+// Longest is the length of the longest text that Clean takes out.
+func (s *Scrubber) Longest() int {
+	if len(s.secrets) == 0 {
+		return 0
+	}
+	return len(s.secrets[0])
+}
+
+// Clean returns text with each secret as "***".
+func (s *Scrubber) Clean(text string) string {
+	for _, secret := range s.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return text
+}
+
+// scrubbed is an error whose text was cleaned.
+type scrubbed struct {
+	text string
+	err  error
+}
+
+func (e *scrubbed) Error() string { return e.text }
+func (e *scrubbed) Unwrap() error { return e.err }
+
+// maxReason bounds the text of an error, in runes: it can quote what the other side sent.
+const maxReason = 300
+
+// Wrap returns err with a short text that holds none of the secrets.
+func (s *Scrubber) Wrap(what string, err error) error {
+	return &scrubbed{render.Short(s.Clean(render.Clean(what+": "+reason(err))), maxReason), err}
+}

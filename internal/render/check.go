@@ -1,0 +1,191 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/vokter/vokter/internal/nearest"
+)
+
+// Bounds of a template. What stands between two iterations is bounded by maxNodes, and
+// the values that it works on by maxValue; so that an execution can be ended it is
+// enough that each iteration asks whether to go on, see rewrite.
+const (
+	maxNodes  = 10_000 // with what other templates it calls, each as often as it is called
+	maxNested = 2      // loops within one another: the differences of the items of a digest
+)
+
+// checker walks a template as an execution would, but each branch and each loop once.
+type checker struct {
+	tmpl  *template.Template
+	nodes int
+	calls []string // the templates that are being walked, outermost first
+	err   error
+}
+
+// check refuses what t must not do.
+func check(t *template.Template) error {
+	for _, part := range t.Templates() {
+		c := &checker{tmpl: t, calls: []string{part.Name()}}
+		if part.Tree != nil {
+			c.list(part.Tree, part.Root, 0)
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// refuse keeps the first mistake, with its line.
+func (c *checker) refuse(tree *parse.Tree, n parse.Node, format string, args ...any) {
+	if c.err == nil {
+		where, _ := tree.ErrorContext(n)
+		c.err = explain(fmt.Errorf("template: %s: %s", where, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (c *checker) list(tree *parse.Tree, l *parse.ListNode, loops int) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		c.node(tree, n, loops)
+	}
+}
+
+// count reports whether to walk n too.
+func (c *checker) count(tree *parse.Tree, n parse.Node) bool {
+	if c.nodes++; c.nodes > maxNodes {
+		c.refuse(tree, n, "the template does more than %d things, counting what it calls as often as it calls it", maxNodes)
+	}
+	return c.err == nil
+}
+
+// node walks n, which stands within so many loops.
+func (c *checker) node(tree *parse.Tree, n parse.Node, loops int) {
+	if !c.count(tree, n) {
+		return
+	}
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		c.pipe(tree, n.Pipe)
+	case *parse.IfNode:
+		c.branch(tree, &n.BranchNode, loops, loops)
+	case *parse.WithNode:
+		c.branch(tree, &n.BranchNode, loops, loops)
+	case *parse.RangeNode:
+		if !ofField(n.Pipe) {
+			c.refuse(tree, n, "range goes over a field such as .diffs only, not over a number or what is computed")
+		}
+		if loops >= maxNested {
+			c.refuse(tree, n, "more than %d loops within one another", maxNested)
+		}
+		c.branch(tree, &n.BranchNode, loops+1, loops)
+	case *parse.TemplateNode:
+		c.call(tree, n, loops)
+	}
+}
+
+func (c *checker) branch(tree *parse.Tree, b *parse.BranchNode, loops, otherwise int) {
+	c.pipe(tree, b.Pipe)
+	c.list(tree, b.List, loops)
+	c.list(tree, b.ElseList, otherwise)
+}
+
+// ofField reports whether p is a field alone. A field is never a number: there are none
+// in the data.
+func ofField(p *parse.PipeNode) bool {
+	if len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
+		return false
+	}
+	switch n := p.Cmds[0].Args[0].(type) {
+	case *parse.FieldNode:
+		return true
+	case *parse.VariableNode:
+		return len(n.Ident) > 1 // a variable itself may be anything
+	}
+	return false
+}
+
+// call walks the template that n calls.
+func (c *checker) call(tree *parse.Tree, n *parse.TemplateNode, loops int) {
+	if n.Pipe != nil {
+		c.pipe(tree, n.Pipe)
+	}
+	called := c.tmpl.Lookup(n.Name)
+	switch {
+	case called == nil || called.Tree == nil:
+		c.refuse(tree, n, "no template is defined as %q", n.Name)
+	case slices.Contains(c.calls, n.Name):
+		c.refuse(tree, n, "the template %q calls itself", n.Name)
+	default:
+		c.calls = append(c.calls, n.Name)
+		c.list(called.Tree, called.Root, loops)
+		c.calls = c.calls[:len(c.calls)-1]
+	}
+}
+
+// pipe walks what is computed.
+func (c *checker) pipe(tree *parse.Tree, p *parse.PipeNode) {
+	if p == nil {
+		return
+	}
+	for _, cmd := range p.Cmds {
+		for i, arg := range cmd.Args {
+			c.argument(tree, arg)
+			if id, ok := arg.(*parse.IdentifierNode); ok {
+				c.function(tree, id, cmd.Args[i+1:])
+			}
+		}
+	}
+}
+
+func (c *checker) argument(tree *parse.Tree, n parse.Node) {
+	if !c.count(tree, n) {
+		return
+	}
+	switch n := n.(type) {
+	case *parse.PipeNode:
+		c.pipe(tree, n)
+	case *parse.ChainNode:
+		c.argument(tree, n.Node)
+	}
+}
+
+// function refuses functions that are not on the list, and formats that could grow.
+func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []parse.Node) {
+	if _, ours := functions[id.Ident]; !ours && !slices.Contains(builtins, id.Ident) {
+		c.refuse(tree, id, "%s", noFunction(id.Ident))
+		return
+	}
+	if id.Ident != "printf" {
+		return
+	}
+	format, ok := (*parse.StringNode)(nil), false
+	if len(args) > 0 {
+		format, ok = args[0].(*parse.StringNode)
+	}
+	if !ok || !plainFormat(format.Text) {
+		c.refuse(tree, id, "printf needs a format in quotes with no verbs but %%s, %%q, %%d, %%v and %%%%, without width or precision")
+	}
+}
+
+func noFunction(name string) string {
+	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, functionNames()))
+}
+
+// plainFormat reports whether format has only verbs without width, precision and flags.
+func plainFormat(format string) bool {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		if i++; i == len(format) || !slices.Contains([]byte("sqdv%"), format[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// maxValue bounds what a function returns, in bytes.
+const maxValue = 64 << 10
+
+var (
+	errLarge     = errors.New("the result has more than 64 KB")
+	errLargeJSON = errors.New("the result has more than 1 MB")
+)
+
+// bySink is the function that each printed value goes through, and what begins the names of
+// those that stand for escapes where they come last. They are not known when a template is
+// parsed, so that none can call them.
+const bySink = "_escape"
+
+// builtins are the functions of text/template that are harmless.
+var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
+
+// escapes are those of functions that make text literal. In a sink that does so itself, they
+// are what it does.
+var escapes = []string{"mrkdwn", "html", "markdown"}
+
+// escapers are what escapes are where the sink does not escape.
+var escapers = map[string]Escape{"mrkdwn": Mrkdwn, "html": HTML, "markdown": Markdown}
+
+// functions are those of our own. Each does work in proportion to its arguments, and
+// returns at most maxValue. Their errors quote no values, which are page text.
+var functions = template.FuncMap{
+	"upper":    func(s string) (string, error) { return bounded(strings.ToUpper(s)) },
+	"lower":    func(s string) (string, error) { return bounded(strings.ToLower(s)) },
+	"trim":     strings.TrimSpace,
+	"trunc":    trunc,
+	"join":     join,
+	"default":  byDefault,
+	"date":     date,
+	"replace":  replace,
+	"quote":    func(s string) (string, error) { return bounded(strconv.Quote(s)) },
+	"json":     encode,
+	"print":    func(args ...any) (string, error) { return format(fmt.Sprint, args) },
+	"printf":   printf,
+	"mrkdwn":   func(s string) (string, error) { return bounded(Mrkdwn(s)) },
+	"html":     func(s string) (string, error) { return bounded(HTML(s)) },
+	"markdown": func(s string) (string, error) { return bounded(Markdown(s)) },
+}
+
+// functionNames lists the names of all functions that a template may call.
+func functionNames() []string {
+	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(builtins), maps.Keys(functions))))
+}
+
+func bounded(s string) (string, error) {
+	if len(s) > maxValue {
+		return "", errLarge
+	}
+	return s, nil
+}
+
+// trunc cuts s to length characters.
+func trunc(length int, s string) (string, error) {
+	if length < 1 {
+		return "", errors.New("the length is not at least 1")
+	}
+	return Cut(s, length, Runes), nil
+}
+
+func join(separator string, list []string) (string, error) {
+	size := len(separator) * len(list)
+	for _, s := range list {
+		size += len(s)
+	}
+	if size > maxValue+len(separator) {
+		return "", errLarge
+	}
+	return strings.Join(list, separator), nil
+}
+
+func byDefault(instead, s string) string {
+	if s == "" {
+		return instead
+	}
+	return s
+}
+
+// date lays a time out that is written as in the data. Two arguments are a zone and the
+// time.
+func date(layout string, args ...string) (string, error) {
+	if len(args) < 1 || len(args) > 2 {
+		return "", errors.New("it takes a layout, a time zone if not UTC, and a time")
+	}
+	at, err := time.Parse(time.RFC3339, args[len(args)-1])
+	if err != nil {
+		return "", errors.New("the last argument is not a time such as .timestamp")
+	}
+	zone := time.UTC
+	if len(args) == 2 {
+		if zone, err = time.LoadLocation(args[0]); err != nil {
+			return "", errors.New("the time zone is not known; write one such as Europe/Lisbon")
+		}
+	}
+	return bounded(at.In(zone).Format(layout))
+}
+
+func replace(old, with, s string) (string, error) {
+	if len(s)+strings.Count(s, old)*max(len(with)-len(old), 0) > maxValue {
+		return "", errLarge
+	}
+	return strings.ReplaceAll(s, old, with), nil
+}
+
+// encode returns v, a text, number, list or mapping, as JSON. It has no escapes for HTML.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	if b.Len() > maxBody {
+		return "", errLargeJSON
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+func printf(layout string, args ...any) (string, error) {
+	if !plainFormat(layout) {
+		return "", errors.New("the format has a width, or a verb other than %s, %q, %d and %v")
+	}
+	return format(func(args ...any) string { return fmt.Sprintf(layout, args...) }, args)
+}
+
+// format prints args, which are texts, numbers or truth values, unless they are too large
+// together.
+func format(with func(...any) string, args []any) (string, error) {
+	size := 0
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			size += len(a)
+		case int, float64, bool:
+		default:
+			return "", errors.New("only texts, numbers, true and false can be printed")
+		}
+	}
+	if size > maxValue {
+		return "", errLarge
+	}
+	return bounded(with(args...))
+}
+
+// Escape makes a text literal in the markup of a receiver.
+type Escape func(string) string
+
+var (
+	mrkdwn   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	markdown = strings.NewReplacer(pairs("\\`*_{}[]()<>#+-.!|~")...)
+)
+
+// pairs maps each character of special to itself behind a backslash, and keeps "@" from
+// being a mention.
+func pairs(special string) []string {
+	list := []string{"@", "@\u200b"}
+	for _, r := range special {
+		list = append(list, string(r), `\`+string(r))
+	}
+	return list
+}
+
+// Mrkdwn escapes s for Slack's mrkdwn: it can mention nobody and hide no link. Asterisks
+// and the like still format it, since Slack knows no escape for them.
+func Mrkdwn(s string) string { return mrkdwn.Replace(s) }
+
+// HTML escapes s for the text of HTML and the values of its attributes.
+func HTML(s string) string { return html.EscapeString(s) }
+
+// Markdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
+// nothing and mentions nobody.
+func Markdown(s string) string { return markdown.Replace(s) }

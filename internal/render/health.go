@@ -1,0 +1,100 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// maxPages bounds how many pages of an event are listed.
+const maxPages = 5
+
+// meanings say what the events are, to people.
+var meanings = map[pipeline.HealthEvent]string{
+	pipeline.HealthFailing:           "checks of this page fail",
+	pipeline.HealthRecovered:         "it is read again",
+	pipeline.HealthOffline:           "no host can be reached; nothing counts until one answers",
+	pipeline.HealthOnline:            "a host answers again",
+	pipeline.HealthSelectorGone:      "the selector matches nothing, or the text is empty; what was read before stands",
+	pipeline.HealthExpired:           "it failed too often and is not watched any more",
+	pipeline.HealthOverdue:           "checks are not made in time",
+	pipeline.HealthReceiverFailing:   "the receiver takes nothing at the moment; what is for it waits",
+	pipeline.HealthReceiverRecovered: "the receiver takes notifications again",
+	pipeline.HealthReceiverExpired:   "the receiver is given up; subscriptions without another one end",
+	pipeline.HealthReceiverDegraded:  "notifications arrive, but not as the configuration says",
+	pipeline.HealthDeadLetter:        "something was given up; replay brings it back",
+	pipeline.HealthRebaselined:       "it has a new baseline, since its text is made by other rules",
+}
+
+// good are the events after which all is well.
+var good = map[pipeline.HealthEvent]bool{
+	pipeline.HealthRecovered: true, pipeline.HealthOnline: true, pipeline.HealthReceiverRecovered: true,
+}
+
+// ofHealth lays a health event out.
+func ofHealth(h pipeline.Health, b Budget) Message {
+	name := strings.ReplaceAll(Clean(string(h.Event)), "_", " ")
+	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Health: true, Good: good[h.Event], Reason: meanings[h.Event]}
+	switch {
+	case m.Reason == "":
+		m.Reason = name
+	case h.Event == pipeline.HealthDeadLetter && h.Receiver == nil:
+		m.Reason = "a message could not be handled; it is kept, but cannot be replayed"
+	}
+	if f := facts(h, b); f != "" {
+		m.Reason += " (" + f + ")"
+	}
+	if why := Short(Clean(h.Reason), maxReason); why != "" {
+		m.Reason += ": " + why
+	}
+	for i, u := range h.URLs {
+		if i == maxPages {
+			m.Pages = append(m.Pages, fmt.Sprintf("... and %d more", len(h.URLs)-i))
+			break
+		}
+		m.Pages = append(m.Pages, Short(Page(u), maxTitle))
+	}
+	return m
+}
+
+// facts says how many and since when.
+func facts(h pipeline.Health, b Budget) string {
+	var facts []string
+	switch {
+	case h.Count <= 0:
+	case h.Event == pipeline.HealthOverdue:
+		facts = append(facts, fmt.Sprintf("pages: %d", h.Count))
+	case h.Event == pipeline.HealthOffline:
+		facts = append(facts, fmt.Sprintf("hosts: %d", h.Count))
+	default:
+		facts = append(facts, fmt.Sprintf("failures in a row: %d", h.Count))
+	}
+	if !h.Since.IsZero() {
+		at := h.Since.UTC().Format("2 Jan 15:04:05 MST")
+		if b.Location != nil {
+			at = h.Since.In(b.Location).Format("2 Jan 15:04:05")
+		}
+		facts = append(facts, "since "+at)
+	}
+	s := strings.Join(facts, ", ")
+	if good[h.Event] && s != "" {
+		s = "before: " + s
+	}
+	return s
+}
+
+// about is the page or the receiver of h.
+func about(h pipeline.Health) string {
+	var parts []string
+	if h.Receiver != nil {
+		parts = append(parts, "sink "+Clean(h.Receiver.Sink))
+		if h.Receiver.Target != "" {
+			parts = append(parts, Clean(h.Receiver.Target))
+		}
+	}
+	if h.URL != "" {
+		parts = append(parts, Page(h.URL))
+	}
+	return Short(strings.Join(parts, "  "), maxTitle)
+}
