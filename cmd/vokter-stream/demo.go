@@ -62,8 +62,11 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 			cancel(&outputError{err})
 		}
 	}
-	printed := mandatory{stdout.New(a.stdout, stdout.Options{Format: cmp.Or(a.flags.format, stdout.FormatText)}), cancel}
-	out := &counted{next: printed, limit: changes, reached: func() { cancel(nil) }, before: func(n pipeline.Notification) {
+	printed, err := stdout.New(stdout.Config{Writer: a.stdout, Format: cmp.Or(a.flags.format, stdout.FormatText)})
+	if err != nil {
+		return err
+	}
+	out := &counted{next: mandatory{printed, cancel}, limit: changes, reached: func() { cancel(nil) }, before: func(n pipeline.Notification) {
 		say("%s", beforeAndAfter(n.Version))
 	}}
 	r, err := vokter.New(vokter.Config{

@@ -121,7 +121,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 // plugins are those that a configuration may name.
 func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
-	stdout.Register(&r, a.stdout, stdout.Options{Format: a.flags.format})
+	stdout.Register(&r, stdout.Config{Writer: a.stdout, Format: a.flags.format})
 	slack.Register(&r)
 	webhook.Register(&r)
 	discord.Register(&r)

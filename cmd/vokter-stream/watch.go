@@ -64,7 +64,11 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	format := cmp.Or(a.flags.format, stdout.FormatText)
-	out := mandatory{stdout.New(a.stdout, stdout.Options{Format: format}), cancel}
+	printed, err := stdout.New(stdout.Config{Writer: a.stdout, Format: format})
+	if err != nil {
+		return err
+	}
+	out := mandatory{printed, cancel}
 	cfg := vokter.Config{
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},

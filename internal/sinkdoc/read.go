@@ -75,7 +75,8 @@ func readSink(root, kind string) (sink, error) {
 	if !ok {
 		return s, nil
 	}
-	if s.fields, err = r.fields(p, config, "", nil); err != nil {
+	// What has no fields in a configuration is a sink for programs only.
+	if s.fields, err = r.fields(p, config, "", nil); err != nil || len(s.fields) == 0 {
 		return s, err
 	}
 	example, err := os.ReadFile(filepath.Join(root, "sinks", kind, "example.yaml"))

@@ -63,13 +63,13 @@ func samples() []pipeline.Notification {
 }
 
 func TestGolden(t *testing.T) {
-	for name, o := range map[string]Options{
+	for name, o := range map[string]Config{
 		"text.golden":  {Format: FormatText, Location: time.UTC},
 		"color.golden": {Format: FormatText, Color: ColorAlways, Location: time.UTC},
 		"json.golden":  {Format: FormatJSON},
 	} {
 		var b bytes.Buffer
-		s := New(&b, o)
+		s := made(t, &b, o)
 		for _, n := range samples() {
 			if err := s.Deliver(t.Context(), n); err != nil {
 				t.Fatal(err)
@@ -93,9 +93,9 @@ func TestGolden(t *testing.T) {
 
 // TestNothingSteersTheTerminal: whatever the page says, only our own styles do.
 func TestNothingSteersTheTerminal(t *testing.T) {
-	for _, o := range []Options{{Format: FormatText}, {Format: FormatText, Color: ColorAlways}, {Format: FormatJSON}} {
+	for _, o := range []Config{{Format: FormatText}, {Format: FormatText, Color: ColorAlways}, {Format: FormatJSON}} {
 		var b bytes.Buffer
-		s := New(&b, o)
+		s := made(t, &b, o)
 		for _, n := range samples() {
 			if err := s.Deliver(t.Context(), n); err != nil {
 				t.Fatal(err)
@@ -121,7 +121,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 
 func TestJSONIsTheDocumentedBody(t *testing.T) {
 	var b bytes.Buffer
-	s := New(&b, Options{})
+	s := made(t, &b, Config{})
 	for _, n := range samples() {
 		if err := s.Deliver(t.Context(), n); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func (w *stingy) Write(b []byte) (int, error) {
 
 func TestShortWriteIsAFailure(t *testing.T) {
 	w := &stingy{limit: 10}
-	s := New(w, Options{})
+	s := made(t, w, Config{})
 	n := pipeline.Notification{ID: "A", Diffs: []pipeline.Diff{}}
 	err := s.Deliver(t.Context(), n)
 	if class, _ := pipeline.ClassOf(err); !errors.Is(err, io.ErrShortWrite) || class != pipeline.ClassRetry {
@@ -244,7 +244,7 @@ func (w *blocked) Write(b []byte) (int, error) {
 func TestBlockedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &blocked{open: make(chan struct{})}
-		s := New(w, Options{})
+		s := made(t, w, Config{})
 		a, b := pipeline.Notification{ID: "A"}, pipeline.Notification{ID: "B"}
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -273,7 +273,7 @@ func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var b bytes.Buffer
-	if err := New(&b, Options{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
+	if err := made(t, &b, Config{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
 		t.Errorf("got %v and %q, want context.Canceled and nothing", err, b.String())
 	}
 }
@@ -284,7 +284,7 @@ func TestFormatOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := New(f, Options{}).Deliver(t.Context(), pipeline.Notification{ID: "A"}); err != nil {
+	if err := made(t, f, Config{}).Deliver(t.Context(), pipeline.Notification{ID: "A"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(f.Name())
@@ -296,22 +296,30 @@ func TestFormatOfFiles(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
-	for _, o := range []Options{{Format: "xml"}, {Color: "blue"}} {
-		if err := o.Validate(); err == nil {
-			t.Errorf("%+v is valid", o)
-		}
-		err := New(io.Discard, o).Deliver(t.Context(), pipeline.Notification{ID: "A"})
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
-			t.Errorf("%+v: got %v, want a permanent error", o, err)
+func TestConfig(t *testing.T) {
+	for field, c := range map[string]Config{"format": {Format: "xml"}, "color": {Color: "blue"}} {
+		_, err := New(c)
+		if fe, ok := errors.AsType[*pipeline.FieldError](err); !ok || fe.Field != field {
+			t.Errorf("%+v: got %v, want an error of %s", c, err, field)
 		}
 	}
+}
+
+// made returns the sink of c that prints to w.
+func made(t testing.TB, w io.Writer, c Config) *Stdout {
+	t.Helper()
+	c.Writer = w
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestRegister(t *testing.T) {
 	var r registry.Registry
 	var b bytes.Buffer
-	Register(&r, &b, Options{Color: ColorNever})
+	Register(&r, Config{Writer: &b, Color: ColorNever})
 	build, ok := r.LookupSink("stdout")
 	if !ok {
 		t.Fatal("stdout is not registered")

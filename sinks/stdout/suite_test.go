@@ -59,8 +59,12 @@ func (o *output) got() []pipelinetest.Arrived {
 func TestConformance(t *testing.T) {
 	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
 		o := &output{t: t}
+		s, err := stdout.New(stdout.Config{Writer: o, Format: stdout.FormatJSON})
+		if err != nil {
+			t.Fatal(err)
+		}
 		return pipelinetest.SinkFake{
-			Sink: stdout.New(o, stdout.Options{Format: stdout.FormatJSON}),
+			Sink: s,
 			Got:  o.got,
 			Hold: func() (<-chan struct{}, func()) {
 				o.began, o.hold = make(chan struct{}), make(chan struct{})

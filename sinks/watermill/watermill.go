@@ -19,6 +19,14 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
+// Config says where notifications go. Both fields are required.
+type Config struct {
+	// Publisher takes the messages. It stays open when the Router ends.
+	Publisher message.Publisher
+	// Topic is what they are published to.
+	Topic string
+}
+
 // Sink publishes notifications to one topic. It is safe for concurrent use if its publisher
 // is.
 type Sink struct {
@@ -28,15 +36,12 @@ type Sink struct {
 
 var _ pipeline.Sink = (*Sink)(nil)
 
-// New returns a Sink that publishes to topic. The publisher stays open when the Router ends.
-func New(publisher message.Publisher, topic string) *Sink { return &Sink{publisher, topic} }
-
-// Validate returns what is missing, or nil.
-func (s *Sink) Validate() error {
-	if s.publisher == nil || s.topic == "" {
-		return errors.New("a publisher and a topic are needed")
+// New returns the sink of c, or an error that says what is missing.
+func New(c Config) (*Sink, error) {
+	if c.Publisher == nil || c.Topic == "" {
+		return nil, errors.New("a publisher and a topic are needed")
 	}
-	return nil
+	return &Sink{c.Publisher, c.Topic}, nil
 }
 
 // Batch says that an attempt delivers what waits, one after the other.
@@ -46,9 +51,6 @@ func (s *Sink) Batch() (notifications, atOnce int) { return 100, 1 }
 // also where the publisher does not; the context of the message is done as well then. Any
 // failure to publish is tried again, unless its error has another class.
 func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
-	if err := s.Validate(); err != nil {
-		return pipeline.Permanent(err)
-	}
 	e, err := flow.CloudEvent(n)
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func TestConformance(t *testing.T) {
 	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
 		r := newReceiver(t)
 		return pipelinetest.SinkFake{
-			Sink: sink.New(r, topic),
+			Sink: made(t, r),
 			Got: func() []pipelinetest.Arrived {
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func TestConformance(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	r := newReceiver(t)
 	n := pipeline.Notification{ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	if err := sink.New(r, topic).Deliver(t.Context(), n); err != nil {
+	if err := made(t, r).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
@@ -148,17 +148,25 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// made returns the sink that publishes with p.
+func made(t testing.TB, p message.Publisher) *sink.Sink {
+	t.Helper()
+	s, err := sink.New(sink.Config{Publisher: p, Topic: topic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestWhatItNeeds(t *testing.T) {
 	r := newReceiver(t)
-	for _, s := range []*sink.Sink{sink.New(nil, topic), sink.New(r, "")} {
-		err := s.Deliver(t.Context(), pipeline.Notification{ID: "N"})
-		if class, _ := pipeline.ClassOf(err); s.Validate() == nil || err == nil || class != pipeline.ClassPermanent {
-			t.Errorf("got %v and %v, want a permanent error", s.Validate(), err)
+	for _, c := range []sink.Config{{Topic: topic}, {Publisher: r}} {
+		if s, err := sink.New(c); err == nil || s != nil {
+			t.Errorf("%+v: got %v and %v, want what is missing", c, s, err)
 		}
 	}
-	s := sink.New(r, topic)
-	err := s.Deliver(t.Context(), pipeline.Notification{})
-	if class, _ := pipeline.ClassOf(err); s.Validate() != nil || err == nil || class != pipeline.ClassPermanent {
+	err := made(t, r).Deliver(t.Context(), pipeline.Notification{})
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
 		t.Errorf("without an ID: got %v, want a permanent error", err)
 	}
 }
@@ -170,7 +178,7 @@ func BenchmarkDeliver(b *testing.B) {
 		ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
 	}
-	s, r := sink.New(newReceiver(b), topic), newReceiver(b)
+	s, r := made(b, newReceiver(b)), newReceiver(b)
 	e, err := flow.CloudEvent(n)
 	if err != nil {
 		b.Fatal(err)
