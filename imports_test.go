@@ -16,7 +16,7 @@ var direction = []struct {
 	may   []string
 	mills bool // may import Watermill
 }{
-	{pkg: "", may: []string{"pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
+	{pkg: "", may: []string{"pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
 	{pkg: "pipeline", may: nil},
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
@@ -50,6 +50,7 @@ var direction = []struct {
 	{pkg: "internal/reading", may: []string{"pipeline/flow", "internal/nearest", "pipeline", "pipeline/text", "stages"}},
 	{pkg: "internal/memory", may: nil},
 	{pkg: "internal/warm", may: nil},
+	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/upgrade", may: nil}, // its tests use the root
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/contract", may: nil}, // its tests use the root

@@ -24,9 +24,9 @@ var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Mil
 // longWait is after how many of these pauses, about ten seconds, the wait is told.
 const longWait = 500
 
-// maxDeadBody is the size of the largest body of a message that its dead letter holds, in
-// bytes: one that is too large to be published would hold up everything behind it.
-const maxDeadBody = 512 << 10
+// maxTrace is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
+// versions may have more.
+const maxTrace = 512
 
 // recovering turns a panic of next into a permanent error, and logs where it was.
 func recovering(log *slog.Logger) flow.Middleware {
@@ -34,7 +34,7 @@ func recovering(log *slog.Logger) flow.Middleware {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) (err error) {
 			defer func() {
 				if r := recover(); r != nil {
-					log.Error("handling a message panicked", "topic", m.Topic, "id", m.ID, "panic", r, "stack", string(debug.Stack()))
+					log.Error("handling a message panicked", "topic", m.Topic, "id", quoted(m.ID), "panic", r, "stack", string(debug.Stack()))
 					err = pipeline.Permanent(fmt.Errorf("panic: %v", r))
 				}
 			}()
@@ -56,16 +56,29 @@ func fitting(next flow.Processor) flow.Processor {
 
 // breaking hands an error that must stop the Router to stop; the message is left to come
 // again. Going on without it could lose something.
-func breaking(group string, stop func(error)) flow.Middleware {
+func (r *Router) breaking(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
 			if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken && ctx.Err() == nil {
-				stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; nothing is lost: it is handled again at the next start", group, m.ID, m.Topic, m.Type, err))
+				remedy := r.hazards.stopped(&Stopped{DeadLetter: letterOf(group, m, err, r.cfg.Now()).Bounded(), Position: m.Position})
+				r.stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; %s", group, quoted(m.ID), m.Topic, quoted(m.Type), err, remedy))
 			}
 			return err
 		})
 	}
+}
+
+// letterOf is the dead letter of m, which group cannot handle.
+func letterOf(group string, m flow.Message, err error, now time.Time) flow.DeadLetter {
+	d := flow.DeadLetter{
+		Reason: err.Error(), Time: now, Attempts: 1,
+		Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
+	}
+	if e, ok := errors.AsType[*exhausted](err); ok {
+		d.Attempts = e.attempts
+	}
+	return d
 }
 
 // exhausted is the error of a message that was tried some times.
@@ -96,12 +109,12 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 				case class == pipeline.ClassNotYet:
 					pause = waits[min(waited, len(waits)-1)]
 					if waited++; waited == longWait {
-						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", m.ID, "err", err)
+						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", quoted(m.ID), "err", err)
 					}
 				case class == pipeline.ClassRetry && failures < len(retryDelays):
 					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
 					failures++
-					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", m.ID, "attempt", failures, "err", err)
+					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", quoted(m.ID), "attempt", failures, "err", err)
 				default:
 					return &exhausted{err, failures + 1}
 				}
@@ -126,22 +139,29 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 				return err
 			}
 			tx.Reset()
-			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", m.Type, "id", m.ID, "err", err)
-			d := flow.DeadLetter{
-				Reason: err.Error(), Time: now(), Attempts: 1,
-				Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
+			if m.Type == flow.TypeWake {
+				m.Subject = m.Key // a page, mostly
 			}
-			if e, ok := errors.AsType[*exhausted](err); ok {
-				d.Attempts = e.attempts
-			}
-			if n := len(d.Body); n > maxDeadBody {
-				d.Body = nil
-				d.Reason += fmt.Sprintf(" (its body of %d bytes is not kept)", n)
-			}
+			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", quoted(m.Type), "id", quoted(m.ID),
+				"page", quoted(pipeline.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
+			d := letterOf(group, m, err, now())
 			tx.Emit(d.Message(m.ID, cmp.Or(m.Key, m.ID), m.Subject))
 			return nil
 		})
 	}
+}
+
+// quoted is s as a line of the log quotes it: anybody may have written it.
+func quoted(s string) string { return flow.Clipped(s, 200) }
+
+// genuine refuses wakes that stand in a topic: only a transport makes them.
+func genuine(next flow.Processor) flow.Processor {
+	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type == flow.TypeWake && m.Position != "" {
+			return pipeline.Permanent(fmt.Errorf("messages of type %s are never published: this one was not sent by vokter", m.Type))
+		}
+		return next.Process(ctx, tx, m)
+	})
 }
 
 // tracing gives every message that next emits the trace of the message that caused
@@ -149,6 +169,9 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 func tracing(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		parent := m.Header[flow.HeaderTrace]
+		if len(parent) > maxTrace {
+			parent = "" // it would make what is emitted too large to be published
+		}
 		if parent == "" && m.ID != "" {
 			parent = flow.TraceParent(m.ID)
 		}

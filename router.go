@@ -55,6 +55,8 @@ type Router struct {
 	recalls bool
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
+	// hazards are set before stages.
+	hazards *hazards
 	// stuck says that something did not stop in time.
 	stuck bool
 }
@@ -145,6 +147,12 @@ func (r *Router) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.workers.Close()
+	r.hazards = r.openHazards()
+	defer func() {
+		if !r.stuck { // otherwise something is still being handled
+			r.hazards.close()
+		}
+	}()
 	defer func() {
 		r.closing.Store(true)
 		err = errors.Join(err, r.closeTransport())
@@ -205,10 +213,12 @@ func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandle
 	for i := len(wrapped) - 1; i >= 0; i-- {
 		p = wrapped[i](p)
 	}
-	p = fitting(recovering(log)(p))
+	p = genuine(fitting(recovering(log)(p)))
+	p = r.hazards.guarding(group)(p)
 	p = retrying(log, sleepContext)(p)
 	p = deadLettering(group, log, r.cfg.Now)(p)
-	p = breaking(group, r.stop)(p)
+	p = r.hazards.forgetting(group)(p)
+	p = r.breaking(group)(p)
 	p = tracing(p)
 	undecodable := deadLettering(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,8 +81,9 @@ func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) err
 // one asks for the wake; each wake asks for the next.
 func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
 	var l flow.DeadLetter
-	if err := json.Unmarshal(m.Body, &l); err != nil {
-		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", m.ID, err))
+	err := json.Unmarshal(m.Body, &l)
+	if err = cmp.Or(err, flow.CheckTime(l.Time)); err != nil {
+		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", flow.Clipped(m.ID, 200), err))
 	}
 	if f.Count == 0 && len(f.Replays) == 0 {
 		tx.WakeAt(m.Key, d.cfg.Now().Add(keepLetters))

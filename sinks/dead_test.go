@@ -193,7 +193,7 @@ func TestBadDeadLetters(t *testing.T) {
 		m    flow.Message
 		want pipeline.Class
 	}{
-		"type":   {flow.Message{Type: "vokter.surprise.v1"}, pipeline.ClassBroken},
+		"type":   {flow.Message{Topic: flow.TopicDead, Type: "vokter.surprise.v1"}, pipeline.ClassPermanent},
 		"letter": {flow.Message{Type: flow.TypeDeadLetter, Body: []byte("{")}, pipeline.ClassPermanent},
 		"replay": {flow.Message{Type: flow.TypeReplay, Body: []byte("{")}, pipeline.ClassPermanent},
 	} {

@@ -16,8 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
 // cluster starts a cluster in this process and returns its broker.
@@ -273,5 +276,59 @@ func TestKafkaMistakes(t *testing.T) {
 	}
 	if r.code != 2 || strings.Contains(r.stdout+r.stderr, "hunter2") {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// TestKafkaStrangers: what anybody writes to the topics that others may write stops no process, nor
+// one that is started behind it; replay --dry-run lists what could not be handled.
+func TestKafkaStrangers(t *testing.T) {
+	broker := cluster(t)
+	s := shared(t, broker, "")
+	strangers := pipelinetest.Strangers(s.page.URL)
+	topics := []string{flow.TopicDocuments, flow.TopicIngest, flow.TopicDead}
+	for i := range 2 {
+		run := start(t, "run", "-c", s.config, "--allow", loopback)
+		addr := run.ready(t, s.data)
+		if i == 0 {
+			writeStrangers(t, broker, topics, strangers)
+		}
+		want := 0
+		for _, stranger := range strangers {
+			if stranger.Unhandled {
+				want += len(topics)
+			}
+		}
+		for n := 0; n < want && t.Context().Err() == nil; {
+			if ready := run.ready(t, s.data); ready != addr {
+				t.Fatalf("another process answers at %s", ready)
+			}
+			n = len(objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"])
+		}
+		expect(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
+		run.stop()
+		if code := <-run.ended; code != 0 {
+			t.Errorf("exit code %d, stderr %.2000s", code, run.err.String())
+		}
+	}
+}
+
+// writeStrangers writes them to topics, as a program does that has nothing to do with this one.
+func writeStrangers(t *testing.T, broker string, topics []string, strangers []pipelinetest.Stranger) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerBatchMaxBytes(5<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, topic := range topics {
+		for _, s := range strangers {
+			r := &kgo.Record{Topic: "vokter." + topic, Key: []byte(s.Key), Value: s.Body}
+			for name, value := range s.Headers {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+			}
+			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+		}
 	}
 }

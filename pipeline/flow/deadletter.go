@@ -29,6 +29,9 @@ type DeadLetter struct {
 // may be a password in it is left out.
 func (d DeadLetter) URL() string { return pipeline.Redacted(d.url()) }
 
+// Type returns the type of the message that could not be handled.
+func (d DeadLetter) Type() string { return d.Headers[headerType] }
+
 func (d DeadLetter) url() string {
 	if d.Addressed != nil {
 		return d.Addressed.Notification.URL
@@ -48,9 +51,46 @@ func (d DeadLetter) Listed() DeadLetter {
 	return d
 }
 
-// Message returns d as a message on TopicDead, under key. id is that of what was given up.
+// What a dead letter holds at most of a message that could not be handled, in bytes. A letter
+// that is too large to be published would hold up everything behind that message.
+const (
+	maxDeadBody    = 512 << 10
+	maxDeadHeaders = 64 << 10 // names and values, together
+	maxDeadReason  = 4 << 10
+	maxDeadKey     = 4 << 10 // also of its subject
+)
+
+// Bounded returns d without what makes it too large. The reason says what is left out.
+func (d DeadLetter) Bounded() DeadLetter {
+	if d.Addressed != nil {
+		return d // a notification has bounds of its own
+	}
+	d.Reason = Clipped(d.Reason, maxDeadReason)
+	if n := len(d.Body); n > maxDeadBody {
+		d.Body = nil
+		d.Reason += fmt.Sprintf(" (its body of %d bytes is not kept)", n)
+	}
+	n := 0
+	for name, value := range d.Headers {
+		n += len(name) + len(value)
+	}
+	if n > maxDeadHeaders {
+		d.Headers = nil
+		d.Reason += fmt.Sprintf(" (its headers of %d bytes are not kept)", n)
+	}
+	return d
+}
+
+// Message returns d as a message on TopicDead, under key. id is that of what was given up. What
+// would make the message too large is left out: a key becomes one that is derived from it.
 func (d DeadLetter) Message(id, key, subject string) Message {
-	b, err := json.Marshal(d)
+	if len(key) > maxDeadKey {
+		key = DeriveID("dead key", key)
+	}
+	if len(subject) > maxDeadKey {
+		subject = ""
+	}
+	b, err := json.Marshal(d.Bounded())
 	if err != nil {
 		panic(fmt.Sprintf("pipeline: dead letter: %v", err)) // every field is encodable
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -135,7 +136,10 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	if at := meta[headerTime]; at != "" {
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
-			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", m.ID, headerTime, err))
+			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
+		}
+		if err := CheckTime(t); err != nil {
+			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
 		}
 		m.Time = t
 	}
@@ -155,12 +159,37 @@ func Received(topic, uuid, position string, meta map[string]string, body []byte)
 }
 
 // UnknownType returns the error of a reader that does not know the type of m, named by who.
-// It is Broken where this module sent m, as a newer version of it may: that one can read it.
-// Where anybody else did it is Permanent, since anybody may write to public topics.
+// It is Permanent on a topic that others may write, and where the message itself names another
+// sender: it goes to the dead letters. It is Broken on all other topics, where only a newer
+// version of this module can have written it: that version can read it.
 func (m Message) UnknownType(who string) error {
-	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, m.Type, m.ID)
-	if m.Source != "" {
-		return pipeline.Permanent(fmt.Errorf("%w from %q", err, m.Source))
+	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, Clipped(m.Type, maxQuoted), Clipped(m.ID, maxQuoted))
+	switch {
+	case m.Source != "":
+		return pipeline.Permanent(fmt.Errorf("%w from %q", err, Clipped(m.Source, maxQuoted)))
+	case OthersWrite(m.Topic):
+		return pipeline.Permanent(err)
 	}
 	return pipeline.Broken(err)
+}
+
+// CheckTime refuses a time that a message names and that RFC 3339 cannot write in UTC, such as
+// one at the end of the year 9999 in America.
+func CheckTime(t time.Time) error {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return fmt.Errorf("the time is in the year %d in UTC, which is not between 0 and 9999", year)
+	}
+	return nil
+}
+
+// maxQuoted is how much of an attribute of a message errors quote, in bytes.
+const maxQuoted = 200
+
+// Clipped returns s, or its first most bytes and a mark: for logs and errors that quote what
+// anybody may have written.
+func Clipped(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -190,7 +191,7 @@ func OutcomeFrom(m Message) (Outcome, error) {
 		return Outcome{}, pipeline.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	o, err := h.cut(m.Body)
-	if err != nil {
+	if err = cmp.Or(err, CheckTime(o.Time)); err != nil {
 		return Outcome{}, pipeline.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	return o, nil

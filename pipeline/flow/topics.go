@@ -21,6 +21,12 @@ const (
 	TopicSweeps        = "sweeps"        // no key: in every lane. What follows from a health event for all pages.
 )
 
+// OthersWrite reports whether other programs may write to topic, as docs/operations.md says. What
+// a message there says about itself proves nothing: no message there may stop a process.
+func OthersWrite(topic string) bool {
+	return topic == TopicDocuments || topic == TopicIngest || topic == TopicDead
+}
+
 // Consumer groups of the built-in stages.
 const (
 	GroupFetch    = "fetch"

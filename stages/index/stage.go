@@ -149,8 +149,7 @@ func (s *Stage) rulesNow() Rules {
 
 // Process handles one message of TopicDocuments or a wake. A command that is invalid is
 // decided, not failed: who sent it is answered by HealthRefused. A store that cannot be read,
-// or holds what this program does not understand, and messages of this module of unknown
-// types are Broken.
+// or holds what this program does not understand, is Broken.
 func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	err := s.process(ctx, tx, m)
 	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {

@@ -405,7 +405,7 @@ func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 		m      flow.Message
 		want   pipeline.Class
 	}{
-		"unknown":             {nil, flow.Message{ID: "1", Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassBroken},
+		"unknown":             {nil, flow.Message{ID: "1", Topic: flow.TopicDocuments, Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassPermanent},
 		"a broken outcome":    {nil, flow.Message{ID: "2", Key: page, Type: flow.TypeOutcome, Position: "p"}, pipeline.ClassPermanent},
 		"a posted subscribe":  {nil, flow.Message{ID: "3", Key: page, Type: flow.TypeSubscribe}, pipeline.ClassPermanent},
 		"a posted resume":     {nil, flow.Message{ID: "4", Key: page, Type: flow.TypeResume}, pipeline.ClassPermanent},

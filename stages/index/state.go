@@ -43,10 +43,21 @@ var encoding = func() cbor.EncMode {
 	return m
 }()
 
+// decoding reads back whatever encoding wrote: a host may put any byte into its ETag.
+var decoding = func() cbor.DecMode {
+	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return m
+}()
+
+// encode fails with a permanent error: the message asks to store what no value can hold, such
+// as a time after the year 9999.
 func encode(v any) ([]byte, error) {
 	b, err := encoding.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("index: storing: %w", err)
+		return nil, pipeline.Permanent(fmt.Errorf("index: storing: %w", err))
 	}
 	return append([]byte{format}, b...), nil
 }
@@ -55,7 +66,7 @@ func decode(b []byte, v any) error {
 	if len(b) == 0 || b[0] != format {
 		return pipeline.Broken(fmt.Errorf("index: a stored value has a format that this program does not know"))
 	}
-	if err := cbor.Unmarshal(b[1:], v); err != nil {
+	if err := decoding.Unmarshal(b[1:], v); err != nil {
 		return pipeline.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
 	}
 	return nil
@@ -136,7 +147,7 @@ func getJSON[T any](st flow.State, name string) (*T, error) {
 func setJSON(st flow.State, name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("index: storing %s: %w", name, err)
+		return pipeline.Permanent(fmt.Errorf("index: storing %s: %w", name, err))
 	}
 	return st.Set(name, append([]byte{format}, b...))
 }

@@ -1,0 +1,214 @@
+package vokter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/vokter/vokter/internal/inflight"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// maxDeaths is how many processes may die while they handle a message. After that it goes to the
+// dead letters.
+const maxDeaths = 3
+
+// Stopped is a message that a Router could not handle and could not give up either, so that it
+// stopped. Reason says why; the body is left out where it is large.
+type Stopped struct {
+	flow.DeadLetter
+	// Position is the message's own; empty for a wake.
+	Position string `json:"position,omitempty"`
+	// Skip says that the next start is to move it to the dead letters.
+	Skip bool `json:"skip,omitempty"`
+}
+
+// key is what hazards know the message by.
+func (s Stopped) key() inflight.Key {
+	return keyOf(s.Group, flow.Message{
+		Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
+	})
+}
+
+// keyOf returns the key of m as it is handled by group; the zero Key for messages that do not come
+// again after the death of a process.
+func keyOf(group string, m flow.Message) inflight.Key {
+	switch {
+	case m.Position != "":
+		return inflight.KeyOf(group, m.Position)
+	case m.Type == flow.TypeWake:
+		return inflight.KeyOf(group, m.Topic, m.Key, m.Type)
+	}
+	return inflight.Key{}
+}
+
+// StoppedBy returns the message that a Router with the data directory dir stopped over, or nil. name
+// is the Router's Config.Name where several share a Store. No Router need have ended.
+func StoppedBy(dir, name string) (*Stopped, error) {
+	b, err := os.ReadFile(fileOf(dir, name, "stopped.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := new(Stopped)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; remove it", fileOf(dir, name, "stopped.json"), err)
+	}
+	return s, nil
+}
+
+// SkipStopped makes the next Router with the data directory dir move s, which StoppedBy returned, to
+// the dead letters instead of handling it.
+func SkipStopped(dir, name string, s *Stopped) error {
+	skipped := *s
+	skipped.Skip = true
+	return skipped.write(fileOf(dir, name, "stopped.json"))
+}
+
+// write puts s into the file at path, whole or not at all.
+func (s *Stopped) write(path string) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// fileOf returns the path of a file beside the store in dir; empty without one.
+func fileOf(dir, name, file string) string {
+	if dir == "" {
+		return ""
+	}
+	if name != "" {
+		file += "-" + url.PathEscape(name)
+	}
+	return filepath.Join(dir, file)
+}
+
+// hazards know the messages that are not safe to handle: those during which processes died, and the
+// one that the last Router stopped over.
+type hazards struct {
+	log *slog.Logger
+	// deaths is nil where nothing is noted.
+	deaths *inflight.Log
+	// path is where the message is kept that stops this Router; empty: nowhere.
+	path string
+	once sync.Once
+	// before is the message that an earlier one stopped over, key its key; nil if there is none.
+	before *Stopped
+	key    inflight.Key
+}
+
+// openHazards reads what earlier processes left beside the store. Without it messages are handled
+// all the same.
+func (r *Router) openHazards() *hazards {
+	dir, name := r.cfg.Dir, ""
+	if r.cfg.Store != nil {
+		dir, name = r.cfg.Store.db.Dir(), r.cfg.Name
+	}
+	h := &hazards{log: r.cfg.Logger, path: fileOf(dir, name, "stopped.json")}
+	if dir == "" {
+		return h
+	}
+	warn := func(err error) {
+		h.log.Warn("what earlier processes could not handle is not known", "error", err)
+	}
+	var err error
+	if r.cfg.Mode == ModeAll { // others end before they can handle much
+		if h.deaths, err = inflight.Open(fileOf(dir, name, "inflight"), h.log); err != nil {
+			warn(err)
+		}
+	}
+	if h.before, err = StoppedBy(dir, name); err != nil {
+		warn(err)
+	} else if h.before != nil {
+		h.key = h.before.key()
+	}
+	return h
+}
+
+func (h *hazards) close() {
+	if err := h.deaths.Close(); err != nil {
+		h.log.Warn("what is being handled could not be noted", "error", err)
+	}
+}
+
+// stopped keeps the message that stops the Router, and returns what can be done about it.
+func (h *hazards) stopped(s *Stopped) (remedy string) {
+	remedy = "nothing is lost: it is handled again at the next start"
+	if h.path == "" {
+		return remedy
+	}
+	var err error
+	h.once.Do(func() { err = s.write(h.path) }) // others wait behind it
+	if err != nil {
+		h.log.Warn("the message that stops the process cannot be kept for the verb skip", "error", err)
+		return remedy
+	}
+	return remedy + "; vokter-stream skip shows it, and takes it out of the way"
+}
+
+// guarding gives up messages that earlier processes died of, or that are to be skipped, and notes
+// which messages are being handled.
+func (h *hazards) guarding(group string) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			k := keyOf(group, m)
+			if h.before != nil && k == h.key {
+				if h.before.Skip {
+					return pipeline.Permanent(fmt.Errorf("it was skipped; before that it stopped the process: %s", h.before.Reason))
+				}
+				tx.OnCommit(h.passed)
+			}
+			switch n := h.deaths.Deaths(k); {
+			case n >= maxDeaths:
+				return pipeline.Permanent(fmt.Errorf("the process died %d times while %s handled this message", n, group))
+			case n > 1:
+				h.log.Warn("earlier processes died while they handled this message; it is handled alone", "group", group, "topic", m.Topic,
+					"type", quoted(m.Type), "page", quoted(pipeline.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)
+			}
+			return h.deaths.Handle(ctx, k, func() error { return next.Process(ctx, tx, m) })
+		})
+	}
+}
+
+// forgetting takes what is known of a message away once it is in the dead letters.
+func (h *hazards) forgetting(group string) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			err := next.Process(ctx, tx, m)
+			if err != nil || h.before == nil && !h.deaths.Careful() {
+				return err
+			}
+			k := keyOf(group, m)
+			if h.deaths.Deaths(k) > 0 {
+				tx.OnCommit(func() { h.deaths.Forget(k) })
+			}
+			if h.before != nil && h.before.Skip && k == h.key {
+				tx.OnCommit(h.passed)
+			}
+			return nil
+		})
+	}
+}
+
+// passed forgets the message that an earlier Router stopped over.
+func (h *hazards) passed() {
+	if err := os.Remove(h.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.log.Warn("the message that stopped an earlier process cannot be forgotten", "error", err)
+	}
+}

@@ -1,0 +1,211 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// within wraps what a group does with messages of a type.
+func within(group, typ string, do func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error) map[string][]flow.Middleware {
+	return map[string][]flow.Middleware{group: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if m.Type != typ {
+				return next.Process(ctx, tx, m)
+			}
+			return do(next, ctx, tx, m)
+		})
+	}}}
+}
+
+// dieAt in the environment of TestDying says where a process has its data and what it watches.
+const dieAt = "VOKTER_TEST_DIE_AT"
+
+// dies runs a process on dir that checks the pages and dies while it compares two versions of one.
+func dies(t *testing.T, dir string, pages ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDying$")
+	cmd.Env = append(os.Environ(), dieAt+"="+strings.Join(append([]string{dir}, pages...), " "))
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != died {
+		t.Fatalf("the process did not die of it: %v, %s", err, out)
+	}
+}
+
+// died is the exit code of a process that dies of a message.
+const died = 77
+
+// TestDying is such a process.
+func TestDying(t *testing.T) {
+	if os.Getenv(dieAt) == "" {
+		t.Skip("it is run by other tests")
+	}
+	args := strings.Fields(os.Getenv(dieAt))
+	cfg := dying(newMailbox(), args[0], args[1:]...)
+	cfg.Only = args[1:2]
+	cfg.Middleware = within(flow.GroupDiff, flow.TypeSnapshot, func(_ flow.Processor, _ context.Context, _ flow.Tx, _ flow.Message) error {
+		os.Exit(died)
+		return nil
+	})
+	runs(t, cfg)
+}
+
+// dying is the Config of such a process.
+func dying(box pipeline.Sink, dir string, pages ...string) Config {
+	cfg := watching(&site{Server: &httptest.Server{}}, box, dir, "argus")
+	cfg.Subscriptions = nil
+	for _, page := range pages {
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: page, Keywords: []string{"argus"}, IgnoreCase: true, Sinks: []string{"box"}})
+	}
+	return cfg
+}
+
+// TestWhatProcessesDieOfIsGivenUp: three processes die while they compare two versions of a page.
+// The fourth moves the snapshot to the dead letters, names the page, and goes on with others.
+func TestWhatProcessesDieOfIsGivenUp(t *testing.T) {
+	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
+	page, other := s.URL+"/a", s.URL+"/b"
+	cfg := dying(m, dir, page, other)
+	runs(t, cfg)
+	s.set("<p>Zeus</p><p>Argus</p>")
+	cfg.Only = []string{page} // the other one is checked at last
+	stop := within(flow.GroupDiff, flow.TypeSnapshot, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+		return pipeline.Broken(errors.New("the end"))
+	})
+	cfg.Middleware = stop
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil { // leaves the snapshot of this page alone
+		t.Fatal("it did not stop")
+	}
+	for range maxDeaths {
+		dies(t, dir, page, other)
+	}
+	cfg.Only = nil
+	cfg.Middleware = within(flow.GroupDiff, flow.TypeSnapshot, func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Key == page {
+			t.Error("a fourth process would die")
+		}
+		return next.Process(ctx, tx, m)
+	})
+	r = runs(t, cfg)
+	if n := r.Summary().Unhandled; n != 1 {
+		t.Errorf("%d messages were given up, want 1", n)
+	}
+	if got := m.take(); len(got) != 1 || got[0].URL != other {
+		t.Errorf("got %+v, want what changed on the other page", got)
+	}
+	cfg.Middleware, cfg.Checks = nil, 0
+	r, end := lives(t, cfg)
+	defer end()
+	letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{URL: page, Messages: true})
+	if err != nil || len(letters) != 1 || !strings.Contains(letters[0].Reason, "the process died 3 times while diff handled this message") {
+		t.Errorf("got %+v, %v", letters, err)
+	}
+}
+
+// TestTwoDeathsGiveNothingUp: a message that is handled at last is told, and what is known of it
+// forgotten.
+func TestTwoDeathsGiveNothingUp(t *testing.T) {
+	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
+	cfg := dying(m, dir, s.URL+"/a")
+	runs(t, cfg)
+	s.set("<p>Zeus</p><p>Argus</p>")
+	for range maxDeaths - 1 {
+		dies(t, dir, s.URL+"/a")
+	}
+	runs(t, cfg)
+	if got := m.take(); len(got) != 1 {
+		t.Errorf("got %+v, want the change", got)
+	}
+	s.set("<p>Zeus</p><p>Argus, and Argus</p>")
+	dies(t, dir, s.URL+"/a")
+	runs(t, cfg)
+	if got := m.take(); len(got) != 1 {
+		t.Errorf("got %+v, want the second change", got)
+	}
+}
+
+// TestSkip: the message that stops a Router is kept, comes again, and can be skipped.
+func TestSkip(t *testing.T) {
+	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
+	cfg := watching(s, m, dir, "argus")
+	runs(t, cfg)
+	if s, err := StoppedBy(dir, ""); s != nil || err != nil {
+		t.Fatalf("nothing stopped: got %+v, %v", s, err)
+	}
+	s.set("<p>Zeus</p><p>Argus</p>")
+	newer := within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+		return pipeline.Broken(errors.New("it is newer"))
+	})
+	cfg.Middleware = newer
+	page := s.URL + "/a"
+	for range 2 {
+		r, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "it is newer; nothing is lost: it is handled again at the next start; vokter-stream skip shows it") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	stopped, err := StoppedBy(dir, "")
+	if err != nil || stopped == nil || stopped.Skip || stopped.URL() != page || stopped.Reason != "it is newer" || stopped.Group != flow.GroupMatch ||
+		stopped.Type() != flow.TypeChange || stopped.Position == "" || !strings.Contains(string(stopped.Body), "Argus") {
+		t.Fatalf("got %+v, %v", stopped, err)
+	}
+	if err := SkipStopped(dir, "", stopped); err != nil {
+		t.Fatal(err)
+	}
+	r := runs(t, cfg)
+	if n := r.Summary().Unhandled; n != 1 {
+		t.Errorf("%d messages were given up, want 1", n)
+	}
+	if s, err := StoppedBy(dir, ""); s != nil || err != nil {
+		t.Errorf("after it was skipped: got %+v, %v", s, err)
+	}
+	cfg.Middleware = nil
+	s.set("<p>Zeus</p><p>Argus, and Argus</p>")
+	runs(t, cfg)
+	if got := m.take(); len(got) != 1 || got[0].Version != 3 {
+		t.Errorf("got %+v, want the next change alone", got)
+	}
+}
+
+// TestStoppedAndHandled: a version that can handle the message forgets that another one stopped.
+func TestStoppedAndHandled(t *testing.T) {
+	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
+	cfg := watching(s, m, dir, "argus")
+	runs(t, cfg)
+	s.set("<p>Zeus</p><p>Argus</p>")
+	cfg.Middleware = within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+		return pipeline.Broken(errors.New("it is newer"))
+	})
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil {
+		t.Fatal("it did not stop")
+	}
+	cfg.Middleware = nil
+	runs(t, cfg)
+	if got := m.take(); len(got) != 1 {
+		t.Errorf("got %+v, want the change", got)
+	}
+	if s, err := StoppedBy(dir, ""); s != nil || err != nil {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "inflight") }) {
+		t.Errorf("after an end in order: %v, %v", entries, err)
+	}
+}

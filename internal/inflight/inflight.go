@@ -1,0 +1,247 @@
+// Package inflight notes in a small file which messages are being handled, so that the next
+// process knows during which ones the last process died.
+//
+// Nothing is synced: what a process wrote to a file survives its death, whatever it died of. After
+// a power failure the file may be old, which no message is to blame for. That the handling of a
+// message ended is not written at once, to save a write for each message: the next message takes
+// its place. So the file may name a few more messages than were being handled. Those count one
+// death at most, since the end of a message that has one is written.
+package inflight
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Key stands for a message and the group that handles it.
+type Key [16]byte
+
+// KeyOf returns the key of what parts name.
+func KeyOf(parts ...string) Key {
+	var b []byte
+	for _, p := range parts {
+		b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
+	}
+	sum := sha256.Sum256(b)
+	return Key(sum[:16])
+}
+
+const (
+	// all is the weight of a message that is handled alone.
+	all = 1 << 30
+	// patience is how long a message waits to be handled alone, or for another one that is.
+	patience = 30 * time.Second
+	// maxStarts is for how many starts a message is remembered that does not come again. Its
+	// handling may have been committed just before the process died, or another process has it.
+	maxStarts = 16
+)
+
+// Log is the file and what stands in it. A nil Log notes nothing. It is safe for concurrent use.
+type Log struct {
+	path  string
+	log   *slog.Logger
+	alone *semaphore.Weighted
+	// careful says that there are messages during which a process died.
+	careful atomic.Bool
+
+	mu      sync.Mutex
+	file    *os.File
+	entries map[Key]entry
+	slots   int
+	free    []int
+	failed  bool
+}
+
+// Open reads the file at path, if there is one, and goes on with it. Only one Log may use it.
+func Open(path string, log *slog.Logger) (*Log, error) {
+	l := &Log{path: path, log: log, alone: semaphore.NewWeighted(all), entries: make(map[Key]entry), slots: 1}
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range decode(b) {
+		if e.begun {
+			e.deaths, e.starts = byte(min(int(e.deaths)+1, 255)), 0
+		} else {
+			e.starts++
+		}
+		if e.begun = false; e.starts <= maxStarts {
+			e.slot = l.slots
+			l.entries[e.key] = e
+			l.slots++
+		}
+	}
+	image := bytes.NewBuffer(append([]byte(nil), magic[:]...))
+	image.Grow(l.slots * size)
+	ordered := make([]entry, l.slots)
+	for _, e := range l.entries {
+		ordered[e.slot] = e
+	}
+	for _, e := range ordered[1:] {
+		image.Write(e.encode())
+	}
+	// A process that dies in between finds one file or the other.
+	if err := os.WriteFile(path+".new", image.Bytes(), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return nil, err
+	}
+	if l.file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
+		return nil, err
+	}
+	l.careful.Store(len(l.entries) > 0)
+	return l, nil
+}
+
+// Careful reports whether there are messages during which a process died.
+func (l *Log) Careful() bool { return l != nil && l.careful.Load() }
+
+// Deaths returns during how many of the last times that k was handled the process died.
+func (l *Log) Deaths(k Key) int {
+	if !l.Careful() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.entries[k].deaths)
+}
+
+// Handle calls f, which handles k, and returns its error. While f runs the file says so. A message
+// during which a process died is handled alone, so that the next death is not put down to others.
+// The zero Key stands for messages that do not come again after a death.
+func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
+	if l == nil {
+		return f()
+	}
+	if l.careful.Load() {
+		defer l.wait(ctx, l.Deaths(k) > 0)()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if k == (Key{}) {
+		return f()
+	}
+	l.begin(k)
+	returned := false
+	var err error
+	defer func() { l.end(k, returned && err == nil) }() // also where f panics
+	err = f()
+	returned = true
+	return err
+}
+
+// wait waits until k may be handled, alone or beside others, and returns what ends that. It gives
+// up after some time: a handler may wait for another one.
+func (l *Log) wait(ctx context.Context, alone bool) (release func()) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	weight := int64(1)
+	if alone {
+		weight = all
+	}
+	if l.alone.Acquire(ctx, weight) != nil {
+		return func() {}
+	}
+	return func() { l.alone.Release(weight) }
+}
+
+// Forget makes the next handling of k the first one.
+func (l *Log) Forget(k Key) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.entries[k]; ok {
+		l.drop(e)
+	}
+}
+
+// begin notes that k is being handled.
+func (l *Log) begin(k Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.entries[k]
+	if !ok {
+		e = entry{key: k, slot: l.slots}
+		if n := len(l.free); n > 0 {
+			e.slot, l.free = l.free[n-1], l.free[:n-1]
+		} else {
+			l.slots++
+		}
+	}
+	e.begun, e.starts = true, 0
+	l.entries[k] = e
+	l.write(e.slot, e.encode())
+}
+
+// end notes that the handling of k ended. Where it failed, it will be handled again, and the
+// deaths before count on.
+func (l *Log) end(k Key, well bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[k]
+	if well || e.deaths == 0 {
+		l.drop(e)
+		return
+	}
+	e.begun = false
+	l.entries[k] = e
+	l.write(e.slot, e.encode())
+}
+
+// drop forgets e. l.mu is held.
+func (l *Log) drop(e entry) {
+	delete(l.entries, e.key)
+	l.free = append(l.free, e.slot)
+	if e.deaths == 0 {
+		return
+	}
+	l.write(e.slot, make([]byte, size))
+	for _, o := range l.entries {
+		if o.deaths > 0 {
+			return
+		}
+	}
+	l.careful.Store(false)
+}
+
+// write puts b into a slot. Without the file messages are handled all the same. l.mu is held.
+func (l *Log) write(slot int, b []byte) {
+	if _, err := l.file.WriteAt(b, int64(slot)*size); err != nil && !l.failed {
+		l.failed = true
+		l.log.Warn("what is being handled cannot be noted: a message that the process dies of is not recognised at the next start", "error", err)
+	}
+}
+
+// Close removes the file, unless something is in it that the next process has to know.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, slot := range l.free {
+		if len(l.entries) > 0 {
+			l.write(slot, make([]byte, size))
+		}
+	}
+	err := l.file.Close()
+	if len(l.entries) == 0 {
+		err = errors.Join(err, os.Remove(l.path))
+	}
+	return err
+}
