@@ -3,12 +3,12 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
-	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -35,27 +35,65 @@ type slot struct {
 	count atomic.Uint64
 }
 
-// hook is told by the consumer group which lanes this process owns: watermill-kafka has a
-// place for it in its tracer.
-type hook struct{ t *Transport }
-
-var _ watermillkafka.SaramaTracer = hook{}
-
-func (h hook) WrapConsumer(c sarama.Consumer) sarama.Consumer { return c }
-func (h hook) WrapPartitionConsumer(c sarama.PartitionConsumer) sarama.PartitionConsumer {
-	return c
+// join enters the consumer group in which processes share the lanes.
+func (t *Transport) join(ctx context.Context) error {
+	c, err := t.cfg.groupConfig()
+	if err != nil {
+		return err
+	}
+	t.group, err = patiently(ctx, t, func() (sarama.ConsumerGroup, error) { return sarama.NewConsumerGroup(t.cfg.Brokers, t.cfg.Group, c) })
+	if err != nil {
+		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
+	}
+	var member context.Context
+	member, t.leaveGroup = context.WithCancel(t.life)
+	go t.consumeGroup(member)
+	go func() {
+		for err := range t.group.Errors() { // closed by Close of the group
+			t.groupFailed(err)
+		}
+	}()
+	return nil
 }
-func (h hook) WrapSyncProducer(_ *sarama.Config, p sarama.SyncProducer) sarama.SyncProducer {
-	return p
+
+// consumeGroup keeps this process a member of the consumer group until ctx is done. Consume
+// returns after each rebalance, and with an error when the brokers are away.
+func (t *Transport) consumeGroup(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := t.group.Consume(ctx, []string{t.cfg.Prefix + topicLanes}, claims{t})
+		if err == nil {
+			continue
+		}
+		t.groupFailed(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(reopenAfter):
+		}
+	}
 }
 
-// WrapConsumerGroupHandler returns a handler of our own: the topic of the group has no
-// messages for the one that is given.
-func (h hook) WrapConsumerGroupHandler(sarama.ConsumerGroupHandler) sarama.ConsumerGroupHandler {
-	return claims(h)
+// groupFailed reports an error of the consumer group, unless the Transport is closing: leaving
+// the group interrupts what it does.
+func (t *Transport) groupFailed(err error) {
+	if t.ctx.Err() != nil {
+		return
+	}
+	if c, ok := errors.AsType[*sarama.ConsumerError](err); ok {
+		err = c.Err // without the topic, which holds no messages
+	}
+	t.outage("the consumer group failed; it is tried again", err)
 }
 
-// claims holds the lanes that the consumer group gives this process.
+// leave leaves the consumer group, and returns when this process owns no lane any more. An
+// error is of no use: the brokers give the lanes to others when the session times out.
+func (t *Transport) leave() error {
+	t.leaveGroup()
+	_ = t.group.Close()
+	return nil
+}
+
+// claims holds the lanes that the consumer group assigns to this process. The partitions of the
+// group's topic stand for the lanes; the topic has no messages.
 type claims struct{ t *Transport }
 
 var _ sarama.ConsumerGroupHandler = claims{}

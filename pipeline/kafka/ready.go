@@ -6,9 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/IBM/sarama"
-	"github.com/ThreeDotsLabs/watermill"
 )
 
 // How the brokers are watched.
@@ -123,25 +120,4 @@ func (t *Transport) broken(err error) {
 		return
 	}
 	t.log.Error("kafka: it cannot go on", "error", err)
-}
-
-// watermillLogger makes one outage of the many lines that one causes.
-type watermillLogger struct{ t *Transport }
-
-var _ watermill.LoggerAdapter = watermillLogger{}
-
-func (l watermillLogger) Error(msg string, err error, _ watermill.LogFields) {
-	var group *sarama.ConsumerError
-	if errors.As(err, &group) {
-		err = group.Err
-	}
-	if l.t.ctx.Err() == nil { // closing ends what it does with errors
-		l.t.outage("the consumer group: "+msg, err)
-	}
-}
-func (l watermillLogger) Info(string, watermill.LogFields)  {}
-func (l watermillLogger) Debug(string, watermill.LogFields) {}
-func (l watermillLogger) Trace(string, watermill.LogFields) {}
-func (l watermillLogger) With(watermill.LogFields) watermill.LoggerAdapter {
-	return l
 }

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
-	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -37,15 +35,17 @@ type Transport struct {
 	lineage  string
 	cache    *store.DB
 	room     *store.Room // nil where the disk is not watched
-	leave    func()      // gives the cache back
+	free     func()      // gives the cache back
 	client   sarama.Client
 	admin    sarama.ClusterAdmin
 	plain    sarama.SyncProducer
 	together *together
 	restorer sarama.Consumer
-	group    *watermillkafka.Subscriber
-	owned    []slot
-	ready    atomic.Bool
+	group    sarama.ConsumerGroup
+	// leaveGroup ends this process's membership in group.
+	leaveGroup context.CancelFunc
+	owned      []slot
+	ready      atomic.Bool
 	// transact publishes what a lane commits; benchmarks have others.
 	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
 	// transactFor and answeredFor are how long that may take; tests have less patience.
@@ -242,30 +242,10 @@ func (t *Transport) openCache() error {
 	if t.room != nil {
 		user.DiskFull = t.room.DiskFull
 	}
-	if t.leave, err = db.Enter(user); err != nil {
+	if t.free, err = db.Enter(user); err != nil {
 		return err
 	}
 	t.room.Start()
-	return nil
-}
-
-// join enters the consumer group in which processes share the lanes.
-func (t *Transport) join(ctx context.Context) error {
-	c, err := t.cfg.groupConfig()
-	if err != nil {
-		return err
-	}
-	t.group, err = watermillkafka.NewSubscriber(watermillkafka.SubscriberConfig{
-		Brokers: t.cfg.Brokers, ConsumerGroup: t.cfg.Group, OverwriteSaramaConfig: c,
-		ReconnectRetrySleep: reopenAfter, Tracer: hook{t},
-	}, watermillLogger{t})
-	if err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	_, err = patiently(ctx, t, func() (<-chan *message.Message, error) { return t.group.Subscribe(t.life, t.cfg.Prefix+topicLanes) })
-	if err != nil {
-		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
-	}
 	return nil
 }
 
@@ -289,7 +269,7 @@ func (t *Transport) close() error {
 	mill.EndAll(ends)
 	var errs []error
 	if t.group != nil {
-		errs = append(errs, within(leaveFor, t.group.Close))
+		errs = append(errs, within(leaveFor, t.leave))
 	}
 	t.die()
 	if t.ready.Load() {
@@ -313,8 +293,8 @@ func (t *Transport) close() error {
 	} else if t.client != nil {
 		errs = append(errs, t.client.Close())
 	}
-	if t.leave != nil {
-		t.leave()
+	if t.free != nil {
+		t.free()
 	}
 	if t.cache != nil {
 		errs = append(errs, t.cache.Close())
