@@ -3,23 +3,10 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	_ "time/tzdata" // for containers that have no time zones
 
-	"github.com/vokter/vokter/internal/memory"
+	"github.com/vokter/vokter/internal/cli"
 )
 
-func main() {
-	memory.Heed()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)         // a second signal ends the process at once
-	var hangups chan os.Signal           // nil: they are ignored
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
-		hangups = make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP)
-	}
-	os.Exit(Run(ctx, hangups, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(cli.Main(nil)) }

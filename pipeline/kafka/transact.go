@@ -1,5 +1,3 @@
-//go:build !breaktx
-
 package kafka
 
 import "github.com/IBM/sarama"

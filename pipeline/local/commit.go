@@ -51,7 +51,8 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 		t.appendTo(b, x.out)
 		writeWakes(b, x)
 		t.saveClock(b)
-		if wait, err = t.applyWith(b, x); err != nil {
+		t.position(b, x)
+		if wait, err = b.Apply(x.sync); err != nil {
 			return nil, err
 		}
 	}

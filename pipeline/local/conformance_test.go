@@ -23,19 +23,19 @@ func TestTransport(t *testing.T) {
 	f := pipelinetest.Features{Lanes: testLanes}
 	t.Run("volatile", func(t *testing.T) {
 		f := f
-		f.Bubble, f.Volatile = bubble, true
+		f.Bubble, f.Volatile = true, true
 		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site { return &site{} })
 	})
 	t.Run("crashable", func(t *testing.T) {
 		f := f
-		f.Bubble = bubble
+		f.Bubble = true
 		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
 			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem()}}
 		})
 	})
 	t.Run("namespace", func(t *testing.T) {
 		f := f
-		f.Bubble = bubble
+		f.Bubble = true
 		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
 			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem(), namespace: "name"}}
 		})

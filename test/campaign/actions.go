@@ -137,6 +137,11 @@ func (a answer) absent() bool {
 	return a.code == 1 && (strings.Contains(a.log, "has no subscription") || strings.Contains(a.log, "nothing of this page expired"))
 }
 
+// empty reports whether the answer says that no dead letter matches the filter.
+func (a answer) empty() bool {
+	return a.code == 1 && strings.Contains(a.log, "there is no such dead letter")
+}
+
 // unborn reports whether the answer says that there is no store yet.
 func (a answer) unborn() bool {
 	return a.code == 2 && (strings.Contains(a.log, "does not exist") || strings.Contains(a.log, "nothing was ever watched"))

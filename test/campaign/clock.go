@@ -8,8 +8,7 @@ import (
 )
 
 // clock is the clock of one directory's process: it differs from the machine's by what
-// stands in a file that the binary reads again and again. See clock_campaign.go of
-// cmd/vokter-stream.
+// stands in a file that the program in test/campaign/stream reads again and again.
 type clock struct {
 	file   string
 	offset time.Duration

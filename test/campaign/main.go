@@ -31,7 +31,7 @@ type options struct {
 	seed     uint64
 	dirs     int
 	pages    int
-	tags     string
+	sabotage bool
 	binary   string
 	keep     bool
 	verbose  bool
@@ -53,8 +53,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of all that is random here; 0 is a new one")
 	flag.IntVar(&o.dirs, "dirs", 2, "data directories, each with a process of its own")
 	flag.IntVar(&o.pages, "pages", 20, "pages that are watched in each directory")
-	flag.StringVar(&o.tags, "tags", buildTags, "further build tags of the binary")
-	flag.StringVar(&o.binary, "binary", "", "a binary that was built with the tag campaign, instead of building one")
+	flag.BoolVar(&o.sabotage, "sabotage", false, "commit outputs after the state and the position that they belong to, which the campaign must notice")
+	flag.StringVar(&o.binary, "binary", "", "a binary of test/campaign/stream, instead of building one")
 	flag.BoolVar(&o.keep, "keep", false, "keep the data directories, and say where they are")
 	flag.BoolVar(&o.verbose, "v", false, "show what the processes log")
 	without := flag.String("without", "", "what is left out, separated by commas: jumps, reloads, expiry, backups, replays")
@@ -122,7 +122,12 @@ func campaign(ctx context.Context, o options) (int, error) {
 	}
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "vokter-stream")
-		if err := build(ctx, o.binary, strings.TrimSuffix("campaign,"+o.tags, ",")); err != nil {
+		if err := build(ctx, o.binary); err != nil {
+			return 1, err
+		}
+	}
+	if o.sabotage {
+		if err := os.Setenv(sabotageVariable, "1"); err != nil { // every process inherits it
 			return 1, err
 		}
 	}

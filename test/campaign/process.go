@@ -14,13 +14,17 @@ import (
 	"time"
 )
 
-// build builds the binary that is put to the test.
-func build(ctx context.Context, out, tags string) error {
+// sabotageVariable makes the program of test/campaign/stream break its transactions.
+const sabotageVariable = "VOKTER_SABOTAGE"
+
+// build builds the program that is put to the test: the binary, with a clock that can be set and
+// a transport that can be broken.
+func build(ctx context.Context, out string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return fmt.Errorf("finding the module: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-o", out, "./cmd/vokter-stream")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "./test/campaign/stream")
 	cmd.Dir = strings.TrimSpace(string(root))
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building: %w\n%s", err, b)

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/memory"
+	"github.com/vokter/vokter/internal/nearest"
+)
+
+// Exit codes; the help says what they mean.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // usage or configuration
+)
+
+// Main carries out the command line of this process until it is done or the process is told to
+// end, and returns the exit code. A second signal ends the process at once. Alter, unless it is
+// nil, may change the configuration of every Router before that is made: it is how a program
+// that is the same but for its clock or its transport is built.
+func Main(alter func(*vokter.Config)) int {
+	memory.Heed()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	var hangups chan os.Signal           // nil: they are ignored
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		hangups = make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
+	a := newApp(hangups, os.Stdin, os.Stdout, os.Stderr)
+	a.alter = alter
+	return a.run(ctx, os.Args[1:])
+}
+
+// Run carries out the command line args until it is done or ctx is, and returns the
+// exit code. Results go to stdout, everything else to stderr.
+// A hangup makes the verb run read its configuration again; others end with it.
+func Run(ctx context.Context, hangups chan os.Signal, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newApp(hangups, stdin, stdout, stderr).run(ctx, args)
+}
+
+func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
+	a.executable, _ = os.Executable() // without it, what it is for is done in this process
+	return a
+}
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	hangups        chan os.Signal
+	// alter changes the configuration of a Router before that is made; nil: nothing does.
+	alter func(*vokter.Config)
+	// named is told of the files that a configuration names; nil: nobody is.
+	named func(path string)
+	// executable is the file of this program; empty: it cannot be run.
+	executable string
+	// pace is the time between two changes of the demo's page.
+	pace time.Duration
+	// look comes when the configuration is to be looked at; nil: every lookEvery.
+	look  <-chan time.Time
+	flags commonFlags
+}
+
+// usageError is a mistake in the command line or in what it names. Command, unless it is
+// empty, is where --help helps.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+}
+
+// router returns a Router for cfg. Its error is one of usage.
+func (a *app) router(cfg vokter.Config) (*vokter.Router, error) {
+	if a.alter != nil {
+		a.alter(&cfg)
+	}
+	r, err := vokter.New(cfg)
+	if err != nil {
+		return nil, &usageError{err: err}
+	}
+	return r, nil
+}
+
+// clock returns the clock of a Router; nil is that of the machine.
+func (a *app) clock() func() time.Time {
+	cfg := vokter.Config{Mode: vokter.ModeCommands}
+	if a.alter != nil {
+		a.alter(&cfg)
+	}
+	return cfg.Now
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	root := a.root()
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if cmd.Name() != runName {
+			go a.endOnHangup(ctx, cancel)
+		}
+	}
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if mistakes, ok := errors.AsType[config.Errors](err); ok {
+		fmt.Fprintln(a.stderr, mistakes)
+		return exitUsage
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasPrefix(line, " ") { // which goes on with what stands above it
+			line = "vokter-stream: " + line
+		}
+		fmt.Fprintln(a.stderr, line)
+	}
+	u, ok := errors.AsType[*usageError](err)
+	if !ok {
+		return exitFailed
+	}
+	if u.command != "" {
+		fmt.Fprintf(a.stderr, "See %s --help.\n", u.command)
+	}
+	return exitUsage
+}
+
+// endOnHangup calls end after a hangup. A second one ends the process at once.
+func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
+	select {
+	case <-a.hangups:
+		signal.Stop(a.hangups)
+		end()
+	case <-ctx.Done():
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "vokter-stream",
+		Short: "Watches web pages for keywords and tells who wants to know",
+		Long: "Watches web pages for keywords and tells who wants to know. demo shows it on a small page that changes, watch " +
+			"watches one page in this terminal, run watches many, as a configuration says." + exitCodes,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		Version:       buildInfo().String(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "%s", firstSteps)
+			}
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
+		},
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
+		a.list(), a.explain(), a.cancel(), a.resume(), a.replay(), a.skip(), a.retry(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Use, c.Short, c.Long = "help VERB", "Shows the help of a verb", ""
+		case "completion":
+			c.Short = "Writes a script that completes command lines in a shell"
+		}
+	}
+	layOut(root, a.stdout)
+	complete(root)
+	return root
+}
+
+// firstSteps is what a command line without a verb is answered.
+const firstSteps = `no verb is given; to begin with, write one of
+  vokter-stream demo                     to see what it does
+  vokter-stream watch URL KEYWORD...     to watch one page in this terminal
+  vokter-stream run -c FILE              to watch what a configuration names`
+
+func verbsOf(root *cobra.Command) []string {
+	var verbs []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	return verbs
+}
+
+// flagError says which flag an unknown one was probably meant to be.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		why := bad.Unwrap()
+		if _, number := errors.AsType[*strconv.NumError](why); number {
+			why = fmt.Errorf("%q is not %s", bad.GetValue(), map[string]string{"int": "a whole number", "bool": "true or false"}[bad.GetFlag().Value.Type()])
+		}
+		return usage(cmd, "--%s: %w", bad.GetFlag().Name, why)
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage(cmd, "%w", err)
+	}
+	name := "--" + unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		name = name[1:]
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	return usage(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// doneLine is the JSON of a command that was carried out.
+type doneLine struct {
+	Kind   string `json:"kind"`
+	URL    string `json:"url"`
+	Client string `json:"client,omitempty"`
+}
+
+func (a *app) cancel() *cobra.Command {
+	var client string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "cancel URL (--data DIR | -c FILE)",
+		Short: "Ends the subscriptions of a client on a page",
+		Long:  "Ends the subscriptions of a client on a page, and drops their notifications that were not delivered yet.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				return a.cancelPage(ctx, m, url, client)
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
+	return cmd
+}
+
+func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client string) error {
+	subs, err := subscriptions(ctx, m, url)
+	if err != nil {
+		return err
+	}
+	if err := m.Cancel(ctx, url, client); err != nil {
+		if notFound(err) && len(subs) > 0 {
+			return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientsOf(subs))
+		}
+		return err
+	}
+	for _, s := range subs {
+		if s.Client == client && s.Origin == config.Origin {
+			fmt.Fprintf(a.stderr, "vokter-stream: the subscription stands in a configuration; take it out there, or the next start makes it anew\n")
+			break
+		}
+	}
+	out := a.results()
+	out.object(doneLine{"cancelled", url, client})
+	out.text("client %s does not watch %s any more", client, url)
+	return out.end()
+}
+
+func (a *app) resume() *cobra.Command {
+	var (
+		client, sink string
+		all          bool
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "resume [URL] (--data DIR | -c FILE)",
+		Short: "Watches pages again that were given up, from a new baseline",
+		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
+  vokter-stream resume --sink ops -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch several := all || sink != ""; {
+			case all && sink != "":
+				return usage(cmd, "--all resumes what expired for every sink; leave it or --sink out")
+			case several && len(args) > 0:
+				return usage(cmd, "give a URL, or --sink or --all without one")
+			case several:
+				return a.resumeSeveral(cmd, sink, client)
+			}
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				return a.resumePage(ctx, m, url, client)
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&client, "client", "", "only those of the client `NAME` (default all)")
+	fs.StringVar(&sink, "sink", "", "all pages with an expired subscription to the sink `NAME`")
+	fs.BoolVar(&all, "all", false, "all pages with an expired subscription")
+	return cmd
+}
+
+func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client string) error {
+	subs, err := subscriptions(ctx, m, url)
+	if err != nil {
+		return err
+	}
+	if err := m.Resume(ctx, url, client); err != nil {
+		subs = slices.DeleteFunc(subs, func(s vokter.SubscriptionInfo) bool { return s.State != vokter.StateExpired })
+		if notFound(err) && len(subs) > 0 {
+			return fmt.Errorf("nothing of client %q expired on %s; name one of which something did with --client: %s", client, url, clientsOf(subs))
+		}
+		return err
+	}
+	out := a.results()
+	out.object(doneLine{"resumed", url, client})
+	out.text("%s is watched again, from a fresh baseline", url)
+	return out.end()
+}
+
+// onPage calls do for the URL in args and what manages the directory that the flags name.
+func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context, manage.Manager, string) error) error {
+	switch {
+	case len(args) == 0:
+		return usage(cmd, "no URL is given; write %s URL (--data DIR | -c FILE)", cmd.CommandPath())
+	case len(args) > 1:
+		return usage(cmd, "%s takes one URL, but got %q as well", cmd.Name(), args[1])
+	}
+	if err := checkPage(cmd, args[0]); err != nil {
+		return err
+	}
+	dir, err := a.directory(cmd)
+	if err != nil {
+		return err
+	}
+	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return do(ctx, m, args[0]) })
+}
+
+// checkPage refuses what is no URL of a page.
+func checkPage(cmd *cobra.Command, url string) error {
+	if _, err := pipeline.CanonicalURL(url); err != nil {
+		return usage(cmd, "%w", err)
+	}
+	return nil
+}
+
+// subscriptions are those of the page of url, of all clients, as far as m knows them: the owner
+// of the page decides on a command.
+func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.SubscriptionInfo, error) {
+	l, err := m.List(ctx, vokter.ListFilter{URL: url})
+	if err != nil && !errors.Is(err, vokter.ErrElsewhere) {
+		return nil, err
+	}
+	var all []vokter.SubscriptionInfo
+	for _, p := range l.Pages {
+		all = append(all, p.Subscriptions...)
+	}
+	return all, nil
+}
+
+// clientsOf names the clients of subs.
+func clientsOf(subs []vokter.SubscriptionInfo) string {
+	var names []string
+	for _, s := range subs {
+		names = append(names, fmt.Sprintf("%q", s.Client))
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+func notFound(err error) bool {
+	refused, ok := errors.AsType[*pipeline.Refusal](err)
+	return ok && refused.Code == pipeline.CodeNotFound
+}

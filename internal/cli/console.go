@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/internal/render"
+)
+
+// console logs sentences for people, wrapped to the width of the terminal: the time, what
+// happened, to which page and why, and the other attributes in parentheses.
+type console struct {
+	w     io.Writer
+	level slog.Leveler
+	// attrs are those of With; prefix stands before the keys of later ones.
+	attrs  []slog.Attr
+	prefix string
+	// writing is held while a line is written.
+	writing *sync.Mutex
+}
+
+var _ slog.Handler = (*console)(nil)
+
+func newConsole(w io.Writer, level slog.Leveler) *console {
+	return &console{w: w, level: level, writing: new(sync.Mutex)}
+}
+
+// Enabled reports whether l is logged.
+func (c *console) Enabled(_ context.Context, l slog.Level) bool { return l >= c.level.Level() }
+
+// WithAttrs returns a handler that adds attrs to every line.
+func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
+	d := *c
+	d.attrs = slices.Clip(c.attrs)
+	for _, a := range attrs {
+		a.Key = c.prefix + a.Key
+		d.attrs = append(d.attrs, a)
+	}
+	return &d
+}
+
+// WithGroup returns a handler that puts name before the keys of what is added.
+func (c *console) WithGroup(name string) slog.Handler {
+	d := *c
+	d.prefix += name + "."
+	return &d
+}
+
+// Attributes that are part of the sentence.
+var (
+	subjects = []string{"page", "url", "file", "sink"}
+	reasons  = []string{"reason", "err", "error"}
+)
+
+// Handle writes r.
+func (c *console) Handle(_ context.Context, r slog.Record) error {
+	var about, why, class string
+	var facts []string
+	note := func(a slog.Attr) {
+		value := render.Clean(valueText(a.Value, r.Time))
+		switch {
+		case value == "":
+		case slices.Contains(subjects, a.Key) && about == "":
+			about = value
+			if a.Key == "sink" {
+				about = "sink " + value
+			}
+		case slices.Contains(reasons, a.Key) && why == "":
+			why = value
+		case a.Key == "class":
+			class = value
+		default:
+			facts = append(facts, strings.ReplaceAll(a.Key, "_", " ")+" "+value)
+		}
+	}
+	for _, a := range c.attrs {
+		note(a)
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		a.Key = c.prefix + a.Key
+		note(a)
+		return true
+	})
+	if why == "" { // a class is a reason for programs
+		why = class
+	}
+	line := r.Time.Format(time.TimeOnly) + "  " + levelText(r.Level)
+	for i, part := range []string{render.Clean(r.Message), about, why} {
+		if part != "" && i > 0 {
+			line += ": "
+		}
+		line += part
+	}
+	if len(facts) > 0 {
+		line += " (" + strings.Join(facts, ", ") + ")"
+	}
+	line = render.Wrap(line, terminalColumns(c.w), len("15:04:05  "))
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := io.WriteString(c.w, line+"\n")
+	return err
+}
+
+func levelText(l slog.Level) string {
+	switch {
+	case l >= slog.LevelError:
+		return "error: "
+	case l >= slog.LevelWarn:
+		return "warning: "
+	case l < slog.LevelInfo:
+		return "debug: "
+	}
+	return ""
+}
+
+// valueText is v for people who read it at the time now.
+func valueText(v slog.Value, now time.Time) string {
+	switch v = v.Resolve(); v.Kind() {
+	case slog.KindTime:
+		return when(v.Time(), now)
+	case slog.KindDuration:
+		return howLong(v.Duration())
+	case slog.KindGroup:
+		var parts []string
+		for _, a := range v.Group() {
+			parts = append(parts, a.Key+" "+valueText(a.Value, now))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return v.String()
+}

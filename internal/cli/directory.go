@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+// directory returns the data directory that the flags name.
+func (a *app) directory(cmd *cobra.Command) (string, error) {
+	dir := a.flags.data
+	if dir == "" && a.flags.config == "" {
+		return "", usage(cmd, "no data directory is given; write --data DIR, or -c FILE of the configuration that names it")
+	}
+	if dir == "" {
+		c, err := a.load(cmd)
+		if err != nil {
+			return "", err
+		}
+		if dir = c.Router.Dir; dir == "" {
+			return "", usage(cmd, "%s names no data directory, so that everything is in memory; add data: DIR to it", a.flags.config)
+		}
+	}
+	return dir, checkDirectory(dir)
+}
+
+// checkDirectory refuses a directory that holds no store: one would be made there.
+func checkDirectory(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &usageError{err: fmt.Errorf("the data directory %s does not exist", dir)}
+	case err != nil:
+		why := err
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			why = pe.Err
+		}
+		return fmt.Errorf("the data directory %s cannot be read: %w", dir, why)
+	}
+	for _, e := range entries {
+		if ofStore(e.Name()) {
+			return nil
+		}
+	}
+	if isCache(dir) {
+		return nil
+	}
+	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
+}
+
+// ofStore reports whether a store has a file of that name. One alone will do: what is
+// missing is told when the store is opened.
+func ofStore(name string) bool {
+	for _, pattern := range []string{"MANIFEST-*", "marker.*", "[0-9]*.sst", "[0-9]*.log"} {
+		if ok, _ := filepath.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// isCache reports whether the data directory dir holds a copy of state that is kept in Kafka.
+func isCache(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, config.TransportKafka))
+	return err == nil && info.IsDir()
+}
+
+// cacheError says why nothing is to be found out from the data directory dir. silent is why
+// no process answered for it.
+func cacheError(dir string, silent error) error {
+	return fmt.Errorf("%s is a cache of state that is kept in Kafka, and the process that runs on it, if any, does not answer (%w): "+
+		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
+}
+
+// managed calls do with what manages the data directory dir: the process that runs it, or
+// a Router of this one that does nothing else.
+func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
+	c, silent := processOf(ctx, dir)
+	switch {
+	case c != nil:
+		defer c.Close()
+		return do(ctx, c)
+	case errors.Is(silent, manage.ErrToken):
+		return silent
+	case isCache(dir):
+		return cacheError(dir, silent)
+	}
+	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
+	_, err := a.opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
+	return err
+}
+
+// processOf returns a client of the process that runs the data directory dir, or nil and
+// why there is none. What a killed process left in DATA/listen is no obstacle, even where
+// another one listens at its address since.
+func processOf(ctx context.Context, dir string) (*manage.Client, error) {
+	c, err := manage.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Process(ctx)
+	if err == nil && !sameDirectory(dir, p.Data) {
+		err = fmt.Errorf("the process that answers has the data directory %s", p.Data)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func sameDirectory(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// opened runs a Router of cfg while do works with it, lets what do began come to its end,
+// and returns the Router. silent is why no process answered for the directory.
+func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
+	r, err := a.router(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case err := <-ended:
+		switch {
+		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
+			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
+		case errors.Is(err, vokter.ErrInUse):
+			return r, fmt.Errorf("%w, which cannot be asked: %w", err, silent)
+		}
+		if err == nil {
+			err = errors.New("interrupted before anything was done")
+		}
+		return r, err
+	case <-r.Running():
+	}
+	err = do(ctx, r)
+	r.Finish()
+	return r, errors.Join(err, <-ended)
+}
+
+// sayLanes says on standard error which part of the work m does, if that is not all of it.
+func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
+	c, ok := m.(*manage.Client)
+	if !ok {
+		return nil
+	}
+	p, err := c.Process(ctx)
+	if err != nil || p.Lanes == nil {
+		return err
+	}
+	if p.Lanes.Owned < p.Lanes.All {
+		fmt.Fprintf(a.stderr, "vokter-stream: this process owns %d of %s; other processes have the rest\n", p.Lanes.Owned, count(p.Lanes.All, "lane"))
+	}
+	if p.Lanes.Restoring > 0 {
+		fmt.Fprintf(a.stderr, "vokter-stream: what is in %s is still being restored\n", count(p.Lanes.Restoring, "lane"))
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+func (a *app) explain() *cobra.Command {
+	var f vokter.ExplainFilter
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "explain URL (--data DIR | -c FILE)",
+		Short: "Says what the last checks of a page found, and who was told",
+		Long:  "Says what the last checks of a page found, who was told of it, and why a keyword did not match.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				e, err := m.Explain(ctx, url, f)
+				if err != nil {
+					return err
+				}
+				out := a.results()
+				out.explanation(e)
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
+	fs.StringVar(&f.Keyword, "keyword", "", "only this `KEYWORD`")
+	return cmd
+}
+
+// Lines of JSON.
+type (
+	checkLine struct {
+		Kind string `json:"kind"`
+		vokter.CheckInfo
+	}
+	changeLine struct {
+		Kind string `json:"kind"`
+		vokter.ChangeInfo
+	}
+	keywordLine struct {
+		Kind string `json:"kind"`
+		vokter.KeywordInfo
+	}
+)
+
+// explanation prints e as a story: what was checked, what changed, whom that told and how
+// the deliveries ended, and what did not match.
+func (r *results) explanation(e vokter.Explanation) {
+	r.page(e.Page)
+	several := len(e.Page.Documents) > 1
+	r.text("")
+	r.text("Checks")
+	if len(e.Checks) == 0 {
+		r.text("  none is known")
+	}
+	rows := make([][]string, 0, len(e.Checks))
+	for _, c := range e.Checks {
+		r.object(checkLine{"check", c})
+		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several)})
+	}
+	r.table("  ", rows)
+	for _, c := range e.Changes {
+		r.object(changeLine{"change", c})
+		r.text("")
+		r.change(c, several)
+	}
+	if len(e.Changes) == 0 {
+		r.text("")
+		r.text("No change is known.")
+	}
+	if len(e.Keywords) > 0 {
+		r.text("")
+		r.text("Keywords, in the last change")
+	}
+	rows = rows[:0:0]
+	for _, k := range e.Keywords {
+		r.object(keywordLine{"keyword", k})
+		what := "matched"
+		if !k.Matched {
+			what = "did not match: " + k.Why
+		}
+		row := []string{k.Client, k.Keyword, "", what}
+		if several {
+			row[2] = "document " + k.Document
+		}
+		rows = append(rows, row)
+	}
+	r.table("  ", rows)
+}
+
+// found says what c found. Documents are named where there are several.
+func found(c vokter.CheckInfo, several bool) string {
+	var parts []string
+	switch c.Result {
+	case flow.OutcomeFailed:
+		parts = append(parts, "failed: "+c.Reason)
+	case flow.OutcomeUnchanged:
+		parts = append(parts, "nothing new")
+	default:
+		parts = append(parts, "read")
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Versions)) {
+		v := fmt.Sprintf("version %d", c.Versions[id])
+		if several {
+			v += " of document " + id
+		}
+		parts = append(parts, v)
+	}
+	if c.Result == flow.OutcomeRead && len(c.Versions) == 0 {
+		parts = append(parts, "no other text")
+	}
+	var facts []string
+	if c.Status != 0 && !strings.Contains(c.Reason, fmt.Sprint(c.Status)) {
+		facts = append(facts, fmt.Sprintf("status %d", c.Status))
+	}
+	if c.Bytes > 0 {
+		facts = append(facts, fmt.Sprintf("%d bytes", c.Bytes))
+	}
+	if c.Took > 0 {
+		facts = append(facts, time.Duration(c.Took).Round(time.Millisecond).String())
+	}
+	s := strings.Join(parts, ", ")
+	if len(facts) > 0 {
+		s += " (" + strings.Join(facts, ", ") + ")"
+	}
+	return s
+}
+
+// checkName says what looked at a page.
+func checkName(check uint64) string {
+	if check == 0 {
+		return "a push"
+	}
+	return fmt.Sprintf("check %d", check)
+}
+
+// change says whom c told.
+func (r *results) change(c vokter.ChangeInfo, several bool) {
+	version := fmt.Sprintf("Version %d", c.Version)
+	if several {
+		version += " of document " + c.Document
+	}
+	told := "told nobody"
+	if len(c.Matches) > 0 {
+		told = "told"
+	}
+	if c.Version == 0 { // no change of a document, but the end of the page
+		r.text("Given up at %s (%s), %s", when(c.Time, r.now), c.Expired, told)
+	} else {
+		r.text("%s, found by %s at %s, %s", version, checkName(c.Check), when(c.Time, r.now), told)
+	}
+	rows := make([][]string, 0, len(c.Matches))
+	for _, m := range c.Matches {
+		to := "by " + m.Sink
+		if m.Target != "" {
+			to += " " + m.Target
+		}
+		rows = append(rows, []string{m.Client, strings.Join(m.Keywords, ", "), to, r.delivery(m)})
+	}
+	r.table("  ", rows)
+	if c.Omitted > 0 {
+		r.text("  and %d more", c.Omitted)
+	}
+}
+
+// delivery says what became of m.
+func (r *results) delivery(m vokter.MatchInfo) string {
+	tried := ""
+	if m.Attempts > 0 {
+		tried = " after " + count(m.Attempts, "attempt")
+	}
+	why := ""
+	if m.Reason != "" {
+		why = ": " + m.Reason
+	}
+	if m.Digest != "" {
+		tried = " in a digest" + tried
+	}
+	switch m.Delivery {
+	case vokter.DeliveryDelivered:
+		return "delivered at " + when(m.Time, r.now) + tried
+	case vokter.DeliveryDigest:
+		return "waits in a digest until " + when(m.Time, r.now)
+	case vokter.DeliveryPending:
+		next := ""
+		if !m.Time.IsZero() {
+			next = ", tried next at " + when(m.Time, r.now)
+		}
+		return "not delivered yet" + tried + next + why
+	case vokter.DeliveryDead:
+		return "given up at " + when(m.Time, r.now) + tried + why + " (replay brings it back)"
+	case vokter.DeliveryDropped:
+		return "dropped, since the subscription was cancelled first"
+	case vokter.DeliveryForgotten:
+		return "too long ago to be known"
+	case vokter.DeliveryElsewhere:
+		return "delivered by another process, which knows more"
+	}
+	return m.Delivery + tried + why
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/internal/render"
+)
+
+// TestHelpFits checks that the help of every verb fits into 80 columns, and that those that check
+// pages list the exit codes.
+func TestHelpFits(t *testing.T) {
+	root := (&app{}).root()
+	var visit func(c *cobra.Command, path []string)
+	visit = func(c *cobra.Command, path []string) {
+		if path == nil || path[0] != "completion" { // cobra's own texts
+			r := vs(t, append(slices.Clone(path), "--help")...)
+			if r.code != 0 {
+				t.Errorf("%v: got %+v", path, r)
+			}
+			for line := range strings.Lines(r.stdout) {
+				if render.Columns(strings.TrimSuffix(line, "\n")) > helpColumns {
+					t.Errorf("%v: %q is wider than %d columns", path, line, helpColumns)
+				}
+			}
+			if want := path == nil || path[0] == "watch" || path[0] == "run"; want != strings.Contains(r.stdout, exitCodes) {
+				t.Errorf("%v: exit codes are listed: %v, want %v", path, !want, want)
+			}
+		}
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				visit(sub, append(slices.Clone(path), sub.Name()))
+			}
+		}
+	}
+	visit(root, nil)
+}
+
+func TestCompletion(t *testing.T) {
+	for _, c := range []struct {
+		line []string
+		want string
+	}{
+		{[]string{"wat"}, "watch\tWatches one page and prints what changes"},
+		{[]string{"watch", "--format", ""}, "text\njson"},
+		{[]string{"run", "--transport", "k"}, "kafka"},
+		{[]string{"run", "-c", ""}, "yaml\nyml\n:8"},
+		{[]string{"list", "--data", ""}, ":16"},
+		{[]string{"explain", ""}, ":4"}, // no file names
+	} {
+		if r := vs(t, append([]string{"__complete"}, c.line...)...); r.code != 0 || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("%q: got %+v, want %q", c.line, r, c.want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := vs(t, "completion", shell); r.code != 0 || !strings.Contains(r.stdout, "vokter-stream") {
+			t.Errorf("%s: exit code %d, stderr %s", shell, r.code, r.stderr)
+		}
+	}
+}
+
+func TestManual(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man", "man1")
+	if r := vs(t, "man", dir); r != (result{}) {
+		t.Fatalf("got %+v", r)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "vokter-stream-watch.1"))
+	for _, want := range []string{"vokter-stream watch", "Exit codes", "ignore-case"} {
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(b), `\-`, "-"), want) {
+			t.Errorf("%v; %q is not in %s", err, want, b)
+		}
+	}
+	if r := vs(t, "man", file(t, "taken", "")); r.code != 1 || !strings.Contains(r.stderr, "cannot be written") {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+)
+
+// cluster starts a cluster in this process and returns its broker.
+func cluster(t *testing.T) string {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.ListenAddrs()[0]
+}
+
+// shared is a setup whose transport is the cluster of broker.
+func shared(t *testing.T, broker, more string) *setup {
+	t.Helper()
+	return newSetup(t, fmt.Sprintf("transport: {kafka: {brokers: [%q], partitions: 3}}\nlisten: 127.0.0.1:0\n%s", broker, more))
+}
+
+var listens = regexp.MustCompile(`msg=listening address=(\S+)`)
+
+// TestKafkaRemembers: with a fresh directory each time, what was seen comes back from Kafka.
+func TestKafkaRemembers(t *testing.T) {
+	broker, p := cluster(t), newPage(t, "<p>Zeus. In stock.</p>")
+	check := func() result {
+		return vs(t, "watch", p.URL, "out of stock", "--ignore-case", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
+			"--transport", "kafka", "--brokers", broker, "--topic-prefix", "shop.", "--data", filepath.Join(t.TempDir(), "fresh"))
+	}
+	if r := check(); r.code != 0 || r.stdout != "" || strings.Contains(r.stderr, "--data") {
+		t.Errorf("the baseline: got %+v", r)
+	}
+	p.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
+	r := check()
+	if n := notifications(t, r.stdout); r.code != 0 || len(n) != 1 || n[0].Version != 2 {
+		t.Errorf("the change: got %+v", r)
+	}
+}
+
+// TestKafkaWaits: while no broker answers, a process says so and why, and ends when it is told to.
+func TestKafkaWaits(t *testing.T) {
+	gone := newPage(t, "")
+	gone.Close()
+	broker := strings.TrimPrefix(gone.URL, "http://")
+	s := shared(t, broker, "")
+	d := startWaiting(t, "run", "-c", s.config)
+	for why := ""; !strings.Contains(why, "no broker answers at "+broker) && t.Context().Err() == nil; {
+		resp, err := http.Get("http://" + d.addr + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if why = string(b); resp.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(why, "starting: ") {
+			t.Fatalf("/readyz: got %s %s, %v", resp.Status, why, err)
+		}
+	}
+	if names := scrape(t, d.addr); !slices.Contains(names, "vokter_ready") {
+		t.Errorf("/metrics: got %q", names)
+	}
+	d.signal(t, syscall.SIGTERM)
+	if err := d.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v, %s", err, &d.stderr)
+	}
+}
+
+// startWaiting starts the program in a process of its own and returns once it listens, which
+// is before it works.
+func startWaiting(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	d := daemonOf(t, args...)
+	r, w := io.Pipe()
+	d.Stderr = io.MultiWriter(&d.stderr, w)
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	var seen []byte
+	for b := make([]byte, 4096); ; {
+		n, err := r.Read(b)
+		seen = append(seen, b[:n]...)
+		if m := listens.FindSubmatch(seen); m != nil {
+			d.addr = string(m[1])
+			go func() { _, _ = io.Copy(io.Discard, r) }()
+			return d
+		}
+		if err != nil {
+			t.Fatalf("%v, %s", err, seen)
+		}
+	}
+}
+
+// ready returns the address that the program left in the data directory once it is ready.
+func (s *started) ready(t *testing.T, data string) string {
+	t.Helper()
+	addr := s.listening(t, data)
+	for t.Context().Err() == nil {
+		resp, err := http.Get("http://" + addr + "/readyz")
+		if err != nil {
+			t.Fatalf("%v, %s", err, &s.err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return addr
+		}
+	}
+	t.Fatal("the time is over")
+	return ""
+}
+
+func TestKafkaRuns(t *testing.T) {
+	s := shared(t, cluster(t), "")
+	s.hook.answers <- http.StatusOK
+	s.check(t, "<p>Zeus. In stock.</p>")
+	s.check(t, "<p>Zeus. Out of stock.</p>")
+	if len(s.hook.ids) != 1 {
+		t.Fatalf("%d deliveries, want 1", len(s.hook.ids))
+	}
+	if entries, err := os.ReadDir(s.data); err != nil || len(entries) != 1 || entries[0].Name() != "kafka" {
+		t.Errorf("the data directory: got %v, %v, want kafka alone", entries, err)
+	}
+	for _, args := range [][]string{
+		{"list"}, {"explain", s.page.URL}, {"cancel", s.page.URL, "--client", "legal"}, {"resume", s.page.URL},
+		{"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}, {"replay", "-c", s.config, "--dry-run"},
+	} {
+		expect(t, 1, s.data+" is a cache of state that is kept in Kafka", append(args, "--data", s.data)...)
+	}
+
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	addr := run.ready(t, s.data)
+	if got, want := scrape(t, addr), documented(t, true); !slices.Equal(got, want) {
+		t.Errorf("got %q, want the metrics of docs/metrics.md: %q", got, want)
+	}
+	found := objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	if len(found["page"]) != 1 || len(found["subscription"]) != 1 || len(found["receiver"]) == 0 {
+		t.Errorf("list: got %v", found)
+	}
+	expect(t, 0, "delivered at", "explain", s.page.URL, "--data", s.data)
+	expect(t, 0, "no dead letters", "replay", "-c", s.config)
+	expect(t, 1, "no store here to copy", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
+	if r := process(t, "run", "-c", s.config, "--allow", loopback); r.code != 1 || !strings.Contains(r.stderr, s.data+"/kafka is in use by another process") {
+		t.Errorf("a second process: got %+v", r)
+	}
+	expect(t, 0, "does not watch", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	run.stop()
+	if code := <-run.ended; code != 0 {
+		t.Errorf("exit code %d, stderr %s", code, &run.err)
+	}
+}
+
+// TestKafkaShared: of two processes each knows its own lanes, and says so.
+func TestKafkaShared(t *testing.T) {
+	a := shared(t, cluster(t), "")
+	b := *a
+	b.data = filepath.Join(t.TempDir(), "d")
+	first := start(t, "run", "-c", a.config, "--allow", loopback)
+	first.ready(t, a.data)
+	second := start(t, "run", "-c", b.config, "--allow", loopback, "--data", b.data)
+	second.ready(t, b.data)
+	// Lanes move for a moment after the second came.
+	for shared, know := 0, 0; (shared != 2 || know != 1) && t.Context().Err() == nil; {
+		shared, know = 0, 0
+		for _, s := range []*setup{a, &b} {
+			r := vs(t, "list", "--data", s.data)
+			if strings.Contains(r.stderr, " of 3 lanes; other processes have the rest") && !strings.Contains(r.stderr, " 0 of 3 lanes") {
+				shared++
+			}
+			switch r := vs(t, "explain", a.page.URL, "--data", s.data); {
+			case r.code == 0:
+				know++
+			case !strings.Contains(r.stderr, "another process looks after it") && !strings.Contains(r.stderr, "is not watched"):
+				t.Fatalf("explain: got %+v", r)
+			}
+		}
+	}
+	// Either is asked to cancel; the owner does.
+	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
+	for _, s := range []*started{first, second} {
+		s.stop()
+		if code := <-s.ended; code != 0 {
+			t.Errorf("exit code %d, stderr %s", code, &s.err)
+		}
+	}
+}
+
+// TestFlagsOfTransport: what a flag says wins over the file.
+func TestFlagsOfTransport(t *testing.T) {
+	inFile := &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "in.", Partitions: 7}
+	for _, c := range []struct {
+		file *config.Kafka
+		args string
+		want *config.Kafka
+	}{
+		{nil, "", nil},
+		{inFile, "", inFile},
+		{inFile, "--transport local", nil},
+		{inFile, "--transport kafka", inFile},
+		{inFile, "--brokers b:2,c:3", &config.Kafka{Brokers: []string{"b:2", "c:3"}, TopicPrefix: "in.", Partitions: 7}},
+		{inFile, "--topic-prefix x.", &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "x.", Partitions: 7}},
+		{nil, "--transport kafka --brokers b:2", config.NewKafka("b:2")},
+	} {
+		var f commonFlags
+		cmd := f.with(&cobra.Command{}, pipelineFlags)
+		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.cluster(cmd, c.file)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: got %+v, %v, want %+v", c.args, got, err, c.want)
+		}
+	}
+	if inFile.TopicPrefix != "in." || len(inFile.Brokers) != 1 {
+		t.Errorf("the file's was altered: %+v", inFile)
+	}
+}
+
+func TestLintConnect(t *testing.T) {
+	broker := cluster(t)
+	s := shared(t, broker, "")
+	r := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback)
+	if r.code != 0 || !strings.Contains(r.stdout, ": ok (1 subscription") || !strings.Contains(r.stdout, "topic vokter.changes: missing; a start makes it with 3 partitions") {
+		t.Errorf("got %+v", r)
+	}
+	if again := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback); again != r {
+		t.Errorf("the second time: got %+v, want %+v", again, r)
+	}
+	r = vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
+	var l clusterLine
+	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&l); err != nil || r.code != 0 || l.Kind != "cluster" || l.Message == "" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	none := file(t, "c.yaml", "transport: {kafka: {brokers: ['"+broker+"'], create_topics: false}}")
+	expect(t, 1, "vokter.changes", "lint", "-c", none, "--connect")
+	expect(t, 1, "other.changes", "lint", "-c", none, "--connect", "--topic-prefix", "other.")
+	expect(t, 2, "the transport of "+none+" is local", "lint", "-c", none, "--connect", "--transport", "local")
+	expect(t, 1, "127.0.0.1:1", "lint", "-c", none, "--connect", "--brokers", "127.0.0.1:1")
+}
+
+// TestKafkaMistakes: what the transport finds wrong is placed in the file.
+func TestKafkaMistakes(t *testing.T) {
+	path := file(t, "c.yaml", `transport:
+  kafka:
+    brokers: [kafka.example.com]
+    topic_prefix: a/b
+    session_timeout: 1ms
+    tls: {ca: ca.pem}
+    sasl: {mechanism: SCRAM, user: vokter, password: hunter2}
+`)
+	r := vs(t, "lint", "-c", path)
+	for _, want := range []string{":3:15: transport.kafka.brokers[0]: ", ":4:19: ", ":5:22: ", ":6:10: ", ":7:23: "} {
+		if !strings.Contains(r.stdout, path+want) {
+			t.Errorf("%s is not in %s", want, r.stdout)
+		}
+	}
+	if r.code != 2 || strings.Contains(r.stdout+r.stderr, "hunter2") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestKafkaStrangers: what anybody writes to the topics that others may write stops no process, nor
+// one that is started behind it; replay --dry-run lists what could not be handled.
+func TestKafkaStrangers(t *testing.T) {
+	broker := cluster(t)
+	s := shared(t, broker, "")
+	strangers := pipelinetest.Strangers(s.page.URL)
+	topics := []string{flow.TopicDocuments, flow.TopicIngest, flow.TopicDead}
+	for i := range 2 {
+		run := start(t, "run", "-c", s.config, "--allow", loopback)
+		addr := run.ready(t, s.data)
+		if i == 0 {
+			writeStrangers(t, broker, topics, strangers)
+		}
+		want := 0
+		for _, stranger := range strangers {
+			if stranger.Unhandled {
+				want += len(topics)
+			}
+		}
+		for n := 0; n < want && t.Context().Err() == nil; {
+			if ready := run.ready(t, s.data); ready != addr {
+				t.Fatalf("another process answers at %s", ready)
+			}
+			n = len(objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"])
+		}
+		expect(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
+		run.stop()
+		if code := <-run.ended; code != 0 {
+			t.Errorf("exit code %d, stderr %.2000s", code, run.err.String())
+		}
+	}
+}
+
+// writeStrangers writes them to topics, as a program does that has nothing to do with this one.
+func writeStrangers(t *testing.T, broker string, topics []string, strangers []pipelinetest.Stranger) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerBatchMaxBytes(5<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, topic := range topics {
+		for _, s := range strangers {
+			r := &kgo.Record{Topic: "vokter." + topic, Key: []byte(s.Key), Value: s.Body}
+			for name, value := range s.Headers {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+			}
+			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+		}
+	}
+}

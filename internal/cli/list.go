@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+func (a *app) list() *cobra.Command {
+	var (
+		f                 vokter.ListFilter
+		sinks, duplicates bool
+		verbose           bool
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "list (--data DIR | -c FILE)",
+		Short: "Lists pages, subscriptions and receivers with their state",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sinks && duplicates {
+				return usage(cmd, "--sinks and --duplicates list different things; give one of them")
+			}
+			if f.URL != "" {
+				if err := checkPage(cmd, f.URL); err != nil {
+					return err
+				}
+			}
+			dir, err := a.directory(cmd)
+			if err != nil {
+				return err
+			}
+			f.Sinks = sinks
+			configured, err := a.configuredSinks(cmd, f)
+			if err != nil {
+				return err
+			}
+			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+				l, err := m.List(ctx, f)
+				if err != nil {
+					return err
+				}
+				if _, stopped := m.(*vokter.Router); stopped {
+					l.Receivers = withUnused(l.Receivers, configured)
+				}
+				if err := a.sayLanes(ctx, m); err != nil {
+					return err
+				}
+				out := a.results()
+				switch {
+				case duplicates:
+					if len(l.Duplicates()) == 0 {
+						return matchesNothing("no two documents have the same text")
+					}
+					out.duplicates(l)
+				case f.URL+f.Client != "" && len(l.Pages) == 0:
+					return matchesNothing("no page is watched" + selected(f))
+				case sinks:
+					out.sinks(l.Receivers)
+				default:
+					out.pages(l.Pages, verbose)
+					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
+						out.text("")
+					}
+					out.receivers(l.Receivers)
+				}
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
+	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
+	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
+	fs.BoolVar(&sinks, "sinks", false, "only the sinks: how each does, what waits for it, its last success and error")
+	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs")
+	return cmd
+}
+
+// Lines of JSON. Fields without a value take those of the embedded type away.
+type (
+	pageLine struct {
+		Kind string `json:"kind"`
+		vokter.PageInfo
+		Documents     *struct{} `json:"documents,omitempty"`
+		Subscriptions *struct{} `json:"subscriptions,omitempty"`
+	}
+	documentLine struct {
+		Kind string `json:"kind"`
+		Page string `json:"page"`
+		vokter.DocumentInfo
+	}
+	subscriptionLine struct {
+		Kind string `json:"kind"`
+		Page string `json:"page"`
+		vokter.SubscriptionInfo
+	}
+	receiverLine struct {
+		Kind string `json:"kind"`
+		vokter.ReceiverInfo
+	}
+	duplicateLine struct {
+		Kind string `json:"kind"`
+		vokter.Duplicate
+	}
+)
+
+// stateWidth is that of the column of states.
+const stateWidth = len(vokter.StateExpired)
+
+// matchesNothing is the error of a filter that selects nothing.
+func matchesNothing(what string) error { return errors.New(what) }
+
+// selected says what f selects.
+func selected(f vokter.ListFilter) string {
+	s := ""
+	if f.URL != "" {
+		s = " at " + f.URL
+	}
+	if f.Client != "" {
+		s += fmt.Sprintf(" for client %q", f.Client)
+	}
+	return s
+}
+
+// pages prints all, a line each unless more is asked for.
+func (r *results) pages(all []vokter.PageInfo, verbose bool) {
+	if verbose || r.json {
+		for _, p := range all {
+			r.page(p)
+		}
+		return
+	}
+	rows := make([][]string, 0, len(all))
+	for _, p := range all {
+		state, what := p.State, r.checks(p)
+		switch {
+		case p.State != vokter.StateActive:
+			what = fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p))
+		case slices.ContainsFunc(p.Documents, func(d vokter.DocumentInfo) bool { return d.State != vokter.StateActive }):
+			state, what = vokter.StateFailing, "a selector matches nothing, or the text is empty; "+what
+		}
+		rows = append(rows, []string{state, p.URL, count(len(p.Subscriptions), "subscription"), what})
+	}
+	r.table("", rows, stateWidth)
+}
+
+func (r *results) page(p vokter.PageInfo) {
+	r.object(pageLine{Kind: "page", PageInfo: p})
+	for _, d := range p.Documents {
+		r.object(documentLine{"document", p.URL, d})
+	}
+	for _, s := range p.Subscriptions {
+		r.object(subscriptionLine{"subscription", p.URL, s})
+	}
+	r.text("%-*s  %s", stateWidth, p.State, p.URL)
+	const indent = "         "
+	if p.State != vokter.StateActive {
+		r.text(indent+"since %s: %s", when(p.Since, r.now), r.failed(p))
+	}
+	r.text(indent+"%s", r.checks(p))
+	documents := make([][]string, 0, len(p.Documents))
+	for _, d := range p.Documents {
+		documents = append(documents, r.document(d, len(p.Documents) > 1))
+	}
+	r.table(indent, documents)
+	subscriptions := make([][]string, 0, len(p.Subscriptions))
+	for _, s := range p.Subscriptions {
+		state := ""
+		if s.State != vokter.StateActive {
+			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
+		}
+		document := ""
+		if len(p.Documents) > 1 {
+			document = "document " + s.Document
+		}
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), document, state})
+	}
+	r.table(indent, subscriptions)
+	if len(p.Keep) > 0 {
+		r.text(indent+"kept by %s", strings.Join(p.Keep, ", "))
+	}
+}
+
+// told says whom s tells, and when.
+func told(s vokter.SubscriptionInfo) string {
+	to := "to " + strings.Join(s.Sinks, ", ")
+	if s.Digest != nil {
+		to += " in digests " + s.Digest.String()
+	}
+	return to
+}
+
+// failed says why p is not active.
+func (r *results) failed(p vokter.PageInfo) string {
+	if p.Failures == 0 {
+		return p.Reason
+	}
+	return fmt.Sprintf("%s in a row failed: %s", count(p.Failures, "check"), p.Reason)
+}
+
+// checks says when p is checked.
+func (r *results) checks(p vokter.PageInfo) string {
+	switch {
+	case p.Pushed && p.LastCheck.IsZero():
+		return "not pushed yet"
+	case p.Pushed:
+		return "pushed, the last time " + when(p.LastCheck, r.now)
+	case p.Checks == 0:
+		return "not checked yet"
+	}
+	s := fmt.Sprintf("%s, the last %s", count(int(p.Checks), "check"), when(p.LastCheck, r.now))
+	switch {
+	case p.NextCheck.IsZero():
+	case p.NextCheck.After(r.now):
+		s += ", the next " + when(p.NextCheck, r.now)
+	default:
+		s += ", the next is due"
+	}
+	return s
+}
+
+// document returns d as a row; several says that its page has others.
+func (r *results) document(d vokter.DocumentInfo, several bool) []string {
+	row := []string{"no version yet", "", d.Language, ""}
+	if d.Version > 0 {
+		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
+	}
+	if d.Title != "" {
+		row[1] = `"` + d.Title + `"`
+	}
+	if !d.View.IsZero() || several {
+		row[3] = "document " + d.ID
+	}
+	if d.State != vokter.StateActive {
+		row = append(row, "its selector matches nothing, or its text is empty")
+	}
+	return row
+}
+
+func (r *results) receivers(all []vokter.ReceiverInfo) {
+	rows := make([][]string, 0, len(all))
+	for _, rc := range all {
+		r.object(receiverLine{"receiver", rc})
+		row := []string{rc.State, "sink " + rc.Sink, rc.Target, "", "", ""}
+		row[3] = r.waiting(rc)
+		if rc.Dead > 0 {
+			row[4] = count(rc.Dead, "dead letter")
+		}
+		if rc.State != vokter.StateActive {
+			row[5] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
+			if !rc.NextAttempt.IsZero() {
+				row[5] += "; the next " + when(rc.NextAttempt, r.now)
+			}
+		}
+		rows = append(rows, row)
+	}
+	r.table("", rows, stateWidth)
+}
+
+// duplicates prints the documents that have the same text.
+func (r *results) duplicates(l vokter.Listing) {
+	for _, same := range l.Duplicates() {
+		r.object(duplicateLine{"duplicate", same})
+		r.text("the same text %d times", len(same.Documents))
+		rows := make([][]string, 0, len(same.Documents))
+		for _, d := range same.Documents {
+			rows = append(rows, append([]string{d.URL}, r.document(d.DocumentInfo, false)...))
+		}
+		r.table("  ", rows)
+	}
+}
+
+// waiting says what waits for rc.
+func (r *results) waiting(rc vokter.ReceiverInfo) string {
+	var parts []string
+	if rc.Pending > 0 {
+		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))
+	}
+	if rc.Collected > 0 {
+		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, when(rc.NextDigest, r.now)))
+	}
+	return strings.Join(parts, ", ")
+}

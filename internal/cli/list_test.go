@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// printed is the text that print makes at noon.
+func printed(t *testing.T, print func(*results)) string {
+	t.Helper()
+	var b strings.Builder
+	a := &app{stdout: &b}
+	r := a.results()
+	r.now = noon
+	print(r)
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func samplePages() []vokter.PageInfo {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	main := pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
+	subscription := func(client, state, reason string, keywords ...string) vokter.SubscriptionInfo {
+		s := vokter.SubscriptionInfo{State: state, Reason: reason, Origin: "yaml", Document: "D1",
+			Subscription: pipeline.Subscription{Client: client, Keywords: keywords, Sinks: []string{"ops", "team"}}}
+		if state == vokter.StateExpired {
+			s.Since = ago(time.Hour)
+		}
+		return s
+	}
+	return []vokter.PageInfo{
+		{
+			URL: "https://example.com/terms", State: vokter.StateActive, Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
+			Documents: []vokter.DocumentInfo{
+				{ID: "D1", State: vokter.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", TextHash: "h"},
+				{ID: "D2", State: vokter.StateSelectorGone, View: main, Version: 1, Time: ago(time.Hour), TextHash: "i"},
+			},
+			Subscriptions: []vokter.SubscriptionInfo{
+				subscription("legal", vokter.StateActive, "", "privacy", "personal data"),
+				subscription("shop", vokter.StateExpired, "all its receivers expired", "price"),
+			},
+		},
+		{
+			URL: "https://example.com/gone", State: vokter.StateExpired, Reason: "the server\nanswered 500", Since: ago(3 * time.Hour), Failures: 10, Checks: 10, LastCheck: ago(3 * time.Hour),
+			Subscriptions: []vokter.SubscriptionInfo{subscription("default", vokter.StateExpired, "the server answered 500", "a")},
+		},
+		{URL: "https://example.com/new", State: vokter.StateActive, Documents: []vokter.DocumentInfo{{ID: "D3", State: vokter.StateActive}}},
+		{URL: "https://example.com/same", State: vokter.StateActive, Checks: 1, LastCheck: ago(time.Second), NextCheck: noon, Documents: []vokter.DocumentInfo{{ID: "D4", State: vokter.StateActive, Version: 1, Time: ago(time.Second), TextHash: "h"}}},
+	}
+}
+
+func TestListText(t *testing.T) {
+	got := printed(t, func(r *results) {
+		for _, p := range samplePages() {
+			r.page(p)
+		}
+		r.receivers([]vokter.ReceiverInfo{
+			{Sink: "ops", State: vokter.StateActive, Pending: 2},
+			{Sink: "team", Target: "https://chat.example/in", State: vokter.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
+		})
+	})
+	want := `active   https://example.com/terms
+         12 checks, the last 11:59:00, the next 12:09:00
+         version 3 of 27 Feb 12:00  "Terms [2Jof service"  en  document D1
+         version 1 of 11:00:00                                 document D2  its selector matches nothing, or its text is empty
+         legal  privacy, personal data  to ops, team  document D1
+         shop   price                   to ops, team  document D1  expired since 11:00:00: all its receivers expired
+         kept by yaml
+expired  https://example.com/gone
+         since 09:00:00: 10 checks in a row failed: the server answered 500
+         10 checks, the last 09:00:00
+         default  a  to ops, team  expired since 11:00:00: the server answered 500
+active   https://example.com/new
+         not checked yet
+         no version yet
+active   https://example.com/same
+         1 check, the last 11:59:59, the next is due
+         version 1 of 11:59:59
+active   sink ops                            2 pending
+failing  sink team  https://chat.example/in  12 pending  1 dead letter  since 11:00:00, 4 attempts: answered 503; the next 13:00:00
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestListPages is a line for each page.
+func TestListPages(t *testing.T) {
+	pages := samplePages()
+	pages[2].Documents[0].State = vokter.StateSelectorGone
+	got := printed(t, func(r *results) { r.pages(pages, false) })
+	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
+expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
+failing  https://example.com/new    0 subscriptions  a selector matches nothing, or the text is empty; not checked yet
+active   https://example.com/same   0 subscriptions  1 check, the last 11:59:59, the next is due
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	narrow := printed(t, func(r *results) {
+		r.columns = 60
+		r.pages(pages[1:2], false)
+	})
+	want = `expired  https://example.com/gone  1 subscription  since
+    09:00:00: 10 checks in a row failed: the server answered
+    500
+`
+	if narrow != want {
+		t.Errorf("in 60 columns: got\n%s\nwant\n%s", narrow, want)
+	}
+}
+
+// TestNothingMatches checks that filters which select nothing say so.
+func TestNothingMatches(t *testing.T) {
+	s := newSetup(t, "")
+	s.check(t, "<p>Zeus. In stock.</p>")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"no page is watched for client \"nobody\"", []string{"list", "--client", "nobody"}},
+		{"no page is watched at http://nope/", []string{"list", "--url", "http://nope/"}},
+		{"no two documents have the same text", []string{"list", "--duplicates"}},
+		{"there is no such dead letter", []string{"replay", "--sink", "hook"}},
+		{"there is no such dead letter", []string{"replay", "--sink", "hook", "--dry-run"}},
+	} {
+		if r := vs(t, append(c.args, "-c", s.config)...); r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%q: got %+v, want 1 and %q", c.args, r, c.want)
+		}
+	}
+	if r := vs(t, "replay", "--sink", "nope", "--dry-run", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, `no sink is named "nope"`) {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "replay", "-c", s.config); r.code != 0 || r.stdout != "there are no dead letters\n" {
+		t.Errorf("without filters: got %+v", r)
+	}
+}
+
+func TestListSinksText(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	got := printed(t, func(r *results) {
+		r.sinks(withUnused([]vokter.ReceiverInfo{
+			{Sink: "ops", State: vokter.StateActive, Used: true, LastSuccess: ago(time.Minute)},
+			{Sink: "before", State: vokter.StateActive, Used: true, LastSuccess: ago(time.Minute), LastFailure: ago(48 * time.Hour), LastError: "answered 500"},
+			{Sink: "old", State: vokter.StateActive, Used: true, Pending: 2},
+			{Sink: "team", Target: "https://chat.example/in", State: vokter.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour),
+				Pending: 12, Dead: 1, Used: true, LastSuccess: ago(2 * time.Hour), LastFailure: ago(time.Minute), LastError: "answered 503"},
+			{Sink: "due", State: vokter.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 1, NextAttempt: ago(1), Pending: 1, Used: true, LastFailure: ago(time.Hour), LastError: "answered 503"},
+			{Sink: "gone", State: vokter.StateExpired, Reason: "the receiver is gone: answered \x1b410", Since: ago(time.Hour), Failures: 1, Dead: 3, Used: true, LastFailure: ago(time.Hour), LastError: "answered 410"},
+		}, []string{"ops", "unused", "team"}))
+	})
+	want := `SINK                          HEALTH                  WAITING  DEAD  LAST SUCCESS  LAST ERROR
+before                        ok                      0        0     11:59:00      27 Feb 12:00: answered 500
+due                           failing since 11:00:00  1        0     none known    11:00:00: answered 503 (1 attempt in a row, the next is due)
+gone                          expired since 11:00:00  0        3     none known    11:00:00: the receiver is gone: answered 410 (1 attempt in a row)
+old                           ok                      2        0     none known
+ops                           ok                      0        0     11:59:00
+team https://chat.example/in  failing since 11:00:00  12       1     10:00:00      11:59:00: answered 503 (4 attempts in a row, the next 13:00:00)
+unused                        never used              0        0
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := printed(t, func(r *results) { r.sinks(nil) }); got != "" {
+		t.Errorf("without sinks: %s", got)
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	got := printed(t, func(r *results) { r.duplicates(vokter.Listing{Pages: samplePages()}) })
+	want := `the same text 2 times
+  https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
+  https://example.com/same   version 1 of 11:59:59
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestExplainText(t *testing.T) {
+	at := noon.Add(-time.Minute)
+	page := vokter.PageInfo{URL: "https://example.com/", State: vokter.StateActive, Checks: 9, LastCheck: at}
+	match := func(client, delivery string, attempts int, reason string) vokter.MatchInfo {
+		return vokter.MatchInfo{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, Time: noon}
+	}
+	got := printed(t, func(r *results) {
+		r.explanation(vokter.Explanation{
+			Page: page,
+			Checks: []vokter.CheckInfo{
+				{Check: 9, Time: at, Result: flow.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: pipeline.Duration(12345 * time.Microsecond)},
+				{Check: 8, Time: at, Result: flow.OutcomeUnchanged, Status: 304},
+				{Check: 7, Time: at, Result: flow.OutcomeRead, Status: 200, Bytes: 1234, Versions: map[string]uint64{"D": 2}},
+				{Check: 6, Time: at, Result: flow.OutcomeRead},
+			},
+			Changes: []vokter.ChangeInfo{
+				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []vokter.MatchInfo{match("a", vokter.DeliveryPending, 2, "answered 503")}},
+				{Version: 2, Check: 7, Time: at, Omitted: 3, Matches: []vokter.MatchInfo{
+					match("a", vokter.DeliveryDelivered, 1, ""), match("bb", vokter.DeliveryDead, 9, "answered 500"), match("c", vokter.DeliveryDropped, 0, ""), match("d", vokter.DeliveryForgotten, 0, ""),
+				}},
+				{Version: 1, Check: 6, Time: at},
+			},
+			Keywords: []vokter.KeywordInfo{
+				{Client: "a", Keyword: "privacy", Version: 2, Matched: true},
+				{Client: "a", Keyword: "price", Version: 2, Why: "it is in neither version"},
+			},
+		})
+	})
+	want := `active   https://example.com/
+         9 checks, the last 11:59:00
+
+Checks
+  11:59:00  check 9  failed: the server answered 500 (12ms)
+  11:59:00  check 8  nothing new (status 304)
+  11:59:00  check 7  read, version 2 (status 200, 1234 bytes)
+  11:59:00  check 6  read, no other text
+
+Given up at 11:59:00 (timeout: too slow), told
+  a  privacy  by ops  not delivered yet after 2 attempts, tried next at 12:00:00: answered 503
+
+Version 2, found by check 7 at 11:59:00, told
+  a   privacy  by ops  delivered at 12:00:00 after 1 attempt
+  bb  privacy  by ops  given up at 12:00:00 after 9 attempts: answered 500 (replay brings it back)
+  c   privacy  by ops  dropped, since the subscription was cancelled first
+  d   privacy  by ops  too long ago to be known
+  and 3 more
+
+Version 1, found by check 6 at 11:59:00, told nobody
+
+Keywords, in the last change
+  a  privacy  matched
+  a  price    did not match: it is in neither version
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	empty := printed(t, func(r *results) { r.explanation(vokter.Explanation{Page: page}) })
+	if !strings.Contains(empty, "none is known") || !strings.Contains(empty, "No change is known.") {
+		t.Errorf("got %s", empty)
+	}
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"github.com/vokter/vokter/pipeline/flow"
+
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+// listener answers /healthz, /readyz and /metrics to everybody, and the API to those who send
+// its token, for a Router that runs, or is about to. A nil one does nothing.
+type listener struct {
+	addr, token string
+	server      *http.Server
+	api         *manage.API
+	// dir is the data directory, where other processes find the address and the token; empty:
+	// there is none, and no token.
+	dir string
+}
+
+const (
+	// maxConnections bounds what strangers can take of the file descriptors that pages need.
+	maxConnections = 256
+	// maxScrapes bounds what they can take of the time of the pipeline.
+	maxScrapes = 4
+)
+
+// listenAt answers at addr from now on; with an empty one it returns nil.
+func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string) (*listener, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	data, token := "", ""
+	if cfg.Dir != "" {
+		var err error
+		if data, err = filepath.Abs(cfg.Dir); err != nil {
+			return nil, err
+		}
+		token = manage.NewToken()
+	}
+	on, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
+	}
+	cfg.Logger.Info("listening", "address", on.Addr().String())
+	api := manage.Handler(r, manage.Process{Data: data}, token)
+	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
+		Handler: routes(r, api), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}}
+	go func() {
+		if err := l.server.Serve(netutil.LimitListener(on, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+			cfg.Logger.Error("the listener failed", "error", err)
+		}
+	}()
+	return l, nil
+}
+
+// announce leaves the address and the token in the data directory, which must be the Router's.
+func (l *listener) announce() error {
+	if l == nil || l.dir == "" {
+		return nil
+	}
+	return manage.Announce(l.dir, l.addr, l.token)
+}
+
+// stop answers nothing any more.
+func (l *listener) stop() {
+	if l == nil {
+		return
+	}
+	if l.dir != "" {
+		manage.Withdraw(l.dir, l.addr, l.token)
+	}
+	_ = l.server.Close()
+	l.api.Close() // without its connection a backup breaks off, and removes what it made
+}
+
+// observed is what a listener tells everybody about a Router.
+type observed interface {
+	Ready() error
+	Gauges() []flow.Gauge
+}
+
+// routes says whether the process lives, whether the pipeline is at work, and how it does. All
+// other requests go to api.
+func routes(r observed, api http.Handler) http.Handler {
+	public := http.NewServeMux()
+	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	public.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		switch err := r.Ready(); {
+		case err == nil:
+			fmt.Fprintln(w, "ok")
+		case errors.Is(err, vokter.ErrStopped): // what it ended with may name a page
+			http.Error(w, vokter.ErrStopped.Error(), http.StatusServiceUnavailable)
+		default:
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	public.Handle("GET /metrics", metrics(r))
+	mux := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		mux.Handle(path, public)
+	}
+	mux.Handle("/", api)
+	return mux
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+)
+
+// sinkLine is the JSON of a receiver in list --sinks.
+type sinkLine struct {
+	Kind string `json:"kind"`
+	// Health is ok, failing, expired or never_used.
+	Health string `json:"health"`
+	vokter.ReceiverInfo
+}
+
+const (
+	healthOK        = "ok"
+	healthNeverUsed = "never_used"
+)
+
+// configuredSinks are the names of the sinks in the file that the flags name, where all sinks are
+// to be listed. A running process knows its own.
+func (a *app) configuredSinks(cmd *cobra.Command, f vokter.ListFilter) ([]string, error) {
+	if a.flags.config == "" || f != (vokter.ListFilter{Sinks: true}) {
+		return nil, nil
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSinks(c.Router.Sinks)
+	var names []string
+	for name := range c.Router.Sinks {
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// withUnused returns known with those of names that are not in it, in order.
+func withUnused(known []vokter.ReceiverInfo, names []string) []vokter.ReceiverInfo {
+	for _, name := range names {
+		if !slices.ContainsFunc(known, func(r vokter.ReceiverInfo) bool { return r.Sink == name }) {
+			known = append(known, vokter.ReceiverInfo{Sink: name, State: vokter.StateActive})
+		}
+	}
+	slices.SortFunc(known, func(a, b vokter.ReceiverInfo) int {
+		return cmp.Or(cmp.Compare(a.Sink, b.Sink), cmp.Compare(a.Target, b.Target))
+	})
+	return known
+}
+
+// sinks prints how receivers do, as a table.
+func (r *results) sinks(all []vokter.ReceiverInfo) {
+	rows := [][]string{{"SINK", "HEALTH", "WAITING", "DEAD", "LAST SUCCESS", "LAST ERROR"}}
+	for _, rc := range all {
+		r.object(sinkLine{"receiver", healthOf(rc), rc})
+		success := ""
+		switch {
+		case !rc.LastSuccess.IsZero():
+			success = when(rc.LastSuccess, r.now)
+		case rc.Used:
+			success = "none known"
+		}
+		state := strings.ReplaceAll(healthOf(rc), "_", " ")
+		if !rc.Since.IsZero() {
+			state += " since " + when(rc.Since, r.now)
+		}
+		name := strings.TrimSpace(rc.Sink + " " + rc.Target)
+		rows = append(rows, []string{name, state, fmt.Sprint(rc.Pending + rc.Collected), fmt.Sprint(rc.Dead), success, r.lastError(rc)})
+	}
+	if len(all) > 0 {
+		r.table("", rows)
+	}
+}
+
+// healthOf is how a receiver does, in a word.
+func healthOf(rc vokter.ReceiverInfo) string {
+	switch {
+	case rc.State != vokter.StateActive:
+		return rc.State
+	case !rc.Used:
+		return healthNeverUsed
+	}
+	return healthOK
+}
+
+// lastError says why the last attempt that failed did, when that was, and what follows.
+func (r *results) lastError(rc vokter.ReceiverInfo) string {
+	s := cmp.Or(rc.Reason, rc.LastError)
+	if s == "" {
+		return ""
+	}
+	if !rc.LastFailure.IsZero() && rc.State != vokter.StateLimited {
+		s = when(rc.LastFailure, r.now) + ": " + s
+	}
+	if rc.State == vokter.StateActive {
+		return s
+	}
+	if rc.State == vokter.StateLimited {
+		s += " (no failure"
+	} else {
+		s += fmt.Sprintf(" (%s in a row", count(rc.Failures, "attempt"))
+	}
+	switch {
+	case rc.Pending == 0:
+	case rc.NextAttempt.After(r.now):
+		s += ", the next " + when(rc.NextAttempt, r.now)
+	default:
+		s += ", the next is due"
+	}
+	return s + ")"
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+)
+
+// reloading is a reloader whose looks and hangups the test makes, in a bubble of synctest.
+type reloading struct {
+	*reloader
+	look, hangup func()
+	loads        int
+	applied      []string
+	refuse       error
+	log          buffer
+}
+
+func newReloading(t *testing.T, path string) *reloading {
+	t.Helper()
+	looks, hangups := make(chan time.Time), make(chan os.Signal)
+	r := new(reloading)
+	files := new(fileSet)
+	used := contentOf(path, files)
+	r.reloader = &reloader{
+		path: path, files: files, look: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), used: used, seen: used,
+		load: func() (*config.Config, error) {
+			r.loads++
+			files.reset()
+			return config.Load(path, config.Options{Named: files.add})
+		},
+		apply: func(_ context.Context, c vokter.Config) ([]string, error) {
+			r.applied = append(r.applied, c.Dir)
+			return []string{"data is " + c.Dir}, r.refuse
+		},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	r.look = func() { looks <- time.Time{}; synctest.Wait() }
+	r.hangup = func() { hangups <- syscall.SIGHUP; synctest.Wait() }
+	return r
+}
+
+func (r *reloading) write(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *reloading) looks(n int) {
+	for range n {
+		r.look()
+	}
+}
+
+func TestReloadOnceTheFileHasSettled(t *testing.T) { synctest.Test(t, testReloadOnceTheFileHasSettled) }
+
+func testReloadOnceTheFileHasSettled(t *testing.T) {
+	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r.looks(3)
+	if r.loads != 0 {
+		t.Fatalf("a file that did not change was read %d times", r.loads)
+	}
+	r.write(t, "data: b\n")
+	r.looks(1)
+	r.write(t, "data: c\n")
+	r.looks(1)
+	if got := fmt.Sprint(r.applied); got != "[]" {
+		t.Errorf("what was still being written was taken over: %s", got)
+	}
+	r.looks(3)
+	if got := fmt.Sprint(r.applied); got != "[c]" {
+		t.Errorf("applied %s, want c once", got)
+	}
+	if log := r.log.String(); !strings.Contains(log, "taken over") || !strings.Contains(log, "data is c") {
+		t.Errorf("logged %s", log)
+	}
+}
+
+func TestReloadOnHangup(t *testing.T) { synctest.Test(t, testReloadOnHangup) }
+
+func testReloadOnHangup(t *testing.T) {
+	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r.hangup()
+	r.write(t, "data: b\n")
+	r.hangup()
+	r.looks(3)
+	if got := fmt.Sprint(r.applied); got != "[a b]" {
+		t.Errorf("applied %s, want [a b]", got)
+	}
+}
+
+func TestReloadOfMistakes(t *testing.T) { synctest.Test(t, testReloadOfMistakes) }
+
+func testReloadOfMistakes(t *testing.T) {
+	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r.write(t, "dta: a\nmin_free: 7\n")
+	r.looks(5)
+	log := r.log.String()
+	if len(r.applied) > 0 || r.loads != 1 || !strings.Contains(log, r.path+":1:1: ") || !strings.Contains(log, r.path+":2:11: ") {
+		t.Errorf("applied %v after %d loads, logged %s", r.applied, r.loads, log)
+	}
+	r.write(t, "data: b\n")
+	r.looks(3)
+	if got := fmt.Sprint(r.applied); got != "[b]" {
+		t.Errorf("applied %s, want [b]", got)
+	}
+}
+
+func TestReloadOfAFileThatIsGone(t *testing.T) { synctest.Test(t, testReloadOfAFileThatIsGone) }
+
+func testReloadOfAFileThatIsGone(t *testing.T) {
+	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	if err := os.Remove(r.path); err != nil {
+		t.Fatal(err)
+	}
+	r.looks(1)
+	if log := r.log.String(); log != "" {
+		t.Errorf("an editor that puts another file there is told: %s", log)
+	}
+	r.looks(4)
+	if log := r.log.String(); r.loads != 0 || strings.Count(log, "cannot be read again") != 1 {
+		t.Errorf("%d loads, logged %s", r.loads, log)
+	}
+}
+
+// TestReloadTriesAgain refuses what could be taken over later.
+func TestReloadTriesAgain(t *testing.T) { synctest.Test(t, testReloadTriesAgain) }
+
+func testReloadTriesAgain(t *testing.T) {
+	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r.write(t, "data: b\n")
+	for i := range 5 {
+		r.refuse = fmt.Errorf("the disk is full (for %ds)", i)
+		r.look()
+	}
+	if n := strings.Count(r.log.String(), "the disk is full"); n != 1 || len(r.applied) < 2 {
+		t.Errorf("logged %d times, tried %d times: %s", n, len(r.applied), &r.log)
+	}
+	r.refuse = nil
+	r.looks(2)
+	tried := len(r.applied)
+	r.looks(2)
+	if !strings.Contains(r.log.String(), "taken over") || len(r.applied) != tried {
+		t.Errorf("%d tries, then %d: %s", tried, len(r.applied), &r.log)
+	}
+}
+
+// TestPipesAreReadOnce checks that a configuration from a pipe is not taken for empty later.
+func TestPipesAreReadOnce(t *testing.T) { synctest.Test(t, testPipesAreReadOnce) }
+
+func testPipesAreReadOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	r := newReloading(t, path)
+	r.looks(3)
+	r.hangup()
+	if log := r.log.String(); r.loads != 0 || !strings.Contains(log, "no plain file") {
+		t.Errorf("%d loads, logged %s", r.loads, log)
+	}
+}
+
+// TestRunReloads changes the configuration of a running pipeline.
+func TestRunReloads(t *testing.T) {
+	p := newPage(t, "<p>one</p>")
+	text := func(keyword string) string {
+		return fmt.Sprintf("fetch: {per_host: {rate: 1000/s}}\nsinks: {out: {stdout: {}}}\nsubscriptions: [{url: %q, keywords: [%s], sinks: [out]}]\n", p.URL, keyword)
+	}
+	path := file(t, "c.yaml", text("two"))
+	a := &app{look: make(chan time.Time), hangups: make(chan os.Signal)}
+	s := startApp(t, a, "run", "-c", path, "--allow", loopback, "--every", "10ms")
+	s.await(t, &s.err, "msg=running")
+	for i, c := range []struct{ text, want string }{
+		{"subscriptions: 7\n", path + ":1:16: "},
+		{text("three") + "listen: 127.0.0.1:0\ntransport: {kafka: {brokers: [\"127.0.0.1:1\"]}}\n", "subscription changed: " + p.URL},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.hangups <- syscall.SIGHUP
+		s.await(t, &s.err, c.want)
+		if i == 1 {
+			s.await(t, &s.err, "listen changed: this takes effect with the next start")
+			s.await(t, &s.err, "transport changed: this takes effect with the next start")
+		}
+	}
+	for p.count() < 2 && t.Context().Err() == nil { // the second check comes behind the baseline
+		runtime.Gosched()
+	}
+	p.set(http.StatusOK, "<p>two and three</p>")
+	s.await(t, &s.out, "\n")
+	s.stop()
+	if code := <-s.ended; code != 0 {
+		t.Errorf("exit code %d, stderr %s", code, &s.err)
+	}
+	if all := notifications(t, s.out.String()); len(all) != 1 || len(all[0].Diffs) != 1 || all[0].Diffs[0].Keyword != "three" {
+		t.Errorf("got %s", &s.out)
+	}
+}

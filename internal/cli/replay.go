@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+const bypasses = "Replay bypasses the memory of delivered IDs: a receiver may get an ID that it has seen before."
+
+// Lines of JSON.
+type (
+	letterLine struct {
+		Kind string `json:"kind"`
+		flow.DeadLetter
+	}
+	replayLine struct {
+		Kind     string `json:"kind"`
+		Replayed int    `json:"replayed"`
+		// Pending and Dead are what did not arrive; a running process does not say.
+		Pending int `json:"pending,omitempty"`
+		Dead    int `json:"dead,omitempty"`
+	}
+)
+
+func (a *app) replay() *cobra.Command {
+	var (
+		f   flow.DeadFilter
+		dry bool
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "replay -c FILE",
+		Short: "Delivers dead letters again",
+		Long: "Puts dead letters back into delivery, in their order. A receiver that expired is used again once it took one. " +
+			"With no process running it delivers them itself.\n\n" + bypasses,
+		Example: `  vokter-stream replay -c vokter.yaml --sink ops --dry-run
+  vokter-stream replay -c vokter.yaml --sink ops --since 24h`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.replayLetters(cmd, f, dry) },
+	}, outputFlags|pipelineFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.Sink, "sink", "", "only what was for the sink `NAME`")
+	fs.StringVar(&f.Client, "client", "", "only what was for the client `NAME`")
+	fs.StringVar(&f.URL, "url", "", "only what was about the page of this `URL`")
+	fs.Var(&since{&f.Since, time.Now}, "since", "only what was given up since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
+	fs.BoolVar(&dry, "dry-run", false, "only list what would be sent again, and what cannot be: messages that could not be handled")
+	return cmd
+}
+
+func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) error {
+	if f.URL != "" {
+		if err := checkPage(cmd, f.URL); err != nil {
+			return err
+		}
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	dir := c.Router.Dir
+	if dir == "" {
+		return usage(cmd, "no data directory is given; write data: DIR into %s, or --data DIR", a.flags.config)
+	}
+	if err := checkDirectory(dir); err != nil {
+		return err
+	}
+	if sinks := slices.Collect(maps.Keys(c.Router.Sinks)); f.Sink != "" && !slices.Contains(sinks, f.Sink) {
+		return usage(cmd, "--sink: no sink is named %q; %s", f.Sink, nearest.Hint(f.Sink, sinks))
+	}
+	if dry {
+		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
+	}
+	reportBrokenPipes(a.stdout)
+	running, silent := processOf(cmd.Context(), dir)
+	if running != nil {
+		defer running.Close()
+		return a.replayThere(cmd.Context(), running, f)
+	}
+	if c.Kafka != nil || isCache(dir) {
+		return cacheError(dir, silent)
+	}
+	return a.replayHere(cmd.Context(), c, silent, f)
+}
+
+// listLetters prints what f selects, also what cannot be sent again.
+func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
+	f.Messages = true
+	letters, err := m.DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := a.sayLanes(ctx, m); err != nil {
+		return err
+	}
+	out := a.results()
+	var again, stuck [][]string
+	for _, d := range letters {
+		if d.Addressed == nil {
+			out.object(letterLine{"unhandled", d})
+			stuck = append(stuck, []string{when(d.Time, out.now), d.URL(), "of " + d.Topic, d.Reason})
+			continue
+		}
+		out.object(letterLine{"dead_letter", d})
+		n := d.Addressed.Notification
+		to := "by " + d.Addressed.Receiver.ID()
+		again = append(again, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
+	}
+	switch {
+	case len(again) > 0:
+		out.text("%s would be sent again:", count(len(again), "notification"))
+		out.table("  ", again)
+		out.text("%s", bypasses)
+	case len(stuck) > 0:
+	case filtered(f):
+		return errNoLetter
+	default:
+		out.text("there are no dead letters")
+	}
+	if len(stuck) > 0 {
+		out.text("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", count(len(stuck), "message"))
+		out.table("  ", stuck)
+	}
+	return out.end()
+}
+
+var errNoLetter = matchesNothing("there is no such dead letter; replay --dry-run without filters lists all")
+
+// filtered reports whether f selects only some dead letters.
+func filtered(f flow.DeadFilter) bool {
+	f.Messages = false
+	return f != flow.DeadFilter{}
+}
+
+// replayThere has the running process deliver what f selects.
+func (a *app) replayThere(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
+	n, err := m.Replay(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := a.sayLanes(ctx, m); err != nil {
+		return err
+	}
+	out := a.results()
+	if n == 0 && filtered(f) {
+		return errNoLetter
+	}
+	out.replayed(replayLine{Kind: "replay", Replayed: n})
+	return out.end()
+}
+
+// replayHere delivers what f selects, with the sinks of c.
+func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
+	cfg := c.Router
+	cfg.Mode = vokter.ModeDeliver
+	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
+	line := replayLine{Kind: "replay"}
+	asked := make(asked)
+	_, err := a.opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
+		letters, err := r.DeadLetters(ctx, f)
+		if err != nil {
+			return err
+		}
+		asked.add(letters)
+		line.Replayed, err = r.Replay(ctx, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if line.Replayed == 0 && filtered(f) {
+		return errNoLetter
+	}
+	var failed []string
+	err = a.managed(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
+		letters, err := m.DeadLetters(ctx, f)
+		if err != nil {
+			return err
+		}
+		line.Dead = asked.remove(letters)
+		l, err := m.List(ctx, vokter.ListFilter{})
+		line.Pending, failed = asked.waiting(l.Receivers)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	out.replayed(line)
+	if err := out.end(); err != nil {
+		return err
+	}
+	return undelivered(line, failed)
+}
+
+// asked are the IDs of notifications that were put back into delivery, by receiver.
+type asked map[pipeline.Receiver]map[string]bool
+
+func (a asked) add(letters []flow.DeadLetter) {
+	for _, d := range letters {
+		to := d.Addressed.Receiver
+		if a[to] == nil {
+			a[to] = make(map[string]bool)
+		}
+		a[to][d.Addressed.Notification.ID] = true
+	}
+}
+
+// remove removes those that are dead letters again, and returns how many.
+func (a asked) remove(letters []flow.DeadLetter) int {
+	n := 0
+	for _, d := range letters {
+		if ids := a[d.Addressed.Receiver]; ids[d.Addressed.Notification.ID] {
+			delete(ids, d.Addressed.Notification.ID)
+			n++
+		}
+	}
+	return n
+}
+
+// waiting returns how many still wait, and why. They stand behind whatever waited before them.
+func (a asked) waiting(receivers []vokter.ReceiverInfo) (n int, why []string) {
+	for _, rc := range receivers {
+		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}])); wait > 0 {
+			n += wait
+			why = append(why, fmt.Sprintf("sink %s: %s", strings.TrimSpace(rc.Sink+" "+rc.Target), rc.Reason))
+		}
+	}
+	return n, why
+}
+
+// replayed says what was put back into delivery.
+func (r *results) replayed(l replayLine) {
+	r.object(l)
+	if l.Replayed == 0 {
+		r.text("there are no dead letters")
+		return
+	}
+	r.text("%s put back into delivery", count(l.Replayed, "notification"))
+	r.text("%s", bypasses)
+}
+
+// undelivered says what of a replay did not arrive.
+func undelivered(l replayLine, failed []string) error {
+	switch {
+	case l.Dead > 0:
+		return fmt.Errorf("%s given up again: see list, and replay --dry-run", count(l.Dead, "notification"))
+	case l.Pending > 0:
+		return fmt.Errorf("%s not delivered yet; kept, and tried again when the data directory is used next\n%s",
+			count(l.Pending, "notification"), strings.Join(failed, "\n"))
+	}
+	return nil
+}

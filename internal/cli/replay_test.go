@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// TestUnhandledMessagesAreShown: they cannot be replayed, and are listed all the same.
+func TestUnhandledMessagesAreShown(t *testing.T) {
+	s := newSetup(t, "")
+	bad := pipeline.Pushed{URL: s.page.URL, ContentType: "application/x-none", Body: []byte("x")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := vokter.New(vokter.Config{Dir: s.data, Sources: map[string]pipeline.Source{
+		"crawler": pipeline.SourceFunc(func(ctx context.Context, emit pipeline.Emit) error {
+			defer cancel()
+			return emit(ctx, bad)
+		}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(ctx); err != nil || r.Summary().Unhandled != 1 {
+		t.Fatalf("got %+v, %v, want a message that could not be handled", r.Summary(), err)
+	}
+	expect(t, 0, "1 message could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
+	expect(t, 0, s.page.URL, "replay", "-c", s.config, "--dry-run", "--url", s.page.URL)
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--dry-run", "--sink", "out")
+	found := objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))
+	if len(found["unhandled"]) != 1 || len(found["dead_letter"]) != 0 {
+		t.Errorf("got %v", found)
+	}
+}
+
+// TestReplayTellsOfWhatWasReplayed: what becomes of other sinks' notifications, which are
+// delivered meanwhile, is no failure of it.
+func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
+	p, dir := newPage(t, "<p>Zeus.", "<p>Zeus. Privacy."), filepath.Join(t.TempDir(), "d")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	trying, dead := make(chan struct{}), make(chan struct{})
+	cfg := vokter.Config{
+		Dir: dir, Health: []string{"ops"}, Every: new(time.Duration(0)), Drain: time.Millisecond,
+		Fetch: vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix(loopback)}},
+		Sinks: map[string]pipeline.Sink{
+			"hook": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return pipeline.Gone(errors.New("gone")) }),
+			"other": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
+				close(trying)
+				<-ctx.Done()
+				return ctx.Err()
+			}),
+			"ops": vokter.Listener{OnHealth: func(_ context.Context, n pipeline.Notification) error {
+				if n.Status == string(pipeline.HealthReceiverExpired) {
+					close(dead)
+				}
+				return nil
+			}},
+		},
+	}
+	for _, sink := range []string{"hook", "other"} {
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
+			URL: p.URL, Client: sink, Keywords: []string{"Privacy"}, Sinks: []string{sink},
+		})
+	}
+	r, err := vokter.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-trying
+		<-dead
+		cancel()
+	}()
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	hook, other := newHook(t), newHook(t)
+	c := file(t, "c.yaml", fmt.Sprintf("data: %s\nsinks: {hook: {webhook: {url: %q}}, other: {webhook: {url: %q}}, ops: {stdout: {}}}\n", dir, hook.URL, other.URL))
+	hook.answers <- http.StatusOK
+	other.answers <- http.StatusGone
+	expect(t, 0, "1 notification put back into delivery", "replay", "-c", c, "--sink", "hook", "--allow", loopback)
+	if len(hook.ids) != 1 || len(other.ids) != 1 {
+		t.Errorf("%d and %d were delivered, want one each", len(hook.ids), len(other.ids))
+	}
+}
+
+func TestWhatBecomesOfAReplay(t *testing.T) {
+	letter := func(sink, id string) flow.DeadLetter {
+		return flow.DeadLetter{Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Notification: pipeline.Notification{ID: id}}}
+	}
+	a := make(asked)
+	a.add([]flow.DeadLetter{letter("hook", "1"), letter("hook", "2"), letter("mail", "3")})
+	if n := a.remove([]flow.DeadLetter{letter("hook", "1"), letter("hook", "late"), letter("chat", "2")}); n != 1 {
+		t.Errorf("%d were given up again, want 1", n)
+	}
+	n, why := a.waiting([]vokter.ReceiverInfo{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})
+	if n != 1 || len(why) != 1 {
+		t.Errorf("%d wait, for %q, want 1", n, why)
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+// retryLine is the JSON of a receiver for which what waits is tried.
+type retryLine struct {
+	Kind string `json:"kind"`
+	vokter.Retried
+}
+
+func (a *app) retry() *cobra.Command {
+	var f vokter.RetryFilter
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "retry [URL] [--sink NAME] (--data DIR | -c FILE)",
+		Short: "Tries now to deliver what waits, whatever its schedule says",
+		Long: "Tries now to deliver what waits, whatever its schedule says: for all sinks, for one, or with a URL for those for\n" +
+			"which something about that page waits. Each gets what waits in order; a digest still waits for its time.\n\n" +
+			"A running process is asked to try, and goes on doing so: list --sinks shows what came of it. With no process running\n" +
+			"it delivers by itself, with the sinks of -c FILE, and ends.",
+		Example: `  vokter-stream retry --sink ops -c vokter.yaml
+  vokter-stream retry https://example.com/terms --data ./data`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(cmd, "%s takes one URL, but got %q as well", cmd.Name(), args[1])
+			}
+			if len(args) == 1 {
+				f.URL = args[0]
+				if err := checkPage(cmd, f.URL); err != nil {
+					return err
+				}
+			}
+			return a.retryWaiting(cmd, f)
+		},
+	}, outputFlags|pipelineFlags|configFlags)
+	cmd.Flags().StringVar(&f.Sink, "sink", "", "only what is for the sink `NAME`")
+	return cmd
+}
+
+func (a *app) retryWaiting(cmd *cobra.Command, f vokter.RetryFilter) error {
+	ctx := cmd.Context()
+	dir, err := a.directory(cmd)
+	if err != nil {
+		return err
+	}
+	running, silent := processOf(ctx, dir)
+	switch {
+	case running != nil:
+		defer running.Close()
+		return a.retryThere(ctx, running, f)
+	case isCache(dir):
+		return cacheError(dir, silent)
+	case a.flags.config == "":
+		return usage(cmd, "no process runs on %s, or none that can be reached (%w): to deliver without one, name the sinks with -c FILE", dir, silent)
+	}
+	return a.retryHere(cmd, silent, f)
+}
+
+// retryThere has the running process try what f selects.
+func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFilter) error {
+	tried, err := m.Retry(ctx, f)
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	for _, t := range tried {
+		out.object(retryLine{"retry", t})
+		if t.Elsewhere {
+			out.text("%s: another process looks after it, and is asked to try what waits", nameOf(t.Sink, t.Target))
+		} else {
+			out.text("%s: %s tried now", nameOf(t.Sink, t.Target), are(t.Waiting))
+		}
+	}
+	if err := out.end(); err != nil {
+		return err
+	}
+	return someRetried(tried)
+}
+
+// retryHere tries what f selects with the sinks of the configuration, and says what still waits.
+func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) error {
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	cfg := c.Router
+	cfg.Mode = vokter.ModeDeliver
+	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
+	var tried []vokter.Retried
+	_, err = a.opened(cmd.Context(), cfg, silent, func(ctx context.Context, r *vokter.Router) (err error) {
+		tried, err = r.Retry(ctx, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var after []vokter.ReceiverInfo
+	err = a.managed(cmd.Context(), cfg.Dir, func(ctx context.Context, m manage.Manager) error {
+		l, err := m.List(ctx, vokter.ListFilter{})
+		after = l.Receivers
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	var failed []error
+	for _, t := range tried {
+		out.object(retryLine{"retry", t})
+		i := slices.IndexFunc(after, func(rc vokter.ReceiverInfo) bool { return rc.Sink == t.Sink && rc.Target == t.Target })
+		if i < 0 || after[i].Pending == 0 {
+			out.text("%s: nothing waits any more", nameOf(t.Sink, t.Target))
+			continue
+		}
+		failed = append(failed, fmt.Errorf("sink %s: %s still waiting: %s", nameOf(t.Sink, t.Target), are(after[i].Pending), after[i].Reason))
+	}
+	if err := out.end(); err != nil {
+		return err
+	}
+	return errors.Join(append(failed, someRetried(tried))...)
+}
+
+// someRetried returns an error where nothing was tried.
+func someRetried(tried []vokter.Retried) error {
+	if len(tried) == 0 {
+		return errors.New("nothing waits to be delivered there; list --sinks shows how each sink does")
+	}
+	return nil
+}
+
+// are says how many notifications are what follows.
+func are(n int) string {
+	if n == 1 {
+		return "1 notification is"
+	}
+	return fmt.Sprintf("%d notifications are", n)
+}
+
+// nameOf is the name of a receiver for people.
+func nameOf(sink, target string) string { return strings.TrimSpace(sink + " " + target) }

@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// sinkTestLine is the JSON of a test of one sink.
+type sinkTestLine struct {
+	Kind      string `json:"kind"`
+	Sink      string `json:"sink"`
+	Delivered bool   `json:"delivered"`
+	// Answer is what the receiver answered, where its protocol has such statuses.
+	Answer string `json:"answer,omitempty"`
+	// Reason says why it was not delivered, or other than it was meant to be; Advice what to do.
+	Reason string `json:"reason,omitempty"`
+	Advice string `json:"advice,omitempty"`
+	// Took is how long that lasted.
+	Took pipeline.Duration `json:"took"`
+}
+
+func (a *app) sink() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sink",
+		Short: "Tests the sinks of a configuration",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "write %s test NAME -c FILE", cmd.CommandPath())
+			}
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
+		},
+	}
+	cmd.AddCommand(a.sinkTest())
+	return cmd
+}
+
+func (a *app) sinkTest() *cobra.Command {
+	var all bool
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "test NAME... -c FILE",
+		Short: "Sends one message, marked as a test, through a sink",
+		Long: "Sends one message, marked as a test, through a sink of a configuration, and says what the receiver answered. It is sent " +
+			"once, whatever comes back. Without a name it says which sinks there are.",
+		Example: `  vokter-stream sink test ops -c vokter.yaml
+  vokter-stream sink test --all -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.testSinks(cmd, args, all) },
+	}, outputFlags|configFlags)
+	fs := cmd.Flags()
+	fs.BoolVar(&all, "all", false, "test every sink of the configuration")
+	fs.Var(&prefixes{&a.flags.allow}, "allow", "a network `CIDR` that sinks may reach besides public addresses (repeatable)")
+	return cmd
+}
+
+func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	sinks := c.Router.Sinks
+	defer closeSinks(sinks)
+	known := slices.Sorted(maps.Keys(sinks))
+	switch {
+	case len(known) == 0:
+		return usage(cmd, "%s has no sinks; add one", a.flags.config)
+	case all && len(names) > 0:
+		return usage(cmd, "--all tests every sink; name none, or leave --all out")
+	case all:
+		names = known
+	case len(names) == 0:
+		return usage(cmd, "no sink is named; %s has %s: name some, or write --all", a.flags.config, strings.Join(known, ", "))
+	}
+	for _, name := range names {
+		if sinks[name] == nil {
+			return usage(cmd, "no sink is named %q; %s", name, nearest.Hint(name, known))
+		}
+	}
+	reportBrokenPipes(a.stdout)
+	out := a.results()
+	var failed []error
+	for _, name := range names {
+		line := testSink(cmd.Context(), name, sinks[name])
+		if line.Delivered {
+			line.Advice = a.offer(cmd.Context(), c.Router.Dir, name)
+		}
+		out.object(line)
+		switch {
+		case !line.Delivered:
+			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
+		default:
+			out.text("%s", delivered(line))
+			if line.Advice != "" {
+				out.text("  %s", line.Advice)
+			}
+		}
+		if err := out.end(); err != nil { // each as soon as it is known
+			return err
+		}
+		if cmd.Context().Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// offer says what to do about what did not arrive while the sink called name failed, where the
+// data directory dir tells of that; empty: nothing.
+func (a *app) offer(ctx context.Context, dir, name string) string {
+	if dir == "" || checkDirectory(dir) != nil {
+		return ""
+	}
+	var advice []string
+	add := func(format string, args ...any) {
+		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
+	}
+	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // the test has its result
+		l, err := m.List(ctx, vokter.ListFilter{})
+		if err != nil {
+			return err
+		}
+		for _, rc := range l.Receivers {
+			if rc.Sink != name {
+				continue
+			}
+			if rc.State == vokter.StateFailing && rc.Pending > 0 {
+				add("%s waiting; to try now: vokter-stream retry", are(rc.Pending))
+			}
+			if rc.State == vokter.StateExpired {
+				add("it is expired; to watch its pages again: vokter-stream resume")
+			}
+			if rc.Dead > 0 {
+				add("%s given up; to send again: vokter-stream replay", are(rc.Dead))
+			}
+		}
+		return nil
+	})
+	return strings.Join(advice, "\n  ")
+}
+
+// delivered says in a line that a test arrived.
+func delivered(l sinkTestLine) string {
+	s := fmt.Sprintf("%s: delivered", l.Sink)
+	if l.Answer != "" {
+		s += ", answered " + l.Answer
+	}
+	s += fmt.Sprintf(" (%s)", time.Duration(l.Took).Round(time.Millisecond))
+	if l.Reason != "" {
+		s += ", but: " + l.Reason
+	}
+	return s
+}
+
+func closeSinks(sinks map[string]pipeline.Sink) {
+	for _, s := range sinks {
+		if c := closerOf(s); c != nil {
+			_ = c.Close() // nothing is waiting in it
+		}
+	}
+}
+
+// closerOf returns what closes s or the sink that it wraps; nil: nothing does.
+func closerOf(s pipeline.Sink) io.Closer {
+	if c, ok := s.(io.Closer); ok {
+		return c
+	}
+	if w, ok := s.(interface{ Unwrap() pipeline.Sink }); ok {
+		return closerOf(w.Unwrap())
+	}
+	return nil
+}
+
+// testSink sends the test message through s, once.
+func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
+	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
+	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout))
+	defer cancel()
+	began := time.Now()
+	err := s.Deliver(outbound.WithObserver(attempt, at.answered), testMessage(began))
+	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
+	line.Answer, line.Reason = at.said()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		line.Reason, line.Advice = "interrupted", "it may have arrived all the same"
+	default:
+		line.Reason, line.Advice = err.Error(), advice(err, line.Answer)
+	}
+	return line
+}
+
+// testMessage is the message of a test. Each of its parts says that it is one, since not every
+// receiver shows all of them.
+func testMessage(now time.Time) pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: flow.DeriveID("test", rand.Text()),
+		Type: pipeline.NotificationTypeTest, Time: now.UTC(), Client: "test", Title: "Test message of vokter-stream", Language: "en",
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Added, Keyword: "test", Text: "this is a test, no page changed", Snippet: "Here stands what was added: this is a test, no page changed ...", Offset: 28},
+			{Event: pipeline.Removed, Keyword: "test", Text: "the text before the test", Snippet: "Here stands what was removed: the text before the test ...", Offset: 30},
+		},
+	}
+}
+
+// advice says what to do after err; answer is the last status that was answered.
+func advice(err error, answer string) string {
+	class, _ := pipeline.ClassOf(err)
+	code, _, _ := strings.Cut(answer, " ")
+	switch {
+	case isCertificate(err):
+		return "the certificate of the receiver has to be put right"
+	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the latter are a mail server's
+		if class == pipeline.ClassGone {
+			return "check its token, secret or password: delivery would give this receiver up"
+		}
+		return "check its token, secret or password"
+	case code == "404" || code == "405" || code == "410" || strings.HasPrefix(code, "3"):
+		return "check its address"
+	case class == pipeline.ClassGone:
+		return "delivery would give this receiver up"
+	case class == pipeline.ClassPermanent:
+		return "delivery would not try it again"
+	case class == pipeline.ClassRefused:
+		return "it does not take such a body: check the kind of the sink and its options"
+	case pipeline.IsAmbiguous(err):
+		return "look there whether it arrived all the same"
+	case isNetwork(err):
+		return "check its address, and whether it is up"
+	}
+	return "delivery would try it again later"
+}
+
+// isCertificate reports whether err says that a certificate does not hold.
+func isCertificate(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// isNetwork reports whether err comes from the network, where nobody answered.
+func isNetwork(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
+// testAttempt hears what a sink says beyond its error.
+type testAttempt struct {
+	pipeline.Attempt
+
+	mu               sync.Mutex
+	answer, degraded string
+}
+
+func (a *testAttempt) answered(status string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answer = status
+}
+
+// Degraded is that of a pipeline.Attempt.
+func (a *testAttempt) Degraded(reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.degraded = reason
+}
+
+func (a *testAttempt) said() (answer, degraded string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.answer, a.degraded
+}

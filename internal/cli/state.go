@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/pipeline/portable"
+)
+
+// stateLine is the JSON of an export or import.
+type stateLine struct {
+	Kind      string `json:"kind"`
+	Directory string `json:"directory"`
+	// Place is the data directory, or the cluster and its prefix.
+	Place  string   `json:"place"`
+	States int      `json:"states"`
+	Wakes  int      `json:"wakes"`
+	Groups int      `json:"groups"`
+	Left   []string `json:"left_behind,omitempty"`
+}
+
+func (a *app) state() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Moves all state between a data directory and Kafka",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verbs := verbsOf(cmd)
+			if len(args) == 0 {
+				return usage(cmd, "write %s export DIR, or import DIR", cmd.CommandPath())
+			}
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbs))
+		},
+	}
+	cmd.AddCommand(a.stateExport(), a.stateImport())
+	return cmd
+}
+
+func (a *app) stateExport() *cobra.Command {
+	var leave bool
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "export DIR",
+		Short: "Writes all state of a stopped pipeline to a new directory",
+		Example: `  vokter-stream state export /backup/state --data /var/lib/vokter
+  vokter-stream state export /backup/state -c vokter.yaml
+  vokter-stream state export /backup/st --transport kafka --brokers kafka-1:9092`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.exportState(cmd, args, leave) },
+	}, outputFlags|pipelineFlags|configFlags)
+	cmd.Flags().BoolVar(&leave, "leave-unhandled", false, "export also while messages wait to be handled: they are left behind")
+	return cmd
+}
+
+func (a *app) stateImport() *cobra.Command {
+	return a.flags.with(&cobra.Command{
+		Use:   "import DIR",
+		Short: "Reads what export wrote into a new directory or new topics",
+		Example: `  vokter-stream state import /backup/st --transport kafka --brokers kafka-1:9092
+  vokter-stream state import /backup/state --data /var/lib/vokter`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.importState(cmd, args) },
+	}, outputFlags|pipelineFlags|configFlags)
+}
+
+// place is where state is.
+type place struct {
+	kafka *config.Kafka // nil: in dir
+	dir   string
+	now   func() time.Time
+}
+
+func (p place) String() string {
+	if p.kafka == nil {
+		return p.dir
+	}
+	return "the topics " + p.kafka.TopicPrefix + "*"
+}
+
+// place returns where the flags, or the configuration, say that the state is.
+func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
+	switch {
+	case len(args) == 0:
+		return place{}, usage(cmd, "no directory is given; write %s DIR", cmd.CommandPath())
+	case len(args) > 1:
+		return place{}, usage(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
+	}
+	p := place{dir: a.flags.data, now: a.clock()}
+	if a.flags.config == "" {
+		var err error
+		if p.kafka, err = a.flags.cluster(cmd, nil); err != nil {
+			return p, err
+		}
+	} else {
+		c, err := a.load(cmd)
+		if err != nil {
+			return p, err
+		}
+		p.kafka, p.dir = c.Kafka, c.Router.Dir
+	}
+	if p.kafka == nil && p.dir == "" {
+		return p, usage(cmd, "no data directory and no cluster is given; write --data DIR, --transport kafka --brokers HOST:PORT, or -c FILE")
+	}
+	return p, nil
+}
+
+// cluster is p as package kafka takes it.
+func (p place) cluster(log *slog.Logger) kafka.Config {
+	c := kafkaConfig(p.kafka)
+	c.Topics, c.Logger, c.Now = vokter.Topology(), log, p.now
+	return c
+}
+
+func (p place) directory(log *slog.Logger) local.Config {
+	return local.Config{Dir: p.dir, Topics: vokter.Topology(), Logger: log, Now: p.now, Migrations: vokter.Migrations()}
+}
+
+func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
+	p, err := a.place(cmd, args)
+	if err != nil {
+		return err
+	}
+	if p.kafka == nil {
+		if err := checkDirectory(p.dir); err != nil {
+			return err
+		}
+		if isCache(p.dir) {
+			return usage(cmd, "%s is a cache of state that is kept in Kafka; name the cluster with -c FILE, or --transport kafka --brokers HOST:PORT", p.dir)
+		}
+		if inside(args[0], p.dir) {
+			return usage(cmd, "nothing was exported: %s and the data directory %s are one in the other; name another directory", args[0], p.dir)
+		}
+	}
+	w, err := portable.Create(args[0], vokter.Version())
+	if err != nil {
+		return &usageError{err: err}
+	}
+	left, err := exportFrom(cmd.Context(), p, w, leave, a.flags.logger(a.stderr, slog.LevelInfo))
+	if err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	m, err := w.Close()
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	out.moved(stateLine{Kind: "state_export", Directory: args[0], Place: p.String(), Left: left}, m)
+	return out.end()
+}
+
+func exportFrom(ctx context.Context, p place, w *portable.Writer, leave bool, log *slog.Logger) ([]string, error) {
+	if p.kafka != nil {
+		return kafka.Export(ctx, p.cluster(log), w, leave)
+	}
+	return local.Export(p.directory(log), w, leave)
+}
+
+func (a *app) importState(cmd *cobra.Command, args []string) error {
+	p, err := a.place(cmd, args)
+	if err != nil {
+		return err
+	}
+	e, err := portable.Open(args[0], vokter.Migrations())
+	if err != nil {
+		return &usageError{err: err}
+	}
+	log := a.flags.logger(a.stderr, slog.LevelInfo)
+	if p.kafka != nil {
+		err = kafka.Import(cmd.Context(), p.cluster(log), e)
+	} else {
+		err = local.Import(p.directory(log), e)
+	}
+	if err != nil {
+		return err
+	}
+	out := a.results()
+	out.moved(stateLine{Kind: "state_import", Directory: args[0], Place: p.String()}, e.Manifest)
+	return out.end()
+}
+
+// moved says what was exported or imported.
+func (r *results) moved(l stateLine, m portable.Manifest) {
+	l.States, l.Wakes = m.Totals()
+	l.Groups = len(m.Groups)
+	r.object(l)
+	for _, left := range l.Left {
+		r.text("left behind: messages %s", left)
+	}
+	what := count(l.States, "state") + " and " + count(l.Wakes, "wake") + " of " + count(l.Groups, "group")
+	if l.Kind == "state_import" {
+		r.text("imported %s into %s: %s", l.Directory, l.Place, what)
+		return
+	}
+	r.text("%s holds what was in %s: %s", l.Directory, l.Place, what)
+	r.text("once it is imported elsewhere, do not start a pipeline on %s again: both would tell everybody", l.Place)
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hook is a receiver that answers what the test says, and keeps the IDs of what it got.
+type hook struct {
+	*httptest.Server
+	answers chan int // one for each request
+	ids     chan string
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{answers: make(chan int, 100), ids: make(chan string, 100)}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h.ids <- r.Header.Get("webhook-id")
+		select {
+		case status := <-h.answers:
+			w.WriteHeader(status)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// setup is a page, a receiver and the configuration for both.
+type setup struct {
+	page         *page
+	hook         *hook
+	config, data string
+}
+
+func newSetup(t *testing.T, more string) *setup {
+	t.Helper()
+	s := &setup{page: newPage(t, "<p>Zeus. In stock.</p>"), hook: newHook(t), data: filepath.Join(t.TempDir(), "d")}
+	s.config = file(t, "c.yaml", fmt.Sprintf(`
+data: %s
+fetch: {per_host: {rate: 1000/s}}
+delivery: {retry: [1h]}
+sinks: {hook: {webhook: {url: %q}}, out: {stdout: {}}}
+subscriptions:
+  - {url: %q, client: legal, keywords: [out of stock, privacy], ignore_case: true, sinks: [hook]}
+%s`, s.data, s.hook.URL, s.page.URL, more))
+	return s
+}
+
+// check makes one check of all pages.
+func (s *setup) check(t *testing.T, body string) {
+	t.Helper()
+	s.page.set(http.StatusOK, body)
+	if r := vs(t, "run", "-c", s.config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code != 0 && !strings.Contains(r.stderr, "notification") {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+// objects reads lines of JSON by their kind.
+func objects(t *testing.T, r result) map[string][]map[string]any {
+	t.Helper()
+	if r.code != 0 {
+		t.Fatalf("got %+v", r)
+	}
+	all := make(map[string][]map[string]any)
+	for line := range strings.Lines(r.stdout) {
+		var o map[string]any
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		kind, _ := o["kind"].(string)
+		all[kind] = append(all[kind], o)
+	}
+	return all
+}
+
+// expect runs a verb and holds its exit code and output to what is wanted.
+func expect(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	r := vs(t, args...)
+	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
+		t.Errorf("%v: got %d, stdout %s, stderr %s, want %d and %q", args, r.code, r.stdout, r.stderr, code, want)
+	}
+}
+
+func TestVerbsOfAStoppedDirectory(t *testing.T) {
+	s := newSetup(t, "")
+	s.hook.answers <- 200
+	s.check(t, "<p>Zeus. In stock.</p>")
+	s.check(t, "<p>Zeus. Out of stock.</p>")
+
+	found := objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	if len(found["page"]) != 1 || found["page"][0]["state"] != "active" || found["page"][0]["documents"] != nil ||
+		len(found["document"]) != 1 || found["document"][0]["version"] != 2.0 ||
+		len(found["subscription"]) != 1 || found["subscription"][0]["client"] != "legal" ||
+		len(found["receiver"]) != 1 || found["receiver"][0]["sink"] != "hook" {
+		t.Errorf("list: got %v", found)
+	}
+	found = objects(t, vs(t, "explain", s.page.URL, "-c", s.config, "--format", "json"))
+	if len(found["check"]) != 2 || found["check"][0]["check"] != 2.0 || len(found["change"]) != 1 || found["change"][0]["version"] != 2.0 {
+		t.Fatalf("explain: got %v", found)
+	}
+	match := found["change"][0]["matches"].([]any)[0].(map[string]any)
+	if match["delivery"] != "delivered" || match["attempts"] != 1.0 || match["notification"] != <-s.hook.ids {
+		t.Errorf("explain: got %v", match)
+	}
+	for _, k := range found["keyword"] {
+		if matched := k["keyword"] == "out of stock"; k["matched"] != matched || (k["why"] == nil) != matched {
+			t.Errorf("explain: got %v", k)
+		}
+	}
+	expect(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
+	expect(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
+	expect(t, 0, "active   sink hook", "list", "--data", s.data)
+
+	expect(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
+	expect(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
+	expect(t, 0, "stands in a configuration", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 1 || r.stdout != "" {
+		t.Errorf("after the cancel: got %+v", r)
+	}
+	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+
+	// Who subscribes again has a fresh baseline.
+	s.check(t, "<p>Zeus. In stock.</p>")
+	found = objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	if len(found["document"]) != 1 || found["document"][0]["version"] != 1.0 || len(s.hook.ids) != 0 {
+		t.Errorf("after the next start: got %v", found)
+	}
+}
+
+func TestVerbsOfARunningProcess(t *testing.T) {
+	s := newSetup(t, "  - {url: \"https://example.com/\", keywords: [x], sinks: [out], interval: 1000h}\nlisten: 127.0.0.1:0\n")
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.listening(t, s.data)
+	// The directory is in use, so that what works has gone over HTTP.
+	list := func() map[string][]map[string]any {
+		return objects(t, vs(t, "list", "--data", s.data, "--format", "json", "--client", "legal"))
+	}
+	found := list()
+	for len(found["page"]) == 0 { // the configuration is on its way
+		found = list()
+	}
+	if len(found["page"]) != 1 || len(found["subscription"]) != 1 {
+		t.Errorf("list: got %v", found)
+	}
+	expect(t, 0, s.page.URL, "explain", s.page.URL, "--data", s.data)
+	expect(t, 0, "no dead letters", "replay", "-c", s.config)
+	copied := filepath.Join(t.TempDir(), "copy")
+	expect(t, 0, "is a copy of", "backup", copied, "--data", s.data)
+	expect(t, 2, "is not empty", "backup", copied, "--data", s.data)
+	expect(t, 0, `"kind":"cancelled"`, "cancel", s.page.URL, "--data", s.data, "--client", "legal", "--format", "json")
+	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.stdout != "" || r.code != 1 {
+		t.Errorf("after the cancel: got %+v", r)
+	}
+	// The copy was made before that.
+	if found := objects(t, vs(t, "list", "--data", copied, "--url", s.page.URL, "--format", "json")); len(found["subscription"]) != 1 {
+		t.Errorf("the copy: got %v", found)
+	}
+	run.stop()
+	if code := <-run.ended; code != 0 {
+		t.Errorf("exit code %d, stderr %s", code, &run.err)
+	}
+}
+
+// TestStaleListen checks that an address that a killed process left misleads nobody, even
+// where the process of another directory has it now.
+func TestStaleListen(t *testing.T) {
+	a, b := newSetup(t, ""), newSetup(t, "listen: 127.0.0.1:0\n")
+	a.check(t, "<p>one</p>")
+	other := start(t, "run", "-c", b.config, "--allow", loopback)
+	addr := other.listening(t, b.data)
+	for name, left := range map[string]string{"another process": addr, "nobody": "127.0.0.1:1\n", "no address": "example.com:80\n", "nothing": ""} {
+		if err := os.WriteFile(filepath.Join(a.data, "listen"), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := vs(t, "list", "--data", a.data)
+		if r.code != 0 || !strings.Contains(r.stdout, a.page.URL) || strings.Contains(r.stdout, b.page.URL) {
+			t.Errorf("%s: got %+v", name, r)
+		}
+	}
+	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
+	expect(t, 0, b.page.URL, "list", "--data", b.data)
+}
+
+func TestInUseWithoutAListener(t *testing.T) {
+	s := newSetup(t, "")
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.await(t, &run.err, "msg=running")
+	for _, args := range [][]string{{"list"}, {"cancel", s.page.URL}, {"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}} {
+		r := vs(t, append(args, "--data", s.data)...)
+		if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "it needs listen:") {
+			t.Errorf("%v: got %+v", args, r)
+		}
+	}
+}
+
+// TestGoneAndReplayed is a receiver that says 410, is given up, and comes back.
+func TestGoneAndReplayed(t *testing.T) {
+	s := newSetup(t, "health: [out]\n")
+	s.hook.answers <- http.StatusGone
+	s.check(t, "<p>Zeus. In stock.</p>")
+	s.check(t, "<p>Zeus. Out of stock.</p>")
+	id := <-s.hook.ids
+	expect(t, 0, "expired  sink hook", "list", "--data", s.data)
+	expect(t, 0, "expired since", "list", "--verbose", "--data", s.data)
+	expect(t, 0, "1 dead letter", "list", "--data", s.data)
+
+	expect(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--client", "shop", "--dry-run")
+	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--url", s.page.URL+"/other")
+	expect(t, 2, `did you mean "hook"?`, "replay", "-c", s.config, "--sink", "hok")
+	if found := objects(t, vs(t, "replay", "-c", s.config, "--since", "1h", "--dry-run", "--format", "json")); len(found["dead_letter"]) != 1 {
+		t.Errorf("dry run: got %v", found)
+	}
+	if len(s.hook.ids) != 0 {
+		t.Error("a dry run delivers")
+	}
+
+	s.hook.answers <- http.StatusInternalServerError
+	expect(t, 1, "1 notification", "replay", "-c", s.config, "--allow", loopback)
+	if got := <-s.hook.ids; got != id {
+		t.Errorf("delivered %s again, want %s", got, id)
+	}
+	s.hook.answers <- http.StatusOK
+	expect(t, 0, "bypasses the memory", "replay", "-c", s.config, "--allow", loopback)
+	if got := <-s.hook.ids; got != id {
+		t.Errorf("delivered %s again, want %s", got, id)
+	}
+	expect(t, 0, "active   sink hook", "list", "--data", s.data)
+	expect(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
+}

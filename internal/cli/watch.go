@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sinks/stdout"
+)
+
+// printer is the name of the sink that watch and demo deliver to.
+const printer = "stdout"
+
+func (a *app) watch() *cobra.Command {
+	var (
+		s      subscriptionFlags
+		limits limitFlags
+		free   size
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "watch URL KEYWORD...",
+		Short: "Watches one page and prints what changes",
+		Long: "Watches one page without a configuration and prints a notification for each change that adds or removes a keyword. " +
+			"The first check is the baseline: it says what was read, and whether the keywords are on the page now.\n\n" +
+			"With --data DIR and --checks 1 a line in a crontab is a full watcher: it prints nothing unless something happened. Lines " +
+			"with the same data directory wait for one another, for up to a minute." + exitCodes,
+		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
+  vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
+  vokter-stream watch https://example.com/news Argus --select main --interval 5m`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free) },
+	}, outputFlags|pipelineFlags)
+	cmd.Flags().Var(&free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
+	s.add(cmd.Flags())
+	limits.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size) error {
+	switch len(args) {
+	case 0:
+		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
+	case 1:
+		return usage(cmd, "no keyword is given; write %s %s KEYWORD...", cmd.CommandPath(), args[0])
+	}
+	s, err := flags.subscription(cmd, args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	cluster, err := a.flags.cluster(cmd, nil)
+	if err != nil {
+		return err
+	}
+	reportBrokenPipes(a.stdout)
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	format := cmp.Or(a.flags.format, stdout.FormatText)
+	printed, err := stdout.New(stdout.Config{Writer: a.stdout, Format: format})
+	if err != nil {
+		return err
+	}
+	out := mandatory{printed, cancel}
+	cfg := vokter.Config{
+		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
+		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},
+		Subscriptions: []pipeline.Subscription{s},
+		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
+	}
+	if err := limits.apply(cmd, &cfg); err != nil {
+		return err
+	}
+	log := a.flags.logger(a.stderr, slog.LevelInfo)
+	cfg.Logger = a.flags.logger(a.stderr, watchLevel(cfg.Checks))
+	if cfg.Transport, err = transportOf(cluster); err != nil {
+		return err
+	}
+	warnOfWatch(cfg, log)
+	sayBaseline(&cfg, log)
+	run := func() (vokter.Summary, error) { return a.execute(ctx, cfg, "", limits.summary, nil) }
+	if limits.checks == 0 {
+		_, err := run()
+		return endedBy(ctx, err)
+	}
+	sum, err := inTurn(ctx, cfg.Logger, run)
+	if err = endedBy(ctx, err); err != nil {
+		return err
+	}
+	return failures(sum)
+}
+
+// watchLevel is from which level on the Router of watch logs. A run of some checks is quiet, so
+// that cron mails what happened; why a single check failed is said at its end.
+func watchLevel(checks int) slog.Level {
+	switch checks {
+	case 0:
+		return slog.LevelInfo
+	case 1:
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// watching is the sink of watch: it ends the run once the page was given up.
+type watching struct {
+	mandatory
+	end context.CancelCauseFunc
+}
+
+var _ pipeline.Sink = watching{}
+
+// Deliver prints n.
+func (w watching) Deliver(ctx context.Context, n pipeline.Notification) error {
+	err := w.mandatory.Deliver(ctx, n)
+	if err == nil && n.Status == pipeline.StatusTimeout {
+		w.end(errGivenUp)
+	}
+	return err
+}
+
+var errGivenUp = errors.New("the page was given up, so that nothing is watched any more; start again once it can be read")
+
+// inUseFor is how long runs of some checks wait for the data directory, which another one may use.
+const inUseFor = time.Minute
+
+// inTurn calls run until the data directory is not in use by another process, for inUseFor at most.
+func inTurn(ctx context.Context, log *slog.Logger, run func() (vokter.Summary, error)) (vokter.Summary, error) {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	over := time.After(inUseFor)
+	for first := true; ; first = false {
+		sum, err := run()
+		if !errors.Is(err, vokter.ErrInUse) {
+			return sum, err
+		}
+		if first {
+			log.Info("the data directory is in use by another process; waiting for it", "at_most", inUseFor)
+		}
+		select {
+		case <-ctx.Done():
+			return sum, err
+		case <-over:
+			return sum, fmt.Errorf("%w; waited for %s", err, howLong(inUseFor))
+		case <-again.C:
+		}
+	}
+}
+
+// warnOfWatch logs what cfg asks for in vain.
+func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
+	for _, s := range cfg.Subscriptions {
+		for _, w := range config.Warnings(s) {
+			log.Warn(flagOf(w.Field) + " " + w.Reason)
+		}
+	}
+	switch {
+	case cfg.Dir != "" || cfg.Transport != nil || cfg.Checks == 0:
+	case cfg.Checks == 1:
+		log.Warn("a single check is the baseline and can report nothing, and without --data DIR it is forgotten at the end; name a data directory")
+	default:
+		log.Warn("without --data DIR nothing is remembered after these checks; name a data directory to go on from them next time")
+	}
+}
+
+// subscriptionFlags are the fields of a subscription as flags.
+type subscriptionFlags struct {
+	client, language, match                                    string
+	events, selects, removes, ignores                          []string
+	interval                                                   time.Duration
+	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
+	snippetOffset, confirm                                     int
+	digest                                                     string
+}
+
+func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
+	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
+	fs.Var(&duration{&f.interval, 1}, "interval", "how often to check, as a `DURATION` (default 10m)")
+	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
+	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
+	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
+	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
+	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
+	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
+	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
+	fs.StringArrayVar(&f.selects, "select", nil, "the `CSS` selector of what to watch, or a range {from: CSS, to: CSS} (repeatable)")
+	fs.StringArrayVar(&f.removes, "remove", nil, "the `CSS` selector of what to leave out, or a range (repeatable)")
+	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
+}
+
+// subscription returns what the flags and arguments ask for, or all that is wrong.
+func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
+	s := pipeline.Subscription{
+		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
+		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
+		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm},
+	}
+	for _, e := range f.events {
+		s.Events = append(s.Events, pipeline.Event(e))
+	}
+	var wrong []*pipeline.FieldError
+	if cmd.Flags().Changed("digest") {
+		d, err := pipeline.ParseDigest(f.digest)
+		if s.Digest = &d; err != nil {
+			s.Digest, wrong = nil, append(wrong, &pipeline.FieldError{Field: "digest", Reason: err.Error()})
+		}
+	}
+	wrong = append(wrong, config.CheckSubscription(s)...)
+	if f.confirm == 0 { // to the vocabulary 0 is "not given"
+		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
+	}
+	parse := func(flag string, list []string) (out []pipeline.Selector) {
+		for _, css := range list {
+			sel, err := config.ParseSelector(css)
+			if err != nil {
+				wrong = append(wrong, &pipeline.FieldError{Field: flag, Reason: err.Error()})
+			}
+			out = append(out, sel)
+		}
+		return out
+	}
+	if cmd.Flags().Changed("events") && len(s.Events) == 0 {
+		wrong = append(wrong, &pipeline.FieldError{Field: "events", Reason: "name added, removed or both"})
+	}
+	s.Select, s.Remove = parse("select", f.selects), parse("remove", f.removes)
+	if len(wrong) == 0 {
+		return s, nil
+	}
+	lines := make([]string, len(wrong))
+	for i, fe := range wrong {
+		lines[i] = asFlag(fe)
+	}
+	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
+}
+
+// asFlag says what is wrong with a field in terms of what the user wrote.
+func asFlag(fe *pipeline.FieldError) string {
+	name, _, _ := strings.Cut(fe.Field, "[")
+	if name == "url" || name == "keywords" { // arguments
+		return fe.Reason
+	}
+	return flagOf(name) + ": " + fe.Reason
+}
+
+// flagOf is the flag of a field.
+func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
