@@ -2,12 +2,18 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Check compares the reports of one notification with what must and may be in it.
-// truncated is the notification's own word that it left some out.
-func (e *Expectation) Check(reports []Report, truncated bool) error {
+// omitted is how many reports the notification says it left out. full says that it is about as
+// large as a notification may be: only then may it have fewer than 50 reports, or none for a
+// keyword, and still leave some out.
+func (e *Expectation) Check(reports []Report, omitted int, full bool) error {
+	if omitted < 0 {
+		return fmt.Errorf("%d reports were left out", omitted)
+	}
 	seen := make(map[Report]bool)
 	shown := make(map[Report]bool)
 	for _, r := range reports {
@@ -25,14 +31,22 @@ func (e *Expectation) Check(reports []Report, truncated bool) error {
 			return fmt.Errorf("%s %q: %w", r.Event, r.Keyword, err)
 		}
 	}
+	unreported := 0
 	for _, c := range e.claims {
+		if full && len(c.must) > 0 && !c.reported(reports) {
+			unreported++
+			continue
+		}
 		for _, p := range c.must {
-			if err := e.checkPlace(c, p, reports, truncated); err != nil {
+			if err := e.checkPlace(c, p, reports, omitted > 0); err != nil {
 				return fmt.Errorf("%s %q: %w", c.event, c.key.spelling, err)
 			}
 		}
 	}
-	if n := len(e.claims); truncated && len(reports) < max(50, n) && !e.Doubtful() {
+	if unreported > omitted {
+		return fmt.Errorf("%d keywords are not reported, but only %d reports were left out", unreported, omitted)
+	}
+	if n := len(e.claims); omitted > 0 && !full && len(reports) < max(50, n) && !e.Doubtful() {
 		return fmt.Errorf("truncated at %d reports", len(reports))
 	}
 	return nil
@@ -45,6 +59,11 @@ func (e *Expectation) claim(event, spelling string) *claim {
 		}
 	}
 	return nil
+}
+
+// reported reports whether a report is of c.
+func (c *claim) reported(reports []Report) bool {
+	return slices.ContainsFunc(reports, func(r Report) bool { return r.Event == c.event && r.Keyword == c.key.spelling })
 }
 
 func (e *Expectation) page(event string) Page {

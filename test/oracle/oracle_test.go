@@ -119,7 +119,7 @@ func TestCheck(t *testing.T) {
 	e := Compare(old, new).Expect(Subscription{Keywords: []string{"out of stock", "in"}, Added: true, Removed: true}, nil)
 	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8}
 	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8}
-	if err := e.Check([]Report{out, in}, false); err != nil {
+	if err := e.Check([]Report{out, in}, 0, false); err != nil {
 		t.Fatalf("right reports: %v", err)
 	}
 	change := func(r Report, f func(*Report)) Report { f(&r); return r }
@@ -134,8 +134,26 @@ func TestCheck(t *testing.T) {
 		"snippet without": {change(out, func(r *Report) { r.Snippet = "Zeus is" }), in},
 		"wrong side":      {change(out, func(r *Report) { r.Event = Removed }), in},
 	} {
-		if err := e.Check(rs, false); err == nil {
+		if err := e.Check(rs, 0, false); err == nil {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+	for name, c := range map[string]struct {
+		reports []Report
+		omitted int
+		full    bool
+		want    bool
+	}{
+		"all in a large one":       {[]Report{out, in}, 0, true, true},
+		"more than fit":            {[]Report{out}, 1, true, true},
+		"left out, not counted":    {[]Report{out}, 0, true, false},
+		"left out without need":    {[]Report{out}, 1, false, false},
+		"nothing left out":         {[]Report{out, in}, 1, false, false},
+		"counted below zero":       {[]Report{out, in}, -1, true, false},
+		"fewer counted than known": {nil, 1, true, false},
+	} {
+		if err := e.Check(c.reports, c.omitted, c.full); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
 		case told && !want.May():
 			t.Errorf("version %d: a notification was invented: %+v", v, n.Diffs)
 		case told:
-			if err := want.Check(reports(n, before, after), n.Truncated); err != nil {
+			if err := want.Check(reports(n, before, after), n.Omitted, false); err != nil {
 				t.Errorf("version %d: %v", v, err)
 			}
 		}

@@ -409,6 +409,12 @@ func TestCatches(t *testing.T) {
 		{"an expired receiver whose subscriptions stay", flow.GroupIndex, ignored(flow.TypeExpire), ""},
 		{"a health event told twice", flow.GroupIndex, output(nth(1, flow.TypeHealth, twice)), "health events"},
 		{"a health event not told", flow.GroupIndex, output(nth(2, flow.TypeHealth, drop)), "health events"},
+		{"the end of a page that names no sinks", flow.GroupIndex, output(func() func(flow.Message) []flow.Message {
+			return func(m flow.Message) []flow.Message {
+				alter(flow.TypeHealth, func(h *pipeline.Health) { h.Sinks = nil })(&m)
+				return []flow.Message{m}
+			}
+		}), "health events"},
 		{"a receiver's event told twice", flow.GroupDelivery, output(nth(1, flow.TypeHealth, twice)), "delivery tells of"},
 		{"a receiver's event not told", flow.GroupDelivery, output(nth(2, flow.TypeHealth, drop)), "delivery tells of"},
 	} {

@@ -93,13 +93,14 @@ type timeout struct {
 type deeds struct {
 	versions  int
 	withdrawn map[string]bool // subscription and receiver
-	health    []string        // event and document
+	health    []string        // event, document and sinks
 	expired   bool
 	ended     int // lives of the page
 }
 
-func (d *deeds) tell(event pipeline.HealthEvent, document string) {
-	d.health = append(d.health, fmt.Sprintf("%s %s", event, document))
+// tell says that a health event must be published, with the sinks that it names.
+func (d *deeds) tell(event pipeline.HealthEvent, document string, sinks ...string) {
+	d.health = append(d.health, fmt.Sprintf("%s %s %q", event, document, sinks))
 }
 
 // truthOf goes through what index committed about a page. It fails where index did what
@@ -208,7 +209,7 @@ func (d *deeds) compare(e entry) error {
 	}
 	var told []string
 	for _, h := range e.health {
-		told = append(told, fmt.Sprintf("%s %s", h.Event, h.Document))
+		told = append(told, fmt.Sprintf("%s %s %q", h.Event, h.Document, h.Sinks))
 	}
 	if fmt.Sprint(told) != fmt.Sprint(d.health) {
 		return fmt.Errorf("health events %q were told, want %q", told, d.health)

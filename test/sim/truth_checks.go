@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -135,7 +137,13 @@ func (t *truth) failed(o flow.Outcome, d *deeds) {
 	t.failures++
 	switch {
 	case t.w.expireAfter > 0 && t.failures >= t.w.expireAfter:
-		d.tell(pipeline.HealthExpired, "")
+		named := make(map[string]bool)
+		for _, r := range t.subs {
+			for _, sink := range r.sub.Sinks {
+				named[sink] = true
+			}
+		}
+		d.tell(pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
 		d.expired = true
 		t.expire(o.Time)
 	case t.failures >= failingAfter && !t.failing:

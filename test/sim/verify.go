@@ -196,7 +196,14 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		for _, d := range n.Notification.Diffs {
 			rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Offset: d.Offset})
 		}
-		if err := e.Check(rs, n.Notification.Truncated); err != nil {
+		size := len(asJSON(n.Notification))
+		if size > pipeline.MaxNotification {
+			return fmt.Errorf("wrong: sink %s was told %d bytes, want at most %d", sink, size, pipeline.MaxNotification)
+		}
+		if n.Notification.Truncated != (n.Notification.Omitted > 0) {
+			return fmt.Errorf("wrong: sink %s was told truncated %v, omitted %d", sink, n.Notification.Truncated, n.Notification.Omitted)
+		}
+		if err := e.Check(rs, n.Notification.Omitted, size > pipeline.MaxNotification/2); err != nil {
 			return fmt.Errorf("sink %s: %w\nreports: %+v", sink, err, rs)
 		}
 	}
