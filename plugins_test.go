@@ -36,7 +36,7 @@ func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	s.set("unread")
 	waitFor(t, func() bool {
 		d := r.Summary().Documents
-		return len(d) == 1 && strings.HasPrefix(d[0].LastError, pipeline.FailType)
+		return len(d) == 1 && strings.HasPrefix(d[0].LastError, "there is no reader for pages of type \"text/html\"")
 	})
 }
 
