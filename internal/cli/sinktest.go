@@ -229,10 +229,9 @@ func advice(err error, answer string) string {
 	case isCertificate(err):
 		return "the certificate of the receiver has to be put right"
 	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the latter are a mail server's
-		if class == pipeline.ClassGone {
-			return "check its token, secret or password: delivery would give this receiver up"
-		}
-		return "check its token, secret or password"
+		return "check its token, secret or password, and write the right one into the file; delivery tries again"
+	case strings.HasPrefix(err.Error(), outbound.TokenRefused): // Slack answers that with 200
+		return "write the right token into the file; delivery tries again"
 	case code == "404" || code == "405" || code == "410" || strings.HasPrefix(code, "3"):
 		return "check its address"
 	case class == pipeline.ClassGone:
@@ -241,6 +240,8 @@ func advice(err error, answer string) string {
 		return "delivery would not try it again"
 	case class == pipeline.ClassRefused:
 		return "it does not take such a body: check the kind of the sink and its options"
+	case pipeline.TellsAtOnce(err): // the error says what is wrong
+		return "put that right in the file, or at the receiver; delivery tries again"
 	case pipeline.IsAmbiguous(err):
 		return "look there whether it arrived all the same"
 	case isNetwork(err):

@@ -68,7 +68,7 @@ func TestSinkTestByMail(t *testing.T) {
 		want     string // in the one line
 	}{
 		"delivered":         {"bot", "ann@example.com", 0, "mail: delivered, answered 250 2.0.0 OK: queued ("},
-		"wrong password":    {"bob", "ann@example.com", 1, "sink mail: the server answered 535 5.7.8 wrong password ***; check its token, secret or password"},
+		"wrong password":    {"bob", "ann@example.com", 1, "sink mail: the user name or password is refused: the server answered 535 5.7.8 wrong password ***; check its token, secret or password, and write the right one into the file; delivery tries again"},
 		"unknown recipient": {"bot", "bob@example.com", 1, "sink mail: the server answered 550 5.1.1 no such user; delivery would give this receiver up"},
 	} {
 		_, port, err := net.SplitHostPort(l.Addr().String())
