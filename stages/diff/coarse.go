@@ -18,7 +18,7 @@ func (c *comparison) tooMuch(p pairs) bool {
 		tokens += unitTokens(d, u)
 	}
 	for o, u := range p.of {
-		if u >= 0 && !(p.inOrder[o] && c.sameWords(o, u)) {
+		if u >= 0 && (!p.inOrder[o] || !c.sameWords(o, u)) {
 			add(c.old, o)
 			add(c.new, u)
 		}
