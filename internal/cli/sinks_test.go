@@ -70,7 +70,7 @@ func TestSinksForPeopleTakeTemplates(t *testing.T) {
 	}
 }
 
-// The examples of the README and of the index are taken as well, templates included.
+// The examples of the README, the guide and the index are valid as well, templates included.
 func TestExamplesOfReadme(t *testing.T) {
 	secrets := t.TempDir()
 	for name, secret := range map[string]string{"slack": "xoxb-1-2-abc", "hook": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} {
@@ -79,7 +79,7 @@ func TestExamplesOfReadme(t *testing.T) {
 		}
 	}
 	a := &app{stdout: new(buffer), stderr: new(buffer)}
-	for _, path := range []string{"README.md", "docs/sinks/README.md"} {
+	for _, path := range []string{"README.md", "docs/guide.md", "docs/sinks/README.md"} {
 		page, err := os.ReadFile(filepath.Join("..", "..", path))
 		if err != nil {
 			t.Fatal(err)
