@@ -21,7 +21,7 @@ var direction = []struct {
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
-	{pkg: "pipeline/registry", may: []string{"pipeline"}},
+	{pkg: "pipeline/registry", may: []string{"pipeline", "pipeline/flow"}},
 	{pkg: "pipeline/store", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "pipeline/portable", may: []string{"pipeline", "pipeline/store"}},
 	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, mills: true},

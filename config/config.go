@@ -35,9 +35,9 @@ type Config struct {
 	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
 	// is a loopback address.
 	Listen string
-	// Kafka is the cluster that is the transport; nil: the transport is the local one. Whoever
-	// makes the Router makes the transport of it.
-	Kafka *Kafka
+	// Transport is what the file says of the transport; nil: it is the local one. Whoever makes the
+	// Router opens it.
+	Transport registry.Transport
 	// Options has a digest of the options of each sink by its name, with what stands in the
 	// variables and files that they name: another one means that they changed.
 	Options map[string][sha256.Size]byte
@@ -49,9 +49,6 @@ type Config struct {
 type Options struct {
 	// Registry holds the plugins that the file may name; nil: none.
 	Registry *registry.Registry
-	// CheckKafka says what is wrong with what stands in the file for the transport kafka, as
-	// joined *pipeline.FieldErrors. It must not connect to anything. Default: nothing is.
-	CheckKafka func(*Kafka) error
 	// TryTemplate says what is wrong with the template of a sink, whose source was found valid,
 	// when it meets a notification. Default: nothing is.
 	TryTemplate func(source string) error
@@ -89,9 +86,6 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	if o.Named == nil {
 		o.Named = func(string) {}
 	}
-	if o.CheckKafka == nil {
-		o.CheckKafka = func(*Kafka) error { return nil }
-	}
 	d := newDecoder(name, o.LookupEnv)
 	d.try, d.named = o.TryTemplate, o.Named
 	f := new(file)
@@ -101,10 +95,10 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	}
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
-	d.checkKafka(f.Transport.Kafka, o.CheckKafka)
+	through := d.buildTransport(f.Transport, o.Registry)
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.Router.Sinks, c.Router.Sources, c.Options = sinks, sources, d.options
+	c.Router.Sinks, c.Router.Sources, c.Options, c.Transport = sinks, sources, d.options, through
 	d.warnOf(f)
 	if len(d.errs) == 0 { // what only the whole shows
 		for _, err := range leaves(c.Router.Validate()) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -78,11 +79,28 @@ func fakes() *registry.Registry {
 		}
 		return fakeSource(c.URL), nil
 	})
+	r.Transport("kafka", func() registry.Transport { return new(fakeTransport) })
 	return &r
 }
 
-// fakeCheck refuses what the tests write for it.
-func fakeCheck(k *Kafka) error {
+// fakeTransport has settings such as those of a cluster.
+type fakeTransport struct {
+	Brokers        []string      `yaml:"brokers"`
+	Partitions     int           `yaml:"partitions"`
+	CreateTopics   *bool         `yaml:"create_topics"`
+	SessionTimeout time.Duration `yaml:"session_timeout"`
+	Group          string        `yaml:"group"`
+	SASL           struct {
+		Mechanism string          `yaml:"mechanism"`
+		User      string          `yaml:"user"`
+		Password  registry.Secret `yaml:"password"`
+	} `yaml:"sasl"`
+}
+
+func (*fakeTransport) Open() (flow.Transport, error) { return nil, nil }
+
+// Validate refuses what the tests write for it.
+func (k *fakeTransport) Validate() error {
 	var errs []error
 	if len(k.Brokers) == 0 {
 		errs = append(errs, &pipeline.FieldError{Field: "brokers", Reason: "is missing"})
@@ -102,7 +120,7 @@ func fakeCheck(k *Kafka) error {
 }
 
 func options(env map[string]string) Options {
-	return Options{Registry: fakes(), CheckKafka: fakeCheck, LookupEnv: func(name string) (string, bool) {
+	return Options{Registry: fakes(), LookupEnv: func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	}}

@@ -46,7 +46,7 @@ func (d *decoder) convert(f *file) *Config {
 	}
 	c.Documents = d.documents(f)
 	c.Subscriptions = d.subscriptions(f)
-	return &Config{Router: c, Listen: f.Listen, Kafka: f.Transport.Kafka}
+	return &Config{Router: c, Listen: f.Listen}
 }
 
 // failures is a number of failed checks, or "never".

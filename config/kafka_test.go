@@ -2,16 +2,25 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
+// withKafka knows the transport over Kafka.
+func withKafka(env map[string]string) Options {
+	o := options(env)
+	kafka.Register(o.Registry)
+	return o
+}
+
 func TestKafka(t *testing.T) {
-	const text = `
+	text := `
 transport:
   kafka:
     brokers: [a.example.com:9092, "[::1]:9093"]
@@ -22,41 +31,52 @@ transport:
     group: shop
     instance_id: "${POD}"
     session_timeout: 30s
-    tls: {enable: true, ca: ca.pem, cert: c.pem, key: k.pem, server_name: kafka, insecure: true}
+    tls: {enable: true, server_name: kafka, insecure: true}
     sasl: {mechanism: SCRAM-SHA-512, user: vokter, password_file: testdata/secret.txt}
 `
-	c, err := Parse("c.yaml", []byte(text), options(map[string]string{"POD": "pod-3"}))
+	c, err := Parse("c.yaml", []byte(text), withKafka(map[string]string{"POD": "pod-3"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Kafka{
-		Brokers: []string{"a.example.com:9092", "[::1]:9093"}, TopicPrefix: "shop.", Partitions: 64, Replication: 3,
+	want := &kafka.Config{
+		Brokers: []string{"a.example.com:9092", "[::1]:9093"}, Prefix: "shop.", Lanes: 64, Replication: 3, CreateTopics: new(false),
 		Group: "shop", InstanceID: "pod-3", SessionTimeout: 30 * time.Second,
-		TLS:  KafkaTLS{Enable: true, CA: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "kafka", Insecure: true},
-		SASL: KafkaSASL{Mechanism: "SCRAM-SHA-512", User: "vokter", Password: registry.NewSecret("from a file")},
+		TLS:  kafka.TLS{Enable: true, ServerName: "kafka", Insecure: true},
+		SASL: kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "vokter", Password: registry.NewSecret("from a file")},
 	}
-	if !reflect.DeepEqual(c.Kafka, want) {
-		t.Errorf("got %+v, want %+v", c.Kafka, want)
+	if !reflect.DeepEqual(c.Transport, want) {
+		t.Errorf("got %+v, want %+v", c.Transport, want)
 	}
-	if got := c.Kafka.SASL.Password.Reveal(); got != want.SASL.Password.Reveal() {
-		t.Errorf("password: got %q, want %q", got, want.SASL.Password.Reveal())
-	}
-	if s := fmt.Sprintf("%v %+v %#v", c.Kafka, *c.Kafka, *c.Kafka); strings.Contains(s, "from a file") {
+	if s := fmt.Sprintf("%v %+v %#v", c.Transport, c.Transport, c.Transport); strings.Contains(s, "from a file") {
 		t.Errorf("the password is shown: %s", s)
 	}
 }
 
 func TestKafkaDefaults(t *testing.T) {
-	c, err := Parse("c.yaml", []byte(`transport: {kafka: {brokers: ["a:9092"]}}`), options(nil))
+	c, err := Parse("c.yaml", []byte(`transport: {kafka: {brokers: ["a:9092"]}}`), withKafka(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := NewKafka("a:9092"); !reflect.DeepEqual(c.Kafka, want) || !c.Kafka.CreateTopics {
-		t.Errorf("got %+v, want %+v", c.Kafka, want)
+	if want := (&kafka.Config{Brokers: []string{"a:9092"}}); !reflect.DeepEqual(c.Transport, want) {
+		t.Errorf("got %+v, want %+v", c.Transport, want)
 	}
 	for _, local := range []string{"", "transport: local", "transport: {local: {}}"} {
-		if c, err := Parse("c.yaml", []byte(local), options(nil)); err != nil || c.Kafka != nil {
+		if c, err := Parse("c.yaml", []byte(local), withKafka(nil)); err != nil || c.Transport != nil {
 			t.Errorf("%q: got %+v, %v", local, c, err)
+		}
+	}
+}
+
+// TestKafkaMistakes: what the transport finds wrong is told at its place.
+func TestKafkaMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"transport: kafka":                                       "c.yaml:1:12: transport.kafka.brokers: at least one broker is needed, such as kafka-1:9092",
+		"transport: {kafka: {brokers: [a]}}":                     "c.yaml:1:31: transport.kafka.brokers[0]: ",
+		"transport: {kafka: {brokers: ['a:1'], partitions: -1}}": "c.yaml:1:51: transport.kafka.partitions: -1 is not between 1 and 10000",
+		"transport: {kafka: {brokers: ['a:1'], tls: {enable: true, ca: " + filepath.Join("testdata", "none.pem") + "}}}": "transport.kafka.tls.ca: ",
+	} {
+		if _, err := Parse("c.yaml", []byte(text), withKafka(nil)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }

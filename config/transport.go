@@ -1,81 +1,72 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter/internal/nearest"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Transports between the stages, by name.
-const (
-	TransportLocal = "local"
-	TransportKafka = "kafka"
-)
+// TransportLocal is the embedded transport, which has no settings.
+const TransportLocal = "local"
 
-// CheckTransport refuses the name of a transport that there is none of.
-func CheckTransport(name string) error {
-	if name != TransportLocal && name != TransportKafka {
-		return fmt.Errorf("unknown transport %q; %s", name, nearest.Hint(name, []string{TransportLocal, TransportKafka}))
-	}
-	return nil
-}
-
-// transport is written as its name, or as a mapping from its name to its options.
+// transport is written as its name, or as a mapping from its name to its options. It is decoded
+// when the registry is known.
 type transport struct {
-	Kafka *Kafka `yaml:"kafka"` // nil: local
+	node ast.Node
+	path string
 }
 
-func (t *transport) decodeYAML(d *decoder, n ast.Node, path string) {
-	m, ok := n.(*ast.MappingNode)
+func (t *transport) decodeYAML(_ *decoder, n ast.Node, path string) { t.node, t.path = n, path }
+
+// buildTransport returns what the file says of the transport; nil: it is the local one.
+func (d *decoder) buildTransport(t transport, reg *registry.Registry) registry.Transport {
+	if t.node == nil {
+		return nil
+	}
+	m, ok := t.node.(*ast.MappingNode)
 	if !ok {
-		name, ok := d.text(n, path)
+		name, ok := d.text(t.node, t.path)
 		if !ok {
-			return
+			return nil
 		}
-		if err := CheckTransport(name); err != nil {
-			d.failNode(n, "%s: %v", path, err)
-		} else if name == TransportKafka {
-			d.failNode(n, "%s: kafka needs brokers; write {kafka: {brokers: [HOST:PORT]}}", path)
-		}
-		return
+		return d.transport(name, t.node, nil, t.path, reg)
 	}
 	if len(m.Values) != 1 {
-		d.failNode(n, "%s must be one transport: local, or kafka with its options such as {kafka: {brokers: [HOST:PORT]}}", path)
-		return
+		d.failNode(m, "%s must be one transport: local, or kafka with its options such as {kafka: {brokers: [HOST:PORT]}}", t.path)
+		return nil
 	}
-	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
-		at := join(path, key)
-		switch err := CheckTransport(key); {
-		case err != nil:
-			d.failNode(keyNode, "%s: %v", path, err)
-		case key == TransportLocal:
-			d.value(value, reflect.ValueOf(new(struct{})).Elem(), at)
-		default:
-			t.Kafka = NewKafka()
-			d.value(value, reflect.ValueOf(t.Kafka).Elem(), at)
-		}
+	var settings registry.Transport
+	d.mapping(m, t.path, func(key string, keyNode, value ast.Node) {
+		settings = d.transport(key, keyNode, value, t.path, reg)
 	})
+	return settings
 }
 
-// checkKafka reports what check and this package find wrong with k, unless it is nil.
-func (d *decoder) checkKafka(k *Kafka, check func(*Kafka) error) {
-	if k == nil {
-		return
-	}
-	path := join("transport", TransportKafka)
-	var err error
-	for key, number := range map[string]int{"partitions": k.Partitions, "replication": k.Replication} {
-		if _, given := d.at[join(path, key)]; given && number < 1 { // to check 0 is "not given"
-			err = errors.Join(err, &pipeline.FieldError{Field: key, Reason: fmt.Sprintf("%d is not at least 1", number)})
+// transport returns the settings of the transport name, which stands at nameNode, with what
+// options say, unless they are nil.
+func (d *decoder) transport(name string, nameNode, options ast.Node, path string, reg *registry.Registry) registry.Transport {
+	at := join(path, name)
+	if name == TransportLocal {
+		if options != nil {
+			d.value(options, reflect.ValueOf(new(struct{})).Elem(), at)
 		}
+		return nil
 	}
-	d.failEach(path, err)
-	d.failEach(path, check(k))
+	defaults, ok := reg.LookupTransport(name)
+	if !ok {
+		d.failNode(nameNode, "%s: unknown transport %q; %s", path, name, nearest.Hint(name, append(reg.TransportKinds(), TransportLocal)))
+		return nil
+	}
+	settings := defaults()
+	d.at[at] = positionOf(nameNode)
+	if options != nil {
+		d.value(options, reflect.ValueOf(settings).Elem(), at)
+	}
+	d.failEach(at, settings.Validate())
+	return settings
 }
 
 var _ yamlDecoder = (*transport)(nil)

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/internal/manage"
 )
 
@@ -71,7 +70,7 @@ func ofStore(name string) bool {
 
 // isCache reports whether the data directory dir holds a copy of state that is kept in Kafka.
 func isCache(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, config.TransportKafka))
+	info, err := os.Stat(filepath.Join(dir, transportKafka))
 	return err == nil && info.IsDir()
 }
 

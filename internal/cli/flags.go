@@ -83,7 +83,7 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 		}
 	}
 	if cmd.Flags().Changed("transport") {
-		if err := config.CheckTransport(f.transport); err != nil {
+		if err := checkTransport(f.transport); err != nil {
 			return usage(cmd, "--transport: %w", err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
@@ -207,19 +207,19 @@ func TestKafkaShared(t *testing.T) {
 
 // TestFlagsOfTransport: what a flag says wins over the file.
 func TestFlagsOfTransport(t *testing.T) {
-	inFile := &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "in.", Partitions: 7}
+	inFile := &kafka.Config{Brokers: []string{"a:1"}, Prefix: "in.", Lanes: 7}
 	for _, c := range []struct {
-		file *config.Kafka
+		file *kafka.Config
 		args string
-		want *config.Kafka
+		want *kafka.Config
 	}{
 		{nil, "", nil},
 		{inFile, "", inFile},
 		{inFile, "--transport local", nil},
 		{inFile, "--transport kafka", inFile},
-		{inFile, "--brokers b:2,c:3", &config.Kafka{Brokers: []string{"b:2", "c:3"}, TopicPrefix: "in.", Partitions: 7}},
-		{inFile, "--topic-prefix x.", &config.Kafka{Brokers: []string{"a:1"}, TopicPrefix: "x.", Partitions: 7}},
-		{nil, "--transport kafka --brokers b:2", config.NewKafka("b:2")},
+		{inFile, "--brokers b:2,c:3", &kafka.Config{Brokers: []string{"b:2", "c:3"}, Prefix: "in.", Lanes: 7}},
+		{inFile, "--topic-prefix x.", &kafka.Config{Brokers: []string{"a:1"}, Prefix: "x.", Lanes: 7}},
+		{nil, "--transport kafka --brokers b:2", &kafka.Config{Brokers: []string{"b:2"}}},
 	} {
 		var f commonFlags
 		cmd := f.with(&cobra.Command{}, pipelineFlags)
@@ -231,7 +231,7 @@ func TestFlagsOfTransport(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %+v", c.args, got, err, c.want)
 		}
 	}
-	if inFile.TopicPrefix != "in." || len(inFile.Brokers) != 1 {
+	if inFile.Prefix != "in." || len(inFile.Brokers) != 1 {
 		t.Errorf("the file's was altered: %+v", inFile)
 	}
 }

@@ -35,7 +35,7 @@ func (a *app) lint() *cobra.Command {
 			if err != nil || !connect {
 				return err
 			}
-			return a.lintCluster(cmd, c.Kafka)
+			return a.lintCluster(cmd, clusterOf(c.Transport))
 		},
 	}, outputFlags|pipelineFlags|configFlags)
 	cmd.Flags().BoolVar(&connect, "connect", false, "also ask the Kafka cluster whether it and its topics can be used; nothing is changed")
@@ -77,11 +77,11 @@ type clusterLine struct {
 }
 
 // lintCluster prints how the cluster stands, and fails with what a start would refuse.
-func (a *app) lintCluster(cmd *cobra.Command, k *config.Kafka) error {
+func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 	if k == nil {
 		return usage(cmd, "--connect asks a Kafka cluster, but the transport of %s is local", a.flags.config)
 	}
-	lines, refused := kafka.Check(cmd.Context(), kafkaConfig(k), vokter.Topology())
+	lines, refused := kafka.Check(cmd.Context(), *k, vokter.Topology())
 	out := a.results()
 	for _, l := range lines {
 		out.object(clusterLine{"cluster", l})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // lookEvery is the time between two looks at the configuration of a running pipeline.
@@ -32,10 +33,10 @@ type reloader struct {
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
 	// look comes when the file is to be looked at.
-	look   <-chan time.Time
-	log    *slog.Logger
-	listen string
-	kafka  *config.Kafka
+	look      <-chan time.Time
+	log       *slog.Logger
+	listen    string
+	transport registry.Transport
 	// options are the digests of the options of the sinks in force.
 	options map[string][sha256.Size]byte
 	// used is the content that was taken over or refused last, seen the one that was looked
@@ -153,7 +154,7 @@ func (r *reloader) reload(ctx context.Context) {
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")
 	}
-	if !reflect.DeepEqual(c.Kafka, r.kafka) {
+	if !reflect.DeepEqual(c.Transport, r.transport) {
 		lines = append(lines, "transport changed: this takes effect with the next start")
 	}
 	changed := changedSinks(r.options, c.Options)

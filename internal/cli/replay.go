@@ -89,7 +89,7 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 		defer running.Close()
 		return a.replayThere(cmd.Context(), running, f)
 	}
-	if c.Kafka != nil || isCache(dir) {
+	if c.Transport != nil || isCache(dir) {
 		return cacheError(dir, silent)
 	}
 	return a.replayHere(cmd.Context(), c, silent, f)

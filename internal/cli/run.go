@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/sinks/email"
@@ -62,12 +63,14 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		return err
 	}
 	used := contentOf(a.flags.config, files)
-	if c.Router.Transport, err = transportOf(c.Kafka); err != nil {
-		return err
+	if c.Transport != nil {
+		if c.Router.Transport, err = c.Transport.Open(); err != nil {
+			return err
+		}
 	}
 	logWarnings(c.Router.Logger, c)
 	again := &reloader{
-		path: a.flags.config, files: files, load: load, options: c.Options, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, kafka: c.Kafka, used: used, seen: used,
+		path: a.flags.config, files: files, load: load, options: c.Options, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, transport: c.Transport, used: used, seen: used,
 	}
 	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
@@ -103,13 +106,17 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), CheckKafka: checkKafka, TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Logger: log,
+		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Logger: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c.Kafka, err = a.flags.cluster(cmd, c.Kafka); err != nil {
+	k, err := a.flags.cluster(cmd, clusterOf(c.Transport))
+	if err != nil {
 		return nil, err
+	}
+	if c.Transport = nil; k != nil {
+		c.Transport = k
 	}
 	c.Router.Logger = log
 	if a.flags.data != "" {
@@ -121,6 +128,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 // plugins are those that a configuration may name.
 func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
+	transport.Register(&r)
 	stdout.Register(&r, stdout.Config{Writer: a.stdout, Format: a.flags.format})
 	slack.Register(&r)
 	webhook.Register(&r)

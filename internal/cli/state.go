@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/local"
@@ -71,7 +70,7 @@ func (a *app) stateImport() *cobra.Command {
 
 // place is where state is.
 type place struct {
-	kafka *config.Kafka // nil: in dir
+	kafka *kafka.Config // nil: in dir
 	dir   string
 	now   func() time.Time
 }
@@ -80,7 +79,7 @@ func (p place) String() string {
 	if p.kafka == nil {
 		return p.dir
 	}
-	return "the topics " + p.kafka.TopicPrefix + "*"
+	return "the topics " + p.kafka.Prefix + "*"
 }
 
 // place returns where the flags, or the configuration, say that the state is.
@@ -102,7 +101,7 @@ func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
 		if err != nil {
 			return p, err
 		}
-		p.kafka, p.dir = c.Kafka, c.Router.Dir
+		p.kafka, p.dir = clusterOf(c.Transport), c.Router.Dir
 	}
 	if p.kafka == nil && p.dir == "" {
 		return p, usage(cmd, "no data directory and no cluster is given; write --data DIR, --transport kafka --brokers HOST:PORT, or -c FILE")
@@ -112,7 +111,7 @@ func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
 
 // cluster is p as package kafka takes it.
 func (p place) cluster(log *slog.Logger) kafka.Config {
-	c := kafkaConfig(p.kafka)
+	c := *p.kafka
 	c.Topics, c.Logger, c.Now = vokter.Topology(), log, p.now
 	return c
 }

@@ -2,20 +2,33 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// transportKafka is the name of the transport over Kafka.
+const transportKafka = "kafka"
+
+// checkTransport refuses the name of a transport that there is none of.
+func checkTransport(name string) error {
+	if all := []string{config.TransportLocal, transportKafka}; !slices.Contains(all, name) {
+		return fmt.Errorf("unknown transport %q; %s", name, nearest.Hint(name, all))
+	}
+	return nil
+}
 
 // cluster returns the Kafka cluster that is to be the transport, or nil for the local one. The
 // flags win over file, which is what a configuration says of it, or nil.
-func (f *commonFlags) cluster(cmd *cobra.Command, file *config.Kafka) (*config.Kafka, error) {
+func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Config, error) {
 	given := cmd.Flags().Changed
 	k := file
 	switch {
@@ -23,7 +36,7 @@ func (f *commonFlags) cluster(cmd *cobra.Command, file *config.Kafka) (*config.K
 	case f.transport == config.TransportLocal:
 		k = nil
 	case k == nil:
-		k = config.NewKafka()
+		k = new(kafka.Config)
 	}
 	if k == nil {
 		for _, name := range []string{"brokers", "topic-prefix"} {
@@ -38,12 +51,12 @@ func (f *commonFlags) cluster(cmd *cobra.Command, file *config.Kafka) (*config.K
 		c.Brokers = f.brokers
 	}
 	if given("topic-prefix") {
-		c.TopicPrefix = f.topicPrefix
+		c.Prefix = f.topicPrefix
 	}
 	if !given("brokers") && len(c.Brokers) == 0 {
 		return nil, usage(cmd, "--transport kafka needs brokers; add --brokers HOST:PORT")
 	}
-	return &c, asFlags(cmd, checkKafka(&c))
+	return &c, asFlags(cmd, c.Validate())
 }
 
 // asFlags says in terms of the flags what the joined errors about fields say.
@@ -63,22 +76,8 @@ func asFlags(cmd *cobra.Command, err error) error {
 	return usage(cmd, "%s", strings.Join(lines, "\n"))
 }
 
-// checkKafka says what is wrong with k. It connects to nothing.
-func checkKafka(k *config.Kafka) error { return kafkaConfig(k).Validate() }
-
-// kafkaConfig is k as the transport takes it.
-func kafkaConfig(k *config.Kafka) kafka.Config {
-	return kafka.Config{
-		Brokers: slices.Clone(k.Brokers), Prefix: k.TopicPrefix, Lanes: k.Partitions, Replication: k.Replication,
-		NoCreate: !k.CreateTopics, Group: k.Group, InstanceID: k.InstanceID, SessionTimeout: k.SessionTimeout,
-		TLS: kafka.TLS(k.TLS), SASL: kafka.SASL(k.SASL),
-	}
-}
-
-// transportOf makes the transport for k: nil, the embedded one, where k is nil.
-func transportOf(k *config.Kafka) (flow.Transport, error) {
-	if k == nil {
-		return nil, nil
-	}
-	return kafka.New(kafkaConfig(k))
+// clusterOf is what a configuration says of a Kafka cluster; nil: nothing.
+func clusterOf(t registry.Transport) *kafka.Config {
+	k, _ := t.(*kafka.Config)
+	return k
 }

@@ -80,8 +80,10 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	cfg.Logger = a.flags.logger(a.stderr, watchLevel(cfg.Checks))
-	if cfg.Transport, err = transportOf(cluster); err != nil {
-		return err
+	if cluster != nil {
+		if cfg.Transport, err = cluster.Open(); err != nil {
+			return err
+		}
 	}
 	warnOfWatch(cfg, log)
 	sayBaseline(&cfg, log)

@@ -76,7 +76,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 		}
 	}
 	alone := single(have)
-	if !c.NoCreate && len(found.missing) > 0 {
+	if c.creates() && len(found.missing) > 0 {
 		replicas, err := c.replicas(admin)
 		if err != nil {
 			return nil, err

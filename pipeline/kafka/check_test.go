@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckSaysWhatIsMissingWhereNothingIsMade(t *testing.T) {
 	c := testConfig(startFake(t))
-	c.NoCreate = true
+	c.CreateTopics = new(false)
 	lines, err := Check(t.Context(), c, wired)
 	if err == nil {
 		t.Fatal("got no error")

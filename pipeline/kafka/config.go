@@ -9,34 +9,36 @@ import (
 )
 
 // Config says where the brokers are and what is asked of them. Brokers is needed; the zero
-// value of everything else is useful.
+// value of everything else is useful. The fields with a name in YAML are those of a
+// configuration file.
 type Config struct {
 	// Brokers are some of the cluster's, HOST:PORT each; the others are found.
-	Brokers []string
+	Brokers []string `yaml:"brokers"`
 	// Prefix begins the names of all topics and of the consumer group. Empty is "vokter.".
-	Prefix string
+	Prefix string `yaml:"topic_prefix"`
 	// Lanes is how many partitions a topic gets that is made now, and so how many messages
 	// of a topic are handled at the same time in all processes together. Those that exist
 	// keep their number. 0 is 32.
-	Lanes int
+	Lanes int `yaml:"partitions"`
 	// Replication is in how many brokers each topic that is made now is kept. 0 is three, or
 	// as many brokers as there are.
-	Replication int
-	// NoCreate refuses to start where a topic is missing, instead of making it.
-	NoCreate bool
+	Replication int `yaml:"replication"`
+	// CreateTopics is whether topics that are missing are made; false refuses to start where one
+	// is missing. nil is true.
+	CreateTopics *bool `yaml:"create_topics"`
 	// Group is the consumer group in which processes share the lanes. Empty is Prefix
 	// without its last dot.
-	Group string
+	Group string `yaml:"group"`
 	// InstanceID is a name of this process that stays when it starts again: then it has its
 	// lanes back at once, and the others wait for it for SessionTimeout. Empty: a process that
 	// ends gives its lanes to the others.
-	InstanceID string
+	InstanceID string `yaml:"instance_id"`
 	// SessionTimeout is after how long without a sign of life a process loses its lanes. 0 is
 	// 10 s, and 45 s with an InstanceID.
-	SessionTimeout time.Duration
+	SessionTimeout time.Duration `yaml:"session_timeout"`
 	// TLS and SASL say how brokers and process prove who they are.
-	TLS  TLS
-	SASL SASL
+	TLS  TLS  `yaml:"tls"`
+	SASL SASL `yaml:"sasl"`
 	// Dir is where a copy of the state is kept, so that a start need not read all of it from
 	// the brokers. Empty: in memory.
 	Dir string
@@ -84,3 +86,14 @@ type SASL struct {
 	// Password is the secret to log in with. Required with a Mechanism.
 	Password registry.Secret `yaml:"password"`
 }
+
+// Register makes the configuration know the transport "kafka".
+func Register(r *registry.Registry) {
+	r.Transport("kafka", func() registry.Transport { return new(Config) })
+}
+
+// Open makes the transport, which begins with Start.
+func (c Config) Open() (flow.Transport, error) { return New(c) }
+
+// creates reports whether topics that are missing are made.
+func (c Config) creates() bool { return c.CreateTopics == nil || *c.CreateTopics }

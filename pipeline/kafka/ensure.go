@@ -26,7 +26,7 @@ const (
 	leaderPoll = 100 * time.Millisecond // how often we look
 )
 
-// ensureTopics makes what is missing of specs, unless c.NoCreate, waits until it can be
+// ensureTopics makes what is missing of specs, where c.creates(), waits until it can be
 // written to, and checks what stands. All refusals are joined; errors for which away is
 // true may pass. When ctx is done it returns its cause at once. c has its defaults.
 func ensureTopics(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []topicSpec) (topicInfo, error) {

@@ -45,7 +45,7 @@ func TestEnsureMakesTopics(t *testing.T) {
 				}
 			}
 		}
-		c.Lanes, c.NoCreate = 8, true // what stands counts
+		c.Lanes, c.CreateTopics = 8, new(false) // what stands counts
 		again, err := ensureTopics(t.Context(), admin, c, specs)
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func until(t *testing.T, admin sarama.ClusterAdmin, specs []topicSpec, good func
 
 func TestEnsureMakesNothingUnasked(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
-		c.NoCreate = true
+		c.CreateTopics = new(false)
 		admin := testAdmin(t, c)
 		_, err := ensureTopics(t.Context(), admin, c, c.specs(wired))
 		if err == nil {

@@ -31,7 +31,7 @@ func (c Config) inspect(specs []topicSpec, have map[string]standing) findings {
 		}
 		c.settings(&f, spec, s)
 	}
-	if c.NoCreate && len(f.missing) > 0 {
+	if !c.creates() && len(f.missing) > 0 {
 		f.refusals = append(f.refusals, c.missing(f.missing, f.lanes))
 	}
 	return f

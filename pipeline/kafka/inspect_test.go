@@ -93,7 +93,7 @@ func TestInspect(t *testing.T) {
 			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be taken away: stop all processes, and if nothing in it is needed, delete it, so that it is made anew: kafka-topics" + at + "--delete --topic p.documents"},
 		},
 		{
-			name: "missing and not made", lanes: 4, missing: 2, config: func(c *Config) { c.NoCreate = true },
+			name: "missing and not made", lanes: 4, missing: 2, config: func(c *Config) { c.CreateTopics = new(false) },
 			alter: func(have map[string]standing) {
 				delete(have, "p.documents")
 				delete(have, "p.state")

@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{name: "least", config: with(func(*Config) {})},
 		{name: "most", config: Config{
-			Brokers: []string{"a.example:9092", "[::1]:9092"}, Prefix: "shop_1-a.", Lanes: 8, Replication: 3, NoCreate: true, Group: "g",
+			Brokers: []string{"a.example:9092", "[::1]:9092"}, Prefix: "shop_1-a.", Lanes: 8, Replication: 3, CreateTopics: new(false), Group: "g",
 			InstanceID: "vokter-0", SessionTimeout: 30 * time.Second,
 			TLS:  TLS{Enable: true, CA: caFile, Cert: cert, Key: key, ServerName: "x", Insecure: true},
 			SASL: SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: registry.NewSecret("p")},

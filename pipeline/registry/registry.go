@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Decode fills config, a pointer to a struct whose fields have yaml tags, from what
@@ -35,11 +36,22 @@ type BuildSink func(decode Decode, env Env) (pipeline.Sink, error)
 // BuildSource makes a source, under the same rules as BuildSink.
 type BuildSource func(decode Decode, env Env) (pipeline.Source, error)
 
+// Transport is what a configuration says of a transport between the stages: a pointer to a
+// struct whose fields have yaml tags.
+type Transport interface {
+	// Validate returns all that is wrong, as joined *pipeline.FieldErrors. It connects to nothing.
+	Validate() error
+	// Open makes the transport, for a Router.
+	Open() (flow.Transport, error)
+}
+
 // Registry holds the plugins that a configuration may name. The zero value is empty
 // and ready; it is not safe for concurrent use.
 type Registry struct {
 	sinks   map[string]BuildSink
 	sources map[string]BuildSource
+	// transports return settings with their defaults.
+	transports map[string]func() Transport
 }
 
 // Sink registers the kind of sink that the configuration calls kind. A later
@@ -95,4 +107,24 @@ func (r *Registry) LookupSource(kind string) (BuildSource, bool) {
 // SourceKinds lists the registered kinds of sources in alphabetical order.
 func (r *Registry) SourceKinds() []string {
 	return slices.Sorted(maps.Keys(r.sources))
+}
+
+// Transport registers the transport that the configuration calls kind. settings returns its
+// settings as they are where the configuration says nothing.
+func (r *Registry) Transport(kind string, settings func() Transport) {
+	if r.transports == nil {
+		r.transports = make(map[string]func() Transport)
+	}
+	r.transports[kind] = settings
+}
+
+// LookupTransport returns what was registered as kind.
+func (r *Registry) LookupTransport(kind string) (settings func() Transport, ok bool) {
+	settings, ok = r.transports[kind]
+	return settings, ok
+}
+
+// TransportKinds lists the registered transports in alphabetical order.
+func (r *Registry) TransportKinds() []string {
+	return slices.Sorted(maps.Keys(r.transports))
 }
