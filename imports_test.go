@@ -52,7 +52,6 @@ var direction = []struct {
 	{pkg: "internal/memory", may: nil},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/inflight", may: nil},
-	{pkg: "test/upgrade", may: nil}, // its tests use the root
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},

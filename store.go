@@ -4,18 +4,13 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
-	"github.com/vokter/vokter/sinks"
 )
 
-// Migrations bring a store of an older format to today's, by format: for a program that opens
-// one by itself, or imports state.
-func Migrations() map[int][]store.Migration {
-	return map[int][]store.Migration{
-		1: {{Group: flow.GroupDelivery, Convert: sinks.MigrateState}},
-	}
-}
+// Migrations returns how a store of an older format becomes one of the current format, by the
+// older format. A program that opens a store itself, or imports state, passes them on. There are
+// none yet: store.Format is still 1.
+func Migrations() map[int][]store.Migration { return nil }
 
 // ErrInUse says that Config.Dir, or the directory of OpenStore, is open already: in another
 // process, or in this one.

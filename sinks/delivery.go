@@ -255,9 +255,6 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 	if err != nil || !known || !again {
 		return !known, err
 	}
-	if r, err = w.st.resolve(id, r); err != nil {
-		return false, err
-	}
 	in := r
 	if r.State == recordDigested {
 		if in, _, err = w.st.record(r.In); err != nil {

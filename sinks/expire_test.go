@@ -248,7 +248,7 @@ func TestClockSetBack(t *testing.T) {
 	if q, _ := s.p.apply(s.q, woken{t0.Add(-year)}, nil); q.PruneAt.After(t0.Add(-year + defaultRemember)) {
 		t.Errorf("what is remembered is looked through at %s", q.PruneAt)
 	}
-	// Of an earlier version the delay is not known.
+	// The delay is not known.
 	q := Queue{Next: 1, Due: t0.Add(year)}
 	if q, _ = s.p.apply(q, woken{t0}, nil); q.Due.Sub(t0) != 24*time.Hour*6/5 {
 		t.Errorf("due %s later, want after the longest delay that there is", q.Due.Sub(t0))

@@ -259,7 +259,6 @@ func TestDamagedStateStopsTheRouter(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	for _, want := range []Record{
-		{},
 		{State: RecordPending},
 		{State: RecordDelivered, Attempts: 1, Time: t0},
 		{State: RecordDead, Attempts: 300, Reason: "not delivered: 500", Time: t0},

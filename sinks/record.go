@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,22 +37,11 @@ type Record struct {
 	In string
 }
 
-// recordFormat is the first byte of a Record. In format 1 that byte was all, and said that
-// the notification was pending or delivered.
-const recordFormat = 2
-
-// recordStates are the states by their byte in a Record. Byte 0 is of one that was
-// migrated from format 1.
-var recordStates = []string{"", RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested}
+// recordStates are the states by their byte in a Record.
+var recordStates = []string{RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested}
 
 func (r Record) encode() []byte {
-	state := byte(0)
-	for i, s := range recordStates {
-		if s == r.State {
-			state = byte(i)
-		}
-	}
-	b := []byte{recordFormat, state}
+	b := []byte{stateFormat, byte(slices.Index(recordStates, r.State))}
 	b = binary.AppendUvarint(b, uint64(r.Attempts))
 	var at int64
 	if !r.Time.IsZero() {
@@ -65,7 +55,7 @@ func (r Record) encode() []byte {
 func (r Record) tail() string { return r.Reason + r.In }
 
 func decodeRecord(b []byte) (Record, error) {
-	if len(b) < 2 || b[0] != recordFormat || int(b[1]) >= len(recordStates) {
+	if len(b) < 2 || b[0] != stateFormat || int(b[1]) >= len(recordStates) {
 		return Record{}, fmt.Errorf("its format is not known")
 	}
 	r := Record{State: recordStates[b[1]]}
@@ -122,8 +112,8 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 			r.In = digest
 		}
 		id := cmp.Or(digest, id) // what is queued
-		if r, err = s.resolve(id, r); err != nil || r.State != RecordPending {
-			return r, true, err
+		if r.State != RecordPending {
+			return r, true, nil
 		}
 		head, missing := s.pending(q.Head)
 		// What was read belongs together only if the queue is still the same.

@@ -4,15 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Names in the state of a receiver. Every value begins with the byte stateFormat, but for
-// the Records, which begin with recordFormat.
+// Names in the state of a receiver. Every value begins with the byte stateFormat.
 const (
 	nameQueue   = "queue" // the Queue, as JSON
 	namePending = "p/"    // + sequence number: a pendingRecord, as JSON
@@ -55,7 +53,7 @@ func (s state) queue() (Queue, error) {
 	return q, err
 }
 
-// record returns what is remembered of id. State is empty where that was migrated.
+// record returns the Record of the notification id.
 func (s state) record(id string) (Record, bool, error) {
 	b, ok, err := s.Get(nameKnown + id)
 	if err != nil || !ok {
@@ -66,28 +64,6 @@ func (s state) record(id string) (Record, bool, error) {
 		return r, true, damaged(nameKnown+id, err)
 	}
 	return r, true, nil
-}
-
-// resolve finds out what r, the Record of id, says if it was migrated.
-func (s state) resolve(id string, r Record) (Record, error) {
-	if r.State != "" {
-		return r, nil
-	}
-	r.State = RecordPending
-	for name, v := range s.Scan(nameEnded) {
-		if v.Err != nil {
-			return r, v.Err
-		}
-		if strings.HasSuffix(name, "/"+id) {
-			var nanos int64
-			if _, err := fmt.Sscanf(name[len(nameEnded):], "%d", &nanos); err != nil {
-				return r, damaged(name, err)
-			}
-			r.State, r.Attempts, r.Time = RecordDelivered, 1, time.Unix(0, nanos).UTC()
-			break
-		}
-	}
-	return r, nil
 }
 
 func (s state) add(seq uint64, p pendingRecord) error {

@@ -89,7 +89,7 @@ func readManifest(dir string) (m Manifest, err error) {
 	case m.StateFormat > store.Format:
 		return m, fmt.Errorf("the state in %s was written by a newer version of Vokter (format %d, this one knows %d): use that version",
 			dir, m.StateFormat, store.Format)
-	case m.Format < 1 || m.StateFormat < 1:
+	case m.Format < 1 || m.StateFormat < 0:
 		return m, damaged(dir, manifestName, fmt.Errorf("format %d, state_format %d", m.Format, m.StateFormat))
 	}
 	for _, g := range m.Groups {

@@ -24,7 +24,7 @@ const (
 )
 
 // storeFormat is the version of the keys and values that this code writes.
-const storeFormat = 2
+const storeFormat = 1
 
 // Options says where a DB is and how it is made.
 type Options struct {
@@ -45,8 +45,8 @@ type Options struct {
 	// OnFatal is called with what happened just before the process ends because Pebble
 	// cannot go on, for example on a full disk; nil does nothing more.
 	OnFatal func(error)
-	// Migrations say, by format, how a store of that format becomes one of the next; a store
-	// of a format that is not there is refused, unless it is today's.
+	// Migrations has the conversions from each older format to the next one, by the older
+	// format. Open refuses a store of an older format that is missing here.
 	Migrations map[int][]Migration
 }
 

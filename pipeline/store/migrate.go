@@ -12,8 +12,9 @@ import (
 type Migration struct {
 	// Group is the group.
 	Group string
-	// Convert returns what value becomes: nil removes it. It is given values that it made
-	// itself, too, after an interruption, and returns them as they are.
+	// Convert returns the value in the next format, or nil to remove it. After an
+	// interruption Convert also gets values that it has converted already, and must return
+	// those unchanged.
 	Convert func(key, name string, value []byte) ([]byte, error)
 }
 
@@ -33,9 +34,9 @@ type migrator struct {
 	progress time.Time
 }
 
-// migrate brings the store from format to today's, step by step. A kill in the middle
-// leaves a store of the old format in which some values are of the new one already; the
-// next start goes on with it.
+// migrate converts the store from format to the current one, one format at a time. A process
+// that is killed meanwhile leaves a store of the old format in which some values have the new
+// one already. The next Open continues from there.
 func (d *DB) migrate(o Options, format int) error {
 	for ; format < storeFormat; format++ {
 		steps, ok := o.Migrations[format]

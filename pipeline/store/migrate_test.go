@@ -14,17 +14,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// doubling is a migration of group g from format 1: the value "1 x" becomes "2 xx", and
-// "1 gone" nothing. It calls each before each value.
+// doubling is a made-up migration of group g from format 0, which never was, to format 1: the
+// value "0 x" becomes "1 xx", and "0 gone" is removed. It calls each before each value.
 func doubling(each func()) map[int][]Migration {
-	return map[int][]Migration{1: {{Group: "g", Convert: func(key, name string, v []byte) ([]byte, error) {
+	return map[int][]Migration{0: {{Group: "g", Convert: func(key, name string, v []byte) ([]byte, error) {
 		each()
 		switch s := string(v); {
-		case s == "1 gone":
+		case s == "0 gone":
 			return nil, nil
+		case strings.HasPrefix(s, "0 "):
+			return []byte("1 " + s[2:] + s[2:]), nil
 		case strings.HasPrefix(s, "1 "):
-			return []byte("2 " + s[2:] + s[2:]), nil
-		case strings.HasPrefix(s, "2 "):
 			return v, nil
 		}
 		return nil, errors.New("what is this?")
@@ -33,20 +33,20 @@ func doubling(each func()) map[int][]Migration {
 
 const oldValues = 20
 
-// makeOld makes d a store of format 1 with values of groups g, which fill several
+// makeOld makes d a store of format 0 with values of groups g, which fill several
 // batches, and h in two namespaces, and closes it.
 func makeOld(t *testing.T, d *DB) {
 	t.Helper()
 	for _, n := range []string{"", "other"} {
 		commit(t, d.Namespace(n), func(b *Batch) {
 			for i := range oldValues {
-				b.SetState("g", i%3, fmt.Sprint("key", i/2), fmt.Sprint("name", i), []byte("1 "+text(i)))
+				b.SetState("g", i%3, fmt.Sprint("key", i/2), fmt.Sprint("name", i), []byte("0 "+text(i)))
 			}
-			b.SetState("g", 1, "key", "gone", []byte("1 gone"))
-			b.SetState("h", 1, "key", "name", []byte("1 h"))
+			b.SetState("g", 1, "key", "gone", []byte("0 gone"))
+			b.SetState("h", 1, "key", "name", []byte("0 h"))
 		})
 	}
-	if err := d.writeMeta(1); err != nil {
+	if err := d.writeMeta(0); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
@@ -63,14 +63,14 @@ func checkNew(t *testing.T, d *DB) {
 		v := d.Namespace(n)
 		for i := range oldValues {
 			got, _, err := v.GetState(nil, "g", i%3, fmt.Sprint("key", i/2), fmt.Sprint("name", i))
-			if want := "2 " + text(i) + text(i); string(got) != want || err != nil {
+			if want := "1 " + text(i) + text(i); string(got) != want || err != nil {
 				t.Fatalf("value %d has %d bytes, %.10q, want %d, %.10q (%v)", i, len(got), got, len(want), want, err)
 			}
 		}
 		if got, ok, err := v.GetState(nil, "g", 1, "key", "gone"); ok || err != nil {
 			t.Errorf("what was to go is %q, %v", got, err)
 		}
-		if got, _, err := v.GetState(nil, "h", 1, "key", "name"); string(got) != "1 h" || err != nil {
+		if got, _, err := v.GetState(nil, "h", 1, "key", "name"); string(got) != "0 h" || err != nil {
 			t.Errorf("the other group's value is %q, %v", got, err)
 		}
 	}
@@ -84,10 +84,10 @@ func TestMigration(t *testing.T) {
 	d := open(t, Options{Dir: dir, Lanes: 5})
 	id := d.ID()
 	makeOld(t, d)
-	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "format 1") || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "format 0") || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
 		t.Errorf("without a migration: %v", err)
 	}
-	failing := map[int][]Migration{1: {{Group: "h", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("odd") }}}}
+	failing := map[int][]Migration{0: {{Group: "h", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("odd") }}}}
 	if _, err := Open(Options{Dir: dir, Migrations: failing}); err == nil || !strings.Contains(err.Error(), `state "name" of key "key" in group h: odd`) {
 		t.Errorf("a migration that fails: %v", err)
 	}
@@ -98,7 +98,7 @@ func TestMigration(t *testing.T) {
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
 	}
-	for _, want := range []string{"from=1 to=2", fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
+	for _, want := range []string{"from=0 to=1", fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}
@@ -119,12 +119,12 @@ func TestMigrationGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	makeOld(t, open(t, Options{Dir: dir}))
 	m := doubling(func() {})
-	convert, seen, again := m[1][0].Convert, 0, 0
-	m[1][0].Convert = func(key, name string, v []byte) ([]byte, error) {
+	convert, seen, again := m[0][0].Convert, 0, 0
+	m[0][0].Convert = func(key, name string, v []byte) ([]byte, error) {
 		if seen++; seen == 2*oldValues {
 			return nil, errors.New("odd")
 		}
-		if v[0] == '2' {
+		if v[0] == '1' {
 			again++
 		}
 		return convert(key, name, v)

@@ -67,7 +67,7 @@ func (a *application) waiting() string {
 }
 
 // storedRecord is a record as it is kept. Its number puts it in order: clocks are set back,
-// and the checks of each life of a page begin at 1. Records of earlier programs have none.
+// and the checks of each life of a page begin at 1.
 type storedRecord struct {
 	CheckRecord
 	N uint64 `cbor:"11,keyasint,omitempty"`

@@ -200,7 +200,7 @@ func TestAnUpgradeAlertsNobody(t *testing.T) {
 	s.look("stock 4|sale#4", wide)
 	s.look("stock 4|sold out#4", wide)
 	want(t, "after changes", s.snapshots, "1<0:→stock 5", "2<1:stock 5 sale→stock 4 sale", "3<2:stock 4 sale→stock 4 sold out")
-	s.look("stock 4|sold out#5", narrow) // the earlier program again
+	s.look("stock 4|sold out#5", narrow) // the earlier extractor again
 	s.look("stock 3|sold out#5", narrow)
 	want(t, "after the way back", s.snapshots[3:], "4<3:stock 4→stock 3")
 	want(t, "events", s.events)
