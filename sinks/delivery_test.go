@@ -267,3 +267,86 @@ func TestTraceReachesTheResult(t *testing.T) {
 		t.Errorf("got the trace %q", got)
 	}
 }
+
+// retryOf is the message that tries now what waits for receiver about page.
+func retryOf(t *testing.T, receiver, page string) flow.Message {
+	t.Helper()
+	b, err := json.Marshal(pipeline.RetryCommand{Page: page})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow.Message{ID: "retry", Topic: flow.TopicNotifications, Key: receiver, Type: flow.TypeRetry, Body: b}
+}
+
+// TestRetry tries what waits at once, in order.
+func TestRetry(t *testing.T) {
+	for name, tt := range map[string]struct {
+		receiver, page, want string
+	}{
+		"all":              {"a", "", "[1 1 2 3]"},
+		"of the page":      {"a", "https://example.com/", "[1 1 2 3]"},
+		"of another page":  {"a", "https://example.org/", "[1]"},
+		"another receiver": {"b", "", "[1]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("503") }}
+			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": sink}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
+			for _, id := range []string{"1", "2", "3"} {
+				r.notify("a", id)
+			}
+			synctest.Wait()
+			if n, err := Waiting(r.store.Begin().State("a"), tt.page); err != nil || (n != 3) != (tt.page == "https://example.org/") {
+				t.Errorf("%s: %d wait, %v", name, n, err)
+			}
+			sink.mu.Lock()
+			sink.do = nil
+			sink.mu.Unlock()
+			r.send(retryOf(t, tt.receiver, tt.page))
+			synctest.Wait()
+			if got := sink.got(); got != tt.want {
+				t.Errorf("%s: got %s, want %s", name, got, tt.want)
+			}
+			r.stop()
+		})
+	}
+}
+
+// TestRetryWhileOneIsInFlight makes another attempt at once, and one only: the one in flight may
+// have begun before the receiver was mended.
+func TestRetryWhileOneIsInFlight(t *testing.T) {
+	s := &script{t: t, now: t0, p: Policy{Retry: []time.Duration{time.Hour}}}
+	s.apply(enqueued{s.now})
+	s.apply(hurried{s.now})
+	s.result(0, errors.New("401"))
+	if !s.q.InFlight {
+		t.Fatal("no attempt follows the one that was in flight")
+	}
+	s.result(0, errors.New("401"))
+	if got := s.q.Due.Sub(s.now); s.q.InFlight || got != time.Hour {
+		t.Errorf("after the second failure: in flight %v, due in %s", s.q.InFlight, got)
+	}
+}
+
+// TestBacklogOfOthers gives a receiver away, and takes it back: meanwhile nobody here waits
+// for it.
+func TestBacklogOfOthers(t *testing.T) {
+	owned := map[string]bool{"a": true, "b": true}
+	d := NewDelivery(Config{Owned: func(r string) bool { return owned[r] }, Hand: func(Attempt) {}})
+	for _, r := range []string{"a", "b"} {
+		store := txtest.New()
+		for _, id := range []string{r + "1", r + "2"} {
+			if err := store.Handle(t.Context(), d, notification(t, r, "", id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		a    bool
+		want int
+	}{{true, 4}, {false, 2}, {true, 4}} {
+		owned["a"] = c.a
+		if due, parked := d.Backlog(time.Minute); due != c.want || parked != 0 {
+			t.Errorf("a owned %v: %d due and %d parked, want %d due", c.a, due, parked, c.want)
+		}
+	}
+}

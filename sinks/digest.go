@@ -1,6 +1,12 @@
 package sinks
 
 import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -85,4 +91,333 @@ func freeze(start time.Time, items []pendingRecord) pendingRecord {
 	}
 	last.Addressed.Notification, last.Addressed.Digest = n, nil
 	return last
+}
+
+// window returns what is being collected for a subscription.
+func (s state) window(subscription string) (win window, err error) {
+	_, err = s.read(nameWindow+subscription, &win)
+	return win, err
+}
+
+// windows returns what is being collected, by subscription.
+func (s state) windows() (map[string]window, error) {
+	all := make(map[string]window)
+	for name, v := range s.Scan(nameWindow) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		var win window
+		if err := decode(name, v.Bytes, &win); err != nil {
+			return nil, err
+		}
+		all[name[len(nameWindow):]] = win
+	}
+	return all, nil
+}
+
+// setWindow replaces the window of a subscription. One without items is none.
+func (s state) setWindow(subscription string, before, after window) error {
+	var errs []error
+	moved := before.Items == 0 || after.Items == 0 || !before.Due.Equal(after.Due)
+	if moved && before.Items > 0 {
+		errs = append(errs, s.Delete(timedName(nameEnd, before.Due)+subscription))
+	}
+	if moved && after.Items > 0 {
+		errs = append(errs, s.Set(timedName(nameEnd, after.Due)+subscription, []byte{stateFormat}))
+	}
+	if after.Items == 0 {
+		return errors.Join(append(errs, s.Delete(nameWindow+subscription))...)
+	}
+	return errors.Join(append(errs, s.write(nameWindow+subscription, after))...)
+}
+
+// firstWindow returns when the first window ends. There has to be one.
+func (s state) firstWindow() (time.Time, error) {
+	for end, err := range s.ends() {
+		return end.due, err
+	}
+	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
+}
+
+// dueWindows returns whose windows end by by, or at all where that is zero: at most so many,
+// the first one first.
+func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
+	for end, err := range s.ends() {
+		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
+			return subscriptions, err
+		}
+		subscriptions = append(subscriptions, end.subscription)
+	}
+	return subscriptions, nil
+}
+
+// end says when the window of a subscription ends.
+type end struct {
+	due          time.Time
+	subscription string
+}
+
+// ends yields when windows end, in that order. An error is the last.
+func (s state) ends() iter.Seq2[end, error] {
+	return func(yield func(end, error) bool) {
+		for name, v := range s.Scan(nameEnd) {
+			if v.Err != nil {
+				yield(end{}, v.Err)
+				return
+			}
+			at, subscription, _ := strings.Cut(name[len(nameEnd):], "/")
+			var nanos int64
+			if _, err := fmt.Sscanf(at, "%d", &nanos); err != nil {
+				yield(end{}, damaged(name, err))
+				return
+			}
+			if !yield(end{time.Unix(0, nanos).UTC(), subscription}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// sorted yields m in the order of its keys.
+func sorted(m map[string]window) iter.Seq2[string, window] {
+	return func(yield func(string, window) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
+}
+
+// flushBatch and flushBytes bound the digests that one transaction makes because their time
+// has come, and how large they are together, but for the last.
+const (
+	flushBatch = 100
+	flushBytes = 2 << 20
+)
+
+// collect puts a notification into the digest of its subscription.
+func (w *work) collect(p pendingRecord) error {
+	a := p.Addressed
+	win, err := w.st.window(a.Subscription)
+	if err != nil {
+		return err
+	}
+	item, err := encode(p)
+	if err != nil {
+		return err
+	}
+	if !win.fits(len(item)) {
+		if err := w.flush(a.Subscription, win); err != nil {
+			return err
+		}
+		win = window{}
+	}
+	before := win
+	win = win.add(*a.Digest, w.now, len(item))
+	win.Client = a.Notification.Client
+	win.Page = pageOf(a.Notification)
+	if err := errors.Join(
+		w.st.Set(itemName(a.Subscription, before.Items), item),
+		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: a.Subscription}.encode()),
+		w.st.setWindow(a.Subscription, before, win),
+	); err != nil {
+		return err
+	}
+	ws := &w.q.Windows
+	if before.Items == 0 {
+		ws.Open++
+	}
+	ws.Items++
+	if win.Start.After(ws.Last) {
+		ws.Last = win.Start
+	}
+	if ws.Due.IsZero() || win.Due.Before(ws.Due) {
+		ws.Due = win.Due
+	}
+	if win.full() || w.d.ending.Load() {
+		return w.flush(a.Subscription, win)
+	}
+	return nil
+}
+
+// flush ends the window of a subscription: what it holds becomes one notification, which is
+// pending from now on, or is given up with the next step.
+func (w *work) flush(subscription string, win window) error {
+	ends, over := w.q.endsWindows(), w.q.Windows.Over
+	items, err := w.take(subscription, win)
+	if err != nil {
+		return err
+	}
+	digest := freeze(win.Start, items)
+	for _, p := range items {
+		if err := w.st.end(p.Addressed.Notification.ID, Record{
+			State: recordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
+		}); err != nil {
+			return err
+		}
+	}
+	if err := w.st.add(w.q.Next, digest); err != nil {
+		return err
+	}
+	if ends {
+		w.q.enqueue(w.now)
+		w.q.DropTo, w.q.DropReason = w.q.Next, over
+		return nil
+	}
+	return w.apply(enqueued{At: w.now})
+}
+
+// discard ends the window of a subscription that was cancelled.
+func (w *work) discard(subscription string) error {
+	win, err := w.st.window(subscription)
+	if err != nil || win.Items == 0 {
+		return err
+	}
+	items, err := w.take(subscription, win)
+	if err != nil {
+		return err
+	}
+	for _, p := range items {
+		w.observe(flow.KindDropped, p.Addressed, "")
+		if err := w.st.end(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
+			return err
+		}
+	}
+	log := w.d.cfg.Logger.With("sink", ReceiverOf(w.key).Sink)
+	w.tx.OnCommit(func() { log.Info("notifications of cancelled subscriptions were dropped", "dropped", len(items)) })
+	return nil
+}
+
+// take takes a window and its items out of the state.
+func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
+	items := make([]pendingRecord, win.Items)
+	for i := range items {
+		name := itemName(subscription, i)
+		ok, err := w.st.read(name, &items[i])
+		if err == nil && !ok {
+			err = damaged(name, errors.New("it is missing"))
+		}
+		if err = errors.Join(err, w.st.Delete(name)); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.st.setWindow(subscription, win, window{}); err != nil {
+		return nil, err
+	}
+	ws := &w.q.Windows
+	ws.Open--
+	ws.Items -= win.Items
+	if ws.Open == 0 {
+		*ws = Windows{}
+	}
+	w.measure = w.measure || !win.Due.After(ws.Due)
+	return items, nil
+}
+
+// flushDue ends the windows whose time has come, or all where the receiver is expired, as
+// many as fit into one transaction.
+func (w *work) flushDue() error {
+	by, ws := w.now, w.q.Windows
+	switch {
+	case w.q.endsWindows():
+		by = time.Time{}
+	case ws.Open == 0 || ws.Over != "" || w.now.Before(ws.Due):
+		return nil
+	}
+	w.measure = true
+	due, err := w.st.dueWindows(by, flushBatch)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, subscription := range due {
+		win, err := w.st.window(subscription)
+		switch {
+		case err != nil:
+			return err
+		case win.Items == 0:
+			return damaged(nameWindow+subscription, errors.New("it is missing"))
+		}
+		if err := w.flush(subscription, win); err != nil {
+			return err
+		}
+		if size += win.Bytes; size >= flushBytes {
+			break
+		}
+	}
+	return nil
+}
+
+// flushAll ends all windows.
+func (w *work) flushAll() error {
+	if w.q.Windows.Open == 0 {
+		return nil
+	}
+	open, err := w.st.windows()
+	if err != nil {
+		return err
+	}
+	for subscription, win := range sorted(open) {
+		if err := w.flush(subscription, win); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushBefore ends the windows whose items have to come before a, which is told at once:
+// that of its subscription, and where its page was given up all those of its client there.
+func (w *work) flushBefore(a flow.Addressed) error {
+	if w.q.Windows.Open == 0 {
+		return nil
+	}
+	open := make(map[string]window)
+	if a.Notification.Status == pipeline.StatusTimeout {
+		var err error
+		if open, err = w.st.windows(); err != nil {
+			return err
+		}
+	} else {
+		win, err := w.st.window(a.Subscription)
+		if err != nil {
+			return err
+		}
+		open[a.Subscription] = win
+	}
+	page := pageOf(a.Notification)
+	for subscription, win := range sorted(open) {
+		same := subscription == a.Subscription || win.Page == page && win.Client == a.Notification.Client
+		if win.Items == 0 || !same {
+			continue
+		}
+		if err := w.flush(subscription, win); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redate corrects the windows after the clock was set back.
+func (w *work) redate() error {
+	ws := &w.q.Windows
+	if ws.Open == 0 || !ws.Last.After(w.now) {
+		return nil
+	}
+	open, err := w.st.windows()
+	if err != nil {
+		return err
+	}
+	for subscription, win := range sorted(open) {
+		if err := w.st.setWindow(subscription, win, win.clamp(w.now)); err != nil {
+			return err
+		}
+	}
+	ws.Last = w.now
+	w.measure = true
+	return nil
+}
+
+func itemName(subscription string, i int) string {
+	return fmt.Sprintf("%s%s/%08d", nameItem, subscription, i)
 }

@@ -219,3 +219,50 @@ func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending,
 func timedName(prefix string, at time.Time) string {
 	return fmt.Sprintf("%s%020d/", prefix, max(at.UnixNano(), 0))
 }
+
+// note is what an attempt noted.
+type note struct {
+	Text string    `json:"text"`
+	Time time.Time `json:"time"`
+}
+
+// noteOf returns the note of document, if it is not older than since.
+func (s state) noteOf(document string, since time.Time) (string, error) {
+	var n note
+	if ok, err := s.read(nameNote+document, &n); err != nil || !ok || n.Time.Before(since) {
+		return "", err
+	}
+	return n.Text, nil
+}
+
+// setNote keeps text as the note of document; an empty one is none.
+func (s state) setNote(document, text string, at time.Time) error {
+	if text == "" {
+		return s.Delete(nameNote + document)
+	}
+	return s.write(nameNote+document, note{text, at})
+}
+
+// pruneNotes forgets the notes from before before, some at a time. It says whether there
+// are others.
+func (s state) pruneNotes(before time.Time) (left bool, err error) {
+	var old []string
+	for name, v := range s.Scan(nameNote) {
+		if v.Err != nil {
+			return left, v.Err
+		}
+		var n note
+		if err := decode(name, v.Bytes, &n); err != nil {
+			return left, err
+		}
+		if !n.Time.Before(before) || len(old) == pruneBatch {
+			left = true
+			continue
+		}
+		old = append(old, name)
+	}
+	for _, name := range old {
+		err = errors.Join(err, s.Delete(name))
+	}
+	return left, err
+}
