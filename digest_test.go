@@ -2,6 +2,7 @@ package vokter
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestDigestOverRestarts collects what two changes say, over the lives of several processes.
@@ -67,6 +69,41 @@ func TestDigestInMemoryIsToldInTheEnd(t *testing.T) {
 	runs(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 || len(sent[0].Items) != 2 {
+		t.Errorf("told %+v", sent)
+	}
+}
+
+// TestDigestInMemoryWaitsForWhatIsUnderWay holds a change until the Router drains: the digest
+// ends with it, not before.
+func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
+	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
+	cfg := watching(s, box, "", "stock")
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
+	cfg.Checks = 3
+	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
+	var r *Router
+	var handled atomic.Int64
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDiff: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if handled.Add(1) == 3 {
+				waitFor(t, func() bool { return errors.Is(r.Ready(), errDraining) })
+				select {
+				case <-box.came:
+					t.Error("the digest ended while a change was under way")
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			return next.Process(ctx, tx, m)
+		})
+	}}}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if sent := box.take(); len(sent) != 1 || len(sent[0].Items) != 2 {
 		t.Errorf("told %+v", sent)
 	}
 }

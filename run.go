@@ -190,9 +190,6 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // who sent a command waited for its decision
 	}
-	if err := r.endDigests(ctx, s); err != nil {
-		return err
-	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var held time.Duration // for how long a rate may hold an attempt that is waited for
@@ -212,20 +209,25 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			if r.volatile() {
 				held = r.cfg.Drain // no later process makes it
 			}
+			if err := r.endDigests(ctx, s); err != nil { // there is no time to wait for more items
+				return err
+			}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
 			return r.leftover(s)
 		case err := <-r.broken:
 			return err
 		case <-tick.C:
-			// A receiver that goes on failing is waited for no longer than until.
-			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
-			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle(held)
-			if quiet { // some may have been committed only after they were ended
+			// A digest ends when no message is in flight that could still add to it, or when
+			// nothing has moved for long.
+			if r.transport.Idle() || time.Since(progress) > drainHorizon {
 				if err := r.endDigests(ctx, s); err != nil {
 					return err
 				}
 			}
+			// A receiver that goes on failing is waited for no longer than until.
+			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
+			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle(held)
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
