@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -41,8 +42,8 @@ transport:
 	want := &kafka.Config{
 		Brokers: []string{"a.example.com:9092", "[::1]:9093"}, Prefix: "shop.", Lanes: 64, Replication: 3, CreateTopics: new(false),
 		Group: "shop", InstanceID: "pod-3", SessionTimeout: 30 * time.Second,
-		TLS:  kafka.TLS{Enable: true, ServerName: "kafka", Insecure: true},
-		SASL: kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "vokter", Password: registry.NewSecret("from a file")},
+		TLS:  cluster.TLS{Enable: true, ServerName: "kafka", Insecure: true},
+		SASL: cluster.SASL{Mechanism: "SCRAM-SHA-512", User: "vokter", Password: registry.NewSecret("from a file")},
 	}
 	if !reflect.DeepEqual(c.Transport, want) {
 		t.Errorf("got %+v, want %+v", c.Transport, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // guard is how long a test waits for what comes within seconds.
@@ -18,7 +19,7 @@ const guard = 30 * time.Second
 // and the first one has a message of each lane that it never acknowledges.
 func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	t.Helper()
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	c.Lanes, c.Topics = 2, map[string]flow.Topic{"in": {Groups: []string{"g"}}}
 	tr = opened(t, c)
 	tr.grace = time.Millisecond
@@ -83,7 +84,7 @@ func TestTenureEndsAfterLanesMoved(t *testing.T) {
 
 // TestSubscribeWhileClosing subscribes when Close has seen the subscriptions that there are.
 func TestSubscribeWhileClosing(t *testing.T) {
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	tr, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // TestBrokersAway: that brokers went away while the Transport works is what Ready says, and one
@@ -20,9 +21,9 @@ func TestBrokersAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	var logged logBuffer
+	var logged kafkatest.Log
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics, c.Logger = movedTopics, logged.logger()
+	c.Topics, c.Logger = movedTopics, logged.Logger()
 	tr, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func TestBrokersAway(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Logf("closing without brokers: %v", err)
 	}
-	mention(t, ready.Error(), "kafka: ", "(for ")
+	kafkatest.Mention(t, ready.Error(), "kafka: ", "(for ")
 	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d warnings: %s", n, logged.String())
 	}

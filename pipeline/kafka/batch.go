@@ -2,10 +2,11 @@ package kafka
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 )
 
 // How much becomes one transaction.
@@ -69,18 +70,18 @@ func (b *batch) records() map[string][]byte {
 	maps.Copy(rs, b.own)
 	for p, names := range b.layer.states {
 		for name, value := range names {
-			rs[stateKey(kindState, p.group, p.key, name)] = value
+			rs[changelog.Key(changelog.KindState, p.group, p.key, name)] = value
 		}
 	}
 	for w, at := range b.wakes {
 		var v []byte
 		if !at.at.IsZero() {
-			v = at.encode()
+			v = changelog.EncodeWake(at.at, at.atStart)
 		}
-		rs[stateKey(kindWake, w.group, w.topic, w.key)] = v
+		rs[changelog.Key(changelog.KindWake, w.group, w.topic, w.key)] = v
 	}
 	for c, offset := range b.positions {
-		rs[stateKey(kindPosition, c.group, c.topic)] = encodeOffset(offset)
+		rs[changelog.Key(changelog.KindPosition, c.group, c.topic)] = changelog.EncodeOffset(offset)
 	}
 	return rs
 }
@@ -92,12 +93,5 @@ func produced(prefix string, lane int, out []output, state map[string][]byte) []
 	for _, o := range out {
 		ms = append(ms, o.record(prefix))
 	}
-	for _, key := range slices.Sorted(maps.Keys(state)) {
-		m := &sarama.ProducerMessage{Topic: prefix + topicState, Partition: int32(lane), Key: sarama.StringEncoder(key)}
-		if v := state[key]; v != nil {
-			m.Value = sarama.ByteEncoder(v)
-		}
-		ms = append(ms, m)
-	}
-	return ms
+	return append(ms, changelog.Messages(prefix+admin.TopicState, lane, state)...)
 }

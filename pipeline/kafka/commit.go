@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"time"
 
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // How long a transaction may take.
@@ -191,7 +193,7 @@ func (n *tenure) commit(last bool) error {
 	n.t.wrote(ms)
 	at := int64(-1)
 	for _, m := range ms {
-		if m.Topic == n.t.cfg.Prefix+topicState {
+		if m.Topic == n.t.cfg.Prefix+admin.TopicState {
 			at = max(at, m.Offset+1)
 		}
 	}
@@ -208,7 +210,7 @@ func (n *tenure) commit(last bool) error {
 // failed: the next tenure finds out what became of it.
 func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
 	return n.inTime(context.Background(), func() error {
-		return n.t.transact(n.txns, n.t.cfg.Prefix+topicState, ms)
+		return n.t.transact(n.txns, n.t.cfg.Prefix+admin.TopicState, ms)
 	})
 }
 
@@ -218,7 +220,7 @@ func (n *tenure) inTime(ctx context.Context, f func() error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	go func() { giveUp(n.hopeless(ctx)) }()
-	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, f() }, nil)
+	_, err := client.Do(ctx, func() (struct{}, error) { return struct{}{}, f() }, nil)
 	return err
 }
 
@@ -265,49 +267,6 @@ func (n *tenure) landed(b *batch) {
 	}
 }
 
-// transactOnce publishes ms in one transaction.
-func transactOnce(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
-	if err := p.BeginTxn(); err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
-	}
-	for part := range parts(ms) {
-		if err := p.SendMessages(part); err != nil {
-			return fmt.Errorf("publishing in a transaction: %w", sendError(err))
-		}
-	}
-	if err := p.CommitTxn(); err != nil {
-		return fmt.Errorf("committing a transaction: %w", err)
-	}
-	return nil
-}
-
-// parts splits ms into what the brokers take at once, in order: a few messages, or one that
-// is large and packs well. The producer would put more together.
-func parts(ms []*sarama.ProducerMessage) iter.Seq[[]*sarama.ProducerMessage] {
-	return func(yield func([]*sarama.ProducerMessage) bool) {
-		from, size := 0, 0
-		for i, m := range ms {
-			n := m.ByteSize(2)
-			if i > from && size+n > maxMessage {
-				if !yield(ms[from:i]) {
-					return
-				}
-				from, size = i, 0
-			}
-			size += n
-		}
-		yield(ms[from:])
-	}
-}
-
-// sendError is the first error of many.
-func sendError(err error) error {
-	if all, ok := errors.AsType[sarama.ProducerErrors](err); ok && len(all) > 0 {
-		return all[0].Err
-	}
-	return err
-}
-
 // saveClock puts into b what time it is, from time to time or at last. While wakes are to
 // come because the clock was set back it is not called: the state goes on saying so. n.mu is
 // held.
@@ -317,7 +276,7 @@ func (n *tenure) saveClock(b *batch, last bool) {
 		return
 	}
 	n.clock = now
-	b.own[stateKey(kindClock)] = encodeTime(now)
+	b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
 }
 
 // get reads what was merged, then the copy of the lane.

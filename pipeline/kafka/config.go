@@ -1,10 +1,17 @@
 package kafka
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -36,9 +43,9 @@ type Config struct {
 	// SessionTimeout is after how long without a sign of life a process loses its lanes. 0 is
 	// 10 s, and 45 s with an InstanceID.
 	SessionTimeout time.Duration `yaml:"session_timeout"`
-	// TLS and SASL say how brokers and process prove who they are.
-	TLS  TLS  `yaml:"tls"`
-	SASL SASL `yaml:"sasl"`
+	// TLS says how the connection to brokers is encrypted, SASL as whom this process logs in.
+	TLS  cluster.TLS  `yaml:"tls"`
+	SASL cluster.SASL `yaml:"sasl"`
 	// Dir is where a copy of the state is kept, so that a start need not read all of it from
 	// the brokers. Empty: in memory.
 	Dir string
@@ -59,32 +66,90 @@ type Config struct {
 	OnBroken func(error)
 }
 
-// TLS says how the connection to brokers is encrypted.
-type TLS struct {
-	// Enable turns it on. Default: false.
-	Enable bool `yaml:"enable"`
-	// CA is the PEM file of the authorities that sign the brokers' certificates. Empty: those
-	// of the operating system.
-	CA string `yaml:"ca"`
-	// Cert is the PEM file with which this process proves who it is, if the brokers ask for
-	// that, and Key that of its private key. Both or none.
-	Cert string `yaml:"cert"`
-	// Key is the PEM file of the private key of Cert.
-	Key string `yaml:"key"`
-	// ServerName is the name in the brokers' certificates where it is not that in Brokers.
-	ServerName string `yaml:"server_name"`
-	// Insecure takes any certificate: for tests. Default: false.
-	Insecure bool `yaml:"insecure"`
+// Defaults and bounds of a Config.
+const (
+	defaultPrefix        = "vokter."
+	defaultLanes         = 32
+	maxLanes             = 10_000
+	maxReplication       = 1<<15 - 1
+	staticSessionTimeout = 45 * time.Second // with an InstanceID
+	minSessionTimeout    = 500 * time.Millisecond
+	maxPrefix            = 150 // a topic's name has at most 249 characters
+)
+
+// Kafka's rule for names of topics and instances.
+var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
+
+// Validate returns all that is wrong with c, joined *pipeline.FieldErrors whose Field is
+// the name in YAML, or nil. It reads the files that c.TLS names, and asks no broker.
+func (c Config) Validate() error {
+	errs := []error{c.cluster().Validate()}
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case !legalName.MatchString(c.Prefix):
+		bad("topic_prefix", "%q has characters that names of topics may not have; they may have letters, digits, dots, underscores and hyphens", c.Prefix)
+	case len(c.Prefix) > maxPrefix:
+		bad("topic_prefix", "%d characters are too many; at most %d", len(c.Prefix), maxPrefix)
+	}
+	if c.Lanes < 0 || c.Lanes > maxLanes {
+		bad("partitions", "%d is not between 1 and %d", c.Lanes, maxLanes)
+	}
+	if c.Replication < 0 || c.Replication > maxReplication {
+		bad("replication", "%d is not between 1 and the number of brokers", c.Replication)
+	}
+	if !legalName.MatchString(c.InstanceID) {
+		bad("instance_id", "%q has characters that it may not have; it may have letters, digits, dots, underscores and hyphens", c.InstanceID)
+	}
+	if c.SessionTimeout != 0 && c.SessionTimeout < minSessionTimeout {
+		bad("session_timeout", "%v is too short; at least %v, and brokers ask for 6s unless they are configured otherwise", c.SessionTimeout, minSessionTimeout)
+	}
+	return errors.Join(errs...)
 }
 
-// SASL says as whom this process logs in.
-type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: nobody logs in.
-	Mechanism string `yaml:"mechanism"`
-	// User is the name to log in with. Required with a Mechanism.
-	User string `yaml:"user"`
-	// Password is the secret to log in with. Required with a Mechanism.
-	Password registry.Secret `yaml:"password"`
+// withDefaults returns c with every default filled in, other than Replication, which
+// depends on how many brokers there are.
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
+	}
+	if c.Lanes == 0 {
+		c.Lanes = defaultLanes
+	}
+	if c.Group == "" {
+		if c.Group = strings.TrimSuffix(c.Prefix, "."); c.Group == "" {
+			c.Group = strings.TrimSuffix(defaultPrefix, ".")
+		}
+	}
+	if c.MaxPause == 0 {
+		c.MaxPause = time.Second
+	}
+	if c.SessionTimeout == 0 {
+		c.SessionTimeout = cluster.DefaultSessionTimeout
+		if c.InstanceID != "" {
+			c.SessionTimeout = staticSessionTimeout
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// cluster is where the brokers of c are.
+func (c Config) cluster() cluster.Config {
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+}
+
+// admin is what the topics of c are to be like. c has its defaults.
+func (c Config) admin() admin.Config {
+	return admin.Config{
+		Config: c.cluster(), Prefix: c.Prefix, Group: c.Group, Lanes: c.Lanes, Replication: c.Replication, NoCreate: c.CreateTopics != nil && !*c.CreateTopics, Logger: c.Logger,
+	}
 }
 
 // Register makes the configuration know the transport "kafka".
@@ -94,6 +159,3 @@ func Register(r *registry.Registry) {
 
 // Open makes the transport, which begins with Start.
 func (c Config) Open() (flow.Transport, error) { return New(c) }
-
-// creates reports whether topics that are missing are made.
-func (c Config) creates() bool { return c.CreateTopics == nil || *c.CreateTopics }

@@ -10,6 +10,8 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
@@ -42,7 +44,7 @@ func handleOne(t *testing.T, c Config) (before string) {
 // TestCopyOfOtherTopics: what a directory holds of topics with another prefix is not taken for
 // that of the present ones: neither state nor positions.
 func TestCopyOfOtherTopics(t *testing.T) {
-	a := testConfig(startFake(t))
+	a := testConfig(kafkatest.Start(t))
 	a.Topics, a.Dir = movedTopics, t.TempDir()
 	b := a
 	b.Prefix, b.Group = "b.", "b"
@@ -58,7 +60,7 @@ func TestCopyOfOtherTopics(t *testing.T) {
 
 // TestCopyRefused: a copy with another number of lanes, or one that is damaged.
 func TestCopyRefused(t *testing.T) {
-	a := testConfig(startFake(t))
+	a := testConfig(kafkatest.Start(t))
 	a.Topics, a.Dir = movedTopics, t.TempDir()
 	handleOne(t, a)
 	dir := filepath.Join(a.Dir, "kafka")
@@ -87,7 +89,7 @@ func TestCopyRefused(t *testing.T) {
 
 // TestTopicMadeAgain: a topic that was deleted and made again between two runs is refused.
 func TestTopicMadeAgain(t *testing.T) {
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	handleOne(t, c)
 	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
@@ -104,10 +106,10 @@ func TestTopicMadeAgain(t *testing.T) {
 
 // TestStateOfANewerVersion is refused.
 func TestStateOfANewerVersion(t *testing.T) {
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	handleOne(t, c)
-	conf, err := c.producerConfig()
+	conf, err := c.admin().ProducerConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	newer := &sarama.ProducerMessage{Topic: c.Prefix + topicState, Key: sarama.StringEncoder("\x02s"), Value: sarama.StringEncoder("x")}
+	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x02s"), Value: sarama.StringEncoder("x")}
 	if _, _, err := p.SendMessage(newer); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // WithoutTransactions makes t publish what it commits with a plain producer, for benchmarks
@@ -25,16 +27,16 @@ func (t *Transport) Commits() uint64 { return t.counts.commits.Load() }
 // StateRecord is a record that makes value what group keeps for key under name, as the owner
 // of the key's lane writes it.
 func StateRecord(prefix string, lanes int, group, key, name string, value []byte) *sarama.ProducerMessage {
-	return record(prefix, lanes, key, stateKey(kindState, group, key, name), value)
+	return record(prefix, lanes, key, changelog.Key(changelog.KindState, group, key, name), value)
 }
 
 // WakeRecord is a record that sets the wake that group has for key in topic.
 func WakeRecord(prefix string, lanes int, group, topic, key string, at time.Time) *sarama.ProducerMessage {
-	return record(prefix, lanes, key, stateKey(kindWake, group, topic, key), wake{at: at}.encode())
+	return record(prefix, lanes, key, changelog.Key(changelog.KindWake, group, topic, key), changelog.EncodeWake(at, false))
 }
 
 func record(prefix string, lanes int, key, as string, value []byte) *sarama.ProducerMessage {
-	return produced(prefix, partitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
+	return produced(prefix, client.PartitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
 }
 
 // HangOnce makes the next transaction hang until release is closed, when all of it was written
@@ -53,8 +55,8 @@ func (t *Transport) HangOnce(release <-chan struct{}, answering bool) (late <-ch
 		if !hung.CompareAndSwap(false, true) {
 			return transact(p, stateTopic, ms)
 		}
-		held := p.(*producer)
-		err := held.use(func() error { // it is not closed meanwhile, as none is that waits for brokers
+		held := p.(*client.Producer)
+		err := held.Use(func() error { // it is not closed meanwhile, as none is that waits for brokers
 			raw := held.SyncProducer
 			if err := errors.Join(raw.BeginTxn(), raw.SendMessages(ms)); err != nil {
 				return err

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // TestWatchedWhileTheDiskIsFull looks at a transport while the copy of a lane is written, which
 // waits for the disk: who watches is answered, and other lanes go on.
 func TestWatchedWhileTheDiskIsFull(t *testing.T) {
-	tr := opened(t, testConfig(startFake(t)))
+	tr := opened(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
 	full, release := make(chan struct{}), make(chan struct{})
 	written := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 )
 
 // TestStateLostWhileBrokersMove has a broker that cannot say at first whether state was lost:
@@ -29,7 +30,7 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := testAdmin(t, c).DeleteTopic(c.Prefix + topicState); err != nil {
+	if err := testAdmin(t, c).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time
@@ -37,7 +38,7 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	if err == nil {
 		_ = tr.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), topicState+" is missing or empty") {
+	if err == nil || !strings.Contains(err.Error(), admin.TopicState+" is missing or empty") {
 		t.Errorf("Open: %v, want a refusal that names the topic", err)
 	}
 	if n := asked.Load(); n < 3 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // inbox holds the messages that were posted to a consumer in a lane. What is left in it when
@@ -108,7 +109,7 @@ func (p *poster) Post(ctx context.Context, m flow.Message) error {
 	if key == "" {
 		key = m.ID
 	}
-	b := p.t.inbox(p.who, partitionOf(key, p.t.lanes))
+	b := p.t.inbox(p.who, client.PartitionOf(key, p.t.lanes))
 	for {
 		wait, err := b.add(&m)
 		if wait == nil || err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // mover is the name under which a lane notes up to where misplaced records of a topic were
@@ -19,12 +20,12 @@ func (x *tx) moveTo(lane int) {
 	x.mu.Lock()
 	x.moves = true
 	x.mu.Unlock()
-	if n := o.size(); n > maxMessage {
+	if n := o.size(); n > client.MaxMessage {
 		id := cmp.Or(o.uuid, flow.DeriveID("misplaced", x.position()))
 		x.ten.t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
 			"topic", x.who.topic, "position", x.position(), "id", id, "bytes", n)
 		d := flow.DeadLetter{
-			Reason: fmt.Sprintf("it stands in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.ten.lane, lane, n, maxMessage),
+			Reason: fmt.Sprintf("it stands in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.ten.lane, lane, n, client.MaxMessage),
 			Time:   x.ten.t.now(), Attempts: 1, Topic: x.who.topic, Headers: o.meta,
 		}
 		o = outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), x.ten.t.lanes)

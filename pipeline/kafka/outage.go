@@ -1,9 +1,14 @@
 package kafka
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 const (
@@ -50,7 +55,7 @@ func (t *Transport) outage(what string, err error) {
 		tr = &trouble{first: now}
 		o.troubles[what] = tr
 	}
-	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, plain(t.cfg, err))
+	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, t.cfg.cause(err))
 	if o.waits != nil || o.missing != "" || now.Sub(tr.told) < tellAgain || o.told(now) {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
@@ -59,7 +64,7 @@ func (t *Transport) outage(what string, err error) {
 	if o.begun.IsZero() {
 		o.begun = now
 	}
-	t.log.Warn("kafka: "+what, "error", plain(t.cfg, err))
+	t.log.Warn("kafka: "+what, "error", t.cfg.cause(err))
 }
 
 // told reports whether another trouble was told just now: one that goes wrong makes others.
@@ -131,4 +136,82 @@ func (o *outage) present(now time.Time) (since time.Time, reason error) {
 		}
 	}
 	return since, reason
+}
+
+// checkRights asks the brokers whether a right is missing: what is denied fails in many ways,
+// of which some tell nothing.
+func (t *Transport) checkRights() {
+	missing, err := client.Do(t.life, func() (string, error) {
+		conn, err := sarama.NewClient(t.cfg.Brokers, client.Once(t.base))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		return t.cfg.admin().MissingRights(conn, t.declaredTopics())
+	}, nil)
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	t.deny(missing)
+}
+
+// deny notes which rights are missing, and tells when that changes.
+func (t *Transport) deny(missing string) {
+	o, now := &t.away, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch missing {
+	case o.missing:
+		return
+	case "":
+		t.log.Info("kafka: the rights are there that were missing", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
+	default:
+		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)
+	}
+	if o.missing == "" {
+		o.deniedAt = now
+	}
+	o.missing = missing
+}
+
+// denied says which rights are missing; nil where there are none. o.mu is held.
+func (o *outage) denied() error {
+	if o.missing == "" {
+		return nil
+	}
+	return fmt.Errorf("rights are missing: allow %s", o.missing)
+}
+
+// patiently returns what f returns once the brokers are there for it: one that has just come
+// back leads no partition for a moment. It tries until ctx is done, whose cause it then
+// returns.
+func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T, error) {
+	for {
+		v, err := f()
+		if err == nil || !client.Away(err) {
+			return v, err
+		}
+		t.outage("the brokers do not serve yet; it is tried again", err)
+		select {
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// probeEvery is how long patiently rests between two attempts.
+const probeEvery = 500 * time.Millisecond
+
+// cause returns the reason within err in words.
+func (c Config) cause(err error) string {
+	switch {
+	case errors.Is(err, sarama.ErrFencedInstancedId):
+		return fmt.Sprintf("another process has the same instance_id (%s): give each one of its own", c.InstanceID)
+	case errors.Is(err, sarama.ErrProducerFenced), errors.Is(err, sarama.ErrInvalidProducerEpoch):
+		return "another producer has its transactional ID now"
+	case errors.Is(err, sarama.ErrTransactionalIDAuthorizationFailed):
+		return fmt.Sprintf("a right is missing: allow Write on the transactional IDs that begin with %s-", c.Group)
+	}
+	return c.cluster().Cause(err)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // Pauses before a lane that could not be taken is tried again.
@@ -56,11 +58,21 @@ func (t *Transport) join(ctx context.Context) error {
 	return nil
 }
 
+// groupConfig returns the configuration of the consumer group.
+func (c Config) groupConfig() (*sarama.Config, error) {
+	conf, err := c.cluster().Group(c.SessionTimeout)
+	if err != nil {
+		return nil, err
+	}
+	conf.Consumer.Group.InstanceId = c.InstanceID
+	return conf, nil
+}
+
 // consumeGroup keeps this process a member of the consumer group until ctx is done. Consume
 // returns after each rebalance, and with an error when the brokers are away.
 func (t *Transport) consumeGroup(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := t.group.Consume(ctx, []string{t.cfg.Prefix + topicLanes}, claims{t})
+		err := t.group.Consume(ctx, []string{t.cfg.Prefix + admin.TopicLanes}, claims{t})
 		if err == nil {
 			continue
 		}
@@ -100,7 +112,7 @@ var _ sarama.ConsumerGroupHandler = claims{}
 
 // Setup notes which lanes will be claimed.
 func (c claims) Setup(s sarama.ConsumerGroupSession) error {
-	lanes := s.Claims()[c.t.cfg.Prefix+topicLanes]
+	lanes := s.Claims()[c.t.cfg.Prefix+admin.TopicLanes]
 	c.t.log.Info("lanes were shared out", "lanes", len(lanes), "of", c.t.lanes, "generation", s.GenerationID())
 	c.t.assign(lanes)
 	return nil
@@ -137,7 +149,7 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		case class == pipeline.ClassBroken:
 			t.broken(err)
 		case fenced(err):
-			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", plain(t.cfg, err))
+			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", t.cfg.cause(err))
 			wait = fencedPause
 		default:
 			t.outage(what, err)
@@ -226,7 +238,7 @@ func (t *Transport) tenure(lane int) *tenure { return t.owned[lane].working.Load
 
 // Owns reports whether this process handles the messages of key now.
 func (t *Transport) Owns(key string) bool {
-	return t.ready.Load() && t.works(partitionOf(key, t.lanes))
+	return t.ready.Load() && t.works(client.PartitionOf(key, t.lanes))
 }
 
 // Epoch counts how many times this process has taken the lane of key, also because a
@@ -235,7 +247,7 @@ func (t *Transport) Epoch(key string) uint64 {
 	if !t.ready.Load() {
 		return 0
 	}
-	return t.owned[partitionOf(key, t.lanes)].count.Load()
+	return t.owned[client.PartitionOf(key, t.lanes)].count.Load()
 }
 
 // Gained receives whenever all lanes that this process was given are restored and worked on,

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,11 +12,17 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/pipeline/portable"
 	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 var movedTopics = map[string]flow.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
+
+// vacant is what an import says of topics that were used.
+const vacant = "state is read into topics that were never used"
 
 // movable is an export as any transport may have written it.
 func movable(t *testing.T) (*portable.Export, []portable.Record) {
@@ -101,7 +106,7 @@ func TestMove(t *testing.T) {
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "holds state: "+errVacant.Error()) {
+		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "holds state: "+vacant) {
 			t.Errorf("the second time: got %v", err)
 		}
 		tr, err := Open(t.Context(), c)
@@ -174,7 +179,7 @@ func TestExportWaits(t *testing.T) {
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		conf, err := c.txnConfig(c.Group + "-test")
+		conf, err := c.admin().TxnConfig(c.Group + "-test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +240,7 @@ func TestFailedImport(t *testing.T) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
 	})
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	tr, err := Open(t.Context(), c)
 	if err != nil {
@@ -251,52 +256,20 @@ func TestFailedImport(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "topic "+c.Prefix+"in was used: "+errVacant.Error()) {
+	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "topic "+c.Prefix+"in was used: "+vacant) {
 		t.Errorf("into topics that were used: got %v", err)
-	}
-}
-
-// TestUntouched: a process that begins to work after the lanes were taken is noticed, though it
-// has ended since.
-func TestUntouched(t *testing.T) {
-	c := testConfig(startFake(t))
-	c.Topics = movedTopics
-	s, err := newStill(c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	if err := s.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.takeAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.untouched(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	other, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-other.Gained()
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.untouched(t.Context()); err == nil || !strings.Contains(err.Error(), "began to work meanwhile") {
-		t.Errorf("got %v", err)
 	}
 }
 
 // TestKeysInTwoLanes: what is kept for one key in two lanes cannot be one state elsewhere.
 func TestKeysInTwoLanes(t *testing.T) {
-	c := testConfig(startFake(t))
+	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	e, _ := movable(t)
 	if err := Import(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
-	conf, err := c.txnConfig(c.Group + "-test")
+	conf, err := c.admin().TxnConfig(c.Group + "-test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,36 +278,12 @@ func TestKeysInTwoLanes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	other := (partitionOf("a", 3) + 1) % 3
-	another := produced(c.Prefix, other, nil, map[string][]byte{stateKey(kindState, "g", "a", "n"): []byte("another")})
-	if err := transactOnce(p, another); err != nil {
+	other := (client.PartitionOf("a", 3) + 1) % 3
+	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
+	if err := client.Transact(p, another); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), `group g keeps something for the key "a" in lane `) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestSettled: while the brokers do not agree on leaders it is asked again; what else fails
-// fails at once.
-func TestSettled(t *testing.T) {
-	c := testConfig(startFake(t))
-	c.Topics = movedTopics
-	s, err := newStill(c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	if err := s.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	answers := []error{sarama.ErrNotLeaderForPartition, sarama.ErrUnknownTopicOrPartition, sarama.ErrTopicAuthorizationFailed, nil}
-	err = s.agreed(t.Context(), c.Prefix+"in", func() error {
-		answer := answers[0]
-		answers = answers[1:]
-		return answer
-	})
-	if !errors.Is(err, sarama.ErrTopicAuthorizationFailed) || len(answers) != 1 {
-		t.Errorf("got %v with %d answers left", err, len(answers))
 	}
 }

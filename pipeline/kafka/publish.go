@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -62,10 +63,10 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 		err := t.ensureAll(ctx, out)
 		if err == nil {
 			err = t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
-		} else if !away(err) {
+		} else if !client.Away(err) {
 			return err
 		}
-		if err == nil || ctx.Err() != nil || lasting(err) {
+		if err == nil || ctx.Err() != nil || client.Lasting(err) {
 			return err
 		}
 		// sarama gives up after a minute. What was seen may not be there at the next look.
@@ -77,26 +78,11 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	}
 }
 
-// lasting reports whether publishing failed for what does not pass.
-func lasting(err error) bool {
-	for _, never := range []error{
-		sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge, sarama.ErrInvalidRecord, sarama.ErrPolicyViolation,
-		sarama.ErrTopicAuthorizationFailed, sarama.ErrTransactionalIDAuthorizationFailed, sarama.ErrClusterAuthorizationFailed,
-		sarama.ErrInvalidTopic, sarama.ErrUnknownTopicOrPartition, ErrClosed,
-	} {
-		if errors.Is(err, never) {
-			return true
-		}
-	}
-	config, ok := errors.AsType[sarama.ConfigurationError](err) // also of messages that are too large
-	return ok && config != ""
-}
-
 // send publishes ms outside of any lane's transaction: one message as it is, several in a
 // transaction of their own. It returns the cause of ctx when that is done; they may be
 // published nevertheless then, as sarama cannot be interrupted.
 func (t *Transport) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
-	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, t.sendAll(ctx, ms) }, nil)
+	_, err := client.Do(ctx, func() (struct{}, error) { return struct{}{}, t.sendAll(ctx, ms) }, nil)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("publishing: %w", context.Cause(ctx))
 	}
@@ -107,7 +93,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 	t.sending.Add(1)
 	defer t.sending.Add(-1)
 	var err error
-	if len(ms) == 1 && ms[0].ByteSize(2) < maxMessage {
+	if len(ms) == 1 && ms[0].ByteSize(2) < client.MaxMessage {
 		_, _, err = t.plain.SendMessage(ms[0])
 	} else {
 		err = t.together.send(ctx, ms)
@@ -116,7 +102,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 		return err // it was given up, or the Transport is closed
 	}
 	if err != nil {
-		err = sendError(err)
+		err = client.SendError(err)
 		t.outage("publishing failed", err)
 		return fmt.Errorf("kafka: publishing: %w", err)
 	}
@@ -139,17 +125,17 @@ func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error
 	}
 	if g.p == nil {
 		// The name is of this process alone: nobody is to be fenced.
-		c, err := g.t.cfg.txnConfig(g.t.cfg.Group + "-" + rand.Text())
+		c, err := g.t.cfg.admin().TxnConfig(g.t.cfg.Group + "-" + rand.Text())
 		if err != nil {
 			return err
 		}
-		p, err := newProducer(g.t.cfg.Brokers, c)
+		p, err := client.NewProducer(g.t.cfg.Brokers, c)
 		if err != nil {
 			return err
 		}
 		g.p = p
 	}
-	if err := transactOnce(g.p, ms); err != nil {
+	if err := client.Transact(g.p, ms); err != nil {
 		p := g.p
 		g.p = nil
 		go func() { _ = p.Close() }()
@@ -214,13 +200,13 @@ func (t *Transport) hintLoop() {
 		if len(ms) == 0 {
 			continue
 		}
-		_, err := abandonable(t.life, func() (struct{}, error) { return struct{}{}, t.plain.SendMessages(ms) }, nil)
+		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.plain.SendMessages(ms) }, nil)
 		if t.life.Err() != nil {
 			return
 		}
 		var again []output
 		if err != nil {
-			t.outage("asking for checks failed; it is done again", sendError(err))
+			t.outage("asking for checks failed; it is done again", client.SendError(err))
 			again = unsent(out, ms, err)
 			select {
 			case <-time.After(reopenAfter):
@@ -245,7 +231,8 @@ func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []outp
 	all, _ := errors.AsType[sarama.ProducerErrors](err)
 	failed := make(map[*sarama.ProducerMessage]bool, len(all))
 	for _, e := range all {
-		failed[e.Msg] = !errors.Is(e.Err, sarama.ErrMessageSizeTooLarge) && !is[sarama.ConfigurationError](e.Err)
+		_, config := errors.AsType[sarama.ConfigurationError](e.Err)
+		failed[e.Msg] = !config && !errors.Is(e.Err, sarama.ErrMessageSizeTooLarge)
 	}
 	for i, m := range ms {
 		if failed[m] {
@@ -274,4 +261,4 @@ func (t *Transport) Publisher() message.Publisher {
 var _ flow.Publisher = (*Transport)(nil)
 
 // ErrClosed is what a Transport that is closed, or was not started, returns.
-var ErrClosed = errors.New("kafka: the transport is closed")
+var ErrClosed = client.ErrClosed

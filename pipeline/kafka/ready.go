@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // How the brokers are watched.
@@ -80,11 +83,11 @@ func (t *Transport) watch() {
 		case <-t.life.Done():
 			return
 		}
-		_, err := abandonable(t.life, func() (struct{}, error) { return struct{}{}, ask(t.cfg, t.base) }, nil)
+		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.cfg.cluster().Ask(t.base) }, nil)
 		if err != nil {
 			if t.life.Err() == nil {
 				t.outage("no broker answers", err)
-				t.waiting(unanswered(t.cfg, err))
+				t.waiting(t.cfg.cluster().Unanswered(err))
 			}
 			continue
 		}
@@ -108,7 +111,7 @@ func (t *Transport) checkTopics() {
 	if err != nil {
 		return // the brokers are away; it is asked again
 	}
-	if err := checkKnown(t.known(), now); err != nil {
+	if err := admin.CheckKnown(t.known(), now); err != nil {
 		t.broken(err)
 	}
 }

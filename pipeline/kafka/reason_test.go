@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 func TestPlainNamesWhatToMend(t *testing.T) {
@@ -13,6 +14,6 @@ func TestPlainNamesWhatToMend(t *testing.T) {
 		sarama.ErrFencedInstancedId:                  "another process has the same instance_id (one)",
 		sarama.ErrTransactionalIDAuthorizationFailed: "allow Write on the transactional IDs that begin with vokter-",
 	} {
-		mention(t, plain(c, fmt.Errorf("joining: %w", err)), want)
+		kafkatest.Mention(t, c.cause(fmt.Errorf("joining: %w", err)), want)
 	}
 }

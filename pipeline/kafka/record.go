@@ -11,15 +11,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // headerUUID carries the UUID of a message that was published with Watermill's interface,
 // as watermill-kafka does it.
 const headerUUID = "_watermill_message_uuid"
-
-// headerMarker is in records that say nothing but that all before them was written before:
-// its value names who wrote it. No consumer group gets them.
-const headerMarker = "vokter_marker"
 
 // output is a message on its way into a lane.
 type output struct {
@@ -40,7 +38,7 @@ func outputOf(m flow.Message, lanes int) output {
 	if key == "" {
 		key = m.ID
 	}
-	return output{topic: m.Topic, lane: partitionOf(key, lanes), key: m.Key, message: &m}
+	return output{topic: m.Topic, lane: client.PartitionOf(key, lanes), key: m.Key, message: &m}
 }
 
 // outputOfWatermill directs a message that was published with Watermill's interface.
@@ -50,7 +48,7 @@ func outputOfWatermill(topic string, m *message.Message, lanes int) output {
 	if key == "" {
 		key = m.UUID
 	}
-	o.lane = partitionOf(key, lanes)
+	o.lane = client.PartitionOf(key, lanes)
 	return o
 }
 
@@ -169,7 +167,7 @@ func markerOf(r *sarama.ConsumerMessage) string {
 		return ""
 	}
 	for _, h := range r.Headers {
-		if bytes.Equal(h.Key, []byte(headerMarker)) {
+		if bytes.Equal(h.Key, []byte(changelog.HeaderMarker)) {
 			return string(h.Value)
 		}
 	}
@@ -179,6 +177,6 @@ func markerOf(r *sarama.ConsumerMessage) string {
 // marker is a marker of owner.
 func marker(topic string, lane int, owner string) *sarama.ProducerMessage {
 	return &sarama.ProducerMessage{Topic: topic, Partition: int32(lane), Headers: []sarama.RecordHeader{
-		{Key: []byte(headerMarker), Value: []byte(owner)},
+		{Key: []byte(changelog.HeaderMarker), Value: []byte(owner)},
 	}}
 }

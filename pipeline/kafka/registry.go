@@ -11,6 +11,8 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 )
 
 // inbox returns the one of a consumer in a lane.
@@ -136,7 +138,8 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	}
 	c := t.cfg
 	c.Lanes = t.lanes
-	info, err := ensureTopics(ctx, t.admin, c, c.specs(map[string]flow.Topic{topic: {}}))
+	a := c.admin()
+	info, err := admin.Ensure(ctx, t.admin, a, a.Specs(map[string]flow.Topic{topic: {}}))
 	if err != nil {
 		return err
 	}
@@ -171,29 +174,29 @@ func (t *Transport) ensureAll(ctx context.Context, out []output) error {
 }
 
 // topicsNow asks which topics there are.
-func (t *Transport) topicsNow() (topicInfo, error) {
+func (t *Transport) topicsNow() (admin.Info, error) {
 	t.mu.Lock()
-	specs := t.cfg.specs(t.topics)
+	specs := t.cfg.admin().Specs(t.topics)
 	t.mu.Unlock()
-	have, err := describe(t.admin, specs)
+	have, err := admin.Describe(t.admin, specs)
 	if err != nil {
-		return topicInfo{}, err
+		return admin.Info{}, err
 	}
-	info := topicInfo{Lanes: t.lanes, IDs: make(map[string]string, len(have))}
+	info := admin.Info{Lanes: t.lanes, IDs: make(map[string]string, len(have))}
 	for name, s := range have {
-		info.IDs[name] = s.id
-		if s.partitions != t.lanes {
-			info.Lanes = s.partitions
+		info.IDs[name] = s.ID
+		if s.Partitions != t.lanes {
+			info.Lanes = s.Partitions
 		}
 	}
 	return info, nil
 }
 
 // known are the topics that this process works with.
-func (t *Transport) known() topicInfo {
+func (t *Transport) known() admin.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info := topicInfo{Lanes: t.info.Lanes, IDs: make(map[string]string, len(t.info.IDs))}
+	info := admin.Info{Lanes: t.info.Lanes, IDs: make(map[string]string, len(t.info.IDs))}
 	for name, id := range t.info.IDs {
 		info.IDs[name] = id
 	}
@@ -202,11 +205,11 @@ func (t *Transport) known() topicInfo {
 
 // remembered compares the topics with those that an earlier owner of a lane worked with.
 func (t *Transport) remembered(value []byte) error {
-	var before topicInfo
+	var before admin.Info
 	if err := json.Unmarshal(value, &before); err != nil {
 		return pipeline.Broken(fmt.Errorf("kafka: what the state topic says of the topics is damaged: %w", err))
 	}
-	return pipeline.Broken(checkKnown(before, t.known()))
+	return pipeline.Broken(admin.CheckKnown(before, t.known()))
 }
 
 // remember puts into b what the topics are, for the next owner.
@@ -215,7 +218,7 @@ func (n *tenure) remember(b *batch) error {
 	if err != nil {
 		return err
 	}
-	b.own[stateKey(kindTopics)] = v
+	b.own[changelog.Key(changelog.KindTopics)] = v
 	return nil
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -48,16 +51,16 @@ func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
 
 // fill fences the earlier owner of n's lane and brings the copy of it up to there.
 func (t *Transport) fill(ctx context.Context, n *tenure) error {
-	c, err := t.cfg.txnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
+	c, err := t.cfg.admin().TxnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
 	if err != nil {
 		return err
 	}
-	open := func() (sarama.SyncProducer, error) { return newProducer(t.cfg.Brokers, c) }
-	if n.txns, err = abandonable(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
+	open := func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }
+	if n.txns, err = client.Do(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
-	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{stateKey(kindFence): []byte(n.nonce)})
-	if err := n.inTime(ctx, func() error { return transactOnce(n.txns, fence) }); err != nil {
+	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{changelog.Key(changelog.KindFence): []byte(n.nonce)})
+	if err := n.inTime(ctx, func() error { return client.Transact(n.txns, fence) }); err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
 	if err := t.restore(ctx, n, fence[0].Offset); err != nil {
@@ -73,15 +76,15 @@ func (t *Transport) restore(ctx context.Context, n *tenure, end int64) error {
 	if err != nil {
 		return err
 	}
-	pc, err := openPartition(ctx, t.restorer, t.cfg.Prefix+topicState, n.lane, from)
+	pc, err := client.OpenPartition(ctx, t.restorer, t.cfg.Prefix+admin.TopicState, n.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		from = sarama.OffsetOldest
-		pc, err = openPartition(ctx, t.restorer, t.cfg.Prefix+topicState, n.lane, from)
+		pc, err = client.OpenPartition(ctx, t.restorer, t.cfg.Prefix+admin.TopicState, n.lane, from)
 	}
 	if err != nil {
 		return err
 	}
-	defer closePartition(pc)
+	defer client.ClosePartition(pc)
 	if from == sarama.OffsetOldest {
 		if err := t.forget(n); err != nil {
 			return err
@@ -92,27 +95,7 @@ func (t *Transport) restore(ctx context.Context, n *tenure, end int64) error {
 	r.from = max(from, 0)
 	t.restoring(n.lane, r)
 	defer t.restoring(n.lane, nil)
-	for {
-		select {
-		case m, ok := <-pc.Messages():
-			if !ok {
-				return errors.New("the records of the state topic ended early")
-			}
-			done, err := r.add(m)
-			if err != nil {
-				return err
-			}
-			if done {
-				return nil
-			}
-		case err := <-pc.Errors():
-			if err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return changelog.Read(ctx, pc, r.add)
 }
 
 // restoration gathers what is written to a copy at once.
@@ -131,7 +114,7 @@ func (r *restoration) add(m *sarama.ConsumerMessage) (done bool, err error) {
 		r.batch = make(map[string][]byte)
 	}
 	key := string(m.Key)
-	done = key == stateKey(kindFence) && string(m.Value) == r.n.nonce
+	done = changelog.IsFence(m, r.n.nonce)
 	r.batch[key] = m.Value
 	r.bytes += len(m.Value)
 	r.at.Store(m.Offset)
@@ -167,26 +150,26 @@ func (t *Transport) copiedTo(lane int) (int64, error) {
 // copyEnd returns where the copy of lane ends, and when that was written; the zero time where
 // there is none.
 func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
-	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, ownAt)
+	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
 	if err != nil || !ok || len(v) < 16 {
 		return 0, time.Time{}, err
 	}
-	at, err = decodeTime(v[8:])
+	at, err = changelog.DecodeTime(v[8:])
 	return int64(binary.BigEndian.Uint64(v)), at, err
 }
 
 // copiedHere reports whether the copy of lane is of topics with these names. That they are
 // the same ones load finds out.
 func (t *Transport) copiedHere(lane int) (bool, error) {
-	v, ok, err := t.cache.GetState(nil, ownGroup, lane, ownKey, stateKey(kindTopics))
+	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
 	if err != nil || !ok {
 		return false, err
 	}
-	var of topicInfo
+	var of admin.Info
 	if err := json.Unmarshal(v, &of); err != nil {
 		return false, nil
 	}
-	_, ours := of.IDs[t.cfg.Prefix+topicState]
+	_, ours := of.IDs[t.cfg.Prefix+admin.TopicState]
 	return ours, nil
 }
 
@@ -195,13 +178,13 @@ func (t *Transport) copiedHere(lane int) (bool, error) {
 func (t *Transport) copied(n *tenure, records map[string][]byte, to int64) error {
 	return t.whileOwned(n, func(b *store.Batch) error {
 		for key, value := range records {
-			if err := copyRecord(b, n.lane, key, value); err != nil {
+			if err := changelog.Apply(b, n.lane, key, value); err != nil {
 				return err
 			}
 		}
 		if to >= 0 {
 			v := binary.BigEndian.AppendUint64(nil, uint64(to))
-			b.SetState(ownGroup, n.lane, ownKey, ownAt, append(v, encodeTime(t.cfg.Now())...))
+			b.SetState(changelog.OwnGroup, n.lane, changelog.OwnKey, changelog.OwnAt, append(v, changelog.EncodeTime(t.cfg.Now())...))
 		}
 		return nil
 	})
@@ -226,8 +209,8 @@ func (t *Transport) whileOwned(n *tenure, f func(b *store.Batch) error) error {
 // load reads what n needs of the copy of its lane.
 func (n *tenure) load() error {
 	var failure error
-	err := n.t.cache.ScanState(nil, ownGroup, n.lane, ownKey, "", func(name string, value []byte) bool {
-		if name != ownAt {
+	err := n.t.cache.ScanState(nil, changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
+		if name != changelog.OwnAt {
 			failure = n.loadRecord(name, value)
 		}
 		return failure == nil
@@ -248,24 +231,24 @@ func (n *tenure) load() error {
 }
 
 func (n *tenure) loadRecord(key string, value []byte) error {
-	kind, parts, err := splitKey(key)
+	kind, parts, err := changelog.Split(key)
 	if err != nil {
 		return err
 	}
 	switch kind {
-	case kindPosition:
-		offset, err := decodeOffset(value)
+	case changelog.KindPosition:
+		offset, err := changelog.DecodeOffset(value)
 		n.positions[consumer{parts[0], parts[1]}] = offset
 		return err
-	case kindWake:
-		w, err := decodeWake(value)
-		w.key = parts[2]
+	case changelog.KindWake:
+		w := wake{key: parts[2]}
+		w.at, w.atStart, err = changelog.DecodeWake(value)
 		n.wakesOf(consumer{parts[0], parts[1]}).restore(w)
 		return err
-	case kindClock:
-		n.clock, err = decodeTime(value)
+	case changelog.KindClock:
+		n.clock, err = changelog.DecodeTime(value)
 		return err
-	case kindTopics:
+	case changelog.KindTopics:
 		return n.t.remembered(value)
 	}
 	return nil

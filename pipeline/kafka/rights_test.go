@@ -9,7 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // TestMissingRights withholds one right after the other: Ready and one line of the log name
@@ -52,17 +54,17 @@ func TestMissingRights(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers := startFake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
+			brokers := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
 				kfake.User("PLAIN", "vokter", "secret", needed()...))
-			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
+			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
 			admin := testAdmin(t, c)
 			test.without.Principal, test.without.Host, test.without.PermissionType = "User:vokter", "*", sarama.AclPermissionDeny
 			test.on.ResourcePatternType = sarama.AclPatternLiteral
 			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: test.on, Acls: []*sarama.Acl{&test.without}}}); err != nil {
 				t.Fatal(err)
 			}
-			var logged logBuffer
-			c.SASL.User, c.Logger = "vokter", logged.logger()
+			var logged kafkatest.Log
+			c.SASL.User, c.Logger = "vokter", logged.Logger()
 			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
 			tr, err := Open(t.Context(), c)
 			if err != nil {
@@ -75,7 +77,7 @@ func TestMissingRights(t *testing.T) {
 			if err == nil {
 				t.Fatalf("it is ready without %s", test.want)
 			}
-			mention(t, err.Error(), test.want)
+			kafkatest.Mention(t, err.Error(), test.want)
 			if n := strings.Count(logged.String(), "rights are missing"); n != 1 {
 				t.Errorf("%d lines about it, want 1: %s", n, logged.String())
 			}
@@ -92,7 +94,7 @@ func TestMissingRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			tr.checkRights()
-			mention(t, logged.String(), "the rights are there that were missing")
+			kafkatest.Mention(t, logged.String(), "the rights are there that were missing")
 			<-tr.Gained()
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
@@ -234,7 +235,7 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 	if len(m.Key) == 0 || topic.AnyLane {
 		return false, false, false
 	}
-	lane := partitionOf(string(m.Key), r.n.t.lanes)
+	lane := client.PartitionOf(string(m.Key), r.n.t.lanes)
 	if lane == r.n.lane {
 		return false, false, false
 	}

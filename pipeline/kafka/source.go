@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // How much of a partition is read ahead.
@@ -68,19 +69,19 @@ func (s *source) loop(ctx context.Context) {
 
 // read reads until ctx is done or the partition cannot be read.
 func (s *source) read(ctx context.Context) error {
-	c, err := abandonable(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.group) }, nil)
+	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.group) }, nil)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	from := s.from
 	s.mu.Unlock()
-	pc, err := openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
+	pc, err := client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		if from, err = s.again(ctx, from); err != nil {
 			return err
 		}
-		pc, err = openPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
+		pc, err = client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
 	}
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (s *source) read(ctx context.Context) error {
 		s.mu.Lock()
 		s.reader = nil
 		s.mu.Unlock()
-		closePartition(pc)
+		client.ClosePartition(pc)
 	}()
 	for {
 		select {
@@ -114,7 +115,7 @@ func (s *source) read(ctx context.Context) error {
 
 // again returns where to go on in a partition that has nothing at offset from.
 func (s *source) again(ctx context.Context, from int64) (int64, error) {
-	end, err := abandonable(ctx, func() (int64, error) {
+	end, err := client.Do(ctx, func() (int64, error) {
 		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetNewest)
 	}, nil)
 	if err != nil {
@@ -184,35 +185,6 @@ func (s *source) end() int64 {
 		return 0
 	}
 	return s.reader.HighWaterMarkOffset()
-}
-
-// openPartition begins to read a partition at offset from, unless ctx is done before that.
-func openPartition(ctx context.Context, c sarama.Consumer, topic string, lane int, from int64) (sarama.PartitionConsumer, error) {
-	return abandonable(ctx, func() (sarama.PartitionConsumer, error) {
-		return c.ConsumePartition(topic, int32(lane), from)
-	}, closePartition)
-}
-
-// closePartition ends pc, and waits for that, since a partition is read once at a time. It
-// does not wait long: sarama looks for brokers first.
-func closePartition(pc sarama.PartitionConsumer) {
-	pc.AsyncClose()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for range pc.Errors() { // closed behind Messages, which sarama empties itself
-		}
-	}()
-	go func() {
-		for range pc.Messages() {
-		}
-	}()
-	timer := time.NewTimer(finishFor)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
 }
 
 func notify(signal chan struct{}) {

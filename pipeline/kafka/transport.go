@@ -15,6 +15,8 @@ import (
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -62,7 +64,7 @@ type Transport struct {
 	assigned map[int]bool
 	joined   bool
 	topics   map[string]flow.Topic
-	info     topicInfo
+	info     admin.Info
 	inboxes  map[consumer][]*inbox
 	readers  map[string]*groupReader
 	restores map[int]*restoration
@@ -96,7 +98,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	base, err := c.sarama()
+	base, err := c.cluster().Sarama()
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +128,11 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	if err := t.openCache(); err != nil {
 		return err
 	}
-	c, err := t.cfg.producerConfig()
+	c, err := t.cfg.admin().ProducerConfig()
 	if err != nil {
 		return err
 	}
-	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return newProducer(t.cfg.Brokers, c) }); err != nil {
+	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	t.together = &together{t: t}
@@ -188,33 +190,12 @@ func (t *Transport) wire(w flow.Wiring) {
 
 // connect waits for brokers and makes and checks the topics.
 func (t *Transport) connect(ctx context.Context) error {
-	client, err := connect(ctx, t.cfg, t.log, t.waiting)
+	conn, err := t.cfg.admin().Connect(ctx, t.topics, t.waiting)
+	t.client, t.admin, t.info = conn.Client, conn.Admin, conn.Topics
 	if err != nil {
 		return err
 	}
-	t.client = client
-	if t.admin, err = sarama.NewClusterAdminFromClient(client); err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	for {
-		// Only once it is known that no state was lost: what is missing is made.
-		if _, err = abandonable(ctx, func() (struct{}, error) { return struct{}{}, t.stateLost() }, nil); err == nil {
-			t.info, err = ensureTopics(ctx, t.admin, t.cfg, t.cfg.specs(t.topics))
-		}
-		if err == nil || ctx.Err() != nil || !away(err) {
-			break
-		}
-		t.waiting(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(probeEvery):
-		}
-	}
-	t.waiting(nil)
-	if err != nil {
-		return err
-	}
-	t.lanes, t.lineage = t.info.Lanes, t.info.IDs[t.cfg.Prefix+topicState]
+	t.lanes, t.lineage = t.info.Lanes, t.info.IDs[t.cfg.Prefix+admin.TopicState]
 	return nil
 }
 
@@ -269,7 +250,7 @@ func (t *Transport) close() error {
 	mill.EndAll(ends)
 	var errs []error
 	if t.group != nil {
-		errs = append(errs, within(leaveFor, t.leave))
+		errs = append(errs, client.Within(leaveFor, t.leave))
 	}
 	t.die()
 	if t.ready.Load() {
@@ -283,10 +264,10 @@ func (t *Transport) close() error {
 		errs = append(errs, t.restorer.Close())
 	}
 	if t.together != nil {
-		errs = append(errs, within(commitFor, t.together.close))
+		errs = append(errs, client.Within(commitFor, t.together.close))
 	}
 	if t.plain != nil {
-		errs = append(errs, within(commitFor, t.plain.Close))
+		errs = append(errs, client.Within(commitFor, t.plain.Close))
 	}
 	if t.admin != nil {
 		errs = append(errs, t.admin.Close()) // and its client

@@ -7,13 +7,14 @@ import (
 	"iter"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
 // Its reads fail where another process owns the lane of key.
 func (t *Transport) State(group, key string) flow.State {
 	if t.ready.Load() {
-		if n := t.tenure(partitionOf(key, t.lanes)); n != nil {
+		if n := t.tenure(client.PartitionOf(key, t.lanes)); n != nil {
 			return &state{ten: n, place: place{group, key}}
 		}
 	}

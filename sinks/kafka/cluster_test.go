@@ -49,7 +49,7 @@ func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 // makeTopic makes the topic of c with so many partitions.
 func makeTopic(t testing.TB, c Config, partitions int32, settings map[string]string) {
 	t.Helper()
-	conf, err := c.cluster().Producer()
+	conf, err := c.brokers().Producer()
 	if err != nil {
 		t.Fatal(err)
 	}

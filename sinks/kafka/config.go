@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
-	transport "github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -28,9 +28,9 @@ type Config struct {
 	// together with max.message.bytes of the topic. Default: 1048576.
 	MaxMessageBytes int `yaml:"max_message_bytes"`
 	// TLS says how the connection is encrypted.
-	TLS transport.TLS `yaml:"tls"`
+	TLS cluster.TLS `yaml:"tls"`
 	// SASL says as whom to log in.
-	SASL transport.SASL `yaml:"sasl"`
+	SASL cluster.SASL `yaml:"sasl"`
 }
 
 // The values of Config.Key.
@@ -67,7 +67,7 @@ func New(c Config) (*Sink, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	conf, err := c.cluster().Producer()
+	conf, err := c.brokers().Producer()
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ func New(c Config) (*Sink, error) {
 }
 
 // cluster is where c writes to.
-func (c Config) cluster() transport.Config {
-	return transport.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
+func (c Config) brokers() cluster.Config {
+	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }
 
 func (c Config) validate() error {
-	errs := []error{c.cluster().Validate()}
+	errs := []error{c.brokers().Validate()}
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}

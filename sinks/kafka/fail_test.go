@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline"
-	transport "github.com/vokter/vokter/pipeline/kafka"
+	kafkacluster "github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -107,7 +107,7 @@ func TestNoBroker(t *testing.T) {
 // TestLogin: a login that is refused is told, without the password.
 func TestLogin(t *testing.T) {
 	cluster := startFake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "right-secret"))
-	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t", SASL: transport.SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("right-secret")}}
+	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t", SASL: kafkacluster.SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("right-secret")}}
 	makeTopic(t, c, 1, nil)
 	if err := build(t, c).Deliver(t.Context(), sample("N")); err != nil {
 		t.Fatal(err)

@@ -150,12 +150,12 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		size := m.ByteSize(2)
 		return false, pipeline.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
-			s.c.Topic, size, s.c.cluster().AlterCommand(s.c.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
+			s.c.Topic, size, s.c.brokers().AlterCommand(s.c.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
 	}
 	if known := s.known(err); known != nil {
 		return true, known
 	}
-	reason := s.c.cluster().Reason(err)
+	reason := s.c.brokers().Reason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
 	}
@@ -166,7 +166,7 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 func (s *Sink) known(err error) error {
 	switch {
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
-		return fmt.Errorf("kafka: there is no topic %s; make it: %s", s.c.Topic, s.c.cluster().CreateCommand(s.c.Topic))
+		return fmt.Errorf("kafka: there is no topic %s; make it: %s", s.c.Topic, s.c.brokers().CreateCommand(s.c.Topic))
 	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
 		return fmt.Errorf("kafka: we may not write to topic %s: allow Write and Describe on it", s.c.Topic)
 	case errors.Is(err, sarama.ErrClusterAuthorizationFailed):

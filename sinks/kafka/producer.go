@@ -89,7 +89,7 @@ func (s *Sink) connect(o *opening) {
 func (s *Sink) newProducer() (*producer, error) {
 	ctx, cancel := context.WithTimeoutCause(s.life, openFor, errSlow)
 	defer cancel()
-	client, err := s.c.cluster().Connect(ctx, s.conf)
+	client, err := s.c.brokers().Connect(ctx, s.conf)
 	if err != nil {
 		if s.life.Err() != nil {
 			return nil, errClosed
@@ -112,7 +112,7 @@ func (s *Sink) unopened(client sarama.Client, err error) error {
 	if known := s.known(err); known != nil {
 		return known
 	}
-	return fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.cluster().Reason(err))
+	return fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.brokers().Reason(err))
 }
 
 // serve tells those who wait what became of their messages, until p is closed.

@@ -11,7 +11,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
-	transport "github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 )
 
 // Config says where pages come from.
@@ -24,15 +24,16 @@ type Config struct {
 	// go on where they stood. Empty: "vokter-" and Topic.
 	Group string `yaml:"group"`
 	// TLS and SASL say how brokers and process prove who they are.
-	TLS  transport.TLS  `yaml:"tls"`
-	SASL transport.SASL `yaml:"sasl"`
+	TLS  cluster.TLS  `yaml:"tls"`
+	SASL cluster.SASL `yaml:"sasl"`
 	// Page makes a page of a record. What is missing in it is told by a dead letter. Nil is
 	// Page, the function of this package.
 	Page func(*sarama.ConsumerMessage) pipeline.Pushed `yaml:"-"`
 }
 
-// Source takes pages from a Kafka topic. The records of one partition are handed over one
-// after the other; a record is committed once its page is handed over.
+// Source takes pages from a Kafka topic. It hands over the records of one partition one after
+// the other, and commits a record once its page is taken. It stands on Sarama: once a partition
+// went to another process no page of it may be handed over, and errors of the group end Run.
 type Source struct{ c Config }
 
 var _ pipeline.Source = (*Source)(nil)
@@ -45,13 +46,13 @@ func New(c Config) *Source {
 	return &Source{c}
 }
 
-func (s *Source) cluster() transport.Config {
-	return transport.Config{Brokers: s.c.Brokers, TLS: s.c.TLS, SASL: s.c.SASL}
+func (s *Source) brokers() cluster.Config {
+	return cluster.Config{Brokers: s.c.Brokers, TLS: s.c.TLS, SASL: s.c.SASL}
 }
 
 // Validate returns all that is wrong, joined *pipeline.FieldErrors, or nil. It asks no broker.
 func (s *Source) Validate() error {
-	err := s.cluster().Validate()
+	err := s.brokers().Validate()
 	if s.c.Topic == "" {
 		err = errors.Join(err, &pipeline.FieldError{Field: "topic", Reason: "is needed: the topic to read"})
 	}
@@ -64,11 +65,11 @@ const closeFor = 3 * time.Second
 // Run hands over the topic's records until ctx is done. It returns an error where the brokers
 // cannot be reached, and where a page is not taken.
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
-	conf, err := s.cluster().ConsumerGroup()
+	conf, err := s.brokers().ConsumerGroup()
 	if err != nil {
 		return err
 	}
-	client, err := s.cluster().Connect(ctx, conf)
+	client, err := s.brokers().Connect(ctx, conf)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+func TestValidate(t *testing.T) {
+	dir := t.TempDir()
+	garbage := filepath.Join(dir, "garbage.pem")
+	if err := os.WriteFile(garbage, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ca := newAuthority(t)
+	caFile := ca.file(t)
+	cert, key := ca.issue(t, "127.0.0.1").files(t)
+	with := func(f func(*Config)) Config {
+		c := Config{Brokers: []string{"127.0.0.1:9092"}}
+		f(&c)
+		return c
+	}
+	for _, tt := range []struct {
+		name   string
+		config Config
+		want   string // begins the only mistake; empty: none
+		says   string
+	}{
+		{name: "least", config: with(func(*Config) {})},
+		{name: "most", config: Config{
+			Brokers: []string{"a.example:9092", "[::1]:9092"},
+			TLS:     TLS{Enable: true, CA: caFile, Cert: cert, Key: key, ServerName: "x", Insecure: true},
+			SASL:    SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: registry.NewSecret("p")},
+		}},
+		{name: "no brokers", want: "brokers", says: "at least one"},
+		{name: "no port", config: Config{Brokers: []string{"kafka-1"}}, want: "brokers[0]", says: `"kafka-1" is not HOST:PORT`},
+		{name: "no host", config: Config{Brokers: []string{":9092"}}, want: "brokers[0]", says: "HOST:PORT"},
+		{name: "bad port", config: Config{Brokers: []string{"kafka-1:99999"}}, want: "brokers[0]", says: `"99999" is not a port`},
+		{name: "TLS off", config: with(func(c *Config) { c.TLS.CA = caFile }), want: "tls.enable", says: "set it to true"},
+		{name: "no such CA", config: with(func(c *Config) { c.TLS = TLS{Enable: true, CA: filepath.Join(dir, "none")} }), want: "tls.ca", says: "no such file"},
+		{name: "no PEM", config: with(func(c *Config) { c.TLS = TLS{Enable: true, CA: garbage} }), want: "tls.ca", says: "no certificate in PEM"},
+		{name: "no key", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Cert: cert} }), want: "tls.key"},
+		{name: "no cert", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Key: key} }), want: "tls.cert"},
+		{name: "bad pair", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Cert: garbage, Key: key} }), want: "tls.cert", says: "PEM"},
+		{name: "mechanism", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "GSSAPI", User: "u", Password: registry.NewSecret("p")} }),
+			want: "sasl.mechanism", says: `"GSSAPI" is not known; it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
+		{name: "no mechanism", config: with(func(c *Config) { c.SASL = SASL{User: "u", Password: registry.NewSecret("p")} }), want: "sasl.mechanism", says: "one of PLAIN"},
+		{name: "no user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", Password: registry.NewSecret("p")} }), want: "sasl.user"},
+		{name: "no password", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", User: "u"} }), want: "sasl.password"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.config.Validate()
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("got %v, want no error", err)
+				}
+				return
+			}
+			field, ok := errors.AsType[*pipeline.FieldError](err)
+			if !ok || field.Field != tt.want || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("got %v, want one mistake in %s", err, tt.want)
+			}
+			kafkatest.Mention(t, err.Error(), tt.says)
+		})
+	}
+}

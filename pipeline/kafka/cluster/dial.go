@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+)
+
+// probeEvery is how long Await rests between two attempts.
+const probeEvery = 500 * time.Millisecond
+
+// Await returns a client of the cluster. It waits for a broker until ctx is done, and then
+// returns its cause. Meanwhile it calls waiting with the present reason, and with nil when a
+// broker answers. What waiting does not mend (a wrong password, a certificate that is not
+// trusted) fails at once. The caller closes the client.
+func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason error)) (sarama.Client, error) {
+	base, err := c.Sarama()
+	if err != nil {
+		return nil, err
+	}
+	if w := c.OpenPassword(); w != "" {
+		log.Warn("kafka: " + w)
+	}
+	var since time.Time
+	for {
+		found, err := probe(ctx, c, base)
+		if err == nil {
+			if !since.IsZero() {
+				log.Info("kafka: brokers answer, going on", "waited", time.Since(since).Round(time.Second))
+			}
+			waiting(nil)
+			return found, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if fatal := refusal(c, err); fatal != nil {
+			return nil, fatal
+		}
+		reason := c.Unanswered(err)
+		waiting(reason)
+		if since.IsZero() {
+			since = time.Now()
+			log.Warn("kafka: " + reason.Error() + "; waiting")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// probe asks each broker once, and returns a client with all the patience of base once one
+// has answered.
+func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, error) {
+	return client.Do(ctx, func() (sarama.Client, error) {
+		if err := c.Ask(base); err != nil {
+			return nil, err
+		}
+		return sarama.NewClient(c.Brokers, base)
+	}, func(late sarama.Client) { _ = late.Close() })
+}
+
+// Ask asks each broker once, until one has answered.
+func (c Config) Ask(base *sarama.Config) error {
+	once := client.Once(base)
+	first, err := sarama.NewClient(c.Brokers, once)
+	if err != nil {
+		if cause := diagnose(c.Brokers, once); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	defer first.Close()
+	return reach(first)
+}
+
+// diagnose connects to each broker and returns why that fails, which a client does not
+// always tell.
+func diagnose(brokers []string, conf *sarama.Config) error {
+	var errs []error
+	for _, addr := range brokers {
+		b := sarama.NewBroker(addr)
+		if err := b.Open(conf); err != nil {
+			return err
+		}
+		ok, err := b.Connected()
+		if ok {
+			_ = b.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// reach connects to one of the brokers under the address that the cluster names. Those of
+// the configuration may be others.
+func reach(client sarama.Client) error {
+	b, err := client.Controller()
+	if err != nil {
+		return err
+	}
+	_ = b.Open(client.Config()) // an error says that it is open
+	if ok, err := b.Connected(); !ok {
+		if err == nil {
+			err = sarama.ErrNotConnected
+		}
+		return &advertised{addr: b.Addr(), err: err}
+	}
+	return nil
+}
+
+// advertised says that a broker does not answer under the address that the cluster names.
+type advertised struct {
+	addr string
+	err  error
+}
+
+func (a *advertised) Error() string { return a.addr + ": " + a.err.Error() }
+func (a *advertised) Unwrap() error { return a.err }
+
+// Unanswered says in plain words that no broker of c answers, and why.
+func (c Config) Unanswered(err error) error {
+	if a, ok := errors.AsType[*advertised](err); ok {
+		return fmt.Errorf("the broker at %s, as the cluster names it, does not answer: %s", a.addr, c.Cause(a.err))
+	}
+	return fmt.Errorf("no broker answers at %s: %s", strings.Join(c.Brokers, ", "), c.Cause(err))
+}

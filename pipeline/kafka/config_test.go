@@ -1,0 +1,76 @@
+package kafka
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+func TestValidate(t *testing.T) {
+	with := func(f func(*Config)) Config {
+		c := Config{Brokers: []string{"127.0.0.1:9092"}}
+		f(&c)
+		return c
+	}
+	for _, tt := range []struct {
+		name   string
+		config Config
+		want   string // begins the only mistake; empty: none
+		says   string
+	}{
+		{name: "least", config: with(func(*Config) {})},
+		{name: "most", config: Config{
+			Brokers: []string{"a.example:9092", "[::1]:9092"}, Prefix: "shop_1-a.", Lanes: 8, Replication: 3, CreateTopics: new(false), Group: "g",
+			InstanceID: "vokter-0", SessionTimeout: 30 * time.Second,
+		}},
+		{name: "no brokers", want: "brokers", says: "at least one"},
+		{name: "prefix", config: with(func(c *Config) { c.Prefix = "a b" }), want: "topic_prefix", says: "letters, digits"},
+		{name: "long prefix", config: with(func(c *Config) { c.Prefix = strings.Repeat("a", 151) }), want: "topic_prefix", says: "at most 150"},
+		{name: "lanes", config: with(func(c *Config) { c.Lanes = -1 }), want: "partitions"},
+		{name: "replication", config: with(func(c *Config) { c.Replication = -1 }), want: "replication"},
+		{name: "instance", config: with(func(c *Config) { c.InstanceID = "ä" }), want: "instance_id"},
+		{name: "session", config: with(func(c *Config) { c.SessionTimeout = time.Millisecond }), want: "session_timeout", says: "at least 500ms"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.config.Validate()
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("got %v, want no error", err)
+				}
+				return
+			}
+			field, ok := errors.AsType[*pipeline.FieldError](err)
+			if !ok || field.Field != tt.want || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("got %v, want one mistake in %s", err, tt.want)
+			}
+			kafkatest.Mention(t, err.Error(), tt.says)
+		})
+	}
+}
+
+func TestValidateFindsAllMistakes(t *testing.T) {
+	err := Config{Prefix: "/", Lanes: -1, SASL: cluster.SASL{Mechanism: "x"}}.Validate()
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "brokers: ", "topic_prefix: ", "partitions: ", "sasl.mechanism: ", "sasl.user: ", "sasl.password: ")
+}
+
+func TestDefaults(t *testing.T) {
+	c := Config{}.withDefaults()
+	if c.Prefix != "vokter." || c.Group != "vokter" || c.Lanes != 32 || c.SessionTimeout != 10*time.Second || c.Now == nil || c.Logger == nil {
+		t.Errorf("got %+v", c)
+	}
+	c = Config{Prefix: "shop.", InstanceID: "a"}.withDefaults()
+	if c.Group != "shop" || c.SessionTimeout != 45*time.Second {
+		t.Errorf("got group %q and session timeout %v, want shop and 45s", c.Group, c.SessionTimeout)
+	}
+	if c = (Config{Prefix: "."}).withDefaults(); c.Group != "vokter" {
+		t.Errorf("got group %q, want vokter", c.Group)
+	}
+}

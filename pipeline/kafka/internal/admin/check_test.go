@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+func TestCheck(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		admin := kafkatest.Admin(t, c.Brokers)
+		lines, err := Check(t.Context(), c, wired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.Mention(t, strings.Join(lines, "\n"), "brokers: 1, at "+c.Brokers[0],
+			"topic "+c.Prefix+"state: missing; a start makes it with 3 partitions, replication 1, cleanup.policy=compact, delete.retention.ms=",
+			"topic "+c.Prefix+"documents: missing")
+		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
+			t.Fatalf("got %d topics and %v, want none to be made", len(have), err)
+		}
+		if _, err := Ensure(t.Context(), admin, c, c.Specs(wired)); err != nil {
+			t.Fatal(err)
+		}
+		c.Lanes = 9
+		lines, err = Check(t.Context(), c, wired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.Mention(t, strings.Join(lines, "\n"), "topic "+c.Prefix+"state: 3 partitions, replication 1", "the topics keep their 3 partitions")
+		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000")
+		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
+		alter(t, admin, c.Prefix+"subscriptions", retentionMs, "1000")
+		lines, err = Check(t.Context(), c, wired)
+		if err == nil {
+			t.Fatal("got no error")
+		}
+		kafkatest.Mention(t, err.Error(), c.Prefix+"documents has max.message.bytes=1000", c.Prefix+"state has cleanup.policy=delete")
+		kafkatest.Mention(t, strings.Join(lines, "\n"), "warning: topic "+c.Prefix+"subscriptions has retention.ms=1000")
+	})
+}
+
+func TestCheckSaysWhatIsMissingWhereNothingIsMade(t *testing.T) {
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	c.NoCreate = true
+	lines, err := Check(t.Context(), c, wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "topics are missing", "--create --topic "+c.Prefix+"documents")
+	if text := strings.Join(lines, "\n"); strings.Contains(text, "a start makes") {
+		t.Errorf("got %s\nwant nothing to be made", text)
+	}
+}
+
+func TestCheckSaysThatThereAreTooFewBrokers(t *testing.T) {
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	c.Replication = 3
+	_, err := Check(t.Context(), c, wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "cannot be kept in 3 brokers, as there are 1: lower replication")
+}
+
+func TestCheckFails(t *testing.T) {
+	_, err := Check(t.Context(), testConfig([]string{"127.0.0.1:1"}, "p."), wired)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "kafka: no broker answers at 127.0.0.1:1: connection refused")
+}
+
+func TestCheckEndsWithItsContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		cancel(over)
+		<-t.Context().Done()
+	}()
+	if _, err := Check(ctx, testConfig([]string{l.Addr().String()}, "p."), wired); !errors.Is(err, over) {
+		t.Errorf("got %v, want %v", err, over)
+	}
+}

@@ -1,0 +1,344 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+var wired = map[string]flow.Topic{
+	"documents": {Groups: []string{"index"}}, "requests": {Groups: []string{"fetch"}, Ephemeral: true}, "subscriptions": {},
+}
+
+// testConfig is a Config for three lanes.
+func testConfig(brokers []string, prefix string) Config {
+	return Config{
+		Config: cluster.Config{Brokers: brokers}, Prefix: prefix, Group: strings.TrimSuffix(prefix, "."), Lanes: 3, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// both runs test on a fake cluster and on a real one.
+func both(t *testing.T, test func(t *testing.T, c Config)) {
+	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) { test(t, testConfig(brokers, prefix)) })
+}
+
+// What is made has the settings that we ask for, and the next start is content with it.
+func TestEnsureMakesTopics(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		admin := kafkatest.Admin(t, c.Brokers)
+		specs := c.Specs(wired)
+		info, err := Ensure(t.Context(), admin, c, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Lanes != 3 || len(info.IDs) != len(specs) {
+			t.Errorf("got %d lanes and %d IDs, want 3 and %d", info.Lanes, len(info.IDs), len(specs))
+		}
+		have, err := Describe(admin, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range specs {
+			s := have[spec.Name]
+			if s.Partitions != 3 || s.leaderless != 0 || s.ID != info.IDs[spec.Name] {
+				t.Errorf("%s: got %d partitions, %d without leader, ID %s (%s told)", spec.Name, s.Partitions, s.leaderless, s.ID, info.IDs[spec.Name])
+			}
+			got := settingsOf(t, admin, spec.Name)
+			for name, want := range spec.Settings {
+				if got[name] != want {
+					t.Errorf("%s: got %s=%s, want %s", spec.Name, name, got[name], want)
+				}
+			}
+		}
+		c.Lanes, c.NoCreate = 8, true // what stands counts
+		again, err := Ensure(t.Context(), admin, c, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckKnown(info, again); err != nil || again.Lanes != 3 {
+			t.Errorf("got %v with %d lanes, want the topics of before with 3", err, again.Lanes)
+		}
+	})
+}
+
+func settingsOf(t *testing.T, admin sarama.ClusterAdmin, topic string) map[string]string {
+	t.Helper()
+	all, err := admin.DescribeConfigs([]*sarama.ConfigResource{{Type: sarama.TopicResource, Name: topic}}, sarama.DescribeConfigsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, e := range all[0].Configs {
+		settings[e.Name] = e.Value
+	}
+	return settings
+}
+
+func TestEnsureRefuses(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		admin := kafkatest.Admin(t, c.Brokers)
+		specs := c.Specs(wired)
+		if _, err := Ensure(t.Context(), admin, c, specs); err != nil {
+			t.Fatal(err)
+		}
+		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
+		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000000")
+		if err := admin.CreatePartitions(c.Prefix+"requests", 4, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		until(t, admin, specs, func(have map[string]Standing) bool { return have[c.Prefix+"requests"].Partitions == 4 })
+		_, err := Ensure(t.Context(), admin, c, specs)
+		if err == nil {
+			t.Fatal("got no error")
+		}
+		kafkatest.Mention(t, err.Error(), "state has cleanup.policy=delete", "documents has max.message.bytes=1000000",
+			"requests has 4 partitions and the others have 3", "--entity-name "+c.Prefix+"documents --add-config max.message.bytes=6291456")
+		if client.Away(err) {
+			t.Errorf("%v counts as what may pass", err)
+		}
+	})
+}
+
+func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string) {
+	t.Helper()
+	err := admin.IncrementalAlterConfig(sarama.TopicResource, topic, map[string]sarama.IncrementalAlterConfigsEntry{
+		setting: {Operation: sarama.IncrementalAlterConfigsOperationSet, Value: &value},
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, admin, []Spec{{Name: topic}}, func(have map[string]Standing) bool { return have[topic].settings[setting] == value })
+}
+
+// until waits for what a broker learns of the controller a little later.
+func until(t *testing.T, admin sarama.ClusterAdmin, specs []Spec, good func(have map[string]Standing) bool) {
+	t.Helper()
+	for {
+		have, err := Describe(admin, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if good(have) {
+			return
+		}
+	}
+}
+
+func TestEnsureMakesNothingUnasked(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		c.NoCreate = true
+		admin := kafkatest.Admin(t, c.Brokers)
+		_, err := Ensure(t.Context(), admin, c, c.Specs(wired))
+		if err == nil {
+			t.Fatal("got no error")
+		}
+		kafkatest.Mention(t, err.Error(), c.Prefix+"state, "+c.Prefix+"lanes, "+c.Prefix+"documents", "--create --topic "+c.Prefix+"documents --partitions 3")
+		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
+			t.Errorf("got %d topics and %v, want none", len(have), err)
+		}
+	})
+}
+
+// What stands gives its number of partitions to what is made beside it.
+func TestEnsureFollowsWhatStands(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		admin := kafkatest.Admin(t, c.Brokers)
+		settings := map[string]*string{}
+		for k, v := range c.Specs(wired)[2].Settings {
+			settings[k] = &v
+		}
+		if err := admin.CreateTopic(c.Prefix+"documents", &sarama.TopicDetail{NumPartitions: 5, ReplicationFactor: 1, ConfigEntries: settings}, false); err != nil {
+			t.Fatal(err)
+		}
+		info, err := Ensure(t.Context(), admin, c, c.Specs(wired))
+		if err != nil || info.Lanes != 5 {
+			t.Errorf("got %d lanes and %v, want 5", info.Lanes, err)
+		}
+	})
+}
+
+// Processes that start at once agree, though they are configured differently.
+func TestEnsureByManyAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		var wg sync.WaitGroup
+		infos, errs := make([]Info, 4), make([]error, 4)
+		for i := range infos {
+			admin, c := kafkatest.Admin(t, c.Brokers), c
+			c.Lanes = i + 1
+			wg.Go(func() { infos[i], errs[i] = Ensure(t.Context(), admin, c, c.Specs(wired)) })
+		}
+		wg.Wait()
+		for i := range infos {
+			if errs[i] != nil {
+				t.Errorf("process %d: %v", i, errs[i])
+			} else if err := CheckKnown(infos[0], infos[i]); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// meddler is an admin with others beside it.
+type meddler struct {
+	sarama.ClusterAdmin
+	beforeCreate  func(topic string) // before a topic is made
+	afterDescribe func(topics []*sarama.TopicMetadata)
+}
+
+func (m *meddler) CreateTopic(topic string, detail *sarama.TopicDetail, rehearse bool) error {
+	if m.beforeCreate != nil && !rehearse {
+		m.beforeCreate(topic)
+	}
+	return m.ClusterAdmin.CreateTopic(topic, detail, rehearse)
+}
+
+func (m *meddler) DescribeTopics(names []string) ([]*sarama.TopicMetadata, error) {
+	topics, err := m.ClusterAdmin.DescribeTopics(names)
+	if m.afterDescribe != nil {
+		m.afterDescribe(topics)
+	}
+	return topics, err
+}
+
+// Another process makes the first topic between our rehearsal and us.
+func TestEnsureFollowsWhoWasQuicker(t *testing.T) {
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	admin := &meddler{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
+	specs := c.Specs(wired)
+	admin.beforeCreate = func(topic string) {
+		admin.beforeCreate = nil
+		fiveLanes := c
+		fiveLanes.Lanes = 5
+		if _, err := Ensure(t.Context(), kafkatest.Admin(t, c.Brokers), fiveLanes, specs[:1]); err != nil {
+			t.Error(err)
+		}
+	}
+	info, err := Ensure(t.Context(), admin, c, specs)
+	if err != nil || info.Lanes != 5 {
+		t.Errorf("got %d lanes and %v, want 5", info.Lanes, err)
+	}
+}
+
+// Right after a topic was made brokers may not know its ID.
+func TestEnsureWaitsForIDs(t *testing.T) {
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	admin := &meddler{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
+	early := 2
+	admin.afterDescribe = func(topics []*sarama.TopicMetadata) {
+		for _, topic := range topics {
+			if errors.Is(topic.Err, sarama.ErrNoError) && early > 0 {
+				early--
+				topic.Uuid = sarama.Uuid{}
+			}
+		}
+	}
+	specs := c.Specs(wired)
+	info, err := Ensure(t.Context(), admin, c, specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range specs {
+		if id := info.IDs[spec.Name]; id == "" || id == (sarama.Uuid{}).String() {
+			t.Errorf("%s: got ID %q", spec.Name, id)
+		}
+	}
+}
+
+func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
+	both(t, func(t *testing.T, c Config) {
+		admin := kafkatest.Admin(t, c.Brokers)
+		specs := c.Specs(wired)
+		before, err := Ensure(t.Context(), admin, c, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.DeleteTopic(c.Prefix + "documents"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, admin, specs, func(have map[string]Standing) bool { return have[c.Prefix+"documents"].ID == "" })
+		now, err := Ensure(t.Context(), admin, c, specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = CheckKnown(before, now)
+		if err == nil {
+			t.Fatal("got no error")
+		}
+		kafkatest.Mention(t, err.Error(), "topic "+c.Prefix+"documents was deleted and made again")
+	})
+}
+
+func TestEnsureGivesUpWithItsContext(t *testing.T) {
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	admin := kafkatest.Admin(t, c.Brokers)
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	if _, err := Ensure(ctx, admin, c, c.Specs(wired)); !errors.Is(err, over) {
+		t.Errorf("got %v, want %v", err, over)
+	}
+}
+
+func TestReplication(t *testing.T) {
+	for _, tt := range []struct {
+		brokers, asked, want int
+		inSync               string
+	}{{1, 0, 1, "1"}, {2, 0, 2, "1"}, {3, 0, 3, "2"}, {5, 0, 3, "2"}, {3, 1, 1, "1"}} {
+		c := testConfig(kafkatest.Start(t, kfake.NumBrokers(tt.brokers)), kafkatest.Prefix())
+		c.Replication = tt.asked
+		admin := kafkatest.Admin(t, c.Brokers)
+		if _, err := Ensure(t.Context(), admin, c, c.Specs(wired)); err != nil {
+			t.Fatal(err)
+		}
+		have, err := Describe(admin, c.Specs(wired))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := have[c.Prefix+"state"]; got.replicas != tt.want || got.settings[minInsync] != tt.inSync {
+			t.Errorf("%d brokers, %d asked: got replication %d, in sync %s; want %d, %s", tt.brokers, tt.asked, got.replicas, got.settings[minInsync], tt.want, tt.inSync)
+		}
+	}
+	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
+	c.Replication = 3
+	_, err := Ensure(t.Context(), kafkatest.Admin(t, c.Brokers), c, c.Specs(wired))
+	if err == nil {
+		t.Fatal("three replicas in one broker: got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "cannot be kept in 3 brokers: lower replication")
+}
+
+func TestAffected(t *testing.T) {
+	for level, want := range map[int16]bool{27: false, 28: true, 29: true, 30: true, 31: false} {
+		if got := affected(level); got != want {
+			t.Errorf("level %d: got %t, want %t", level, got, want)
+		}
+	}
+}
+
+// Only a single broker of 4.2 and 4.3 is warned of.
+func TestBrokerWarning(t *testing.T) {
+	for _, tt := range []struct {
+		version *kversion.Versions
+		alone   bool
+		want    int
+	}{
+		{kversion.V4_1_0(), true, 0}, {kversion.V4_2_0(), true, 1}, {kversion.V4_3_0(), true, 1}, {kversion.V4_3_0(), false, 0},
+	} {
+		c := testConfig(kafkatest.Start(t, kfake.MaxVersions(tt.version)), kafkatest.Prefix())
+		if got := brokerWarning(kafkatest.Admin(t, c.Brokers), tt.alone); len(got) != tt.want {
+			t.Errorf("%s, alone %t: got %q, want %d warnings", tt.version.VersionGuess(), tt.alone, got, tt.want)
+		}
+	}
+}

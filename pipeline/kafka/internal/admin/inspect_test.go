@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+// fitting returns topics as they should stand, with replication 3.
+func fitting(c Config, specs []Spec) map[string]Standing {
+	have := map[string]Standing{}
+	for _, spec := range specs {
+		have[spec.Name] = Standing{ID: "id-" + spec.Name, Partitions: c.Lanes, replicas: 3, settings: creationSettings(spec, 3)}
+	}
+	return have
+}
+
+func TestInspect(t *testing.T) {
+	const at = " --bootstrap-server 127.0.0.1:9092 "
+	wired := map[string]flow.Topic{"documents": {}, "requests": {Ephemeral: true}}
+	for _, tt := range []struct {
+		name     string
+		config   func(*Config)
+		alter    func(have map[string]Standing)
+		lanes    int
+		refusals []string // what the refusals say, one each
+		warning  []string
+		missing  int
+	}{
+		{name: "as made", lanes: 4},
+		{name: "nothing there", alter: func(have map[string]Standing) { clear(have) }, lanes: 4, missing: 4},
+		{
+			name: "fewer partitions than configured", lanes: 2,
+			alter: each(func(s *Standing) { s.Partitions = 2 }),
+		},
+		{
+			name: "some missing", lanes: 7, missing: 1,
+			alter: func(have map[string]Standing) {
+				each(func(s *Standing) { s.Partitions = 7 })(have)
+				delete(have, "p.documents")
+			},
+		},
+		{
+			name: "state deleted by age", lanes: 4, alter: set("p.state", cleanupPolicy, "delete"),
+			refusals: []string{"kafka: topic p.state has cleanup.policy=delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
+		},
+		{
+			name: "state compacted and deleted by age", lanes: 4, alter: set("p.state", cleanupPolicy, "compact,delete"),
+			refusals: []string{"kafka: topic p.state has cleanup.policy=compact,delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
+		},
+		{
+			name: "documents compacted", lanes: 4, alter: set("p.documents", cleanupPolicy, "delete,compact"),
+			refusals: []string{"kafka: topic p.documents has cleanup.policy=delete,compact: all messages of a key but the last would be lost; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config cleanup.policy=delete"},
+		},
+		{
+			name: "small messages", lanes: 4, alter: set("p.documents", maxMessageBytes, "1048588"),
+			refusals: []string{"kafka: topic p.documents has max.message.bytes=1048588: larger documents would fail for ever; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config max.message.bytes=6291456"},
+		},
+		{
+			name: "lanes holds nothing", lanes: 4,
+			alter: func(have map[string]Standing) {
+				set("p.lanes", maxMessageBytes, "1000")(have)
+				set("p.lanes", cleanupPolicy, "compact")(have)
+			},
+		},
+		{
+			name: "nobody can write", lanes: 4,
+			alter: func(have map[string]Standing) {
+				s := have["p.documents"]
+				s.replicas = 1
+				have["p.documents"] = s
+			},
+			refusals: []string{"kafka: topic p.documents has min.insync.replicas=2: it is kept in 1 brokers, so that nothing could be written; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config min.insync.replicas=1"},
+		},
+		{
+			name: "one broker acknowledges", lanes: 4, alter: set("p.documents", minInsync, "1"),
+			warning: []string{"topic p.documents has min.insync.replicas=1, so that what was acknowledged may be in one broker only; better: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config min.insync.replicas=2"},
+		},
+		{
+			name: "kept for an hour", lanes: 4,
+			alter:   set("p.documents", retentionMs, "3600000"),
+			warning: []string{"topic p.documents has retention.ms=3600000, less than a day: a longer outage would lose messages; better: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config retention.ms=604800000"},
+		},
+		{name: "kept for ever", lanes: 4, alter: set("p.documents", retentionMs, "-1")},
+		{
+			name: "fewer partitions than the others", lanes: 4, alter: partitions("p.documents", 3),
+			refusals: []string{"kafka: topic p.documents has 3 partitions and the others have 4, but all need the same number; mend it with: kafka-topics" + at + "--alter --topic p.documents --partitions 4"},
+		},
+		{
+			name: "more partitions than the others", lanes: 4, alter: partitions("p.documents", 6),
+			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be taken away: stop all processes, and if nothing in it is needed, delete it, so that it is made anew: kafka-topics" + at + "--delete --topic p.documents"},
+		},
+		{
+			name: "missing and not made", lanes: 4, missing: 2, config: func(c *Config) { c.NoCreate = true },
+			alter: func(have map[string]Standing) {
+				delete(have, "p.documents")
+				delete(have, "p.state")
+			},
+			refusals: []string{"kafka: topics are missing, and making them is switched off: p.state, p.documents; make them with:" +
+				"\n  kafka-topics" + at + "--create --topic p.state --partitions 4 --replication-factor 3 --config cleanup.policy=compact --config delete.retention.ms=604800000 --config max.message.bytes=6291456 --config min.insync.replicas=2 --config segment.ms=86400000" +
+				"\n  kafka-topics" + at + "--create --topic p.documents --partitions 4 --replication-factor 3 --config cleanup.policy=delete --config max.message.bytes=6291456 --config min.insync.replicas=2 --config retention.ms=604800000"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := testConfig([]string{"127.0.0.1:9092"}, "p.")
+			c.Lanes = 4
+			if tt.config != nil {
+				tt.config(&c)
+			}
+			specs := c.Specs(wired)
+			have := fitting(c, specs)
+			if tt.alter != nil {
+				tt.alter(have)
+			}
+			got := c.inspect(specs, have)
+			if got.lanes != tt.lanes || len(got.missing) != tt.missing {
+				t.Errorf("got %d lanes and %d topics missing, want %d and %d", got.lanes, len(got.missing), tt.lanes, tt.missing)
+			}
+			var refusals []string
+			for _, err := range got.refusals {
+				refusals = append(refusals, err.Error())
+			}
+			sameLines(t, "refusals", refusals, tt.refusals)
+			sameLines(t, "warnings", got.warnings, tt.warning)
+		})
+	}
+}
+
+func each(f func(*Standing)) func(map[string]Standing) {
+	return func(have map[string]Standing) {
+		for name, s := range have {
+			f(&s)
+			have[name] = s
+		}
+	}
+}
+
+func set(topic, setting, value string) func(map[string]Standing) {
+	return func(have map[string]Standing) { have[topic].settings[setting] = value }
+}
+
+func partitions(topic string, n int) func(map[string]Standing) {
+	return func(have map[string]Standing) {
+		s := have[topic]
+		s.Partitions = n
+		have[topic] = s
+	}
+}
+
+func sameLines(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+		return
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Errorf("%s:\ngot  %s\nwant %s", what, got[i], want[i])
+		}
+	}
+}
+
+func TestCheckKnown(t *testing.T) {
+	now := Info{Lanes: 4, IDs: map[string]string{"p.a": "1", "p.b": "2", "p.new": "3"}}
+	b, err := json.Marshal(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same Info
+	if err := json.Unmarshal(b, &same); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []Info{{}, same, {Lanes: 4, IDs: map[string]string{"p.a": "1", "p.gone": "9"}}} {
+		if err := CheckKnown(known, now); err != nil {
+			t.Errorf("%v: got %v, want no error", known, err)
+		}
+	}
+	err = CheckKnown(Info{Lanes: 8, IDs: map[string]string{"p.a": "1", "p.b": "0"}}, now)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	kafkatest.Mention(t, err.Error(), "p.a, p.b had 8 partitions at the last run and have 4 now",
+		"topic p.b was deleted and made again since the last run (its ID was 0 and is 2)", "vokter-stream state export DIR")
+	if errs, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); !ok || len(errs.Unwrap()) != 2 {
+		t.Errorf("got %v, want two errors", err)
+	}
+}

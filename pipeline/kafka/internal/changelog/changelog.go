@@ -1,0 +1,139 @@
+// Package changelog is the format of the topic "state": the records that hold, for each lane,
+// what the consumer groups keep, where they stand and what wakes them. A process keeps a copy
+// of its lanes in Pebble, which Apply writes.
+package changelog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// stateFormat is the first byte of the keys in the state topic.
+const stateFormat = 1
+
+// What a record of the topic says, as the second byte of its key.
+const (
+	KindFence    = 'f' // value: a nonce. Who wrote it owns the lane from there on.
+	KindTopics   = 't' // value: the topics that the owners knew, as JSON
+	KindClock    = 'c' // value: the latest time seen, 8 bytes
+	KindPosition = 'p' // group, topic. Value: the next offset to handle, as a uvarint
+	KindState    = 's' // group, key, name. Value: as the group wrote it
+	KindWake     = 'w' // group, topic, key. Value: the time, 8 bytes, and 1 where it also comes at start
+)
+
+// Where the copy of a lane keeps what is the transport's own: as the state of a group whose
+// name no other has.
+const (
+	OwnGroup = "\x00kafka"
+	OwnKey   = "lane"
+	// OwnAt is the name of the offset of the state topic up to which the copy is complete, and of
+	// the time of the last record before it.
+	OwnAt = "\x00at"
+)
+
+// errRecord, like the other errors about records, is none that a retry mends.
+var errRecord = pipeline.Broken(errors.New("kafka: a record of the state topic is malformed"))
+
+// Key is the key of a record of kind.
+func Key(kind byte, parts ...string) string {
+	k := []byte{stateFormat, kind}
+	for _, p := range parts {
+		k = binary.AppendUvarint(k, uint64(len(p)))
+		k = append(k, p...)
+	}
+	return string(k)
+}
+
+// Split is the inverse of Key.
+func Split(key string) (kind byte, parts []string, err error) {
+	k := []byte(key)
+	if len(k) < 2 {
+		return 0, nil, errRecord
+	}
+	if k[0] != stateFormat {
+		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
+	}
+	kind, k = k[1], k[2:]
+	for len(k) > 0 {
+		n, w := binary.Uvarint(k)
+		if w <= 0 || n > uint64(len(k)-w) {
+			return 0, nil, errRecord
+		}
+		parts = append(parts, string(k[w:w+int(n)]))
+		k = k[w+int(n):]
+	}
+	want, known := map[byte]int{KindFence: 0, KindTopics: 0, KindClock: 0, KindPosition: 2, KindState: 3, KindWake: 3}[kind]
+	if !known {
+		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind))
+	}
+	if len(parts) != want {
+		return 0, nil, errRecord
+	}
+	return kind, parts, nil
+}
+
+// EncodeTime is the value of a time, to the nanosecond.
+func EncodeTime(at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(store.Nanoseconds(at)))
+}
+
+// DecodeTime is the inverse of EncodeTime.
+func DecodeTime(b []byte) (time.Time, error) {
+	if len(b) < 8 {
+		return time.Time{}, errRecord
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
+}
+
+// EncodeOffset is the value of a position.
+func EncodeOffset(offset int64) []byte { return binary.AppendUvarint(nil, uint64(offset)) }
+
+// DecodeOffset is the inverse of EncodeOffset.
+func DecodeOffset(b []byte) (int64, error) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 {
+		return 0, errRecord
+	}
+	return int64(n), nil
+}
+
+// EncodeWake is the value of a wake's record.
+func EncodeWake(at time.Time, atStart bool) []byte {
+	b := EncodeTime(at)
+	if atStart {
+		b = append(b, 1)
+	}
+	return b
+}
+
+// DecodeWake is the inverse of EncodeWake.
+func DecodeWake(b []byte) (at time.Time, atStart bool, err error) {
+	at, err = DecodeTime(b)
+	return at, len(b) > 8 && b[8] == 1, err
+}
+
+// Apply puts a record of the state topic into b, a copy of its lane. A nil value deletes.
+func Apply(b *store.Batch, lane int, key string, value []byte) error {
+	kind, parts, err := Split(key)
+	if err != nil {
+		return err
+	}
+	group, of, name := OwnGroup, OwnKey, key
+	switch kind {
+	case KindFence:
+		return nil
+	case KindState:
+		group, of, name = parts[0], parts[1], parts[2]
+	}
+	if value == nil {
+		b.DeleteState(group, lane, of, name)
+	} else {
+		b.SetState(group, lane, of, name, value)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+	"github.com/vokter/vokter/pipeline/portable"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// Export writes to w what the groups of c keep in Kafka, as it is committed. See kafka.Export.
+func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
+	s := &session{Config: c}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	topics, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.unused(); err != nil {
+		return nil, err
+	}
+	if err := s.takeAll(ctx, w.Scratch()); err != nil {
+		return nil, err
+	}
+	x := &exporter{s: s, w: w, wakes: make(map[wakeOf]int)}
+	k, err := s.kept(x.wake)
+	if err != nil {
+		return nil, err
+	}
+	if left, err = s.unhandled(ctx, k, topics); err != nil {
+		return nil, err
+	}
+	if len(left) > 0 && !leave {
+		return nil, portable.Unhandled(left)
+	}
+	w.Describe(portable.Manifest{
+		StateFormat: store.Format, Transport: "kafka", Lineage: s.lineage, Time: s.Now().UTC(), Clock: k.clock,
+	})
+	x.lanes = s.lanes
+	if k.topics.Lanes != 0 {
+		x.lanes = k.topics.Lanes
+	}
+	if err := s.cache.EachState(x.state); err != nil {
+		return nil, err
+	}
+	return left, s.untouched(ctx)
+}
+
+// find connects, and returns the topics that stand.
+func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
+	var err error
+	if s.conn.Client, err = s.Await(ctx, s.Logger, waiting); err != nil {
+		return nil, err
+	}
+	if s.conn.Admin, err = sarama.NewClusterAdminFromClient(s.conn.Client); err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	topics, err := admin.Describe(s.conn.Admin, s.Specs(s.Topics))
+	if err != nil {
+		return nil, err
+	}
+	state, ok := topics[s.state()]
+	if !ok {
+		return nil, fmt.Errorf("kafka: there is no topic %s: nothing was ever watched with this topic_prefix", s.state())
+	}
+	s.lanes, s.lineage = state.Partitions, state.ID
+	return topics, nil
+}
+
+// exporter writes what is in the copies of the lanes.
+type exporter struct {
+	s *session
+	w *portable.Writer
+	// lanes is how many lanes there were when the state was written.
+	lanes int
+	// of is the group and key of the last state, in lane.
+	of    place
+	lane  int
+	wakes map[wakeOf]int // their lanes
+}
+
+// wake writes a wake.
+func (x *exporter) wake(lane int, who consumer, w wake) error {
+	of := wakeOf{who, w.key}
+	if other, ok := x.wakes[of]; ok {
+		return twice(place{who.group, w.key}, other, lane)
+	}
+	x.wakes[of] = lane
+	return x.w.Add(portable.Record{Group: who.group, Topic: who.topic, Key: w.key, At: w.at, AtStart: w.atStart})
+}
+
+// state writes a value.
+func (x *exporter) state(v store.Kept) error {
+	if v.Group == changelog.OwnGroup {
+		return nil
+	}
+	if of := (place{v.Group, v.Key}); of != x.of || v.Lane != x.lane {
+		x.of, x.lane = of, v.Lane
+		if err := x.alone(of, v.Lane); err != nil {
+			return err
+		}
+	}
+	return x.w.Add(portable.Record{Group: v.Group, Key: v.Key, Name: v.Name, Value: v.Value})
+}
+
+// alone refuses state that is kept for one key in several lanes, which is so where a group
+// handles messages in the lanes in which they came, whatever their keys are: elsewhere a key
+// has one state.
+func (x *exporter) alone(of place, lane int) error {
+	if lane == client.PartitionOf(of.key, x.lanes) {
+		return nil // the others are found from where they are
+	}
+	for other := range x.s.lanes {
+		if other == lane {
+			continue
+		}
+		found := false
+		err := x.s.cache.ScanState(nil, of.group, other, of.key, "", func(string, []byte) bool {
+			found = true
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		if found {
+			return twice(of, lane, other)
+		}
+	}
+	return nil
+}
+
+// twice says that a key has a state in two lanes.
+func twice(of place, a, b int) error {
+	return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
+		"give its messages keys, and let them be handled in the lanes of these", of.group, of.key, min(a, b), max(a, b))
+}

@@ -1,0 +1,185 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+	"github.com/vokter/vokter/pipeline/portable"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+const (
+	// fillFor is how long the transaction of an import may take: what brokers allow at most
+	// unless they are configured otherwise.
+	fillFor = 15 * time.Minute
+	// fillBatch is about how many bytes are sent at once.
+	fillBatch = 16 << 20
+)
+
+var errVacant = errors.New("state is read into topics that were never used: take another topic_prefix, or delete the topics of this one if nothing in them is needed")
+
+// Import makes the topics of c where they are missing and puts what is in e into them. See
+// kafka.Import.
+func Import(ctx context.Context, c Config, e *portable.Export) error {
+	if err := load(ctx, c, e); err != nil {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return nil
+}
+
+func load(ctx context.Context, c Config, e *portable.Export) (err error) {
+	s := &session{Config: c}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(s.unused(), s.vacant(ctx)); err != nil {
+		return err
+	}
+	p, err := s.filler() // ends what an import that was killed had begun
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if err := s.takeAll(ctx, ""); err != nil {
+		return err
+	}
+	err = s.cache.EachState(func(store.Kept) error {
+		return fmt.Errorf("kafka: topic %s holds state: %w", s.state(), errVacant)
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.BeginTxn(); err != nil {
+		return fmt.Errorf("kafka: beginning a transaction: %w", err)
+	}
+	f := &filling{s: s, p: p, batches: make(map[int]map[string][]byte)}
+	if err = f.all(ctx, e); err == nil {
+		err = s.untouched(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, p.AbortTxn())
+	}
+	if err := p.CommitTxn(); err != nil {
+		return fmt.Errorf("kafka: committing a transaction: %w", err)
+	}
+	return nil
+}
+
+// vacant refuses topics that were used before.
+func (s *session) vacant(ctx context.Context) error {
+	var errs []error
+	for _, spec := range s.Specs(s.Topics) {
+		if spec.Ephemeral || spec.Empty {
+			continue
+		}
+		for lane := range int32(s.lanes) {
+			oldest, newest, err := s.bounds(ctx, spec.Name, lane)
+			if err != nil {
+				return err
+			}
+			// Fences of imports that failed may stand in the state topic.
+			if oldest > 0 || newest > 0 && !spec.Compacted {
+				errs = append(errs, fmt.Errorf("kafka: topic %s was used: %w", spec.Name, errVacant))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// filler returns the producer of imports.
+func (s *session) filler() (sarama.SyncProducer, error) {
+	c, err := s.TxnConfig(s.Group + "-import")
+	if err != nil {
+		return nil, err
+	}
+	c.Producer.Transaction.Timeout = fillFor
+	p, err := sarama.NewSyncProducer(s.Brokers, c)
+	if errors.Is(err, sarama.ErrInvalidTransactionTimeout) {
+		return nil, fmt.Errorf("kafka: the brokers allow no transaction of %v: raise their transaction.max.timeout.ms", fillFor)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return p, nil
+}
+
+// filling gathers what is sent at once.
+type filling struct {
+	s       *session
+	p       sarama.SyncProducer
+	batches map[int]map[string][]byte // by lane
+	size    int
+}
+
+// all sends what is in e, and what the owners of lanes begin with.
+func (f *filling) all(ctx context.Context, e *portable.Export) error {
+	for r, err := range e.Records() {
+		if err != nil {
+			return err
+		}
+		key, value := changelog.Key(changelog.KindState, r.Group, r.Key, r.Name), r.Value
+		if r.IsWake() {
+			key, value = changelog.Key(changelog.KindWake, r.Group, r.Topic, r.Key), changelog.EncodeWake(r.At, r.AtStart)
+		}
+		if err := f.add(ctx, client.PartitionOf(r.Key, f.s.lanes), key, value); err != nil {
+			return err
+		}
+	}
+	topics, err := json.Marshal(f.s.conn.Topics)
+	if err != nil {
+		return err
+	}
+	for lane := range f.s.lanes {
+		if err := f.add(ctx, lane, changelog.Key(changelog.KindTopics), topics); err != nil {
+			return err
+		}
+		if e.Clock.IsZero() {
+			continue
+		}
+		if err := f.add(ctx, lane, changelog.Key(changelog.KindClock), changelog.EncodeTime(e.Clock)); err != nil {
+			return err
+		}
+	}
+	return f.send(ctx)
+}
+
+func (f *filling) add(ctx context.Context, lane int, key string, value []byte) error {
+	if f.batches[lane] == nil {
+		f.batches[lane] = make(map[string][]byte)
+	}
+	f.batches[lane][key] = value
+	if f.size += len(key) + len(value); f.size < fillBatch {
+		return nil
+	}
+	return f.send(ctx)
+}
+
+// send sends what was gathered.
+func (f *filling) send(ctx context.Context) error {
+	var ms []*sarama.ProducerMessage
+	for lane, state := range f.batches {
+		ms = slices.Concat(ms, changelog.Messages(f.s.state(), lane, state))
+	}
+	f.size = 0
+	clear(f.batches)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := f.p.SendMessages(ms); err != nil {
+		return fmt.Errorf("kafka: publishing in a transaction: %w", client.SendError(err))
+	}
+	for _, m := range ms {
+		f.s.ends[m.Partition] = max(f.s.ends[m.Partition], m.Offset+1)
+	}
+	return nil
+}

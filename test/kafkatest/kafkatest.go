@@ -1,0 +1,114 @@
+// Package kafkatest runs tests on a fake Kafka, and on a real one where there is one.
+package kafkatest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// RealEnv names the environment variable that lists the brokers of a real Kafka, with commas.
+const RealEnv = "VOKTER_KAFKA"
+
+// Start starts a fake cluster, which ends with the test, and returns its brokers.
+func Start(t *testing.T, opts ...kfake.Opt) []string {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.ListenAddrs()
+}
+
+// Prefix returns a prefix for topics that no other test has.
+func Prefix() string {
+	id := make([]byte, 6)
+	_, _ = rand.Read(id)
+	return "test-" + hex.EncodeToString(id) + "."
+}
+
+// OnBoth runs test on a fake cluster, and on the real one. The topics whose names begin with
+// prefix are deleted from the real one after the test.
+func OnBoth(t *testing.T, test func(t *testing.T, brokers []string, prefix string)) {
+	t.Run("kfake", func(t *testing.T) { test(t, Start(t), Prefix()) })
+	t.Run("kafka", func(t *testing.T) {
+		list := os.Getenv(RealEnv)
+		if list == "" {
+			t.Skipf("%s names no brokers", RealEnv)
+		}
+		brokers, prefix := strings.Split(list, ","), Prefix()
+		t.Cleanup(func() { deleteTopics(t, brokers, prefix) })
+		test(t, brokers, prefix)
+	})
+}
+
+func deleteTopics(t *testing.T, brokers []string, prefix string) {
+	admin := Admin(t, brokers)
+	topics, err := admin.ListTopics()
+	if err != nil {
+		t.Errorf("cleaning up: %v", err)
+	}
+	for name := range topics {
+		if strings.HasPrefix(name, prefix) {
+			if err := admin.DeleteTopic(name); err != nil && !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+				t.Errorf("cleaning up: %v", err)
+			}
+		}
+	}
+}
+
+// Admin returns an admin of the cluster, which is closed after the test.
+func Admin(t *testing.T, brokers []string) sarama.ClusterAdmin {
+	t.Helper()
+	conf := sarama.NewConfig()
+	conf.Version = sarama.V2_8_0_0
+	admin, err := sarama.NewClusterAdmin(brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close() })
+	return admin
+}
+
+// Log collects what is logged. It is safe for concurrent use.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns all lines.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Logger returns a logger that writes to l.
+func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// Mention fails t for each of wants that text does not contain.
+func Mention(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %q\nwithout %q", text, want)
+		}
+	}
+}
