@@ -101,7 +101,7 @@ func TestFailuresForgetNoDeath(t *testing.T) {
 	path, k, later := filepath.Join(t.TempDir(), "inflight"), KeyOf("k"), errors.New("not yet")
 	dies(open(t, path), k)
 	l := open(t, path)
-	if err := l.Handle(t.Context(), k, func() error { return later }); err != later {
+	if err := l.Handle(t.Context(), k, func() error { return later }); !errors.Is(err, later) {
 		t.Errorf("got %v", err)
 	}
 	func() {
