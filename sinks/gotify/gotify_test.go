@@ -109,3 +109,30 @@ func TestConfig(t *testing.T) {
 		t.Error("gotify is not registered")
 	}
 }
+
+// TestHealthTitle: the title of a health event says what happened, and to which page or sink.
+func TestHealthTitle(t *testing.T) {
+	for want, h := range map[string]pipeline.Health{
+		"failing: shop.example/item":  {Event: pipeline.HealthFailing, URL: "https://shop.example/item"},
+		"receiver failing: sink team": {Event: pipeline.HealthReceiverFailing, Receiver: &pipeline.Receiver{Sink: "team"}},
+	} {
+		n := pipeline.Notification{ID: "H", Type: pipeline.NotificationTypeHealth, Status: string(h.Event), Health: &h}
+		if _, m := deliver(t, n); m.Title != want {
+			t.Errorf("got the title %q, want %q", m.Title, want)
+		}
+	}
+}
+
+// TestPriority: without one in the configuration, phones make a sound.
+func TestPriority(t *testing.T) {
+	for given, want := range map[int]int{0: 5, 1: 1, 10: 10} {
+		r := chattest.NewReceiver(t, accept)
+		c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Priority: given}
+		if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := read(r.Got[0].Body); err != nil || m.Priority != want {
+			t.Errorf("priority %d: sent %d, want %d: %v", given, m.Priority, want, err)
+		}
+	}
+}

@@ -151,3 +151,16 @@ func TestConfig(t *testing.T) {
 		t.Error("ntfy is not registered")
 	}
 }
+
+// TestHealthTitle: the title of a health event says what happened, and to which page or sink.
+func TestHealthTitle(t *testing.T) {
+	for want, h := range map[string]pipeline.Health{
+		"failing: shop.example/item":  {Event: pipeline.HealthFailing, URL: "https://shop.example/item"},
+		"receiver failing: sink team": {Event: pipeline.HealthReceiverFailing, Receiver: &pipeline.Receiver{Sink: "team"}},
+	} {
+		n := pipeline.Notification{ID: "H", Type: pipeline.NotificationTypeHealth, Status: string(h.Event), Health: &h}
+		if _, m := deliver(t, n); m.Title != want {
+			t.Errorf("got the title %q, want %q", m.Title, want)
+		}
+	}
+}
