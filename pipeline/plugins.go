@@ -107,6 +107,8 @@ type Sink interface {
 //     IDs. It is for sinks whose receivers recognise those. A sink with a rate has no batches.
 //   - Timeout() time.Duration says after how long an attempt is ended: DefaultTimeout where it
 //     does not say. LimitTime gives a sink a timeout.
+//   - Check(ctx) error asks the receiver whether notifications would arrive as they should: see
+//     Checker.
 //
 // A Sink that wraps another one has the method Unwrap() Sink: what it does not say itself, the
 // other one says.

@@ -254,7 +254,7 @@ func TestLintConnect(t *testing.T) {
 	none := file(t, "c.yaml", "transport: {kafka: {brokers: ['"+broker+"'], create_topics: false}}")
 	expect(t, 1, "vokter.changes", "lint", "-c", none, "--connect")
 	expect(t, 1, "other.changes", "lint", "-c", none, "--connect", "--topic-prefix", "other.")
-	expect(t, 2, "the transport of "+none+" is local", "lint", "-c", none, "--connect", "--transport", "local")
+	expect(t, 2, "the transport of "+none+" is local, and no sink is of that kind", "lint", "-c", none, "--connect", "--transport", "local")
 	expect(t, 1, "127.0.0.1:1", "lint", "-c", none, "--connect", "--brokers", "127.0.0.1:1")
 }
 

@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/sinks/stdout"
 )
@@ -35,10 +39,10 @@ func (a *app) lint() *cobra.Command {
 			if err != nil || !connect {
 				return err
 			}
-			return a.lintCluster(cmd, clusterOf(c.Transport))
+			return a.lintConnected(cmd, c)
 		},
 	}, outputFlags|pipelineFlags|configFlags)
-	cmd.Flags().BoolVar(&connect, "connect", false, "also ask the Kafka cluster whether it and its topics can be used; nothing is changed")
+	cmd.Flags().BoolVar(&connect, "connect", false, "also ask the Kafka cluster, and the receivers of matrix sinks, whether they can be used; nothing is changed")
 	return cmd
 }
 
@@ -70,6 +74,59 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	return c, err
 }
 
+// sinkCheckLine is what lint says of the receiver of a sink, in JSON.
+type sinkCheckLine struct {
+	Kind   string `json:"kind"`
+	Sink   string `json:"sink"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// lintConnected asks whom c names and who can be asked: the cluster, and receivers.
+func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
+	defer closeSinks(c.Router.Sinks)
+	checkers := make(map[string]pipeline.Checker)
+	for name, s := range c.Router.Sinks {
+		if ask, ok := pipeline.CheckerOf(s); ok {
+			checkers[name] = ask
+		}
+	}
+	cluster := clusterOf(c.Transport)
+	if cluster == nil && len(checkers) == 0 {
+		return usage(cmd, "--connect asks a Kafka cluster and the receivers of matrix sinks, but the transport of %s is local, and no sink is of that kind", a.flags.config)
+	}
+	var failed []error
+	if cluster != nil {
+		failed = append(failed, a.lintCluster(cmd, cluster))
+	}
+	out := a.results()
+	for _, name := range slices.Sorted(maps.Keys(checkers)) {
+		line := checkSink(cmd.Context(), name, checkers[name], c.Router.Sinks[name])
+		out.object(line)
+		if line.OK {
+			out.text("sink %s: ok", name)
+		} else {
+			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
+		}
+	}
+	return errors.Join(append(failed, out.end())...)
+}
+
+// checkSink asks the receiver of s through ask.
+func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipeline.Sink) sinkCheckLine {
+	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
+	ctx, cancel := context.WithTimeout(outbound.WithObserver(ctx, at.answered), timeoutOf(s))
+	defer cancel()
+	line := sinkCheckLine{Kind: "sink_check", Sink: name, OK: true}
+	if err := ask.Check(ctx); err != nil {
+		line.OK = false
+		answer, _ := at.said()
+		line.Reason, line.Advice = advised(err, answer)
+	}
+	return line
+}
+
 // clusterLine is what lint says of a cluster, in JSON.
 type clusterLine struct {
 	Kind    string `json:"kind"`
@@ -78,9 +135,6 @@ type clusterLine struct {
 
 // lintCluster prints how the cluster stands, and fails with what a start would refuse.
 func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
-	if k == nil {
-		return usage(cmd, "--connect asks a Kafka cluster, but the transport of %s is local", a.flags.config)
-	}
 	lines, refused := kafka.Check(cmd.Context(), *k, vokter.Topology())
 	out := a.results()
 	for _, l := range lines {

@@ -192,10 +192,17 @@ func closerOf(s pipeline.Sink) io.Closer {
 // testSink sends the test message through s, once.
 func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
-	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout))
+	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), timeoutOf(s))
 	defer cancel()
+	attempt = outbound.WithObserver(attempt, at.answered)
 	began := time.Now()
-	err := s.Deliver(outbound.WithObserver(attempt, at.answered), testMessage(began))
+	var err error
+	if c, ok := pipeline.CheckerOf(s); ok {
+		err = c.Check(attempt)
+	}
+	if err == nil {
+		err = s.Deliver(attempt, testMessage(began))
+	}
 	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
 	line.Answer, line.Reason = at.said()
 	switch {
@@ -203,9 +210,14 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	case ctx.Err() != nil:
 		line.Reason, line.Advice = "interrupted", "it may have arrived all the same"
 	default:
-		line.Reason, line.Advice = err.Error(), advice(err, line.Answer)
+		line.Reason, line.Advice = advised(err, line.Answer)
 	}
 	return line
+}
+
+// timeoutOf is how long an attempt of s may take.
+func timeoutOf(s pipeline.Sink) time.Duration {
+	return cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout)
 }
 
 // testMessage is the message of a test. Each of its parts says that it is one, since not every
@@ -219,6 +231,18 @@ func testMessage(now time.Time) pipeline.Notification {
 			{Event: pipeline.Removed, Keyword: "test", Text: "the text before the test", Snippet: "Here stands what was removed: the text before the test ...", Offset: 30},
 		},
 	}
+}
+
+// advised returns why a test failed with err, and what to do; answer is the last status that
+// was answered.
+func advised(err error, answer string) (reason, what string) {
+	reason = err.Error()
+	if a, ok := errors.AsType[*outbound.Advised](err); ok {
+		if reason, ok = strings.CutSuffix(reason, "; "+a.Advice); ok {
+			return reason, a.Advice
+		}
+	}
+	return reason, advice(err, answer)
 }
 
 // advice says what to do after err; answer is the last status that was answered.

@@ -24,6 +24,10 @@ type Config struct {
 	Room string `yaml:"room"`
 	// Token is the access token of the account. Required.
 	Token registry.Secret `yaml:"token"`
+	// AllowUnencrypted permits a room that is encrypted. Every message is sent without encryption,
+	// so the homeserver can read it, and apps show a warning beside it. `sink test` and `lint
+	// --connect` refuse such a room without this. Default: false.
+	AllowUnencrypted bool `yaml:"allow_unencrypted"`
 	// MsgType is m.notice or m.text. With the rules that apps have from the beginning, only
 	// m.text makes a sound. Default: m.notice.
 	MsgType string `yaml:"msgtype"`
@@ -79,7 +83,7 @@ func New(c Config) (*Matrix, error) {
 		return nil, err
 	}
 	return &Matrix{
-		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind,
+		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind, allowUnencrypted: c.AllowUnencrypted,
 		header: http.Header{"Authorization": {"Bearer " + token}}, template: text,
 	}, nil
 }

@@ -1,7 +1,8 @@
 // Package matrix is the sink that sends notifications to a room of Matrix.
 //
-// Make an account for it on a homeserver, invite it into the room and let it join there; the
-// room must not be encrypted, or members see a message that is not. In Element the access
+// Make an account for it on a homeserver, invite it into the room and let it join there. Messages
+// are sent without encryption, so choose a room that is not encrypted: `sink test` and `lint
+// --connect` refuse one that is, unless allow_unencrypted permits it. In Element the access
 // token of the account is under All settings, Help & About, Advanced; the room's ID, which
 // begins with "!", is under Room info, Settings, Advanced. Whoever has the token can do all
 // that the account can. A homeserver in a private network has to be permitted by

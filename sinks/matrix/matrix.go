@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
@@ -20,9 +21,14 @@ type Matrix struct {
 	header     http.Header
 	room, kind string
 	template   render.Template
+	// allowUnencrypted permits an encrypted room, in which messages are not encrypted.
+	allowUnencrypted bool
 }
 
-var _ pipeline.Sink = (*Matrix)(nil)
+var (
+	_ pipeline.Sink    = (*Matrix)(nil)
+	_ pipeline.Checker = (*Matrix)(nil)
+)
 
 // Bounds in bytes. An event has at most 65,536, with its HTML, its plain text, and what
 // servers add.
@@ -72,7 +78,7 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	plain := c
 	plain.Format, plain.HTML = "", ""
-	u := s.homeserver.JoinPath("_matrix/client/v3/rooms", url.PathEscape(s.room), "send/m.room.message", url.PathEscape(n.ID))
+	u := s.inRoom("send/m.room.message", url.PathEscape(n.ID))
 	send := func(ctx context.Context, body []byte) error {
 		a, err := s.endpoint.Do(ctx, http.MethodPut, u, s.header, body)
 		if err != nil {
@@ -83,35 +89,63 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return outbound.Insist(ctx, send, outbound.JSON(c), func() []byte { return outbound.JSON(plain) })
 }
 
+// inRoom is the URL of what belongs to the room.
+func (s *Matrix) inRoom(path ...string) *url.URL {
+	return s.homeserver.JoinPath("_matrix/client/v3/rooms", url.PathEscape(s.room)).JoinPath(path...)
+}
+
 // denied says what the homeserver refuses by its errors that somebody has to mend.
 var denied = map[string]string{
 	"M_UNKNOWN_TOKEN": outbound.TokenRefused, "M_MISSING_TOKEN": outbound.TokenRefused,
 	"M_USER_DEACTIVATED": "the account is deactivated", "M_GUEST_ACCESS_FORBIDDEN": "guests may not write to the room",
-	"M_FORBIDDEN": "the user may not write to the room", // mostly since it is not in there
 }
 
-// verdict reads what the homeserver answered: the ID of the event, or what is wrong.
+// outside matches what homeservers say of an account that is not in the room. There is no code
+// for that: "User @bot:example.org not in room !x:example.org", or "You aren't a member of the room".
+var outside = regexp.MustCompile(`(?i)not in (the )?room|not a member|aren't a member|not joined`)
+
+// answer is what a homeserver says.
+type answer struct {
+	EventID    string  `json:"event_id"`
+	Code       string  `json:"errcode"`
+	Error      string  `json:"error"`
+	RetryAfter float64 `json:"retry_after_ms"`
+}
+
+// verdict reads what the homeserver answered to a message: the ID of the event, or what is wrong.
 func (s *Matrix) verdict(a *outbound.Answer) error {
-	type answer struct {
-		EventID    string  `json:"event_id"`
-		Code       string  `json:"errcode"`
-		Error      string  `json:"error"`
-		RetryAfter float64 `json:"retry_after_ms"`
-	}
 	said := outbound.Read[answer](a.Body)
+	if a.Err() != nil {
+		return s.refusal(a, said)
+	}
+	if strings.HasPrefix(said.EventID, "$") {
+		return nil
+	}
+	return s.because(a.Without("the ID of an event"), said)
+}
+
+// refusal is the error of a, whose status is not 2xx.
+func (s *Matrix) refusal(a *outbound.Answer, said answer) error {
 	err := a.Err()
 	switch {
-	case err == nil && strings.HasPrefix(said.EventID, "$"):
-		return nil
-	case err == nil:
-		err = a.Without("the ID of an event")
 	case said.Code == "M_LIMIT_EXCEEDED":
 		err = outbound.Limit(err, a, said.RetryAfter/1000)
+	case a.Status < 500 && said.Code == "M_FORBIDDEN":
+		what, advice := "the account may not do that in the room", "give the account a power level in "+s.room+" with which it may send messages"
+		if outside.MatchString(said.Error) {
+			what, advice = "the account is not in the room", "invite the account to "+s.room+" and let it join there"
+		}
+		return &outbound.Advised{Err: s.because(a.Denied(what), said), Advice: advice}
 	case a.Status < 500 && denied[said.Code] != "":
 		err = a.Denied(denied[said.Code])
 	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND": // there is no such room
 		err = pipeline.Gone(err)
 	}
+	return s.because(err, said)
+}
+
+// because adds to err what the homeserver said.
+func (s *Matrix) because(err error, said answer) error {
 	if said.Code != "" {
 		said.Error = said.Code + ": " + said.Error
 	}
