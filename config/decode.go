@@ -149,6 +149,13 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	case *registry.Secret:
 		d.secret(n, p, path)
 		return
+	case *registry.Texts:
+		if _, several := n.(*ast.SequenceNode); !several {
+			if s, ok := d.text(n, path); ok {
+				*p = registry.Texts{s}
+			}
+			return
+		}
 	case *registry.Template:
 		if s, ok := d.text(n, path); ok {
 			d.template(n, p, path, s)

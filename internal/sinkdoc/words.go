@@ -16,7 +16,7 @@ const (
 // words say what the types of fields are written as.
 var words = map[string]string{
 	"string": "text", "bool": "true or false", "int": "whole number", "int64": "whole number",
-	"registry.Secret": secret, "registry.Template": templated, "time.Duration": "duration", "netip.Prefix": "network",
+	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "text or list of texts", "time.Duration": "duration", "netip.Prefix": "network",
 }
 
 // typeName says what a field of type expr in p is written as.

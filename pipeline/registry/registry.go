@@ -20,6 +20,9 @@ import (
 // error as it is.
 type Decode func(config any) error
 
+// Texts is a list of texts in the configuration; a list of one may be written as that text.
+type Texts []string
+
 // Env is what the program gives to every plugin.
 type Env struct {
 	// AllowSinks are the networks that sinks may reach besides public addresses.

@@ -32,7 +32,7 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	l := render.MessageOf(n, budget)
 	m := gomail.NewMsg()
 	m.FromMailAddress(e.from)
-	m.ToMailAddress(e.to)
+	m.ToMailAddress(e.to...)
 	m.Subject(e.subject(ctx, n, l))
 	m.SetDateWithValue(e.now())
 	m.SetMessageIDWithValue(n.ID + "@" + e.domain())
@@ -43,7 +43,7 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	m.SetBulk()
 	m.SetGenHeader(headerAutoSubmitted, "auto-generated")
 	m.SetUserAgent(outbound.UserAgent)
-	if err := e.setUnsubscribe(m); err != nil {
+	if err := e.setHeaders(m); err != nil {
 		return nil, err
 	}
 	return m, e.setParts(ctx, m, n, l)

@@ -120,6 +120,7 @@ func TestHeader(t *testing.T) {
 	for name, want := range map[string]string{
 		"From": `"Vokter" <vokter@sender.example>`, "To": "<ann@recipient.example>", "Date": "Sat, 03 Jan 2026 00:00:00 +0000",
 		"Message-ID": "<0123456789ABCDEFGHIJKLMNOP@sender.example>", "Auto-Submitted": "auto-generated", "Precedence": "bulk",
+		"List-Id": "<vokter.sender.example>", "Reply-To": "",
 		"X-Auto-Response-Suppress": "All", "List-Unsubscribe": "", "List-Unsubscribe-Post": "",
 		"Subject": "[vokter] added: argus; removed: zeus - Argus Panoptes",
 	} {
@@ -129,6 +130,22 @@ func TestHeader(t *testing.T) {
 	}
 	if g := got.header.Get("X-Mailer"); !strings.HasPrefix(g, "vokter ") {
 		t.Errorf("sent by %q", g)
+	}
+}
+
+// TestOwnHeaders are those that the configuration gives.
+func TestOwnHeaders(t *testing.T) {
+	h := send(t.Context(), t, func(c *Config) {
+		c.ReplyTo, c.ListID = "The Team <team@recipient.example>", "Page Alerts <alerts.sender.example>"
+		c.Headers = map[string]string{"X-Priority": "1", "x-note": "größer"}
+	}, sample())[0].header
+	for name, want := range map[string]string{
+		"Reply-To": `"The Team" <team@recipient.example>`, "List-Id": `"Page Alerts" <alerts.sender.example>`,
+		"X-Priority": "1", "X-Note": "=?UTF-8?q?gr=C3=B6=C3=9Fer?=", "Message-ID": "<0123456789ABCDEFGHIJKLMNOP@sender.example>",
+	} {
+		if got := h.Get(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 
@@ -180,9 +197,12 @@ type attempt struct {
 	pipeline.Attempt
 	document string
 	degraded []string
+	note     string
 }
 
 func (a *attempt) Document() string       { return a.document }
+func (a *attempt) Note() string           { return a.note }
+func (a *attempt) SetNote(note string)    { a.note = note }
 func (a *attempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
 
 func TestThreads(t *testing.T) {

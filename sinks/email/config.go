@@ -25,7 +25,7 @@ const (
 	Plain = "none"
 )
 
-// Config is what stands in the configuration for e-mail to one recipient.
+// Config is what stands in the configuration for e-mail.
 type Config struct {
 	// Host is the mail server that takes the messages: a name or an address, without port,
 	// such as smtp.example.com. It has to have a public address, unless allow.sinks permits
@@ -47,10 +47,12 @@ type Config struct {
 	// From is the sender: an address, or a name with one, such as "Vokter <vokter@example.com>".
 	// Its domain is that of the Message-ID. Required.
 	From string `yaml:"from"`
-	// To is the recipient, written like from. It is one address, since a server may take a
-	// message for one recipient and refuse it for another: each has a sink, and a queue, of
-	// its own. Required.
-	To string `yaml:"to"`
+	// To is the recipient, written like from, or a list of up to 100 recipients, who all get the
+	// same message and see each other's addresses. See below what happens where the server
+	// refuses some of them. Required.
+	To registry.Texts `yaml:"to"`
+	// ReplyTo is the address to which an answer goes, written like from. Default: that of from.
+	ReplyTo string `yaml:"reply_to"`
 	// Helo is the name by which we greet the server, for those that insist on a full domain
 	// name. Default: the name of this machine.
 	Helo string `yaml:"helo"`
@@ -58,6 +60,14 @@ type Config struct {
 	// http: URL. One that begins with https: has to take the POST of RFC 8058, since mail
 	// programs then offer to unsubscribe with one click. Default: none.
 	ListUnsubscribe string `yaml:"list_unsubscribe"`
+	// ListID is the identifier by which mail programs sort messages into folders, in the header
+	// List-Id: a name such as alerts.example.com, or a text with one, such as "Alerts
+	// <alerts.example.com>". Default: `vokter.` and the domain of from.
+	ListID string `yaml:"list_id"`
+	// Headers are further headers of every message, by name, such as {X-Priority: "1"}. A value
+	// is one line of at most 500 characters. Headers that the sink sets cannot be given.
+	// Default: none.
+	Headers map[string]string `yaml:"headers"`
 	// SubjectPrefix stands before each subject, with a blank in between; at most 60 characters,
 	// such as "[vokter]". Default: none.
 	SubjectPrefix string `yaml:"subject_prefix"`
@@ -125,8 +135,11 @@ func (c Config) mistakes() (errs []error) {
 	if _, err := parseAddress(c.From); err != nil {
 		bad("from", "%v", err)
 	}
-	if _, err := parseAddress(c.To); err != nil {
-		bad("to", "%v", err)
+	c.recipientMistakes(bad)
+	if c.ReplyTo != "" {
+		if _, err := parseAddress(c.ReplyTo); err != nil {
+			bad("reply_to", "%v", err)
+		}
 	}
 	if c.Helo != "" && !heloName.MatchString(c.Helo) {
 		bad("helo", "%q is not the name of a machine; write one such as vokter.example.com", c.Helo)
@@ -134,10 +147,38 @@ func (c Config) mistakes() (errs []error) {
 	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
 		bad("list_unsubscribe", "%v", err)
 	}
+	if _, err := parseListID(c.ListID, ""); err != nil {
+		bad("list_id", "%v", err)
+	}
+	headerMistakes(c.Headers, bad)
 	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxPrefix {
 		bad("subject_prefix", "write one line of at most %d characters", maxPrefix)
 	}
 	return errs
+}
+
+// recipientMistakes calls bad for what is wrong with the recipients.
+func (c Config) recipientMistakes(bad func(field, format string, args ...any)) {
+	if len(c.To) == 0 || len(c.To) > maxRecipients {
+		bad("to", "write one address, or a list of at most %d, such as [ann@example.com, bob@example.com]", maxRecipients)
+		return
+	}
+	seen := make(map[string]bool)
+	for i, s := range c.To {
+		field := "to"
+		if len(c.To) > 1 {
+			field = fmt.Sprintf("to[%d]", i)
+		}
+		a, err := parseAddress(s)
+		switch {
+		case err != nil:
+			bad(field, "%v", err)
+		case seen[a.Address]:
+			bad(field, "%s is named twice; name it once", a.Address)
+		default:
+			seen[a.Address] = true
+		}
+	}
 }
 
 // checkHost says what is wrong with the name of a server.
@@ -157,8 +198,7 @@ func parseAddress(s string) (*mail.Address, error) {
 		return nil, errors.New("an address is needed, such as alerts@example.com")
 	}
 	if list, err := mail.ParseAddressList(s); err == nil && len(list) > 1 {
-		return nil, errors.New("this is more than one address; write a sink for each recipient, " +
-			"since a server may take a message for one and refuse it for another")
+		return nil, errors.New("this is more than one address; write several recipients as a list, such as to: [ann@example.com, bob@example.com]")
 	}
 	a, err := mail.ParseAddress(s)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	good := Config{Host: "smtp.example.com", From: "vokter@example.com", To: "ann@example.com"}
+	good := Config{Host: "smtp.example.com", From: "vokter@example.com", To: registry.Texts{"ann@example.com"}}
 	secret := registry.NewSecret("SECRET")
 	for _, tt := range []struct {
 		alter  func(*Config)
@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Host, c.Helo = "mail_relay", "[127.0.0.1]" }, nil},
 		{func(c *Config) { c.Username, c.Password = "me", secret }, nil},
 		{func(c *Config) {
-			c.From, c.To = "Vokter at Work <vokter@example.com>", `"Ann, Bob's boss" <ann@example.com>`
+			c.From, c.To = "Vokter at Work <vokter@example.com>", registry.Texts{`"Ann, Bob's boss" <ann@example.com>`}
 		}, nil},
 		{func(c *Config) { c.ListUnsubscribe, c.SubjectPrefix = "mailto:off@example.com", "[vokter]" }, nil},
 		{func(c *Config) { *c = Config{} }, []string{"host", "from", "to"}},
@@ -40,9 +40,31 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Username, c.Password, c.TLS = "me", secret, Plain }, []string{"username"}},
 		{func(c *Config) { c.From = "vokter" }, []string{"from"}},
 		{func(c *Config) { c.From = "vokter@exämple.com" }, []string{"from"}},
-		{func(c *Config) { c.To = "a@example.com, b@example.com" }, []string{"to"}},
-		{func(c *Config) { c.To = "a@example.com\r\nBcc: b@example.com" }, []string{"to"}},
-		{func(c *Config) { c.To = `"a b"@example.com` }, []string{"to"}},
+		{func(c *Config) { c.To = registry.Texts{"a@example.com, b@example.com"} }, []string{"to"}},
+		{func(c *Config) { c.To = registry.Texts{"a@example.com\r\nBcc: b@example.com"} }, []string{"to"}},
+		{func(c *Config) { c.To = registry.Texts{`"a b"@example.com`} }, []string{"to"}},
+		{func(c *Config) { c.To = registry.Texts{"ann@example.com", "Bob <bob@example.com>"} }, nil},
+		{func(c *Config) { c.To = registry.Texts{"ann@example.com", "bob", "Ann <ann@example.com>"} }, []string{"to[1]", "to[2]"}},
+		{func(c *Config) { c.To = make(registry.Texts, 101) }, []string{"to"}},
+		{func(c *Config) { c.ReplyTo = "Team <team@example.com>" }, nil},
+		{func(c *Config) { c.ReplyTo = "team" }, []string{"reply_to"}},
+		{func(c *Config) { c.ReplyTo = "a@example.com\r\nBcc: b@example.com" }, []string{"reply_to"}},
+		{func(c *Config) { c.ListID = "Alerts <alerts.example.com>" }, nil},
+		{func(c *Config) { c.ListID = "alerts" }, []string{"list_id"}},
+		{func(c *Config) { c.ListID = "a\r\nBcc: b <alerts.example.com>" }, []string{"list_id"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-Priority": "1", "Importance": "höchst"} }, nil},
+		{func(c *Config) { c.Headers = map[string]string{"X-A": "a\r\nBcc: b@example.com"} }, []string{"headers.X-A"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-A": "a\nb"} }, []string{"headers.X-A"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-A": " "} }, []string{"headers.X-A"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-A": strings.Repeat("x", 501)} }, []string{"headers.X-A"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-A": "1", "x-a": "2"} }, []string{"headers.x-a"}},
+		{func(c *Config) { c.Headers = map[string]string{"X A": "1"} }, []string{"headers.X A"}},
+		{func(c *Config) { c.Headers = map[string]string{"X-A: b\r\nBcc": "1"} }, []string{"headers.X-A: b\r\nBcc"}},
+		{func(c *Config) { c.Headers = map[string]string{"": "1"} }, []string{"headers."}},
+		{func(c *Config) { c.Headers = map[string]string{"bcc": "b@example.com"} }, []string{"headers.bcc"}},
+		{func(c *Config) { c.Headers = map[string]string{"message-id": "<a@b>"} }, []string{"headers.message-id"}},
+		{func(c *Config) { c.Headers = map[string]string{"Content-Type": "text/plain"} }, []string{"headers.Content-Type"}},
+		{func(c *Config) { c.Headers = map[string]string{"List-ID": "x"} }, []string{"headers.List-ID"}},
 		{func(c *Config) { c.Helo = "two words" }, []string{"helo"}},
 		{func(c *Config) { c.ListUnsubscribe = "off@example.com" }, []string{"list_unsubscribe"}},
 		{func(c *Config) { c.ListUnsubscribe = "https://" }, []string{"list_unsubscribe"}},
@@ -73,9 +95,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestSeveralRecipientsNeedSeveralSinks(t *testing.T) {
-	_, err := New(Config{Host: "smtp.example.com", From: "a@example.com", To: "Ann <a@example.com>, Bob <b@example.com>"})
-	if err == nil || !strings.Contains(err.Error(), "a sink for each recipient") {
+func TestSeveralRecipientsAreAList(t *testing.T) {
+	_, err := New(Config{Host: "smtp.example.com", From: "a@example.com", To: registry.Texts{"Ann <a@example.com>, Bob <b@example.com>"}})
+	if err == nil || !strings.Contains(err.Error(), "to: [ann@example.com, bob@example.com]") {
 		t.Errorf("got %v, want what to do instead", err)
 	}
 }

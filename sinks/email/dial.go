@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
@@ -42,13 +43,38 @@ func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.conn = &bounded{raw, maxAnswers}
+	t.conn = &bounded{Conn: raw, left: maxAnswers}
 	t.stop = context.AfterFunc(t.ctx, func() { raw.Close() })
 	if t.e.cfg.TLS == Implicit {
 		c := tls.Client(t.conn, t.e.tls)
 		return c, c.HandshakeContext(ctx)
 	}
 	return t.conn, nil
+}
+
+// What to try where the configured way to encrypt is not that of the server.
+const (
+	adviceStartTLS = "try tls: starttls (mostly on port 587)"
+	adviceImplicit = "try tls: implicit (mostly on port 465)"
+)
+
+// otherTLS returns what to try after err, the end of a connection on which the server was not
+// understood; empty: tls is not the reason, as far as can be known.
+func (t *talk) otherTLS(err error) string {
+	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case t.conn == nil || t.at != connecting || errors.Is(err, context.Canceled):
+		return ""
+	case t.e.cfg.TLS == Implicit && notTLS:
+		return adviceStartTLS
+	case t.e.cfg.TLS == Implicit:
+		return ""
+	case t.conn.left == maxAnswers: // it said nothing, and waits for TLS to begin, perhaps
+		return "the server did not greet: " + adviceImplicit
+	case t.e.cfg.TLS == StartTLS && strings.Contains(err.Error(), "does not support STARTTLS"): // of go-mail
+		return adviceImplicit
+	}
+	return ""
 }
 
 // hangUp ends the connection, if there is one.

@@ -1,8 +1,15 @@
 // Package email is the sink that sends notifications by SMTP, with a text and an HTML part.
 //
-// Each notification is one message to one recipient. It is delivered when the server has
-// taken it. Where the server says that the recipient's address is wrong (an enhanced status
-// code such as 5.1.1), the receiver is expired, and what is for it is kept for replay; a
+// Each notification is one message to all recipients. It is delivered when the server has
+// taken it for each of them. Where the server refuses some of them before the message, it gets
+// the message for the others at once. It gets it again, on the schedule, for those alone that it
+// refused, and who has the message gets it once; what comes next waits for that, so recipients
+// that must not wait for one another need a sink each. A recipient whose address the server says
+// is wrong (an enhanced status code such as 5.1.1) is left out, and a health event
+// (receiver_degraded) names it, once a day. Replay sends to all recipients, under the same
+// Message-ID.
+//
+// Where the server says of all recipients that their addresses are wrong, the receiver is expired, and what is for it is kept for replay; a
 // message that it refuses after reading it is offered three times; all else, such as a wrong
 // password, a denied relay or greylisting, is tried again on the schedule. Of a wrong password
 // the health event comes after the first attempt. A message that
@@ -28,11 +35,14 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Email sends notifications to one recipient, each over a connection of its own. It is
+// Email sends notifications to its recipients, each over a connection of its own. It is
 // safe for concurrent use.
 type Email struct {
 	cfg         Config
-	from, to    *mail.Address
+	from        *mail.Address
+	to          []*mail.Address
+	replyTo     *mail.Address // nil: that of from
+	listID      string
 	unsubscribe *url.URL
 	// heading, of the subject, text and html are templates.
 	heading, text, html render.Template
@@ -63,7 +73,14 @@ func New(c Config) (*Email, error) {
 		return nil, err
 	}
 	e.from, _ = parseAddress(c.From) // validated
-	e.to, _ = parseAddress(c.To)
+	for _, s := range c.To {
+		to, _ := parseAddress(s)
+		e.to = append(e.to, to)
+	}
+	if c.ReplyTo != "" {
+		e.replyTo, _ = parseAddress(c.ReplyTo)
+	}
+	e.listID, _ = parseListID(c.ListID, e.domain())
 	e.unsubscribe, _ = parseUnsubscribe(c.ListUnsubscribe)
 	e.dialer, e.secrets, e.tls = newDialer(c.TLS, g), secrets, g.TLS()
 	e.tls.ServerName = c.Host
@@ -101,5 +118,10 @@ func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	t := &talk{e: e, ctx: ctx}
 	defer t.hangUp()
-	return t.send(message)
+	attempt := pipeline.AttemptFrom(ctx)
+	list, err := t.send(message, e.remaining(attempt, n.ID))
+	if err != nil {
+		return err
+	}
+	return e.settle(attempt, n.ID, list)
 }

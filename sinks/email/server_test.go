@@ -28,7 +28,7 @@ const (
 // scripted is a mail server that says what a test wants, for what no real one would do.
 type scripted struct {
 	// answers are by verb: "greeting", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA",
-	// "." and "QUIT". What is not there is answered as by a good server.
+	// "." and "QUIT", or by a whole line. What is not there is answered as by a good server.
 	answers map[string]string
 	// offers are the extensions that it names.
 	offers string
@@ -117,6 +117,9 @@ func (s *scripted) serve(c net.Conn) {
 			good = "250-scripted\r\n250 " + strings.ReplaceAll(s.offers, ",", "\r\n250 ")
 			good = strings.Replace(good, "\r\n250 ", "\r\n250-", strings.Count(s.offers, ","))
 		}
+		if a, ok := s.answers[strings.TrimSpace(line)]; ok {
+			good = a
+		}
 		if !s.answer(c, r, verb, good) || verb == "QUIT" {
 			return
 		}
@@ -182,7 +185,7 @@ func (s *scripted) heard(verb string) bool {
 
 // plain is a configuration for a server on this machine.
 func plain(host string, port int) Config {
-	return Config{Host: host, Port: port, TLS: Plain, From: "Vokter <vokter@sender.example>", To: "ann@recipient.example"}
+	return Config{Host: host, Port: port, TLS: Plain, From: "Vokter <vokter@sender.example>", To: registry.Texts{"ann@recipient.example"}}
 }
 
 // signedIn is c, with another way to encrypt and a password.

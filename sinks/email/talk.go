@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/mail"
 	"net/textproto"
 	"regexp"
@@ -42,42 +41,52 @@ const (
 type talk struct {
 	e    *Email
 	ctx  context.Context
-	conn net.Conn
+	conn *bounded
 	stop func() bool
 	at   step
 }
 
-// send delivers m. It takes the steps of a message itself, since go-mail's own keep neither
+// send delivers m to those of the recipients to that the server takes, and returns the others. It takes the steps of a message itself, since go-mail's own keep neither
 // the server's answer nor the error apart, and wait for another answer after a refusal.
-func (t *talk) send(m *gomail.Msg) error {
+func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err error) {
 	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
 	if err != nil {
-		return pipeline.Permanent(t.e.secrets.Wrap("preparing the connection", err))
+		return nil, pipeline.Permanent(t.e.secrets.Wrap("preparing the connection", err))
 	}
 	c, err := client.DialToSMTPClientWithContext(t.ctx)
 	if err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	t.at = sender
 	if err := c.Mail(bare(t.e.from)); err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	t.at = recipient
-	if err := c.Rcpt(bare(t.e.to)); err != nil {
-		return t.failure(err)
+	for _, r := range to {
+		err := c.Rcpt(bare(r))
+		answer, ok := errors.AsType[*textproto.Error](err)
+		switch {
+		case ok && answer.Code != 421: // with 421 the server hangs up
+			list = append(list, refused{r, answer, t.answered(answer.Code, answer.Msg)})
+		case err != nil:
+			return nil, t.failure(err)
+		}
+	}
+	if len(list) == len(to) {
+		return list, nil
 	}
 	t.at = data
 	w, err := c.Data()
 	if err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	t.at = content
 	if _, err := m.WriteTo(w); err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	t.at = dot
 	if err := w.Close(); err != nil {
-		return t.failure(err)
+		return nil, t.failure(err)
 	}
 	// It is delivered; how the talk ends changes nothing.
 	if taken, ok := w.(*smtp.DataCloser); ok {
@@ -86,7 +95,7 @@ func (t *talk) send(m *gomail.Msg) error {
 	if c.UpdateDeadline(quitFor) == nil {
 		_ = c.Quit()
 	}
-	return nil
+	return list, nil
 }
 
 // options are those of go-mail for one connection.
@@ -132,7 +141,10 @@ func (t *talk) failure(err error) error {
 			what = "no answer in time"
 		}
 	}
-	err = t.e.secrets.Wrap(what, err)
+	advice := t.otherTLS(err)
+	if err = t.e.secrets.Wrap(what, err); advice != "" {
+		return &outbound.Advised{Err: err, Advice: advice}
+	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return pipeline.TellAtOnce(err)
 	}
@@ -165,7 +177,9 @@ func (t *talk) refusal(a *textproto.Error) error {
 		return err
 	case t.at == connecting && slices.Contains(refusedLogin, a.Code):
 		return pipeline.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
-	case t.at >= recipient && wrongAddress.MatchString(a.Msg):
+	case t.at == sender && t.e.cfg.TLS == Plain && a.Code == 530:
+		return &outbound.Advised{Err: err, Advice: adviceStartTLS}
+	case t.at > recipient && wrongAddress.MatchString(a.Msg) && len(t.e.to) == 1:
 		return pipeline.Gone(err)
 	case t.at == dot:
 		return pipeline.Refused(err)

@@ -1,6 +1,7 @@
 package email
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"strings"
@@ -144,4 +145,46 @@ func TestRefusedLogin(t *testing.T) {
 			t.Errorf("%s: class %d, told at once %v: %v", answer, class, pipeline.TellsAtOnce(err), err)
 		}
 	}
+}
+
+// TestOtherTLS: after the wrong way to encrypt the error names the other one.
+func TestOtherTLS(t *testing.T) {
+	const implicit, startTLS = "; try tls: implicit (mostly on port 465)", "; try tls: starttls (mostly on port 587)"
+	for _, tt := range []struct {
+		name, way string
+		server    *scripted
+		want      string
+	}{
+		{"starttls is not offered", StartTLS, &scripted{offers: "AUTH PLAIN"}, implicit},
+		{"implicit, and the server speaks in the clear", Implicit, &scripted{}, startTLS},
+		{"starttls, and the server wants TLS and hangs up", StartTLS, &scripted{answers: map[string]string{"greeting": drop}}, "; the server did not greet: try tls: implicit (mostly on port 465)"},
+		{"none, and the server wants STARTTLS", Plain, &scripted{answers: map[string]string{"MAIL": "530 5.7.0 Must issue a STARTTLS command first"}}, startTLS},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cert, pool := trusted(t)
+			tt.server.cert = cert
+			s := tt.server.start(t)
+			c := plain(s.host, s.port)
+			if tt.way != Plain {
+				c = signedIn(c, tt.way)
+			}
+			err := build(t, c, pool).Deliver(t.Context(), sample())
+			if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.HasSuffix(err.Error(), tt.want) {
+				t.Errorf("class %d of %v, want one to try again after that ends with %q", class, err, tt.want)
+			}
+		})
+	}
+	// A server that waits for TLS says nothing until the time is over.
+	e := build(t, signedIn(plain("127.0.0.1", 1), StartTLS))
+	waiting := &talk{e: e, ctx: expiring{t.Context(), closed()}, conn: &bounded{left: maxAnswers}}
+	err := waiting.failure(context.DeadlineExceeded)
+	if want := "no answer in time: the timeout of the sink is over; the server did not greet: try tls: implicit (mostly on port 465)"; err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }

@@ -1,0 +1,98 @@
+package email
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// maxRecipients is what every server has to take in one message (RFC 5321, 4.5.3.1.8). What is
+// noted of so many fits pipeline.MaxNote.
+const maxRecipients = 100
+
+// hashLength is how much of the hash of an address stands in a note.
+const hashLength = 8
+
+// remaining returns the recipients that do not have the notification id yet. A server may have
+// taken it for some of them in an earlier attempt, which noted that.
+func (e *Email) remaining(a pipeline.Attempt, id string) []*mail.Address {
+	noted, hashes, _ := strings.Cut(a.Note(), " ")
+	if noted != id {
+		return e.to
+	}
+	have := make(map[string]bool)
+	for len(hashes) >= hashLength {
+		have[hashes[:hashLength]], hashes = true, hashes[hashLength:]
+	}
+	return slices.DeleteFunc(slices.Clone(e.to), func(r *mail.Address) bool { return have[hash(r)] })
+}
+
+// note keeps for the next attempt that all recipients but missing have the notification id.
+func (e *Email) note(a pipeline.Attempt, id string, missing []refused) {
+	var b strings.Builder
+	b.WriteString(id + " ")
+	for _, r := range e.to {
+		if !slices.ContainsFunc(missing, func(m refused) bool { return m.recipient == r }) {
+			b.WriteString(hash(r))
+		}
+	}
+	a.SetNote(b.String())
+}
+
+// hash names a recipient in a note.
+func hash(r *mail.Address) string {
+	sum := sha256.Sum256([]byte(r.Address))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:hashLength]
+}
+
+// refused is a recipient that the server refused before the message was sent.
+type refused struct {
+	recipient *mail.Address
+	answer    *textproto.Error
+	said      string // the answer in one line
+}
+
+// unknown reports whether the server said that there is no such address.
+func (r refused) unknown() bool {
+	return r.answer.Code >= 500 && wrongAddress.MatchString(r.answer.Msg)
+}
+
+// settle says what the refusals mean, once the server has taken the message for the other
+// recipients, if there are any. One whose address is wrong does not hold up the others: they are
+// delivered to, and a health event names it. Of the rest it is noted who has the message, so that
+// the next attempt sends it to nobody twice.
+func (e *Email) settle(a pipeline.Attempt, id string, list []refused) error {
+	later := slices.DeleteFunc(slices.Clone(list), refused.unknown)
+	switch {
+	case len(later) > 0:
+		if len(e.to) > 1 {
+			e.note(a, id, later)
+		}
+		return fmt.Errorf("%s", e.describe(later))
+	case len(list) == len(e.to):
+		return pipeline.Gone(errors.New(e.describe(list)))
+	case len(list) > 0:
+		a.Degraded(e.describe(list) + "; remove this recipient from the sink, or correct the address")
+	}
+	return nil
+}
+
+// describe says what the server answered, and of which recipient where there are several.
+func (e *Email) describe(list []refused) string {
+	var parts []string
+	for _, r := range list {
+		s := "the server answered " + r.said
+		if len(e.to) > 1 {
+			s += " to the recipient " + r.recipient.Address
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
