@@ -60,19 +60,19 @@ func TestCloseAfterLanesMoved(t *testing.T) {
 	}
 }
 
-// TestTenureEndsAfterLanesMoved gives up lanes of which a subscription has messages in flight
+// TestLeaseEndsAfterLanesMoved gives up lanes of which a subscription has messages in flight
 // that does not serve them any more.
-func TestTenureEndsAfterLanesMoved(t *testing.T) {
+func TestLeaseEndsAfterLanesMoved(t *testing.T) {
 	tr, _ := hanging(t)
-	var before []*tenure
+	var before []*lease
 	for lane := range tr.owned {
-		before = append(before, tr.tenure(lane))
+		before = append(before, tr.lease(lane))
 	}
 	for _, n := range before {
 		n.fail(errors.New("a test"))
 	}
 	for lane, n := range before {
-		for now := tr.tenure(lane); now == nil || now == n; now = tr.tenure(lane) {
+		for now := tr.lease(lane); now == nil || now == n; now = tr.lease(lane) {
 			select {
 			case <-tr.Gained():
 			case <-time.After(guard):

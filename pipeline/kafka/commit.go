@@ -34,7 +34,7 @@ var (
 // merge makes what x did part of the lane: what follows reads it, and it is committed
 // together with the position of its message. What nobody waits for is committed with the
 // next transaction, or is lost together with the position.
-func (n *tenure) merge(x *tx) error {
+func (n *lease) merge(x *tx) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.over {
@@ -103,7 +103,7 @@ func (n *tenure) merge(x *tx) error {
 
 // postpone makes after run when b is committed. The next message of the same key waits for
 // that: handlers may rely on it that what they did is known. n.mu is held.
-func (n *tenure) postpone(b *batch, x *tx, after []func()) {
+func (n *lease) postpone(b *batch, x *tx, after []func()) {
 	if len(after) == 0 {
 		return
 	}
@@ -132,7 +132,7 @@ func moveWakes(b *batch, x *tx) map[string]wake {
 
 // commitLoop commits what was merged, until a transaction fails or finish is closed: then
 // what is left.
-func (n *tenure) commitLoop() {
+func (n *lease) commitLoop() {
 	defer close(n.committed)
 	lazy := time.NewTicker(lazyFor / 4)
 	defer lazy.Stop()
@@ -158,7 +158,7 @@ func (n *tenure) commitLoop() {
 }
 
 // due reports whether the open batch is to be committed, and whether it may wait for more.
-func (n *tenure) due() (due, wait bool) {
+func (n *lease) due() (due, wait bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	b := n.open
@@ -167,7 +167,7 @@ func (n *tenure) due() (due, wait bool) {
 }
 
 // commit makes the open batch one transaction. The last one says what time it is.
-func (n *tenure) commit(last bool) error {
+func (n *lease) commit(last bool) error {
 	waking := n.waking()
 	n.mu.Lock()
 	b := n.open
@@ -207,8 +207,8 @@ func (n *tenure) commit(last bool) error {
 }
 
 // transact publishes ms in one transaction. One that takes too long is given up like one that
-// failed: the next tenure finds out what became of it.
-func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
+// failed: the next lease finds out what became of it.
+func (n *lease) transact(ms []*sarama.ProducerMessage) error {
 	return n.inTime(context.Background(), func() error {
 		return n.t.transact(n.txns, n.t.cfg.Prefix+admin.TopicState, ms)
 	})
@@ -216,7 +216,7 @@ func (n *tenure) transact(ms []*sarama.ProducerMessage) error {
 
 // inTime returns what f returns, which uses n's producer, or earlier why nothing good can
 // come of it any more, or the cause of ctx.
-func (n *tenure) inTime(ctx context.Context, f func() error) error {
+func (n *lease) inTime(ctx context.Context, f func() error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	go func() { giveUp(n.hopeless(ctx)) }()
@@ -226,7 +226,7 @@ func (n *tenure) inTime(ctx context.Context, f func() error) error {
 
 // hopeless waits until a transaction that begins now cannot end well, and says why; or until
 // ctx is done. A producer of sarama that failed for good tries again for a minute.
-func (n *tenure) hopeless(ctx context.Context) error {
+func (n *lease) hopeless(ctx context.Context) error {
 	t, began := n.t, time.Now()
 	look := time.NewTicker(lookAtTxn)
 	defer look.Stop()
@@ -248,7 +248,7 @@ func (n *tenure) hopeless(ctx context.Context) error {
 
 // landed runs the functions that wait for the commit of b, in order, also those that come
 // meanwhile.
-func (n *tenure) landed(b *batch) {
+func (n *lease) landed(b *batch) {
 	for {
 		n.mu.Lock()
 		after := b.onCommit
@@ -270,7 +270,7 @@ func (n *tenure) landed(b *batch) {
 // saveClock puts into b what time it is, from time to time or at last. While wakes are to
 // come because the clock was set back it is not called: the state goes on saying so. n.mu is
 // held.
-func (n *tenure) saveClock(b *batch, last bool) {
+func (n *lease) saveClock(b *batch, last bool) {
 	now := n.t.now()
 	if !last && now.Sub(n.clock).Abs() < mill.SaveEvery || n.t.clock.Behind(now) {
 		return
@@ -280,7 +280,7 @@ func (n *tenure) saveClock(b *batch, last bool) {
 }
 
 // get reads what was merged, then the copy of the lane.
-func (n *tenure) get(p place, name string) (value []byte, ok bool, err error) {
+func (n *lease) get(p place, name string) (value []byte, ok bool, err error) {
 	n.mu.RLock()
 	for _, b := range []*batch{n.open, n.flight} {
 		if b == nil {
@@ -296,7 +296,7 @@ func (n *tenure) get(p place, name string) (value []byte, ok bool, err error) {
 }
 
 // scan reads the names of p that begin with prefix; nil values are deleted.
-func (n *tenure) scan(p place, prefix string) (map[string][]byte, error) {
+func (n *lease) scan(p place, prefix string) (map[string][]byte, error) {
 	merged := make(map[string][]byte)
 	n.mu.RLock()
 	if n.flight != nil {

@@ -16,7 +16,7 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 	full, release := make(chan struct{}), make(chan struct{})
 	written := make(chan error, 1)
 	go func() {
-		written <- tr.whileOwned(tr.tenure(0), func(*store.Batch) error {
+		written <- tr.whileOwned(tr.lease(0), func(*store.Batch) error {
 			close(full)
 			<-release
 			return nil

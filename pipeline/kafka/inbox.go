@@ -125,3 +125,41 @@ func (p *poster) Post(ctx context.Context, m flow.Message) error {
 		}
 	}
 }
+
+// inbox returns the one of a consumer in a lane.
+func (t *Transport) inbox(who consumer, lane int) *inbox {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.inboxes[who]
+	if all == nil {
+		all = make([]*inbox, t.lanes)
+		for i := range all {
+			all[i] = new(inbox)
+		}
+		t.inboxes[who] = all
+	}
+	return all[lane]
+}
+
+// clearInboxes drops what was posted to a lane that was given up.
+func (t *Transport) clearInboxes(lane int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		all[lane].clear()
+	}
+}
+
+// posted reports whether posted messages wait.
+func (t *Transport) posted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		for _, b := range all {
+			if !b.empty() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
@@ -214,4 +215,59 @@ func (c Config) cause(err error) string {
 		return fmt.Sprintf("a right is missing: allow Write on the transactional IDs that begin with %s-", c.Group)
 	}
 	return c.cluster().Cause(err)
+}
+
+// watch asks the brokers from time to time whether they are there, and whether the topics
+// are those of the start.
+func (t *Transport) watch() {
+	defer close(t.watched)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var looked time.Time
+	for {
+		select {
+		case <-look.C:
+		case <-t.life.Done():
+			return
+		}
+		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.cfg.cluster().Ask(t.base) }, nil)
+		if err != nil {
+			if t.life.Err() == nil {
+				t.outage("no broker answers", err)
+				t.waiting(t.cfg.cluster().Unanswered(err))
+			}
+			continue
+		}
+		t.answered()
+		if t.Ready() != nil || time.Since(looked) > topicsEvery {
+			t.checkRights()
+		}
+		if time.Since(looked) > topicsEvery {
+			looked = time.Now()
+			t.checkTopics()
+			if err := t.dropStale(); err != nil {
+				t.log.Error("kafka: dropping copies of lanes that other processes own failed", "error", err)
+			}
+		}
+	}
+}
+
+// checkTopics stops the Transport where a topic was made anew: positions in it mean nothing.
+func (t *Transport) checkTopics() {
+	now, err := t.topicsNow()
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	if err := admin.CheckKnown(t.known(), now); err != nil {
+		t.broken(err)
+	}
+}
+
+// broken tells that the Transport cannot go on.
+func (t *Transport) broken(err error) {
+	if t.cfg.OnBroken != nil {
+		t.cfg.OnBroken(err)
+		return
+	}
+	t.log.Error("kafka: it cannot go on", "error", err)
 }

@@ -41,7 +41,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 		return nil
 	}
 	if p, ok := flow.TxFrom(ctx); ok {
-		if x, ok := p.(*tx); ok && x.ten.t == t {
+		if x, ok := p.(*tx); ok && x.lease.t == t {
 			if !x.collect(out...) {
 				return errOver
 			}

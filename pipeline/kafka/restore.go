@@ -2,8 +2,6 @@ package kafka
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -15,7 +13,6 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // How a copy of a lane is brought up to date.
@@ -29,8 +26,8 @@ const (
 
 // take makes this process the owner of lane: it fences the earlier owner and brings the copy
 // of the lane up to where that one was stopped.
-func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
-	n := newTenure(t, lane)
+func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
+	n := newLease(t, lane)
 	t.own(n)
 	err := t.fill(ctx, n)
 	if err == nil {
@@ -50,7 +47,7 @@ func (t *Transport) take(ctx context.Context, lane int) (*tenure, error) {
 }
 
 // fill fences the earlier owner of n's lane and brings the copy of it up to there.
-func (t *Transport) fill(ctx context.Context, n *tenure) error {
+func (t *Transport) fill(ctx context.Context, n *lease) error {
 	c, err := t.cfg.admin().TxnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
 	if err != nil {
 		return err
@@ -71,7 +68,7 @@ func (t *Transport) fill(ctx context.Context, n *tenure) error {
 
 // restore reads the state topic from where the copy of n's lane ends up to n's fence, which
 // is at offset end.
-func (t *Transport) restore(ctx context.Context, n *tenure, end int64) error {
+func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 	from, err := t.copiedTo(n.lane)
 	if err != nil {
 		return err
@@ -101,7 +98,7 @@ func (t *Transport) restore(ctx context.Context, n *tenure, end int64) error {
 // restoration gathers what is written to a copy at once.
 type restoration struct {
 	t         *Transport
-	n         *tenure
+	n         *lease
 	from, end int64
 	at        atomic.Int64
 	batch     map[string][]byte
@@ -134,80 +131,8 @@ func (r *restoration) percent() int64 {
 	return 100 * (r.at.Load() - r.from) / max(r.end-r.from, 1)
 }
 
-// copiedTo returns the offset of the state topic at which the copy of lane ends;
-// sarama.OffsetOldest where there is none that can be trusted.
-func (t *Transport) copiedTo(lane int) (int64, error) {
-	end, at, err := t.copyEnd(lane)
-	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) > trustFor {
-		return sarama.OffsetOldest, err
-	}
-	if ours, err := t.copiedHere(lane); err != nil || !ours {
-		return sarama.OffsetOldest, err
-	}
-	return end, nil
-}
-
-// copyEnd returns where the copy of lane ends, and when that was written; the zero time where
-// there is none.
-func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
-	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
-	if err != nil || !ok || len(v) < 16 {
-		return 0, time.Time{}, err
-	}
-	at, err = changelog.DecodeTime(v[8:])
-	return int64(binary.BigEndian.Uint64(v)), at, err
-}
-
-// copiedHere reports whether the copy of lane is of topics with these names. That they are
-// the same ones load finds out.
-func (t *Transport) copiedHere(lane int) (bool, error) {
-	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
-	if err != nil || !ok {
-		return false, err
-	}
-	var of admin.Info
-	if err := json.Unmarshal(v, &of); err != nil {
-		return false, nil
-	}
-	_, ours := of.IDs[t.cfg.Prefix+admin.TopicState]
-	return ours, nil
-}
-
-// copied writes committed records to the copy of n's lane, which is complete up to offset to
-// then. It does so only while n is the lane's tenure here.
-func (t *Transport) copied(n *tenure, records map[string][]byte, to int64) error {
-	return t.whileOwned(n, func(b *store.Batch) error {
-		for key, value := range records {
-			if err := changelog.Apply(b, n.lane, key, value); err != nil {
-				return err
-			}
-		}
-		if to >= 0 {
-			v := binary.BigEndian.AppendUint64(nil, uint64(to))
-			b.SetState(changelog.OwnGroup, n.lane, changelog.OwnKey, changelog.OwnAt, append(v, changelog.EncodeTime(t.cfg.Now())...))
-		}
-		return nil
-	})
-}
-
-// forget drops the copy of n's lane.
-func (t *Transport) forget(n *tenure) error {
-	return t.whileOwned(n, func(b *store.Batch) error { return b.DropLane(n.lane) })
-}
-
-// whileOwned commits what f writes, unless another tenure of the lane began.
-func (t *Transport) whileOwned(n *tenure, f func(b *store.Batch) error) error {
-	l := &t.owned[n.lane]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.tenure != n {
-		return errMoved
-	}
-	return t.write(f)
-}
-
 // load reads what n needs of the copy of its lane.
-func (n *tenure) load() error {
+func (n *lease) load() error {
 	var failure error
 	err := n.t.cache.ScanState(nil, changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
 		if name != changelog.OwnAt {
@@ -230,7 +155,7 @@ func (n *tenure) load() error {
 	return nil
 }
 
-func (n *tenure) loadRecord(key string, value []byte) error {
+func (n *lease) loadRecord(key string, value []byte) error {
 	kind, parts, err := changelog.Split(key)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +21,7 @@ const maxSleep = time.Second
 
 // runner hands what a consumer gets in a lane to a subscription, one message at a time.
 type runner struct {
-	n      *tenure
+	n      *lease
 	who    consumer
 	sub    *subscription
 	src    atomic.Pointer[source]
@@ -39,7 +41,7 @@ type runner struct {
 	busy   atomic.Bool
 }
 
-func newRunner(n *tenure, who consumer, sub *subscription) *runner {
+func newRunner(n *lease, who consumer, sub *subscription) *runner {
 	r := &runner{
 		n: n, who: who, sub: sub, signal: make(chan struct{}, 1),
 		stopping: make(chan struct{}), done: make(chan struct{}),
@@ -137,7 +139,7 @@ func (r *runner) deliver(w work) bool {
 		return false
 	}
 	for pause := mill.FirstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
-		x := &tx{ten: r.n, who: r.who, w: w}
+		x := &tx{lease: r.n, who: r.who, w: w}
 		done, over := r.try(x)
 		x.close()
 		if done {
@@ -215,7 +217,7 @@ func (r *runner) try(x *tx) (done, over bool) {
 		return false, false
 	}
 	if err := r.n.merge(x); err != nil {
-		return false, true // the tenure is over
+		return false, true // the lease is over
 	}
 	return true, false
 }
@@ -295,4 +297,40 @@ func (r *runner) idle(now time.Time) bool {
 		return false
 	}
 	return r.n.position(r.who) >= r.n.t.head(r.who.topic, r.n.lane)
+}
+
+// mover is the name under which a lane notes up to where misplaced records of a topic were
+// moved, as groups do that handle them: each is moved once, whichever groups there are.
+const mover = "\x00mover"
+
+// moveTo makes x move its record into the lane of the record's key, unless it was moved. One
+// that is larger than what we may publish goes to the dead letters: its writer packed it.
+func (x *tx) moveTo(lane int) {
+	m := x.w.record
+	o := forwarded(m, x.who.topic, lane)
+	x.mu.Lock()
+	x.moves = true
+	x.mu.Unlock()
+	if n := o.size(); n > client.MaxMessage {
+		id := cmp.Or(o.uuid, flow.DeriveID("misplaced", x.position()))
+		x.lease.t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
+			"topic", x.who.topic, "position", x.position(), "id", id, "bytes", n)
+		d := flow.DeadLetter{
+			Reason: fmt.Sprintf("it stands in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.lease.lane, lane, n, client.MaxMessage),
+			Time:   x.lease.t.now(), Attempts: 1, Topic: x.who.topic, Headers: o.meta,
+		}
+		o = outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), x.lease.t.lanes)
+	}
+	x.collect(o)
+}
+
+// first reports whether x is the first to move its record, and notes that it did. n.mu is held.
+func (n *lease) first(b *batch, x *tx) bool {
+	who := consumer{mover, x.who.topic}
+	if n.positions[who] > x.w.record.Offset {
+		return false
+	}
+	n.positions[who] = x.w.record.Offset + 1
+	b.positions[who] = x.w.record.Offset + 1
+	return true
 }

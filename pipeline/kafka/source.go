@@ -193,3 +193,51 @@ func notify(signal chan struct{}) {
 	default:
 	}
 }
+
+// groupReader reads topics for one group: a consumer of sarama reads a partition once, and
+// asks for the records of all its partitions over one connection.
+type groupReader struct {
+	client   sarama.Client
+	consumer sarama.Consumer
+}
+
+func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
+
+// reader returns what reads topics for group. It may wait for brokers.
+func (t *Transport) reader(group string) (sarama.Consumer, error) {
+	t.openMu.Lock()
+	defer t.openMu.Unlock()
+	t.mu.Lock()
+	r := t.readers[group]
+	t.mu.Unlock()
+	if r != nil {
+		return r.consumer, nil
+	}
+	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := sarama.NewConsumerFromClient(client)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	r = &groupReader{client, c}
+	t.mu.Lock()
+	closed := t.life.Err() != nil
+	if !closed {
+		t.readers[group] = r
+	}
+	t.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, r.close())
+	}
+	return c, nil
+}
+
+func (t *Transport) takeReaders() map[string]*groupReader {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.readers
+	t.readers = nil
+	return all
+}

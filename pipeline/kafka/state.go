@@ -2,9 +2,15 @@ package kafka
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 var (
@@ -15,7 +21,7 @@ var (
 // state is what a group keeps for a key, within a transaction; without one (x is nil) it
 // can only be read.
 type state struct {
-	ten   *tenure
+	lease *lease
 	x     *tx
 	place place
 }
@@ -35,7 +41,7 @@ func (s *state) Get(name string) (value []byte, ok bool, err error) {
 			return append([]byte(nil), v...), v != nil, nil
 		}
 	}
-	return s.ten.get(s.place, name)
+	return s.lease.get(s.place, name)
 }
 
 func (s *state) Set(name string, value []byte) error {
@@ -60,7 +66,7 @@ func (s *state) write(name string, value []byte) error {
 // Scan reads all values before it yields the first, so that the loop may read on.
 func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
-		values, err := s.ten.scan(s.place, prefix)
+		values, err := s.lease.scan(s.place, prefix)
 		if err == nil && s.x != nil {
 			s.x.mu.Lock()
 			if s.x.over {
@@ -79,4 +85,148 @@ func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 			}
 		}
 	}
+}
+
+// place names the state of a group for a key.
+type place struct{ group, key string }
+
+// layer is what was written to the states of a lane and is not in its copy yet. A nil value
+// means that the name was deleted. It is not safe for concurrent use.
+type layer struct {
+	states map[place]map[string][]byte
+	bytes  int // about how many are held
+}
+
+// set stores value under name of p; nil deletes.
+func (l *layer) set(p place, name string, value []byte) {
+	if l.states == nil {
+		l.states = make(map[place]map[string][]byte)
+	}
+	names := l.states[p]
+	if names == nil {
+		names = make(map[string][]byte)
+		l.states[p] = names
+	}
+	l.bytes += len(value) - len(names[name])
+	names[name] = value
+}
+
+// get returns what was written under name of p; ok is false where nothing was.
+func (l *layer) get(p place, name string) (value []byte, ok bool) {
+	value, ok = l.states[p][name]
+	return value, ok
+}
+
+// merge puts what other holds over what l holds.
+func (l *layer) merge(other *layer) {
+	for p, names := range other.states {
+		for name, value := range names {
+			l.set(p, name, value)
+		}
+	}
+}
+
+// over puts the names of p that begin with prefix over those of values.
+func (l *layer) over(p place, prefix string, values map[string][]byte) {
+	for name, value := range l.states[p] {
+		if strings.HasPrefix(name, prefix) {
+			values[name] = value
+		}
+	}
+}
+
+// sorted returns the names of values that are not deleted, in order.
+func sorted(values map[string][]byte) []string {
+	maps.DeleteFunc(values, func(_ string, v []byte) bool { return v == nil })
+	return slices.Sorted(maps.Keys(values))
+}
+
+// State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
+// Its reads fail where another process owns the lane of key.
+func (t *Transport) State(group, key string) flow.State {
+	if t.ready.Load() {
+		if n := t.lease(client.PartitionOf(key, t.lanes)); n != nil {
+			return &state{lease: n, place: place{group, key}}
+		}
+	}
+	return flow.FailedState(errNotOwned)
+}
+
+// States yields the keys for which group keeps state in the lanes that this process owns, in
+// no order that means anything, each with its state as far as it is acknowledged. A store's
+// failure ends it with an empty key and a state whose reads fail.
+func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
+		for lane := range t.owned {
+			n := t.lease(lane)
+			if n == nil {
+				continue
+			}
+			for key, st := range n.states(group) {
+				if !yield(key, st) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// states yields what group keeps in n's lane.
+func (n *lease) states(group string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
+		fresh := n.merged(group)
+		for key, err := range n.t.cache.LaneStateKeys(group, n.lane) {
+			if err != nil {
+				yield("", flow.FailedState(err))
+				return
+			}
+			st := &state{lease: n, place: place{group, key}}
+			if fresh[key] {
+				delete(fresh, key)
+				if !some(st) {
+					continue
+				}
+			}
+			if !yield(key, st) {
+				return
+			}
+		}
+		for key := range fresh {
+			if st := (&state{lease: n, place: place{group, key}}); some(st) && !yield(key, st) {
+				return
+			}
+		}
+	}
+}
+
+// merged returns the keys of group to whose states something was written that is not in the
+// copy of the lane yet.
+func (n *lease) merged(group string) map[string]bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	keys := make(map[string]bool)
+	for _, b := range []*batch{n.open, n.flight} {
+		if b == nil {
+			continue
+		}
+		for p := range b.layer.states {
+			if p.group == group {
+				keys[p.key] = true
+			}
+		}
+	}
+	return keys
+}
+
+// some reports whether st holds anything.
+func some(st flow.State) bool {
+	for range st.Scan("") {
+		return true
+	}
+	return false
+}
+
+// BackupTo fails: the brokers keep the state.
+func (t *Transport) BackupTo(io.Writer) error {
+	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
 }

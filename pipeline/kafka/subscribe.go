@@ -95,7 +95,7 @@ func (t *Transport) reassign(who consumer) {
 		return
 	}
 	for lane := range t.owned {
-		if n := t.tenure(lane); n != nil {
+		if n := t.lease(lane); n != nil {
 			n.run(who)
 		}
 	}

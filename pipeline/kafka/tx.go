@@ -51,9 +51,9 @@ func (w work) key() string {
 // tx is the transaction of one attempt to handle one message. What it collects becomes
 // part of a transaction of its lane when the message is acknowledged.
 type tx struct {
-	ten *tenure
-	who consumer
-	w   work
+	lease *lease
+	who   consumer
+	w     work
 
 	mu       sync.Mutex
 	over     bool
@@ -69,19 +69,19 @@ var _ flow.Tx = (*tx)(nil)
 
 // State returns the state that the message's group keeps for key.
 func (x *tx) State(key string) flow.State {
-	return &state{ten: x.ten, x: x, place: place{x.who.group, key}}
+	return &state{lease: x.lease, x: x, place: place{x.who.group, key}}
 }
 
 // Emit collects m.
-func (x *tx) Emit(m flow.Message) { x.collect(outputOf(m, x.ten.t.lanes)) }
+func (x *tx) Emit(m flow.Message) { x.collect(outputOf(m, x.lease.t.lanes)) }
 
 // EmitAll collects a copy of m for every lane.
 func (x *tx) EmitAll(m flow.Message) {
 	m.Key = ""
 	id := m.ID
-	for lane := range x.ten.t.lanes {
+	for lane := range x.lease.t.lanes {
 		m.ID = flow.DeriveID("lane", id, strconv.Itoa(lane))
-		o := outputOf(m, x.ten.t.lanes)
+		o := outputOf(m, x.lease.t.lanes)
 		o.lane = lane
 		x.collect(o)
 	}
@@ -89,7 +89,7 @@ func (x *tx) EmitAll(m flow.Message) {
 
 // Neighbours yields the states that group keeps in the message's lane.
 func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
-	return x.ten.states(group)
+	return x.lease.states(group)
 }
 
 // collect adds what is to be published with the commit; false when it is over.
@@ -144,7 +144,7 @@ func (x *tx) position() string {
 	if x.w.kind != fromLog {
 		return ""
 	}
-	return x.ten.t.lineage + "/" + x.who.topic + "/" + strconv.Itoa(x.ten.lane) + "/" + strconv.FormatInt(x.w.record.Offset, 10)
+	return x.lease.t.lineage + "/" + x.who.topic + "/" + strconv.Itoa(x.lease.lane) + "/" + strconv.FormatInt(x.w.record.Offset, 10)
 }
 
 // Message is the message being handled.

@@ -23,10 +23,10 @@ const (
 	leaveFor = 10 * time.Second
 )
 
-// tenure is one time in which this process owns a lane: from the moment at which its earlier
-// owner is fenced, until the lane is given up or a transaction fails. After a failure the
-// next tenure finds out what became of it.
-type tenure struct {
+// lease is the time in which this process owns a lane: from the moment at which the earlier
+// owner is fenced, until the lane is given up or a transaction fails. After a failure the next
+// lease finds out whether the transaction was committed. Epoch counts the leases of a lane.
+type lease struct {
 	t     *Transport
 	lane  int
 	nonce string
@@ -68,8 +68,8 @@ type tenure struct {
 	last    map[consumer]<-chan struct{} // closed when the last runner has ended
 }
 
-func newTenure(t *Transport, lane int) *tenure {
-	n := &tenure{
+func newLease(t *Transport, lane int) *lease {
+	n := &lease{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
 		queues: make(map[consumer]*wakes), marked: make(map[string]int64),
@@ -81,7 +81,7 @@ func newTenure(t *Transport, lane int) *tenure {
 }
 
 // serve works until ctx is done, or a transaction failed: then it returns why.
-func (n *tenure) serve(ctx context.Context) error {
+func (n *lease) serve(ctx context.Context) error {
 	unwatch := context.AfterFunc(ctx, func() { n.cancel(errMoved) })
 	defer unwatch()
 	go n.commitLoop()
@@ -113,8 +113,8 @@ func (n *tenure) serve(ctx context.Context) error {
 	return nil
 }
 
-// fail ends the tenure because of err.
-func (n *tenure) fail(err error) {
+// fail ends the lease because of err.
+func (n *lease) fail(err error) {
 	n.mu.Lock()
 	if n.closed == nil {
 		n.closed = err
@@ -124,7 +124,7 @@ func (n *tenure) fail(err error) {
 }
 
 // runAll starts the runners of all that is subscribed to.
-func (n *tenure) runAll() {
+func (n *lease) runAll() {
 	for _, who := range n.t.consumers() {
 		n.run(who)
 	}
@@ -132,7 +132,7 @@ func (n *tenure) runAll() {
 
 // run makes the subscription that serves who in this lane, if there is one, get what it
 // consumes.
-func (n *tenure) run(who consumer) {
+func (n *lease) run(who consumer) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	sub := n.t.subscription(who, n.lane) // asked here: one that was closed since must not come back
@@ -157,7 +157,7 @@ func (n *tenure) run(who consumer) {
 
 // endRunners stops all runners and waits for their handlers, within bounds: also for those of
 // a runner that was stopped before, since its subscription serves the lane no more.
-func (n *tenure) endRunners() {
+func (n *lease) endRunners() {
 	n.runMu.Lock()
 	n.running = false
 	for _, r := range n.runners {
@@ -175,7 +175,7 @@ func (n *tenure) endRunners() {
 }
 
 // wakesOf returns the wakes of who.
-func (n *tenure) wakesOf(who consumer) *wakes {
+func (n *lease) wakesOf(who consumer) *wakes {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
 	q := n.queues[who]
@@ -187,7 +187,7 @@ func (n *tenure) wakesOf(who consumer) *wakes {
 }
 
 // waking reports whether wakes are to come whatever the time is.
-func (n *tenure) waking() bool {
+func (n *lease) waking() bool {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
 	for _, q := range n.queues {
@@ -200,7 +200,7 @@ func (n *tenure) waking() bool {
 
 // mark puts a marker into each topic in which wakes come at start: they come behind it, since
 // what came of the work that they are for may stand before it.
-func (n *tenure) mark() {
+func (n *lease) mark() {
 	n.queueMu.Lock()
 	var ms []*sarama.ProducerMessage
 	var topics []string
@@ -228,7 +228,7 @@ func (n *tenure) mark() {
 
 // late reports whether the wakes of who wait for what stood in its topic when the lane was
 // taken: before the marker, which may have been deleted since.
-func (n *tenure) late(who consumer) bool {
+func (n *lease) late(who consumer) bool {
 	at := n.position(who)
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
@@ -237,7 +237,7 @@ func (n *tenure) late(who consumer) bool {
 }
 
 // hanging is for how long the transaction that is under way has been; 0 where none is.
-func (n *tenure) hanging() time.Duration {
+func (n *lease) hanging() time.Duration {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if n.flight == nil {
@@ -248,7 +248,7 @@ func (n *tenure) hanging() time.Duration {
 
 // crowded returns what is closed when more can be merged; nil where it can now. What waits for
 // a transaction is in memory.
-func (n *tenure) crowded() <-chan struct{} {
+func (n *lease) crowded() <-chan struct{} {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if n.flight == nil || n.open.bytes+n.open.layer.bytes < crowdedBytes {

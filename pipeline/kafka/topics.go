@@ -3,103 +3,14 @@ package kafka
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-
-	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 )
-
-// inbox returns the one of a consumer in a lane.
-func (t *Transport) inbox(who consumer, lane int) *inbox {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := t.inboxes[who]
-	if all == nil {
-		all = make([]*inbox, t.lanes)
-		for i := range all {
-			all[i] = new(inbox)
-		}
-		t.inboxes[who] = all
-	}
-	return all[lane]
-}
-
-// clearInboxes drops what was posted to a lane that was given up.
-func (t *Transport) clearInboxes(lane int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, all := range t.inboxes {
-		all[lane].clear()
-	}
-}
-
-// posted reports whether posted messages wait.
-func (t *Transport) posted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, all := range t.inboxes {
-		for _, b := range all {
-			if !b.empty() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// groupReader reads topics for one group: a consumer of sarama reads a partition once, and
-// asks for the records of all its partitions over one connection.
-type groupReader struct {
-	client   sarama.Client
-	consumer sarama.Consumer
-}
-
-func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
-
-// reader returns what reads topics for group. It may wait for brokers.
-func (t *Transport) reader(group string) (sarama.Consumer, error) {
-	t.openMu.Lock()
-	defer t.openMu.Unlock()
-	t.mu.Lock()
-	r := t.readers[group]
-	t.mu.Unlock()
-	if r != nil {
-		return r.consumer, nil
-	}
-	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
-	if err != nil {
-		return nil, err
-	}
-	c, err := sarama.NewConsumerFromClient(client)
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	r = &groupReader{client, c}
-	t.mu.Lock()
-	closed := t.life.Err() != nil
-	if !closed {
-		t.readers[group] = r
-	}
-	t.mu.Unlock()
-	if closed {
-		return nil, errors.Join(ErrClosed, r.close())
-	}
-	return c, nil
-}
-
-func (t *Transport) takeReaders() map[string]*groupReader {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := t.readers
-	t.readers = nil
-	return all
-}
 
 // declaredTopics returns all topics that were declared, by name.
 func (t *Transport) declaredTopics() map[string]flow.Topic {
@@ -213,7 +124,7 @@ func (t *Transport) remembered(value []byte) error {
 }
 
 // remember puts into b what the topics are, for the next owner.
-func (n *tenure) remember(b *batch) error {
+func (n *lease) remember(b *batch) error {
 	v, err := json.Marshal(n.t.known())
 	if err != nil {
 		return err

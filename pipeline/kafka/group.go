@@ -28,12 +28,12 @@ const (
 type slot struct {
 	// mu is also held while the lane's copy is written, which may wait for the disk.
 	mu sync.Mutex
-	// tenure is the present one, also while it is restored; nil while another process owns
+	// lease is the present one, also while it is restored; nil while another process owns
 	// the lane.
-	tenure *tenure
-	// working is tenure once it works, for those who must not wait for mu.
-	working atomic.Pointer[tenure]
-	// count is how many tenures there were.
+	lease *lease
+	// working is lease once it works, for those who must not wait for mu.
+	working atomic.Pointer[lease]
+	// count is how many leases there were.
 	count atomic.Uint64
 }
 
@@ -126,7 +126,7 @@ func (c claims) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.Consume
 	return c.t.hold(s.Context(), int(claim.Partition()))
 }
 
-// hold owns lane until ctx is done. A transaction that failed begins a new tenure, which
+// hold owns lane until ctx is done. A transaction that failed begins a new lease, which
 // finds out what became of it.
 func (t *Transport) hold(ctx context.Context, lane int) error {
 	for pause := takeAgain; ; pause = min(2*pause, takeAgainMax) {
@@ -195,23 +195,23 @@ func (t *Transport) gain() {
 }
 
 // works reports whether this process handles the messages of lane.
-func (t *Transport) works(lane int) bool { return t.tenure(lane) != nil }
+func (t *Transport) works(lane int) bool { return t.lease(lane) != nil }
 
-// own makes n the tenure of its lane; nothing that an earlier one does counts any more.
-func (t *Transport) own(n *tenure) {
+// own makes n the lease of its lane; nothing that an earlier one does counts any more.
+func (t *Transport) own(n *lease) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tenure = n
+	s.lease = n
 	s.working.Store(nil)
 	s.count.Add(1)
 }
 
 // begin makes n, which was restored, the one that works.
-func (t *Transport) begin(n *tenure) {
+func (t *Transport) begin(n *lease) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
-	if s.tenure == n {
+	if s.lease == n {
 		s.working.Store(n)
 	}
 	s.mu.Unlock()
@@ -219,12 +219,12 @@ func (t *Transport) begin(n *tenure) {
 }
 
 // disown ends n.
-func (t *Transport) disown(n *tenure) {
+func (t *Transport) disown(n *lease) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
-	present := s.tenure == n
+	present := s.lease == n
 	if present {
-		s.tenure = nil
+		s.lease = nil
 		s.working.Store(nil)
 	}
 	s.mu.Unlock()
@@ -233,8 +233,8 @@ func (t *Transport) disown(n *tenure) {
 	}
 }
 
-// tenure returns the one of lane that works; nil where there is none. It returns at once.
-func (t *Transport) tenure(lane int) *tenure { return t.owned[lane].working.Load() }
+// lease returns the one of lane that works; nil where there is none. It returns at once.
+func (t *Transport) lease(lane int) *lease { return t.owned[lane].working.Load() }
 
 // Owns reports whether this process handles the messages of key now.
 func (t *Transport) Owns(key string) bool {
