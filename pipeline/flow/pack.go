@@ -1,8 +1,6 @@
 package flow
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
@@ -13,7 +11,7 @@ import (
 // The coders are safe for concurrent use with EncodeAll and DecodeAll.
 var (
 	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
-	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(2*pipeline.MaxText+64), zstd.WithDecoderConcurrency(0))
+	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(pipeline.MaxUnpacked), zstd.WithDecoderConcurrency(0))
 )
 
 // PackText compresses a text.
@@ -37,26 +35,4 @@ func UnpackText(packed []byte) (string, error) {
 		return "", fmt.Errorf("unpacking a text: %w", err)
 	}
 	return string(b), nil
-}
-
-// PackTexts compresses two texts together, which is hardly larger than one where they
-// resemble each other.
-func PackTexts(a, b string) []byte {
-	buf := make([]byte, 0, len(a)+len(b)+binary.MaxVarintLen64)
-	buf = binary.AppendUvarint(buf, uint64(len(a)))
-	buf = append(append(buf, a...), b...)
-	return zstdEncoder.EncodeAll(buf, nil)
-}
-
-// UnpackTexts is the inverse of PackTexts.
-func UnpackTexts(packed []byte) (a, b string, err error) {
-	buf, err := zstdDecoder.DecodeAll(packed, nil)
-	if err != nil {
-		return "", "", fmt.Errorf("unpacking two texts: %w", err)
-	}
-	n, k := binary.Uvarint(buf)
-	if k <= 0 || n > uint64(len(buf)-k) {
-		return "", "", errors.New("unpacking two texts: bad length")
-	}
-	return string(buf[k : k+int(n)]), string(buf[k+int(n):]), nil
 }

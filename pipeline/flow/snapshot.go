@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,9 +28,13 @@ type Snapshot struct {
 	Language string `json:"language,omitempty"`
 	Title    string `json:"title,omitempty"`
 	TextHash string `json:"text_hash"`
-	// Old and New are the texts' Content. They travel packed together as the message's body.
-	Old string `json:"-"`
-	New string `json:"-"`
+	// Old and New are the Content of both texts, OldTokens and NewTokens their tokens as
+	// text.PackTokens packs them; without tokens the receiver finds them itself. All four travel
+	// packed together as the body of the message.
+	Old       string `json:"-"`
+	New       string `json:"-"`
+	OldTokens []byte `json:"-"`
+	NewTokens []byte `json:"-"`
 }
 
 const headerSnapshot = "vokter_snapshot"
@@ -42,7 +48,7 @@ func (s Snapshot) Message() Message {
 	return Message{
 		ID:    DeriveID("snapshot", s.Document, s.Incarnation, fmt.Sprint(s.N)),
 		Topic: TopicSnapshots, Key: s.Page, Type: TypeSnapshot, Subject: s.Page, Time: s.Time,
-		Header: map[string]string{headerSnapshot: string(h)}, Body: PackTexts(s.Old, s.New),
+		Header: map[string]string{headerSnapshot: string(h)}, Body: s.pack(),
 	}
 }
 
@@ -52,9 +58,47 @@ func SnapshotFrom(m Message) (Snapshot, error) {
 	if err := json.Unmarshal([]byte(m.Header[headerSnapshot]), &s); err != nil {
 		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
-	var err error
-	if s.Old, s.New, err = UnpackTexts(m.Body); err != nil {
+	if err := s.unpack(m.Body); err != nil {
 		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
 	return s, nil
 }
+
+// pack compresses both texts and their tokens together: texts that resemble each other take
+// hardly more than one of them.
+func (s Snapshot) pack() []byte {
+	buf := make([]byte, 0, 3*binary.MaxVarintLen64+len(s.Old)+len(s.New)+len(s.OldTokens)+len(s.NewTokens))
+	buf = binary.AppendUvarint(buf, uint64(len(s.Old)))
+	buf = binary.AppendUvarint(buf, uint64(len(s.New)))
+	buf = binary.AppendUvarint(buf, uint64(len(s.OldTokens)))
+	buf = append(append(buf, s.Old...), s.New...)
+	buf = append(append(buf, s.OldTokens...), s.NewTokens...)
+	return zstdEncoder.EncodeAll(buf, nil)
+}
+
+// unpack is the inverse of pack.
+func (s *Snapshot) unpack(packed []byte) error {
+	buf, err := zstdDecoder.DecodeAll(packed, nil)
+	if err != nil {
+		return fmt.Errorf("unpacking two texts: %w", err)
+	}
+	var lengths [3]uint64
+	for i := range lengths {
+		n, k := binary.Uvarint(buf)
+		if k <= 0 {
+			return errTexts
+		}
+		lengths[i], buf = n, buf[k:]
+	}
+	var parts [3][]byte
+	for i, n := range lengths {
+		if n > uint64(len(buf)) {
+			return errTexts
+		}
+		parts[i], buf = buf[:n], buf[n:]
+	}
+	s.Old, s.New, s.OldTokens, s.NewTokens = string(parts[0]), string(parts[1]), parts[2], buf
+	return nil
+}
+
+var errTexts = errors.New("unpacking two texts: a length is wrong")

@@ -15,7 +15,7 @@ var restoreDocuments = flag.Int("restore.documents", 500, "documents in the stat
 
 // restoreNames are what is kept for a document, and its size in bytes: what does not pack any
 // more, as stored bodies and versions are.
-var restoreNames = map[string]int{"page": 1000, "body": 3000, "version": 3500, "occurrences": 1500}
+var restoreNames = map[string]int{"page": 1000, "body": 3000, "version": 3500, "tokens": 1500}
 
 // BenchmarkRestore measures how long it takes from the start of a process until it works on
 // all lanes: with an empty disk, where it reads the state of all documents, and with the copy

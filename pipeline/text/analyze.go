@@ -41,11 +41,18 @@ func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i
 // what is open at the end ends there.
 func Analyze(content string) *Doc {
 	d := &Doc{Content: content, Tokens: make([]Token, 0, len(content)/6+1)}
+	d.layOut(func(start, end int) { d.Tokens = appendTokens(d.Tokens, content, start, end) })
+	return d
+}
+
+// layOut finds the blocks and units of d.Content. It calls tokens for each stretch between
+// marks, in order; tokens extends d.Tokens by those of content[start:end].
+func (d *Doc) layOut(tokens func(start, end int)) {
 	var items []Unit // by their ends, thus inner before outer
 	var open []int   // the first block of each open item
-	eachBlock(content, func(start, end int) {
+	eachBlock(d.Content, func(start, end int) {
 		first := len(d.Tokens)
-		d.Tokens = appendTokens(d.Tokens, content, start, end)
+		tokens(start, end)
 		if len(d.Tokens) > first {
 			d.Blocks = append(d.Blocks, Block{Start: start, End: end, First: first, Last: len(d.Tokens)})
 		}
@@ -62,7 +69,6 @@ func Analyze(content string) *Doc {
 		items = append(items, Unit{open[i], len(d.Blocks)})
 	}
 	d.units(items)
-	return d
 }
 
 // units groups the blocks by the outermost of items that are short enough.

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,8 +147,12 @@ func checkDoc(t *testing.T, d *Doc) {
 	if at != len(d.Blocks) {
 		t.Fatalf("units end at block %d of %d", at, len(d.Blocks))
 	}
-	if os, err := UnpackOccurrences(PackOccurrences(d), d.Content); err != nil || len(os) != len(d.Tokens) {
-		t.Fatalf("unpacked %d of %d occurrences: %v", len(os), len(d.Tokens), err)
+	packed := PackTokens(d)
+	if got, ok := unpack(d.Content, packed); !ok || !equalDocs(got, d) {
+		t.Fatalf("unpacked %+v (%v), want %+v", got, ok, d)
+	}
+	if len(packed) > len(d.Content)+11 {
+		t.Fatalf("%d bytes for the tokens of a text of %d", len(packed), len(d.Content))
 	}
 }
 
@@ -172,35 +177,66 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
-func TestOccurrences(t *testing.T) {
+func equalDocs(a, b *Doc) bool {
+	return a.Content == b.Content && slices.Equal(a.Tokens, b.Tokens) && slices.Equal(a.Blocks, b.Blocks) && slices.Equal(a.Units, b.Units)
+}
+
+func TestPackTokens(t *testing.T) {
 	content := "Zeus is\x02in — stock\n\x03C++"
-	d := Analyze(content)
-	b := PackOccurrences(d)
-	got, err := UnpackOccurrences(b, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s []string
-	for _, o := range got {
-		s = append(s, fmt.Sprint(o.Position, content[o.Start:o.End]))
-	}
-	if want := []string{"0Zeus", "1is", "3in", "4stock", "6C++"}; !slices.Equal(s, want) {
-		t.Errorf("got %q, want %q", s, want)
-	}
-	for i := range b {
-		if _, err := UnpackOccurrences(b[:i], content); err == nil {
-			t.Errorf("no error for the first %d of %d bytes", i, len(b))
-		}
-	}
-	if _, err := UnpackOccurrences(b, "Zeus"); err == nil {
-		t.Error("no error for another text")
-	}
-	if _, err := UnpackOccurrences(append(b, 0), content); err == nil {
-		t.Error("no error for bytes too many")
+	want := Analyze(content)
+	b := PackTokens(want)
+	if got, ok := unpack(content, b); !ok || !equalDocs(got, want) {
+		t.Errorf("got %+v (%v), want %+v", got, ok, want)
 	}
 	long := strings.Repeat("The hundred eyes of Argus never slept all at once.\n", 100)
-	if d := Analyze(long); len(PackOccurrences(d)) > len(d.Tokens)*13/10 {
-		t.Errorf("%d bytes for %d tokens", len(PackOccurrences(d)), len(d.Tokens))
+	if d := Analyze(long); len(PackTokens(d)) > len(d.Tokens)*13/10 {
+		t.Errorf("%d bytes for %d tokens", len(PackTokens(d)), len(d.Tokens))
+	}
+}
+
+// TestAnalyzePackedFindsTokens hands AnalyzePacked what cannot be the tokens of the text.
+func TestAnalyzePackedFindsTokens(t *testing.T) {
+	content := "Zeus is\x02in — stock\n\x03C++"
+	want := Analyze(content)
+	b := PackTokens(want)
+	bad := map[string][]byte{
+		"nothing":                  nil,
+		"another format":           append([]byte{packedFormat + 1}, b[1:]...),
+		"bytes too many":           append(slices.Clone(b), 0),
+		"tokens of a longer text":  PackTokens(Analyze(content + " and Hera")),
+		"a token across a mark":    PackTokens(&Doc{Tokens: []Token{{0, 10}}}),
+		"a token that is a mark":   PackTokens(&Doc{Tokens: []Token{{0, 4}, {7, 8}}}),
+		"a token without a letter": {packedFormat, 1, 0},
+		"more tokens than bytes":   {packedFormat, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1},
+	}
+	for i := range b {
+		bad[fmt.Sprintf("the first %d bytes", i)] = b[:i]
+	}
+	for name, packed := range bad {
+		if _, ok := unpack(content, packed); ok {
+			t.Errorf("%s: taken for the tokens of the text", name)
+		}
+		if got := AnalyzePacked(content, packed); !equalDocs(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestPackedFormat fails when the same texts have other tokens than before, also by an update of
+// a library or of Go: raise packedFormat then, so that tokens of earlier programs are found
+// again, and only then change the sums.
+func TestPackedFormat(t *testing.T) {
+	h := sha256.New()
+	for _, s := range []string{
+		"C++ .NET AT&T a@b.com #tag C# x++ l'eau dell’arte 12.50 don't R&D _a_ e\u0301\u200d'\u0301x 1,000.5 3:45 a.b a:b",
+		"漢字カナー한글ไทย ລາວ ខ្មែរ မြန်မာ ｶﾞﾞ 日本語のテキスト Ελλάδα ά́ Привет мир עברית \"ש״ח\" العَرَبِيَّة कि क्ष தமிழ் አማርኛ Ꭰ 𝒳 ① ½ ² ٣ 🔥 👩‍👩‍👧 🇩🇪",
+		"<a>\x02b\nc\n\x03d \xff \u00ad soft\u00adhyphen zero\u200bwidth non\u00a0breaking tatـweel under_score semi;colon quest'anno jusqu'à",
+	} {
+		h.Write(PackTokens(Analyze(s)))
+	}
+	got := fmt.Sprintf("%d %x", packedFormat, h.Sum(nil)[:8])
+	if want := "1 e800febb63e0b6be"; got != want {
+		t.Errorf("format and sum of tokens are %s, want %s", got, want)
 	}
 }
 

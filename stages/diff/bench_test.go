@@ -42,11 +42,21 @@ func BenchmarkAdversaries(b *testing.B) {
 	}
 }
 
-// BenchmarkAnalyze is what must be done before any Diff, to compare with.
+// BenchmarkAnalyze finds the tokens of a text, and reads them where they are packed: one of the
+// two must be done with both texts before any Diff.
 func BenchmarkAnalyze(b *testing.B) {
 	d := doc(page(1, 20_000), "\n")
-	b.SetBytes(int64(len(d.Content)))
-	for b.Loop() {
-		text.Analyze(d.Content)
-	}
+	packed := text.PackTokens(d)
+	b.Run("find", func(b *testing.B) {
+		b.SetBytes(int64(len(d.Content)))
+		for b.Loop() {
+			text.Analyze(d.Content)
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(int64(len(d.Content)))
+		for b.Loop() {
+			text.AnalyzePacked(d.Content, packed)
+		}
+	})
 }

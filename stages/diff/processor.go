@@ -88,7 +88,7 @@ func ChangeOf(s flow.Snapshot) (pipeline.Change, bool) {
 	if s.Previous == 0 {
 		return pipeline.Change{}, false
 	}
-	groups := Diff(text.Analyze(s.Old), text.Analyze(s.New))
+	groups := Diff(text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens))
 	return pipeline.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // fakeTx collects what a handler does. The stage keeps no state and sets no wakes, so
@@ -35,6 +37,42 @@ func snapshot(old, new string) flow.Snapshot {
 	return flow.Snapshot{
 		Page: "https://example.com/a", Incarnation: "life", Document: "doc", N: 7, Previous: 6, Check: 12,
 		Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Stamp: 3, Language: "en", Title: "Zeus", Old: old, New: new,
+	}
+}
+
+// TestTokensOfTheIndex compares texts by the tokens in the snapshot, and finds them where they
+// are missing or made by another program.
+func TestTokensOfTheIndex(t *testing.T) {
+	s := snapshot("a b\n", "a c\n")
+	one := text.PackTokens(&text.Doc{Tokens: []text.Token{{Start: 0, End: 3}}}) // both words are one token
+	foreign := append([]byte{0xFF}, one[1:]...)
+	for _, tc := range []struct {
+		name string
+		old  []byte
+		new  []byte
+		want []pipeline.Difference
+	}{
+		{"read", one, one, []pipeline.Difference{{Event: pipeline.Removed, Text: "a b"}, {Event: pipeline.Added, Text: "a c"}}},
+		{"missing", nil, nil, []pipeline.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
+		{"foreign", foreign, foreign, []pipeline.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
+	} {
+		s.OldTokens, s.NewTokens = tc.old, tc.new
+		tx := &fakeTx{}
+		if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
+			t.Fatalf("%s: %d messages, %v", tc.name, len(tx.emitted), err)
+		}
+		var got pipeline.Change
+		if err := json.Unmarshal(tx.emitted[0].Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		var differences []pipeline.Difference
+		for _, g := range got.Groups {
+			differences = append(differences, g.Differences...)
+		}
+		slices.SortFunc(differences, func(a, b pipeline.Difference) int { return -strings.Compare(string(a.Event), string(b.Event)) })
+		if !reflect.DeepEqual(differences, tc.want) {
+			t.Errorf("%s: got %+v, want %+v", tc.name, differences, tc.want)
+		}
 	}
 }
 

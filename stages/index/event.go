@@ -180,7 +180,7 @@ type DropVersion struct {
 	N        uint64
 }
 
-// DropDocument removes all versions and occurrences of a document.
+// DropDocument removes all versions and tokens of a document.
 type DropDocument struct{ Document string }
 
 // Stamp stores the subscription, or removes it where Until is not Forever, and publishes

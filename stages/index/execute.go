@@ -48,7 +48,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
 			return err
 		}
-		return st.Delete(occurrencesName + o.Document)
+		return st.Delete(tokensName + o.Document)
 	case Stamp:
 		return s.stamp(tx, st, o.Stamped)
 	case Withdraw:
@@ -128,7 +128,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *pipeline.Refusal) {
 // memoryFor is how many bytes it takes to store a version for each byte of its text.
 const memoryFor = 64
 
-// version stores a version with its occurrences and publishes its snapshot.
+// version stores a version with its tokens and publishes its snapshot.
 func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Version) error {
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(v.Packed))
 	if err != nil {
@@ -152,7 +152,11 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Versio
 			return pipeline.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
 		last = old.Language
+		if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
+			return err
+		}
 	}
+	snap.NewTokens = text.PackTokens(text.Analyze(snap.New))
 	snap.Language = last
 	if snap.Previous == 0 || mostlyNew(snap.Old, snap.New) {
 		snap.Language = text.Detect(snap.New, v.Declared, last)
@@ -167,7 +171,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Versio
 	if err := st.Set(versionName(snap.Document, snap.N), b); err != nil {
 		return err
 	}
-	if err := st.Set(occurrencesName+snap.Document, text.PackOccurrences(text.Analyze(snap.New))); err != nil {
+	if err := st.Set(tokensName+snap.Document, snap.NewTokens); err != nil {
 		return err
 	}
 	tx.Emit(snap.Message())

@@ -155,5 +155,5 @@ func rebase(st flow.State, r Rebase) error {
 	if err := st.Set(versionName(r.Document, r.N), b); err != nil {
 		return err
 	}
-	return st.Set(occurrencesName+r.Document, text.PackOccurrences(text.Analyze(content)))
+	return st.Set(tokensName+r.Document, text.PackTokens(text.Analyze(content)))
 }

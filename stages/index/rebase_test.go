@@ -174,9 +174,9 @@ func (s *site) standing(document string) (StoredVersion, string) {
 	if err != nil || text.Hash(content) != v.TextHash || v.TextHash != p.Document(document).TextHash {
 		s.Errorf("got %+v with the text %q, %v", v, content, err)
 	}
-	packed, _ := s.store.Value(page, occurrencesName+document)
-	if want := text.PackOccurrences(text.Analyze(content)); !slices.Equal(packed, want) {
-		s.Errorf("the occurrences of %q are others", content)
+	packed, _ := s.store.Value(page, tokensName+document)
+	if want := text.PackTokens(text.Analyze(content)); !slices.Equal(packed, want) {
+		s.Errorf("the tokens of %q are others", content)
 	}
 	return v, content
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,6 +184,8 @@ func (d *desk) types() []string {
 
 const english = "The stock of the shop is counted every evening by those who work there.\nIt was never as large as it is this year.\n"
 
+func tokens(content string) []byte { return text.PackTokens(text.Analyze(content)) }
+
 func TestAPageFromSubscribeToEnd(t *testing.T) {
 	d := newDesk(t, Config{Keep: 2})
 	d.subscribe("c")
@@ -216,18 +219,19 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 		if s.N != uint64(i+1) || s.Previous != uint64(i) || s.New != content || s.Old != old || s.Language != "en" || s.Title != "T" || s.Stamp != 1 {
 			t.Errorf("got snapshot %+v", s)
 		}
+		if !bytes.Equal(s.NewTokens, tokens(content)) || i > 0 && !bytes.Equal(s.OldTokens, tokens(old)) {
+			t.Errorf("got the tokens %v and %v, want those of both texts", s.OldTokens, s.NewTokens)
+		}
 	}
 	want := []string{
-		"h/01", "h/02", "h/03", "occ/" + whole, "page", "sub/" + whole + "/c",
+		"h/01", "h/02", "h/03", "page", "sub/" + whole + "/c", "tok/" + whole,
 		"v/" + whole + "/00000000000000000002", "v/" + whole + "/00000000000000000003",
 	}
 	if got := d.store.Names(page); !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
-	packed, _ := d.store.Value(page, "occ/"+whole)
-	occ, err := text.UnpackOccurrences(packed, texts[2])
-	if err != nil || len(occ) != len(text.Tokens(texts[2])) {
-		t.Errorf("got %d occurrences (%v), want those of the latest version", len(occ), err)
+	if got, _ := d.store.Value(page, "tok/"+whole); !bytes.Equal(got, tokens(texts[2])) {
+		t.Errorf("stored the tokens %v, want those of the latest version", got)
 	}
 	st := d.store.Begin().State(page)
 	if v, ok, err := LoadVersion(st, whole, 3); err != nil || !ok || v.Language != "en" || v.TextHash != text.Hash(texts[2]) || !v.Time.Equal(d.now.Add(-time.Second)) {

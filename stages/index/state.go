@@ -16,7 +16,7 @@ const (
 	pageName          = "page"
 	subscriptionsName = "sub/" // sub/<document>/<client>
 	versionsName      = "v/"   // v/<document>/<n, 20 digits>
-	occurrencesName   = "occ/" // occ/<document>
+	tokensName        = "tok/" // tok/<document>: the tokens of the version that stands
 	expiredNames      = "exp/" // exp/<document>/<client>
 	historyName       = "h/"   // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body" // the last body that standing texts were made of
