@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/netip"
@@ -201,12 +202,18 @@ func readFile(path string) ([]byte, error) {
 		return nil, cannotRead(path, err)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
 	}
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, cannotRead(path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device or a pipe does not tell its size
+	switch {
+	case err != nil:
+		return nil, cannotRead(path, err)
+	case len(b) > maxFile:
+		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
 	}
 	return b, nil
 }

@@ -27,9 +27,9 @@ const (
 	degradedAgain = 24 * time.Hour
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
-	// limitedFor is how long a receiver is left alone that limits us without saying for how
-	// long. minLimited, doubled with each attempt that it puts off in a row, is the least wait,
-	// and maxLimited bounds that.
+	// limitedFor is the first wait for a receiver that limits us without saying for how long. It
+	// doubles with each attempt that the receiver puts off in a row, up to maxLimited. minLimited
+	// is the least wait for one that says how long.
 	limitedFor = 30 * time.Second
 	minLimited = time.Second
 	maxLimited = 5 * time.Minute
@@ -121,13 +121,12 @@ func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 }
 
 // limitDelay returns the time to the next attempt at a receiver that put off the last ones,
-// q.PutOff in a row: as long as it asked for, but ever longer if it keeps asking for little.
+// q.PutOff in a row: what it asked for, and ever longer where it says nothing.
 func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
-	d := ev.Outcome.After
-	if d == 0 {
-		d = limitedFor
+	d := min(max(ev.Outcome.After, minLimited), maxRetryAfter)
+	if ev.Outcome.After == 0 {
+		d = min(limitedFor<<min(q.PutOff-1, 10), maxLimited)
 	}
-	d = min(max(d, min(minLimited<<min(q.PutOff-1, 10), maxLimited)), maxRetryAfter)
 	return d + time.Duration(ev.Jitter*jitterShare*float64(d))
 }
 

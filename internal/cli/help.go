@@ -62,6 +62,9 @@ func layOut(root *cobra.Command, w io.Writer) {
 	wrap(root)
 }
 
+// usualColumns is how wide a terminal is that does not say.
+const usualColumns = 80
+
 // terminalColumns is how wide the terminal is that w writes to; 0: it is none.
 func terminalColumns(w io.Writer) int {
 	f, ok := w.(*os.File)
@@ -69,8 +72,8 @@ func terminalColumns(w io.Writer) int {
 		return 0
 	}
 	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
+	if err != nil || columns <= 0 {
+		return usualColumns // a terminal that does not tell its size
 	}
 	return columns
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 
@@ -84,9 +85,17 @@ func guarded(c registry.Connection) (Config, Scrubber, error) {
 	return g, secrets, errors.Join(errs...)
 }
 
+// maxAuthorities bounds a file of authorities, in bytes.
+const maxAuthorities = 4 << 20
+
 // readCA reads the authorities in a file.
 func readCA(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
 	if err != nil {
 		return nil, err
 	}
