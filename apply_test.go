@@ -3,6 +3,8 @@ package vokter
 import (
 	"slices"
 	"testing"
+
+	"github.com/vokter/vokter/inspect"
 )
 
 // TestOnlyKeepsSubscriptionsOfAKeptPage: with Only a document is kept beside the
@@ -35,7 +37,7 @@ func TestOnlyKeepsSubscriptionsOfAKeptPage(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	l, err := r.List(t.Context(), ListFilter{})
+	l, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil || len(l.Pages) != 1 || l.Pages[0].URL != page {
 		t.Errorf("got %+v, %v, want the page kept without subscriptions", l.Pages, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -118,7 +119,7 @@ func BenchmarkPipeline(b *testing.B) {
 	b.Run("primitives", func(b *testing.B) { primitives(b, bodies) })
 }
 
-func runOnce(b *testing.B, cfg vokter.Config) vokter.Summary {
+func runOnce(b *testing.B, cfg vokter.Config) inspect.Summary {
 	b.Helper()
 	r, err := vokter.New(cfg)
 	if err != nil {

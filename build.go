@@ -78,7 +78,7 @@ func (r *Router) build() (*stages, error) {
 			return nil, err
 		}
 	}
-	log, note := r.cfg.Logger, flow.Observer(r.tally.note)
+	log, note := r.cfg.Logger, flow.Observer(r.tally.Note)
 	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing

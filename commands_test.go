@@ -6,16 +6,17 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // peeks lists what is in dir, as somebody does who does not know its configuration.
-func peeks(t *testing.T, dir string) Listing {
+func peeks(t *testing.T, dir string) inspect.Listing {
 	t.Helper()
 	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
-	l, err := r.List(t.Context(), ListFilter{})
+	l, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestWhoOnlyLooksDecidesNothing(t *testing.T) {
 	cfg.Health = nil
 	runs(t, cfg)
 	l := peeks(t, dir)
-	if len(l.Pages) != 1 || l.Pages[0].State != StateFailing || l.Pages[0].Failures != 12 {
+	if len(l.Pages) != 1 || l.Pages[0].State != inspect.StateFailing || l.Pages[0].Failures != 12 {
 		t.Fatalf("listing %+v", l.Pages)
 	}
 	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
@@ -93,7 +94,7 @@ func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
 		t.Errorf("Resume: %v", err)
 	}
-	if _, err := r.Explain(t.Context(), "https://example.com/", ExplainFilter{}); err == nil {
+	if _, err := r.Explain(t.Context(), "https://example.com/", inspect.ExplainFilter{}); err == nil {
 		t.Error("a page that nobody watches was explained")
 	}
 }

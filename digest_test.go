@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -27,15 +28,15 @@ func TestDigestOverRestarts(t *testing.T) {
 	}
 
 	until := time.Now().Add(30 * 24 * time.Hour)
-	e := explained(t, cfg, ExplainFilter{})
+	e := explained(t, cfg, inspect.ExplainFilter{})
 	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
 		t.Fatalf("changes %+v", e.Changes)
 	}
 	m := e.Changes[0].Matches[0]
-	if m.Delivery != DeliveryDigest || m.Digest != "" || m.Time.After(until) || m.Time.Before(until.Add(-time.Hour)) {
+	if m.Delivery != inspect.DeliveryDigest || m.Digest != "" || m.Time.After(until) || m.Time.Before(until.Add(-time.Hour)) {
 		t.Errorf("of the first change it says %+v", m)
 	}
-	l := listed(t, cfg, ListFilter{})
+	l := listed(t, cfg, inspect.ListFilter{})
 	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.Time) {
 		t.Errorf("receivers %+v", l.Receivers)
 	}
@@ -52,8 +53,8 @@ func TestDigestOverRestarts(t *testing.T) {
 	if !strings.Contains(sent[0].Diffs[0].Snippet, "Zeus is in stock") {
 		t.Errorf("first it says %+v", sent[0].Diffs[0])
 	}
-	for _, c := range explained(t, cfg, ExplainFilter{}).Changes {
-		if m := c.Matches[0]; m.Delivery != DeliveryDelivered || m.Digest != sent[0].ID || m.Attempts != 1 {
+	for _, c := range explained(t, cfg, inspect.ExplainFilter{}).Changes {
+		if m := c.Matches[0]; m.Delivery != inspect.DeliveryDelivered || m.Digest != sent[0].ID || m.Attempts != 1 {
 			t.Errorf("of version %d it says %+v", c.Version, m)
 		}
 	}

@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 
 	"errors"
@@ -50,24 +51,24 @@ func startSharing(t *testing.T) (r *Router, shared *sharing, page string) {
 // TestElsewhere: of pages and receivers that another process looks after nothing is said.
 func TestElsewhere(t *testing.T) {
 	r, shared, page := startSharing(t)
-	if l, err := r.List(t.Context(), ListFilter{URL: page}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 1 {
+	if l, err := r.List(t.Context(), inspect.ListFilter{URL: page}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 1 {
 		t.Fatalf("its own: %+v, %v", l, err)
 	}
 
 	shared.others.Store(&[]string{"box"})
-	e, err := r.Explain(t.Context(), page, ExplainFilter{})
-	if err != nil || len(e.Changes) != 1 || e.Changes[0].Matches[0].Delivery != DeliveryElsewhere {
+	e, err := r.Explain(t.Context(), page, inspect.ExplainFilter{})
+	if err != nil || len(e.Changes) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryElsewhere {
 		t.Errorf("another's receiver: %+v, %v", e, err)
 	}
-	if l, err := r.List(t.Context(), ListFilter{}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 0 {
+	if l, err := r.List(t.Context(), inspect.ListFilter{}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 0 {
 		t.Errorf("another's receiver: %+v, %v", l, err)
 	}
 
 	shared.others.Store(&[]string{"http"})
-	_, explain := r.Explain(t.Context(), page, ExplainFilter{})
-	_, list := r.List(t.Context(), ListFilter{URL: page})
+	_, explain := r.Explain(t.Context(), page, inspect.ExplainFilter{})
+	_, list := r.List(t.Context(), inspect.ListFilter{URL: page})
 	for _, err := range []error{explain, list} {
-		if !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), page) {
+		if !errors.Is(err, inspect.ErrElsewhere) || !strings.Contains(err.Error(), page) {
 			t.Errorf("another's page: %v", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -160,7 +161,7 @@ func TestCancelDuringAFetch(t *testing.T) {
 		t.Fatal(err)
 	}
 	release <- struct{}{}
-	listing, err := r.List(t.Context(), ListFilter{})
+	listing, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil || len(listing.Pages) != 0 {
 		t.Fatalf("after the cancel there is %+v, %v", listing.Pages, err)
 	}
@@ -212,8 +213,8 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	look := cfg
 	look.Mode, look.Checks = ModeCommands, 0
 	r, stop := lives(t, look)
-	listing, err := r.List(t.Context(), ListFilter{})
-	if err != nil || len(listing.Pages) != 1 || listing.Pages[0].Subscriptions[0].State != StateExpired || listing.Pages[0].Subscriptions[0].Reason == "" {
+	listing, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil || len(listing.Pages) != 1 || listing.Pages[0].Subscriptions[0].State != inspect.StateExpired || listing.Pages[0].Subscriptions[0].Reason == "" {
 		t.Errorf("listing %+v, %v", listing, err)
 	}
 	letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{Sink: "box"})
@@ -279,7 +280,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool {
-		l, err := r.List(t.Context(), ListFilter{})
+		l, err := r.List(t.Context(), inspect.ListFilter{})
 		return err == nil && len(l.Pages) == 0
 	})
 }

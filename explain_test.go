@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -22,7 +23,7 @@ func looks(t *testing.T, cfg Config, look func(*Router)) {
 	look(r)
 }
 
-func explained(t *testing.T, cfg Config, f ExplainFilter) (e Explanation) {
+func explained(t *testing.T, cfg Config, f inspect.ExplainFilter) (e inspect.Explanation) {
 	t.Helper()
 	looks(t, cfg, func(r *Router) {
 		var err error
@@ -33,7 +34,7 @@ func explained(t *testing.T, cfg Config, f ExplainFilter) (e Explanation) {
 	return e
 }
 
-func listed(t *testing.T, cfg Config, f ListFilter) (l Listing) {
+func listed(t *testing.T, cfg Config, f inspect.ListFilter) (l inspect.Listing) {
 	t.Helper()
 	looks(t, cfg, func(r *Router) {
 		var err error
@@ -45,7 +46,7 @@ func listed(t *testing.T, cfg Config, f ListFilter) (l Listing) {
 }
 
 // whys returns "keyword: why", or "keyword!" where it matched.
-func whys(e Explanation) (out []string) {
+func whys(e inspect.Explanation) (out []string) {
 	for _, k := range e.Keywords {
 		if k.Matched {
 			out = append(out, k.Keyword+"!")
@@ -62,7 +63,7 @@ func TestListAndExplain(t *testing.T) {
 	cfg.Subscriptions[0].Events = []pipeline.Event{pipeline.Added, pipeline.Removed}
 	runs(t, cfg)
 
-	baseline := explained(t, cfg, ExplainFilter{})
+	baseline := explained(t, cfg, inspect.ExplainFilter{})
 	want := "version 1 is the baseline, which tells nobody; nothing changed since"
 	if got := whys(baseline); !slices.Equal(got, []string{"out of stock: " + want, "stock: " + want, "argus: " + want}) {
 		t.Errorf("of a baseline it says %q", got)
@@ -80,7 +81,7 @@ func TestListAndExplain(t *testing.T) {
 		t.Fatalf("notifications %+v", sent)
 	}
 
-	e := explained(t, cfg, ExplainFilter{})
+	e := explained(t, cfg, inspect.ExplainFilter{})
 	if len(e.Checks) != 3 || e.Checks[0].Check <= e.Checks[1].Check || e.Checks[1].Status != http.StatusOK || e.Checks[1].Bytes == 0 {
 		t.Errorf("checks %+v", e.Checks)
 	}
@@ -96,7 +97,7 @@ func TestListAndExplain(t *testing.T) {
 		t.Errorf("change %+v, and the notification %+v", c, sent[0])
 	}
 	if m.Notification != sent[0].ID || m.Client != "default" || !slices.Equal(m.Keywords, []string{"out of stock"}) ||
-		m.Sink != "box" || m.Delivery != DeliveryDelivered || m.Attempts != 1 || m.Time.IsZero() {
+		m.Sink != "box" || m.Delivery != inspect.DeliveryDelivered || m.Attempts != 1 || m.Time.IsZero() {
 		t.Errorf("match %+v", m)
 	}
 	if got := whys(e); !slices.Equal(got, []string{
@@ -113,30 +114,30 @@ func TestListAndExplain(t *testing.T) {
 	}
 
 	// Filters.
-	one := explained(t, cfg, ExplainFilter{Keyword: "argus", Client: "default"})
+	one := explained(t, cfg, inspect.ExplainFilter{Keyword: "argus", Client: "default"})
 	if len(one.Keywords) != 1 || len(one.Changes) != 1 || len(one.Changes[0].Matches) != 0 {
 		t.Errorf("of argus alone it says %q of %+v", whys(one), one.Changes)
 	}
-	if got := whys(explained(t, cfg, ExplainFilter{Keyword: "zeus"})); !slices.Equal(got, []string{"zeus: no subscription to this page has this keyword"}) {
+	if got := whys(explained(t, cfg, inspect.ExplainFilter{Keyword: "zeus"})); !slices.Equal(got, []string{"zeus: no subscription to this page has this keyword"}) {
 		t.Errorf("of a keyword that nobody has it says %q", got)
 	}
 
-	l := listed(t, cfg, ListFilter{})
+	l := listed(t, cfg, inspect.ListFilter{})
 	if len(l.Pages) != 1 || len(l.Receivers) != 1 {
 		t.Fatalf("listing %+v", l)
 	}
 	p := l.Pages[0]
-	if p.URL != s.URL+"/a" || p.State != StateActive || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() || p.LastCheck.After(e.Checks[0].Time) || p.Failures != 0 || p.Reason != "" {
+	if p.URL != s.URL+"/a" || p.State != inspect.StateActive || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() || p.LastCheck.After(e.Checks[0].Time) || p.Failures != 0 || p.Reason != "" {
 		t.Errorf("page %+v", p)
 	}
-	if d := p.Documents[0]; d.Version != 2 || d.Title != "Shop" || d.Language != "en" || d.TextHash == "" || d.Time.IsZero() || d.State != StateActive {
+	if d := p.Documents[0]; d.Version != 2 || d.Title != "Shop" || d.Language != "en" || d.TextHash == "" || d.Time.IsZero() || d.State != inspect.StateActive {
 		t.Errorf("document %+v", d)
 	}
-	if sub := p.Subscriptions[0]; sub.Client != "default" || sub.State != StateActive || sub.Origin != "go" || sub.Document != doc.ID || sub.From != 0 {
+	if sub := p.Subscriptions[0]; sub.Client != "default" || sub.State != inspect.StateActive || sub.Origin != "go" || sub.Document != doc.ID || sub.From != 0 {
 		t.Errorf("subscription %+v", sub)
 	}
 	got := l.Receivers[0]
-	if want := (ReceiverInfo{Sink: "box", State: StateActive, Used: true, LastSuccess: got.LastSuccess}); got != want || got.LastSuccess.IsZero() {
+	if want := (inspect.Receiver{Sink: "box", State: inspect.StateActive, Used: true, LastSuccess: got.LastSuccess}); got != want || got.LastSuccess.IsZero() {
 		t.Errorf("receiver %+v, want %+v", got, want)
 	}
 }
@@ -156,38 +157,38 @@ func TestExplainAfterFailures(t *testing.T) {
 	if !refused {
 		t.Fatal("nothing was tried")
 	}
-	e := explained(t, cfg, ExplainFilter{})
+	e := explained(t, cfg, inspect.ExplainFilter{})
 	p := e.Page
-	if p.State != StateFailing || p.Failures != 2 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || p.Documents[0].Version != 2 {
+	if p.State != inspect.StateFailing || p.Failures != 2 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || p.Documents[0].Version != 2 {
 		t.Errorf("page %+v", p)
 	}
 	if c := e.Checks[0]; c.Result != flow.OutcomeFailed || c.Class != pipeline.FailStatus || c.Status != http.StatusInternalServerError || c.Reason != p.Reason {
 		t.Errorf("check %+v", c)
 	}
 	m := e.Changes[0].Matches[0]
-	if m.Delivery != DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.Time.IsZero() {
+	if m.Delivery != inspect.DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.Time.IsZero() {
 		t.Errorf("match %+v", m)
 	}
 	if got := whys(e); !slices.Equal(got, []string{"out!"}) {
 		t.Errorf("it says %q", got)
 	}
-	l := listed(t, cfg, ListFilter{})
-	if rc := l.Receivers[0]; rc.State != StateFailing || rc.Pending != 1 || rc.Failures != 1 || rc.Reason != "the receiver is full" || rc.Since.IsZero() || !rc.NextAttempt.After(rc.Since) {
+	l := listed(t, cfg, inspect.ListFilter{})
+	if rc := l.Receivers[0]; rc.State != inspect.StateFailing || rc.Pending != 1 || rc.Failures != 1 || rc.Reason != "the receiver is full" || rc.Since.IsZero() || !rc.NextAttempt.After(rc.Since) {
 		t.Errorf("receiver %+v", rc)
 	}
 
 	looks(t, cfg, func(r *Router) {
-		_, err := r.Explain(t.Context(), "https://example.com/other", ExplainFilter{})
+		_, err := r.Explain(t.Context(), "https://example.com/other", inspect.ExplainFilter{})
 		if refusal, ok := errors.AsType[*pipeline.Refusal](err); !ok || refusal.Code != pipeline.CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
 			t.Errorf("of an unknown page: %v", err)
 		}
-		if _, err := r.Explain(t.Context(), "nowhere", ExplainFilter{}); err == nil {
+		if _, err := r.Explain(t.Context(), "nowhere", inspect.ExplainFilter{}); err == nil {
 			t.Error("what is no URL is explained")
 		}
-		if _, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{Client: "nobody"}); err == nil {
+		if _, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{Client: "nobody"}); err == nil {
 			t.Error("a client without a subscription is explained")
 		}
-		if _, err := r.List(t.Context(), ListFilter{URL: "nowhere"}); err == nil {
+		if _, err := r.List(t.Context(), inspect.ListFilter{URL: "nowhere"}); err == nil {
 			t.Error("what is no URL is listed")
 		}
 	})
@@ -202,7 +203,7 @@ func TestExplainWithoutTheOldVersion(t *testing.T) {
 	s.set("<p>out</p>")
 	runs(t, cfg)
 	want := []string{"out!", "argus: version 1 is not kept any more, so that the change cannot be made again"}
-	if got := whys(explained(t, cfg, ExplainFilter{})); !slices.Equal(got, want) {
+	if got := whys(explained(t, cfg, inspect.ExplainFilter{})); !slices.Equal(got, want) {
 		t.Errorf("it says %q", got)
 	}
 }
@@ -220,18 +221,18 @@ func TestExplainWhatExpired(t *testing.T) {
 	if len(sent) != 2 || sent[1].Status != pipeline.StatusTimeout {
 		t.Fatalf("notifications %+v", sent)
 	}
-	e := explained(t, cfg, ExplainFilter{})
+	e := explained(t, cfg, inspect.ExplainFilter{})
 	p := e.Page
-	if p.State != StateExpired || p.Failures != 10 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || !p.NextCheck.IsZero() || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() {
+	if p.State != inspect.StateExpired || p.Failures != 10 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || !p.NextCheck.IsZero() || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() {
 		t.Errorf("page %+v", p)
 	}
-	if sub := p.Subscriptions[0]; sub.State != StateExpired || !strings.Contains(sub.Reason, "500") || sub.Since.IsZero() {
+	if sub := p.Subscriptions[0]; sub.State != inspect.StateExpired || !strings.Contains(sub.Reason, "500") || sub.Since.IsZero() {
 		t.Errorf("subscription %+v", sub)
 	}
 	if len(e.Checks) != 12 || len(e.Changes) != 2 {
 		t.Fatalf("%d checks, changes %+v", len(e.Checks), e.Changes)
 	}
-	if c := e.Changes[0]; c.Expired != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != DeliveryDelivered {
+	if c := e.Changes[0]; c.Expired != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != inspect.DeliveryDelivered {
 		t.Errorf("the expiry is %+v", c)
 	}
 	if got := whys(e); len(got) != 1 || !strings.HasPrefix(got[0], "out: the subscription expired: ") {
@@ -250,15 +251,15 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 	box.fail = func(pipeline.Notification) error { return errors.New("later") }
 	s.set("<p>out</p>")
 	runs(t, cfg)
-	if got := listed(t, cfg, ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
+	if got := listed(t, cfg, inspect.ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
 		t.Errorf("of the second client it lists %+v", got.Pages)
 	}
-	if got := explained(t, cfg, ExplainFilter{Client: "second"}).Changes[0].Matches; len(got) != 1 || got[0].Client != "second" {
+	if got := explained(t, cfg, inspect.ExplainFilter{Client: "second"}).Changes[0].Matches; len(got) != 1 || got[0].Client != "second" {
 		t.Errorf("of the second client it says %+v", got)
 	}
 	cfg.Subscriptions = cfg.Subscriptions[1:]
 	runs(t, cfg)
-	e := explained(t, cfg, ExplainFilter{})
+	e := explained(t, cfg, inspect.ExplainFilter{})
 	if len(e.Page.Subscriptions) != 1 || e.Page.Subscriptions[0].Client != "second" {
 		t.Errorf("subscriptions %+v", e.Page.Subscriptions)
 	}
@@ -266,9 +267,9 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	for _, m := range e.Changes[0].Matches {
-		want := DeliveryPending // the receiver is tried again in an hour
+		want := inspect.DeliveryPending // the receiver is tried again in an hour
 		if m.Client == "default" {
-			want = DeliveryDropped
+			want = inspect.DeliveryDropped
 		}
 		if m.Delivery != want {
 			t.Errorf("match %+v, want it %s", m, want)
@@ -279,14 +280,14 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 		if err := r.Cancel(t.Context(), second.URL, "second"); err != nil {
 			t.Fatal(err)
 		}
-		l, err := r.List(t.Context(), ListFilter{})
-		if err != nil || len(l.Pages) != 0 || len(l.Receivers) != 1 || l.Receivers[0].State != StateFailing {
+		l, err := r.List(t.Context(), inspect.ListFilter{})
+		if err != nil || len(l.Pages) != 0 || len(l.Receivers) != 1 || l.Receivers[0].State != inspect.StateFailing {
 			t.Errorf("it lists %+v, %v", l, err)
 		}
-		if l, err := r.List(t.Context(), ListFilter{URL: second.URL}); err != nil || len(l.Pages) != 0 || len(l.Receivers) != 0 {
+		if l, err := r.List(t.Context(), inspect.ListFilter{URL: second.URL}); err != nil || len(l.Pages) != 0 || len(l.Receivers) != 0 {
 			t.Errorf("of the page it lists %+v, %v", l, err)
 		}
-		if _, err := r.Explain(t.Context(), second.URL, ExplainFilter{}); err == nil {
+		if _, err := r.Explain(t.Context(), second.URL, inspect.ExplainFilter{}); err == nil {
 			t.Error("a page that nobody watches is explained")
 		}
 	})
@@ -306,7 +307,7 @@ func TestExplainInMemory(t *testing.T) {
 	s.set("<p>out</p>")
 	<-box.came
 	waitFor(t, func() bool { return r.Summary().Changes == 2 && r.Summary().Delivered == 1 })
-	e, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{})
+	e, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +316,7 @@ func TestExplainInMemory(t *testing.T) {
 	}) {
 		t.Errorf("it says %q", got)
 	}
-	l, err := r.List(t.Context(), ListFilter{})
+	l, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil || len(l.Pages) != 2 {
 		t.Fatalf("listing %+v, %v", l, err)
 	}
@@ -326,20 +327,20 @@ func TestExplainInMemory(t *testing.T) {
 		t.Errorf("as JSON: %s, %v", b, err)
 	}
 	stop()
-	if _, err := r.List(t.Context(), ListFilter{}); !errors.Is(err, ErrStopped) {
+	if _, err := r.List(t.Context(), inspect.ListFilter{}); !errors.Is(err, ErrStopped) {
 		t.Errorf("List after the end: %v", err)
 	}
-	if _, err := r.Explain(t.Context(), s.URL+"/a", ExplainFilter{}); !errors.Is(err, ErrStopped) {
+	if _, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{}); !errors.Is(err, ErrStopped) {
 		t.Errorf("Explain after the end: %v", err)
 	}
 }
 
 func TestDuplicatesOfOnePage(t *testing.T) {
-	doc := func(hash string) DocumentInfo { return DocumentInfo{TextHash: hash} }
-	l := Listing{Pages: []PageInfo{
-		{URL: "a", Documents: []DocumentInfo{doc("x"), doc("x"), doc("")}}, // one page, twice
-		{URL: "b", Documents: []DocumentInfo{doc("y"), doc("")}},
-		{URL: "c", Documents: []DocumentInfo{doc("z"), doc("y")}},
+	doc := func(hash string) inspect.Document { return inspect.Document{TextHash: hash} }
+	l := inspect.Listing{Pages: []inspect.Page{
+		{URL: "a", Documents: []inspect.Document{doc("x"), doc("x"), doc("")}}, // one page, twice
+		{URL: "b", Documents: []inspect.Document{doc("y"), doc("")}},
+		{URL: "c", Documents: []inspect.Document{doc("z"), doc("y")}},
 	}}
 	got := l.Duplicates()
 	if len(got) != 1 || got[0].TextHash != "y" || got[0].Documents[0].URL != "b" || got[0].Documents[1].URL != "c" {

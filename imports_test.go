@@ -16,7 +16,8 @@ var direction = []struct {
 	may   []string
 	mills bool // may import Watermill
 }{
-	{pkg: "", may: []string{"pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
+	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
 	{pkg: "pipeline", may: nil},
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
@@ -43,10 +44,10 @@ var direction = []struct {
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/html", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
-	{pkg: "internal/cli", may: []string{"pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading"}},
+	{pkg: "internal/cli", may: []string{"inspect", "pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
-	{pkg: "internal/manage", may: []string{"pipeline/flow", "", "pipeline"}},
+	{pkg: "internal/manage", may: []string{"inspect", "pipeline/flow", "", "pipeline"}},
 	{pkg: "internal/mill", may: []string{"pipeline/flow", "pipeline"}, mills: true},
 	{pkg: "test/beside", may: nil},
 	{pkg: "internal/nearest", may: nil},

@@ -2,8 +2,6 @@ package vokter
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -73,16 +71,4 @@ type checkOnce map[string]bool
 // forget forgets those that are not owned any more.
 func (c checkOnce) forget(owned func(page string) bool) {
 	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
-}
-
-// ErrElsewhere says that this process does not know how a page does, since another process
-// looks after it, or none at the moment. It occurs with a Transport whose lanes are shared.
-var ErrElsewhere = errors.New("another process looks after it, or none at the moment; ask each of the others")
-
-// here returns an error of ErrElsewhere for a page that this process does not own.
-func (r *Router) here(page string) error {
-	if r.transport.Owns(page) {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
@@ -111,7 +112,7 @@ func TestPagesThatArePushed(t *testing.T) {
 	if s := r.Summary(); s.Checks != 0 || s.Dead != 0 || s.Notifications != 1 {
 		t.Errorf("got %+v, want no check, nothing dead, one notification", s.Counts)
 	}
-	e, err := r.Explain(t.Context(), nowhere, ExplainFilter{})
+	e, err := r.Explain(t.Context(), nowhere, inspect.ExplainFilter{})
 	if err != nil || len(e.Checks) != 3 || e.Checks[0].Check != 0 || !e.Page.NextCheck.IsZero() || !e.Page.Pushed || !e.Page.LastCheck.Equal(e.Checks[0].Time) {
 		t.Errorf("got %+v, %v, want three pages and no next check", e, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -27,7 +28,7 @@ type Router struct {
 	languages *text.Languages
 	branches  []branch
 	decisions *decisions
-	tally     *tally
+	tally     *inspect.Tally
 	started   atomic.Bool
 	running   chan struct{}
 	ended     chan struct{}
@@ -76,7 +77,7 @@ func New(cfg Config) (*Router, error) {
 	readers, languages := plugins(cfg)
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
-		decisions: newDecisions(), tally: newTally(), running: make(chan struct{}), ended: make(chan struct{}),
+		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1),
 		asked: make(checkOnce),
 	}
@@ -117,13 +118,6 @@ func (r *Router) Ready() error {
 		}
 		return errors.New("starting")
 	}
-}
-
-// Summary returns what the Router did since Run began.
-func (r *Router) Summary() Summary {
-	s := r.tally.summary()
-	s.Pending = int(r.waiting.Load())
-	return s
 }
 
 // Run carries out the Config until ctx is done, or until Config.Checks is reached. Then

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
@@ -36,8 +37,8 @@ func TestReadsWhileTheTransportCloses(t *testing.T) {
 	r.Finish()
 	<-h.closed
 	ctx, page := t.Context(), "https://example.com/"
-	_, list := r.List(ctx, ListFilter{})
-	_, explain := r.Explain(ctx, page, ExplainFilter{})
+	_, list := r.List(ctx, inspect.ListFilter{})
+	_, explain := r.Explain(ctx, page, inspect.ExplainFilter{})
 	_, letters := r.DeadLetters(ctx, flow.DeadFilter{})
 	_, replay := r.Replay(ctx, flow.DeadFilter{})
 	for what, err := range map[string]error{

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 )
@@ -98,7 +98,7 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 		return err
 	}
 	if err := m.Resume(ctx, url, client); err != nil {
-		subs = slices.DeleteFunc(subs, func(s vokter.SubscriptionInfo) bool { return s.State != vokter.StateExpired })
+		subs = slices.DeleteFunc(subs, func(s inspect.Subscription) bool { return s.State != inspect.StateExpired })
 		if notFound(err) && len(subs) > 0 {
 			return fmt.Errorf("nothing of client %q expired on %s; name one of which something did with --client: %s", client, url, clientsOf(subs))
 		}
@@ -138,12 +138,12 @@ func checkPage(cmd *cobra.Command, url string) error {
 
 // subscriptions are those of the page of url, of all clients, as far as m knows them: the owner
 // of the page decides on a command.
-func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.SubscriptionInfo, error) {
-	l, err := m.List(ctx, vokter.ListFilter{URL: url})
-	if err != nil && !errors.Is(err, vokter.ErrElsewhere) {
+func subscriptions(ctx context.Context, m manage.Manager, url string) ([]inspect.Subscription, error) {
+	l, err := m.List(ctx, inspect.ListFilter{URL: url})
+	if err != nil && !errors.Is(err, inspect.ErrElsewhere) {
 		return nil, err
 	}
-	var all []vokter.SubscriptionInfo
+	var all []inspect.Subscription
 	for _, p := range l.Pages {
 		all = append(all, p.Subscriptions...)
 	}
@@ -151,7 +151,7 @@ func subscriptions(ctx context.Context, m manage.Manager, url string) ([]vokter.
 }
 
 // clientsOf names the clients of subs.
-func clientsOf(subs []vokter.SubscriptionInfo) string {
+func clientsOf(subs []inspect.Subscription) string {
 	var names []string
 	for _, s := range subs {
 		names = append(names, fmt.Sprintf("%q", s.Client))

@@ -6,15 +6,16 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 )
 
 // execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
 // empty, and writes the summary at its end. Unless it is nil, beside runs once the pipeline
 // is at work, until its context is done.
-func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (vokter.Summary, error) {
+func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
 	r, err := a.router(cfg)
 	if err != nil {
-		return vokter.Summary{}, err
+		return inspect.Summary{}, err
 	}
 	err = runBeside(ctx, r, cfg, listen, beside)
 	sum := r.Summary()

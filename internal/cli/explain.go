@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func (a *app) explain() *cobra.Command {
-	var f vokter.ExplainFilter
+	var f inspect.ExplainFilter
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "explain URL (--data DIR | -c FILE)",
 		Short: "Says what the last checks of a page found, and who was told",
@@ -43,21 +43,21 @@ func (a *app) explain() *cobra.Command {
 type (
 	checkLine struct {
 		Kind string `json:"kind"`
-		vokter.CheckInfo
+		inspect.Check
 	}
 	changeLine struct {
 		Kind string `json:"kind"`
-		vokter.ChangeInfo
+		inspect.Change
 	}
 	keywordLine struct {
 		Kind string `json:"kind"`
-		vokter.KeywordInfo
+		inspect.Keyword
 	}
 )
 
 // explanation prints e as a story: what was checked, what changed, whom that told and how
 // the deliveries ended, and what did not match.
-func (r *results) explanation(e vokter.Explanation) {
+func (r *results) explanation(e inspect.Explanation) {
 	r.page(e.Page)
 	several := len(e.Page.Documents) > 1
 	r.text("")
@@ -101,7 +101,7 @@ func (r *results) explanation(e vokter.Explanation) {
 }
 
 // found says what c found. Documents are named where there are several.
-func found(c vokter.CheckInfo, several bool) string {
+func found(c inspect.Check, several bool) string {
 	var parts []string
 	switch c.Result {
 	case flow.OutcomeFailed:
@@ -147,7 +147,7 @@ func checkName(check uint64) string {
 }
 
 // change says whom c told.
-func (r *results) change(c vokter.ChangeInfo, several bool) {
+func (r *results) change(c inspect.Change, several bool) {
 	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
 		version += " of document " + c.Document
@@ -176,7 +176,7 @@ func (r *results) change(c vokter.ChangeInfo, several bool) {
 }
 
 // delivery says what became of m.
-func (r *results) delivery(m vokter.MatchInfo) string {
+func (r *results) delivery(m inspect.Match) string {
 	tried := ""
 	if m.Attempts > 0 {
 		tried = " after " + count(m.Attempts, "attempt")
@@ -189,23 +189,23 @@ func (r *results) delivery(m vokter.MatchInfo) string {
 		tried = " in a digest" + tried
 	}
 	switch m.Delivery {
-	case vokter.DeliveryDelivered:
+	case inspect.DeliveryDelivered:
 		return "delivered at " + when(m.Time, r.now) + tried
-	case vokter.DeliveryDigest:
+	case inspect.DeliveryDigest:
 		return "waits in a digest until " + when(m.Time, r.now)
-	case vokter.DeliveryPending:
+	case inspect.DeliveryPending:
 		next := ""
 		if !m.Time.IsZero() {
 			next = ", tried next at " + when(m.Time, r.now)
 		}
 		return "not delivered yet" + tried + next + why
-	case vokter.DeliveryDead:
+	case inspect.DeliveryDead:
 		return "given up at " + when(m.Time, r.now) + tried + why + " (replay brings it back)"
-	case vokter.DeliveryDropped:
+	case inspect.DeliveryDropped:
 		return "dropped, since the subscription was cancelled first"
-	case vokter.DeliveryForgotten:
+	case inspect.DeliveryForgotten:
 		return "too long ago to be known"
-	case vokter.DeliveryElsewhere:
+	case inspect.DeliveryElsewhere:
 		return "delivered by another process, which knows more"
 	}
 	return m.Delivery + tried + why

@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 )
 
 func (a *app) list() *cobra.Command {
 	var (
-		f                 vokter.ListFilter
+		f                 inspect.ListFilter
 		sinks, duplicates bool
 		verbose           bool
 	)
@@ -87,38 +88,38 @@ func (a *app) list() *cobra.Command {
 type (
 	pageLine struct {
 		Kind string `json:"kind"`
-		vokter.PageInfo
+		inspect.Page
 		Documents     *struct{} `json:"documents,omitempty"`
 		Subscriptions *struct{} `json:"subscriptions,omitempty"`
 	}
 	documentLine struct {
 		Kind string `json:"kind"`
 		Page string `json:"page"`
-		vokter.DocumentInfo
+		inspect.Document
 	}
 	subscriptionLine struct {
 		Kind string `json:"kind"`
 		Page string `json:"page"`
-		vokter.SubscriptionInfo
+		inspect.Subscription
 	}
 	receiverLine struct {
 		Kind string `json:"kind"`
-		vokter.ReceiverInfo
+		inspect.Receiver
 	}
 	duplicateLine struct {
 		Kind string `json:"kind"`
-		vokter.Duplicate
+		inspect.Duplicate
 	}
 )
 
 // stateWidth is that of the column of states.
-const stateWidth = len(vokter.StateExpired)
+const stateWidth = len(inspect.StateExpired)
 
 // matchesNothing is the error of a filter that selects nothing.
 func matchesNothing(what string) error { return errors.New(what) }
 
 // selected says what f selects.
-func selected(f vokter.ListFilter) string {
+func selected(f inspect.ListFilter) string {
 	s := ""
 	if f.URL != "" {
 		s = " at " + f.URL
@@ -130,7 +131,7 @@ func selected(f vokter.ListFilter) string {
 }
 
 // pages prints all, a line each unless more is asked for.
-func (r *results) pages(all []vokter.PageInfo, verbose bool) {
+func (r *results) pages(all []inspect.Page, verbose bool) {
 	if verbose || r.json {
 		for _, p := range all {
 			r.page(p)
@@ -141,18 +142,18 @@ func (r *results) pages(all []vokter.PageInfo, verbose bool) {
 	for _, p := range all {
 		state, what := p.State, r.checks(p)
 		switch {
-		case p.State != vokter.StateActive:
+		case p.State != inspect.StateActive:
 			what = fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p))
-		case slices.ContainsFunc(p.Documents, func(d vokter.DocumentInfo) bool { return d.State != vokter.StateActive }):
-			state, what = vokter.StateFailing, "a selector matches nothing, or the text is empty; "+what
+		case slices.ContainsFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive }):
+			state, what = inspect.StateFailing, "a selector matches nothing, or the text is empty; "+what
 		}
 		rows = append(rows, []string{state, p.URL, count(len(p.Subscriptions), "subscription"), what})
 	}
 	r.table("", rows, stateWidth)
 }
 
-func (r *results) page(p vokter.PageInfo) {
-	r.object(pageLine{Kind: "page", PageInfo: p})
+func (r *results) page(p inspect.Page) {
+	r.object(pageLine{Kind: "page", Page: p})
 	for _, d := range p.Documents {
 		r.object(documentLine{"document", p.URL, d})
 	}
@@ -161,7 +162,7 @@ func (r *results) page(p vokter.PageInfo) {
 	}
 	r.text("%-*s  %s", stateWidth, p.State, p.URL)
 	const indent = "         "
-	if p.State != vokter.StateActive {
+	if p.State != inspect.StateActive {
 		r.text(indent+"since %s: %s", when(p.Since, r.now), r.failed(p))
 	}
 	r.text(indent+"%s", r.checks(p))
@@ -173,7 +174,7 @@ func (r *results) page(p vokter.PageInfo) {
 	subscriptions := make([][]string, 0, len(p.Subscriptions))
 	for _, s := range p.Subscriptions {
 		state := ""
-		if s.State != vokter.StateActive {
+		if s.State != inspect.StateActive {
 			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
 		}
 		document := ""
@@ -189,7 +190,7 @@ func (r *results) page(p vokter.PageInfo) {
 }
 
 // told says whom s tells, and when.
-func told(s vokter.SubscriptionInfo) string {
+func told(s inspect.Subscription) string {
 	to := "to " + strings.Join(s.Sinks, ", ")
 	if s.Digest != nil {
 		to += " in digests " + s.Digest.String()
@@ -198,7 +199,7 @@ func told(s vokter.SubscriptionInfo) string {
 }
 
 // failed says why p is not active.
-func (r *results) failed(p vokter.PageInfo) string {
+func (r *results) failed(p inspect.Page) string {
 	if p.Failures == 0 {
 		return p.Reason
 	}
@@ -206,7 +207,7 @@ func (r *results) failed(p vokter.PageInfo) string {
 }
 
 // checks says when p is checked.
-func (r *results) checks(p vokter.PageInfo) string {
+func (r *results) checks(p inspect.Page) string {
 	switch {
 	case p.Pushed && p.LastCheck.IsZero():
 		return "not pushed yet"
@@ -227,7 +228,7 @@ func (r *results) checks(p vokter.PageInfo) string {
 }
 
 // document returns d as a row; several says that its page has others.
-func (r *results) document(d vokter.DocumentInfo, several bool) []string {
+func (r *results) document(d inspect.Document, several bool) []string {
 	row := []string{"no version yet", "", d.Language, ""}
 	if d.Version > 0 {
 		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
@@ -238,13 +239,13 @@ func (r *results) document(d vokter.DocumentInfo, several bool) []string {
 	if !d.View.IsZero() || several {
 		row[3] = "document " + d.ID
 	}
-	if d.State != vokter.StateActive {
+	if d.State != inspect.StateActive {
 		row = append(row, "its selector matches nothing, or its text is empty")
 	}
 	return row
 }
 
-func (r *results) receivers(all []vokter.ReceiverInfo) {
+func (r *results) receivers(all []inspect.Receiver) {
 	rows := make([][]string, 0, len(all))
 	for _, rc := range all {
 		r.object(receiverLine{"receiver", rc})
@@ -253,7 +254,7 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 		if rc.Dead > 0 {
 			row[4] = count(rc.Dead, "dead letter")
 		}
-		if rc.State != vokter.StateActive {
+		if rc.State != inspect.StateActive {
 			row[5] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
 			if !rc.NextAttempt.IsZero() {
 				row[5] += "; the next " + when(rc.NextAttempt, r.now)
@@ -265,20 +266,20 @@ func (r *results) receivers(all []vokter.ReceiverInfo) {
 }
 
 // duplicates prints the documents that have the same text.
-func (r *results) duplicates(l vokter.Listing) {
+func (r *results) duplicates(l inspect.Listing) {
 	for _, same := range l.Duplicates() {
 		r.object(duplicateLine{"duplicate", same})
 		r.text("the same text %d times", len(same.Documents))
 		rows := make([][]string, 0, len(same.Documents))
 		for _, d := range same.Documents {
-			rows = append(rows, append([]string{d.URL}, r.document(d.DocumentInfo, false)...))
+			rows = append(rows, append([]string{d.URL}, r.document(d.Document, false)...))
 		}
 		r.table("  ", rows)
 	}
 }
 
 // waiting says what waits for rc.
-func (r *results) waiting(rc vokter.ReceiverInfo) string {
+func (r *results) waiting(rc inspect.Receiver) string {
 	var parts []string
 	if rc.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))

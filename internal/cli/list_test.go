@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -24,35 +24,35 @@ func printed(t *testing.T, print func(*results)) string {
 	return b.String()
 }
 
-func samplePages() []vokter.PageInfo {
+func samplePages() []inspect.Page {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	main := pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
-	subscription := func(client, state, reason string, keywords ...string) vokter.SubscriptionInfo {
-		s := vokter.SubscriptionInfo{State: state, Reason: reason, Origin: "yaml", Document: "D1",
+	subscription := func(client, state, reason string, keywords ...string) inspect.Subscription {
+		s := inspect.Subscription{State: state, Reason: reason, Origin: "yaml", Document: "D1",
 			Subscription: pipeline.Subscription{Client: client, Keywords: keywords, Sinks: []string{"ops", "team"}}}
-		if state == vokter.StateExpired {
+		if state == inspect.StateExpired {
 			s.Since = ago(time.Hour)
 		}
 		return s
 	}
-	return []vokter.PageInfo{
+	return []inspect.Page{
 		{
-			URL: "https://example.com/terms", State: vokter.StateActive, Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
-			Documents: []vokter.DocumentInfo{
-				{ID: "D1", State: vokter.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", TextHash: "h"},
-				{ID: "D2", State: vokter.StateSelectorGone, View: main, Version: 1, Time: ago(time.Hour), TextHash: "i"},
+			URL: "https://example.com/terms", State: inspect.StateActive, Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
+			Documents: []inspect.Document{
+				{ID: "D1", State: inspect.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", TextHash: "h"},
+				{ID: "D2", State: inspect.StateSelectorGone, View: main, Version: 1, Time: ago(time.Hour), TextHash: "i"},
 			},
-			Subscriptions: []vokter.SubscriptionInfo{
-				subscription("legal", vokter.StateActive, "", "privacy", "personal data"),
-				subscription("shop", vokter.StateExpired, "all its receivers expired", "price"),
+			Subscriptions: []inspect.Subscription{
+				subscription("legal", inspect.StateActive, "", "privacy", "personal data"),
+				subscription("shop", inspect.StateExpired, "all its receivers expired", "price"),
 			},
 		},
 		{
-			URL: "https://example.com/gone", State: vokter.StateExpired, Reason: "the server\nanswered 500", Since: ago(3 * time.Hour), Failures: 10, Checks: 10, LastCheck: ago(3 * time.Hour),
-			Subscriptions: []vokter.SubscriptionInfo{subscription("default", vokter.StateExpired, "the server answered 500", "a")},
+			URL: "https://example.com/gone", State: inspect.StateExpired, Reason: "the server\nanswered 500", Since: ago(3 * time.Hour), Failures: 10, Checks: 10, LastCheck: ago(3 * time.Hour),
+			Subscriptions: []inspect.Subscription{subscription("default", inspect.StateExpired, "the server answered 500", "a")},
 		},
-		{URL: "https://example.com/new", State: vokter.StateActive, Documents: []vokter.DocumentInfo{{ID: "D3", State: vokter.StateActive}}},
-		{URL: "https://example.com/same", State: vokter.StateActive, Checks: 1, LastCheck: ago(time.Second), NextCheck: noon, Documents: []vokter.DocumentInfo{{ID: "D4", State: vokter.StateActive, Version: 1, Time: ago(time.Second), TextHash: "h"}}},
+		{URL: "https://example.com/new", State: inspect.StateActive, Documents: []inspect.Document{{ID: "D3", State: inspect.StateActive}}},
+		{URL: "https://example.com/same", State: inspect.StateActive, Checks: 1, LastCheck: ago(time.Second), NextCheck: noon, Documents: []inspect.Document{{ID: "D4", State: inspect.StateActive, Version: 1, Time: ago(time.Second), TextHash: "h"}}},
 	}
 }
 
@@ -61,9 +61,9 @@ func TestListText(t *testing.T) {
 		for _, p := range samplePages() {
 			r.page(p)
 		}
-		r.receivers([]vokter.ReceiverInfo{
-			{Sink: "ops", State: vokter.StateActive, Pending: 2},
-			{Sink: "team", Target: "https://chat.example/in", State: vokter.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
+		r.receivers([]inspect.Receiver{
+			{Sink: "ops", State: inspect.StateActive, Pending: 2},
+			{Sink: "team", Target: "https://chat.example/in", State: inspect.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
 		})
 	})
 	want := `active   https://example.com/terms
@@ -94,7 +94,7 @@ failing  sink team  https://chat.example/in  12 pending  1 dead letter  since 11
 // TestListPages is a line for each page.
 func TestListPages(t *testing.T) {
 	pages := samplePages()
-	pages[2].Documents[0].State = vokter.StateSelectorGone
+	pages[2].Documents[0].State = inspect.StateSelectorGone
 	got := printed(t, func(r *results) { r.pages(pages, false) })
 	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
 expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
@@ -146,14 +146,14 @@ func TestNothingMatches(t *testing.T) {
 func TestListSinksText(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	got := printed(t, func(r *results) {
-		r.sinks(withUnused([]vokter.ReceiverInfo{
-			{Sink: "ops", State: vokter.StateActive, Used: true, LastSuccess: ago(time.Minute)},
-			{Sink: "before", State: vokter.StateActive, Used: true, LastSuccess: ago(time.Minute), LastFailure: ago(48 * time.Hour), LastError: "answered 500"},
-			{Sink: "old", State: vokter.StateActive, Used: true, Pending: 2},
-			{Sink: "team", Target: "https://chat.example/in", State: vokter.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour),
+		r.sinks(withUnused([]inspect.Receiver{
+			{Sink: "ops", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute)},
+			{Sink: "before", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute), LastFailure: ago(48 * time.Hour), LastError: "answered 500"},
+			{Sink: "old", State: inspect.StateActive, Used: true, Pending: 2},
+			{Sink: "team", Target: "https://chat.example/in", State: inspect.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour),
 				Pending: 12, Dead: 1, Used: true, LastSuccess: ago(2 * time.Hour), LastFailure: ago(time.Minute), LastError: "answered 503"},
-			{Sink: "due", State: vokter.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 1, NextAttempt: ago(1), Pending: 1, Used: true, LastFailure: ago(time.Hour), LastError: "answered 503"},
-			{Sink: "gone", State: vokter.StateExpired, Reason: "the receiver is gone: answered \x1b410", Since: ago(time.Hour), Failures: 1, Dead: 3, Used: true, LastFailure: ago(time.Hour), LastError: "answered 410"},
+			{Sink: "due", State: inspect.StateFailing, Reason: "answered 503", Since: ago(time.Hour), Failures: 1, NextAttempt: ago(1), Pending: 1, Used: true, LastFailure: ago(time.Hour), LastError: "answered 503"},
+			{Sink: "gone", State: inspect.StateExpired, Reason: "the receiver is gone: answered \x1b410", Since: ago(time.Hour), Failures: 1, Dead: 3, Used: true, LastFailure: ago(time.Hour), LastError: "answered 410"},
 		}, []string{"ops", "unused", "team"}))
 	})
 	want := `SINK                          HEALTH                  WAITING  DEAD  LAST SUCCESS  LAST ERROR
@@ -174,7 +174,7 @@ unused                        never used              0        0
 }
 
 func TestDuplicates(t *testing.T) {
-	got := printed(t, func(r *results) { r.duplicates(vokter.Listing{Pages: samplePages()}) })
+	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}) })
 	want := `the same text 2 times
   https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
   https://example.com/same   version 1 of 11:59:59
@@ -186,27 +186,27 @@ func TestDuplicates(t *testing.T) {
 
 func TestExplainText(t *testing.T) {
 	at := noon.Add(-time.Minute)
-	page := vokter.PageInfo{URL: "https://example.com/", State: vokter.StateActive, Checks: 9, LastCheck: at}
-	match := func(client, delivery string, attempts int, reason string) vokter.MatchInfo {
-		return vokter.MatchInfo{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, Time: noon}
+	page := inspect.Page{URL: "https://example.com/", State: inspect.StateActive, Checks: 9, LastCheck: at}
+	match := func(client, delivery string, attempts int, reason string) inspect.Match {
+		return inspect.Match{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, Time: noon}
 	}
 	got := printed(t, func(r *results) {
-		r.explanation(vokter.Explanation{
+		r.explanation(inspect.Explanation{
 			Page: page,
-			Checks: []vokter.CheckInfo{
+			Checks: []inspect.Check{
 				{Check: 9, Time: at, Result: flow.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: pipeline.Duration(12345 * time.Microsecond)},
 				{Check: 8, Time: at, Result: flow.OutcomeUnchanged, Status: 304},
 				{Check: 7, Time: at, Result: flow.OutcomeRead, Status: 200, Bytes: 1234, Versions: map[string]uint64{"D": 2}},
 				{Check: 6, Time: at, Result: flow.OutcomeRead},
 			},
-			Changes: []vokter.ChangeInfo{
-				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []vokter.MatchInfo{match("a", vokter.DeliveryPending, 2, "answered 503")}},
-				{Version: 2, Check: 7, Time: at, Omitted: 3, Matches: []vokter.MatchInfo{
-					match("a", vokter.DeliveryDelivered, 1, ""), match("bb", vokter.DeliveryDead, 9, "answered 500"), match("c", vokter.DeliveryDropped, 0, ""), match("d", vokter.DeliveryForgotten, 0, ""),
+			Changes: []inspect.Change{
+				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []inspect.Match{match("a", inspect.DeliveryPending, 2, "answered 503")}},
+				{Version: 2, Check: 7, Time: at, Omitted: 3, Matches: []inspect.Match{
+					match("a", inspect.DeliveryDelivered, 1, ""), match("bb", inspect.DeliveryDead, 9, "answered 500"), match("c", inspect.DeliveryDropped, 0, ""), match("d", inspect.DeliveryForgotten, 0, ""),
 				}},
 				{Version: 1, Check: 6, Time: at},
 			},
-			Keywords: []vokter.KeywordInfo{
+			Keywords: []inspect.Keyword{
 				{Client: "a", Keyword: "privacy", Version: 2, Matched: true},
 				{Client: "a", Keyword: "price", Version: 2, Why: "it is in neither version"},
 			},
@@ -240,7 +240,7 @@ Keywords, in the last change
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	empty := printed(t, func(r *results) { r.explanation(vokter.Explanation{Page: page}) })
+	empty := printed(t, func(r *results) { r.explanation(inspect.Explanation{Page: page}) })
 	if !strings.Contains(empty, "none is known") || !strings.Contains(empty, "No change is known.") {
 		t.Errorf("got %s", empty)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 )
 
 // sinkLine is the JSON of a receiver in list --sinks.
@@ -16,7 +16,7 @@ type sinkLine struct {
 	Kind string `json:"kind"`
 	// Health is ok, failing, expired or never_used.
 	Health string `json:"health"`
-	vokter.ReceiverInfo
+	inspect.Receiver
 }
 
 const (
@@ -26,8 +26,8 @@ const (
 
 // configuredSinks are the names of the sinks in the file that the flags name, where all sinks are
 // to be listed. A running process knows its own.
-func (a *app) configuredSinks(cmd *cobra.Command, f vokter.ListFilter) ([]string, error) {
-	if a.flags.config == "" || f != (vokter.ListFilter{Sinks: true}) {
+func (a *app) configuredSinks(cmd *cobra.Command, f inspect.ListFilter) ([]string, error) {
+	if a.flags.config == "" || f != (inspect.ListFilter{Sinks: true}) {
 		return nil, nil
 	}
 	c, err := a.load(cmd)
@@ -43,20 +43,20 @@ func (a *app) configuredSinks(cmd *cobra.Command, f vokter.ListFilter) ([]string
 }
 
 // withUnused returns known with those of names that are not in it, in order.
-func withUnused(known []vokter.ReceiverInfo, names []string) []vokter.ReceiverInfo {
+func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 	for _, name := range names {
-		if !slices.ContainsFunc(known, func(r vokter.ReceiverInfo) bool { return r.Sink == name }) {
-			known = append(known, vokter.ReceiverInfo{Sink: name, State: vokter.StateActive})
+		if !slices.ContainsFunc(known, func(r inspect.Receiver) bool { return r.Sink == name }) {
+			known = append(known, inspect.Receiver{Sink: name, State: inspect.StateActive})
 		}
 	}
-	slices.SortFunc(known, func(a, b vokter.ReceiverInfo) int {
+	slices.SortFunc(known, func(a, b inspect.Receiver) int {
 		return cmp.Or(cmp.Compare(a.Sink, b.Sink), cmp.Compare(a.Target, b.Target))
 	})
 	return known
 }
 
 // sinks prints how receivers do, as a table.
-func (r *results) sinks(all []vokter.ReceiverInfo) {
+func (r *results) sinks(all []inspect.Receiver) {
 	rows := [][]string{{"SINK", "HEALTH", "WAITING", "DEAD", "LAST SUCCESS", "LAST ERROR"}}
 	for _, rc := range all {
 		r.object(sinkLine{"receiver", healthOf(rc), rc})
@@ -80,9 +80,9 @@ func (r *results) sinks(all []vokter.ReceiverInfo) {
 }
 
 // healthOf is how a receiver does, in a word.
-func healthOf(rc vokter.ReceiverInfo) string {
+func healthOf(rc inspect.Receiver) string {
 	switch {
-	case rc.State != vokter.StateActive:
+	case rc.State != inspect.StateActive:
 		return rc.State
 	case !rc.Used:
 		return healthNeverUsed
@@ -91,18 +91,18 @@ func healthOf(rc vokter.ReceiverInfo) string {
 }
 
 // lastError says why the last attempt that failed did, when that was, and what follows.
-func (r *results) lastError(rc vokter.ReceiverInfo) string {
+func (r *results) lastError(rc inspect.Receiver) string {
 	s := cmp.Or(rc.Reason, rc.LastError)
 	if s == "" {
 		return ""
 	}
-	if !rc.LastFailure.IsZero() && rc.State != vokter.StateLimited {
+	if !rc.LastFailure.IsZero() && rc.State != inspect.StateLimited {
 		s = when(rc.LastFailure, r.now) + ": " + s
 	}
-	if rc.State == vokter.StateActive {
+	if rc.State == inspect.StateActive {
 		return s
 	}
-	if rc.State == vokter.StateLimited {
+	if rc.State == inspect.StateLimited {
 		s += " (no failure"
 	} else {
 		s += fmt.Sprintf(" (%s in a row", count(rc.Failures, "attempt"))

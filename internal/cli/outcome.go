@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 )
 
 // maxFailures is how many pages that failed are named.
 const maxFailures = 10
 
 // failures says what went wrong in a run of some checks, one line each; nil: nothing did.
-func failures(sum vokter.Summary) error {
+func failures(sum inspect.Summary) error {
 	var lines []string
 	failed := 0
 	seen := make(map[string]bool) // a page has a line for each of its documents

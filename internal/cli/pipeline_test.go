@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -267,11 +267,11 @@ subscriptions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s vokter.Summary
+	var s inspect.Summary
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatal(err)
 	}
-	want := vokter.Counts{Checks: 6, Failed: 3, Versions: 3, Changes: 2, Notifications: 4, Delivered: 4}
+	want := inspect.Counts{Checks: 6, Failed: 3, Versions: 3, Changes: 2, Notifications: 4, Delivered: 4}
 	if s.Counts != want || len(s.Documents) != 2 {
 		t.Errorf("got %s, want %+v", b, want)
 	}

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 )
 
 func TestHowPushedPagesAreShown(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	r := &results{now: now}
-	for want, p := range map[string]vokter.PageInfo{
+	for want, p := range map[string]inspect.Page{
 		"not pushed yet": {Pushed: true},
 		"pushed, the last time " + when(now, now):  {Pushed: true, LastCheck: now},
 		"not checked yet":                          {},

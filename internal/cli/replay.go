@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
@@ -190,7 +191,7 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 			return err
 		}
 		line.Dead = asked.remove(letters)
-		l, err := m.List(ctx, vokter.ListFilter{})
+		l, err := m.List(ctx, inspect.ListFilter{})
 		line.Pending, failed = asked.waiting(l.Receivers)
 		return err
 	})
@@ -231,7 +232,7 @@ func (a asked) remove(letters []flow.DeadLetter) int {
 }
 
 // waiting returns how many still wait, and why. They stand behind whatever waited before them.
-func (a asked) waiting(receivers []vokter.ReceiverInfo) (n int, why []string) {
+func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
 	for _, rc := range receivers {
 		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}])); wait > 0 {
 			n += wait

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -103,7 +104,7 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 	if n := a.remove([]flow.DeadLetter{letter("hook", "1"), letter("hook", "late"), letter("chat", "2")}); n != 1 {
 		t.Errorf("%d were given up again, want 1", n)
 	}
-	n, why := a.waiting([]vokter.ReceiverInfo{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})
+	n, why := a.waiting([]inspect.Receiver{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})
 	if n != 1 || len(why) != 1 {
 		t.Errorf("%d wait, for %q, want 1", n, why)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 )
 
@@ -20,7 +20,7 @@ func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 		return err
 	}
 	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
-		l, err := m.List(ctx, vokter.ListFilter{Client: client})
+		l, err := m.List(ctx, inspect.ListFilter{Client: client})
 		if err != nil {
 			return err
 		}
@@ -51,12 +51,12 @@ func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 
 // expiredOf returns the pairs of page and client with an expired subscription to sink, or to any
 // where it is empty.
-func expiredOf(pages []vokter.PageInfo, sink string) []doneLine {
+func expiredOf(pages []inspect.Page, sink string) []doneLine {
 	var found []doneLine
 	for _, p := range pages {
 		for _, s := range p.Subscriptions {
 			d := doneLine{"resumed", p.URL, s.Client}
-			if s.State == vokter.StateExpired && (sink == "" || slices.Contains(s.Sinks, sink)) && !slices.Contains(found, d) {
+			if s.State == inspect.StateExpired && (sink == "" || slices.Contains(s.Sinks, sink)) && !slices.Contains(found, d) {
 				found = append(found, d)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 )
 
@@ -105,9 +106,9 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 	if err != nil {
 		return err
 	}
-	var after []vokter.ReceiverInfo
+	var after []inspect.Receiver
 	err = a.managed(cmd.Context(), cfg.Dir, func(ctx context.Context, m manage.Manager) error {
-		l, err := m.List(ctx, vokter.ListFilter{})
+		l, err := m.List(ctx, inspect.ListFilter{})
 		after = l.Receivers
 		return err
 	})
@@ -118,7 +119,7 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 	var failed []error
 	for _, t := range tried {
 		out.object(retryLine{"retry", t})
-		i := slices.IndexFunc(after, func(rc vokter.ReceiverInfo) bool { return rc.Sink == t.Sink && rc.Target == t.Target })
+		i := slices.IndexFunc(after, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink && rc.Target == t.Target })
 		if i < 0 || after[i].Pending == 0 {
 			out.text("%s: nothing waits any more", nameOf(t.Sink, t.Target))
 			continue

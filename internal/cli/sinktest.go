@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
@@ -134,7 +134,7 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
 	}
 	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // the test has its result
-		l, err := m.List(ctx, vokter.ListFilter{})
+		l, err := m.List(ctx, inspect.ListFilter{})
 		if err != nil {
 			return err
 		}
@@ -142,10 +142,10 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 			if rc.Sink != name {
 				continue
 			}
-			if rc.State == vokter.StateFailing && rc.Pending > 0 {
+			if rc.State == inspect.StateFailing && rc.Pending > 0 {
 				add("%s waiting; to try now: vokter-stream retry", are(rc.Pending))
 			}
-			if rc.State == vokter.StateExpired {
+			if rc.State == inspect.StateExpired {
 				add("it is expired; to watch its pages again: vokter-stream resume")
 			}
 			if rc.Dead > 0 {

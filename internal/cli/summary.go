@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 )
 
 // checkSummary says, before anything is done, why the summary could not be written to path.
@@ -34,7 +34,7 @@ func checkSummary(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-func writeSummary(path string, s vokter.Summary) error {
+func writeSummary(path string, s inspect.Summary) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err

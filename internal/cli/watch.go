@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/sinks/stdout"
 )
@@ -87,7 +88,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	warnOfWatch(cfg, log)
 	sayBaseline(&cfg, log)
-	run := func() (vokter.Summary, error) { return a.execute(ctx, cfg, "", limits.summary, nil) }
+	run := func() (inspect.Summary, error) { return a.execute(ctx, cfg, "", limits.summary, nil) }
 	if limits.checks == 0 {
 		_, err := run()
 		return endedBy(ctx, err)
@@ -134,7 +135,7 @@ var errGivenUp = errors.New("the page was given up, so that nothing is watched a
 const inUseFor = time.Minute
 
 // inTurn calls run until the data directory is not in use by another process, for inUseFor at most.
-func inTurn(ctx context.Context, log *slog.Logger, run func() (vokter.Summary, error)) (vokter.Summary, error) {
+func inTurn(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, error)) (inspect.Summary, error) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	over := time.After(inUseFor)

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 
 	"bytes"
@@ -53,24 +54,24 @@ func (c *Client) Process(ctx context.Context) (p Process, err error) {
 }
 
 // List implements Manager.
-func (c *Client) List(ctx context.Context, f vokter.ListFilter) (vokter.Listing, error) {
+func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
 	q := values("url", f.URL, "client", f.Client)
 	var pages pagesBody
 	if err := c.get(ctx, "/pages", q, &pages); err != nil {
-		return vokter.Listing{}, err
+		return inspect.Listing{}, err
 	}
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}
 	var receivers receiversBody
 	if err := c.get(ctx, "/receivers", q, &receivers); err != nil {
-		return vokter.Listing{}, err
+		return inspect.Listing{}, err
 	}
-	return vokter.Listing{Pages: pages.Pages, Receivers: receivers.Receivers}, nil
+	return inspect.Listing{Pages: pages.Pages, Receivers: receivers.Receivers}, nil
 }
 
 // Explain implements Manager.
-func (c *Client) Explain(ctx context.Context, url string, f vokter.ExplainFilter) (e vokter.Explanation, err error) {
+func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (e inspect.Explanation, err error) {
 	return e, c.get(ctx, "/explain", values("url", url, "client", f.Client, "keyword", f.Keyword), &e)
 }
 
@@ -210,7 +211,7 @@ func (f failure) err() error {
 	case codeBusy:
 		return remote{vokter.ErrBusy, f.Message}
 	case codeElsewhere:
-		return remote{vokter.ErrElsewhere, f.Message}
+		return remote{inspect.ErrElsewhere, f.Message}
 	}
 	return errors.New(f.Message)
 }

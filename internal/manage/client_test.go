@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -18,15 +19,15 @@ import (
 // TestRoundTrip asks for everything over HTTP and compares it with what was served.
 func TestRoundTrip(t *testing.T) {
 	f := &fake{
-		listing: vokter.Listing{
-			Pages: []vokter.PageInfo{
-				{URL: "https://example.com/a", State: vokter.StateActive, Checks: 3, LastCheck: someTime, Documents: []vokter.DocumentInfo{{ID: "D", State: vokter.StateActive, Version: 2}},
-					Subscriptions: []vokter.SubscriptionInfo{{Subscription: pipeline.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: vokter.StateExpired, Since: someTime, From: 1}}},
-				{URL: "https://example.com/b", State: vokter.StateFailing, Reason: "<500>", Failures: 4},
+		listing: inspect.Listing{
+			Pages: []inspect.Page{
+				{URL: "https://example.com/a", State: inspect.StateActive, Checks: 3, LastCheck: someTime, Documents: []inspect.Document{{ID: "D", State: inspect.StateActive, Version: 2}},
+					Subscriptions: []inspect.Subscription{{Subscription: pipeline.Subscription{URL: "https://example.com/a", Client: "shop", Keywords: []string{"k"}, Sinks: []string{"s"}}, Document: "D", State: inspect.StateExpired, Since: someTime, From: 1}}},
+				{URL: "https://example.com/b", State: inspect.StateFailing, Reason: "<500>", Failures: 4},
 			},
-			Receivers: []vokter.ReceiverInfo{{Sink: "s", State: vokter.StateActive, Pending: 1, Used: true, LastSuccess: someTime, LastFailure: someTime, LastError: "<503>"}},
+			Receivers: []inspect.Receiver{{Sink: "s", State: inspect.StateActive, Pending: 1, Used: true, LastSuccess: someTime, LastFailure: someTime, LastError: "<503>"}},
 		},
-		why:     vokter.Explanation{Checks: []vokter.CheckInfo{{Check: 3, Time: someTime, Result: flow.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
+		why:     inspect.Explanation{Checks: []inspect.Check{{Check: 3, Time: someTime, Result: flow.OutcomeRead, Versions: map[string]uint64{"D": 2}}}},
 		letters: []flow.DeadLetter{{Reason: "no", Time: someTime, Attempts: 4, Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: "s"}}}},
 		n:       7,
 		copied:  strings.Repeat("a tar stream ", 100_000),
@@ -41,11 +42,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 	p, err := c.Process(ctx)
 	check("process", p, Process{Data: "/var/lib/vokter"}, err)
-	l, err := c.List(ctx, vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"})
+	l, err := c.List(ctx, inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"})
 	check("list", l, f.listing, err)
-	l, err = c.List(ctx, vokter.ListFilter{Sinks: true})
+	l, err = c.List(ctx, inspect.ListFilter{Sinks: true})
 	check("list of sinks", l, f.listing, err)
-	e, err := c.Explain(ctx, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"})
+	e, err := c.Explain(ctx, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
 	filter := flow.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
 	listed := filter
@@ -62,9 +63,9 @@ func TestRoundTrip(t *testing.T) {
 	tried, err := c.Retry(ctx, vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"})
 	check("retry", tried, []vokter.Retried{{Sink: "ops", Waiting: 3}}, err)
 
-	lf := vokter.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
+	lf := inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	check("what was asked", f.asked, []any{
-		lf, lf, vokter.ListFilter{}, vokter.ListFilter{Sinks: true}, "https://example.com/a", vokter.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
+		lf, lf, inspect.ListFilter{}, inspect.ListFilter{Sinks: true}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)
@@ -77,18 +78,18 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		&pipeline.Refusal{Code: pipeline.CodeConflict, Message: "it is watched already"},
 		vokter.ErrBusy,
 		fmt.Errorf("%w (the disk has too little room)", vokter.ErrBusy),
-		fmt.Errorf("https://example.com/: %w", vokter.ErrElsewhere),
+		fmt.Errorf("https://example.com/: %w", inspect.ErrElsewhere),
 		errBroken,
 	} {
 		c, _ := serve(t, &fake{err: want})
-		_, listed := c.List(t.Context(), vokter.ListFilter{})
+		_, listed := c.List(t.Context(), inspect.ListFilter{})
 		for what, err := range map[string]error{
 			"list": listed, "cancel": c.Cancel(t.Context(), "https://example.com/", "c"), "backup": c.Backup(t.Context(), new(bytes.Buffer)),
 		} {
 			if err == nil || err.Error() != want.Error() {
 				t.Errorf("%s: got %v, want %v", what, err, want)
 			}
-			for _, kind := range []error{vokter.ErrBusy, vokter.ErrElsewhere} {
+			for _, kind := range []error{vokter.ErrBusy, inspect.ErrElsewhere} {
 				if errors.Is(err, kind) != errors.Is(want, kind) {
 					t.Errorf("%s: %v is %q, unlike %v", what, err, kind, want)
 				}

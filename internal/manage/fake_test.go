@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // fake is a Service that notes what it was asked and answers what it was told to.
 type fake struct {
 	asked   []any
-	listing vokter.Listing
-	why     vokter.Explanation
+	listing inspect.Listing
+	why     inspect.Explanation
 	letters []flow.DeadLetter
 	n       int
 	copied  string
@@ -30,12 +31,12 @@ type fake struct {
 	gauges   []flow.Gauge
 }
 
-func (f *fake) List(_ context.Context, lf vokter.ListFilter) (vokter.Listing, error) {
+func (f *fake) List(_ context.Context, lf inspect.ListFilter) (inspect.Listing, error) {
 	f.asked = append(f.asked, lf)
 	return f.listing, f.err
 }
 
-func (f *fake) Explain(_ context.Context, url string, ef vokter.ExplainFilter) (vokter.Explanation, error) {
+func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) (inspect.Explanation, error) {
 	f.asked = append(f.asked, url, ef)
 	return f.why, f.err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -14,9 +15,9 @@ import (
 // this process, or a Client of the one in another.
 type Manager interface {
 	// List returns pages and receivers with their state.
-	List(ctx context.Context, f vokter.ListFilter) (vokter.Listing, error)
+	List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error)
 	// Explain returns what the last checks of a page found and what followed from it.
-	Explain(ctx context.Context, url string, f vokter.ExplainFilter) (vokter.Explanation, error)
+	Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error)
 	// Cancel ends the subscriptions of client on the page of url.
 	Cancel(ctx context.Context, url, client string) error
 	// Resume begins the expired subscriptions of client on the page of url anew, or those
@@ -73,10 +74,10 @@ func lanesOf(gauges []flow.Gauge) *Lanes {
 // The bodies of answers and requests that are no types of the pipeline.
 type (
 	pagesBody struct {
-		Pages []vokter.PageInfo `json:"pages"`
+		Pages []inspect.Page `json:"pages"`
 	}
 	receiversBody struct {
-		Receivers []vokter.ReceiverInfo `json:"receivers"`
+		Receivers []inspect.Receiver `json:"receivers"`
 	}
 	lettersBody struct {
 		DeadLetters []flow.DeadLetter `json:"dead_letters"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -42,23 +43,23 @@ func (a *api) receivers(w *writer, r *http.Request) error {
 		return err
 	}
 	if l.Receivers == nil {
-		l.Receivers = []vokter.ReceiverInfo{}
+		l.Receivers = []inspect.Receiver{}
 	}
 	return w.reply(receiversBody{l.Receivers})
 }
 
-func (a *api) list(r *http.Request) (vokter.Listing, error) {
+func (a *api) list(r *http.Request) (inspect.Listing, error) {
 	q, err := query(r, "url", "client", "sinks")
 	if err != nil {
-		return vokter.Listing{}, err
+		return inspect.Listing{}, err
 	}
-	f := vokter.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
+	f := inspect.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
 	if f.Sinks, err = flag(q, "sinks"); err != nil {
-		return vokter.Listing{}, err
+		return inspect.Listing{}, err
 	}
 	if f.URL != "" {
 		if err := checkURL(f.URL); err != nil {
-			return vokter.Listing{}, err
+			return inspect.Listing{}, err
 		}
 	}
 	return a.service.List(r.Context(), f)
@@ -72,7 +73,7 @@ func (a *api) explain(w *writer, r *http.Request) error {
 	if err := checkURL(q.Get("url")); err != nil {
 		return err
 	}
-	e, err := a.service.Explain(r.Context(), q.Get("url"), vokter.ExplainFilter{Client: q.Get("client"), Keyword: q.Get("keyword")})
+	e, err := a.service.Explain(r.Context(), q.Get("url"), inspect.ExplainFilter{Client: q.Get("client"), Keyword: q.Get("keyword")})
 	if err != nil {
 		return err
 	}

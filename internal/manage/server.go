@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -146,7 +147,7 @@ func (a *api) classify(err error) *apiError {
 		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}
 	}
 	switch {
-	case errors.Is(err, vokter.ErrElsewhere):
+	case errors.Is(err, inspect.ErrElsewhere):
 		return &apiError{http.StatusMisdirectedRequest, codeElsewhere, err.Error()}
 	case errors.Is(err, vokter.ErrBusy):
 		return &apiError{http.StatusServiceUnavailable, codeBusy, err.Error()}

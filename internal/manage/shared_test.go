@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -18,8 +18,8 @@ func TestStarting(t *testing.T) {
 	if p, err := c.Process(t.Context()); err != nil || p.Data == "" || p.Lanes != nil {
 		t.Errorf("process: got %+v, %v", p, err)
 	}
-	_, list := c.List(t.Context(), vokter.ListFilter{})
-	_, explain := c.Explain(t.Context(), "https://example.com/", vokter.ExplainFilter{})
+	_, list := c.List(t.Context(), inspect.ListFilter{})
+	_, explain := c.Explain(t.Context(), "https://example.com/", inspect.ExplainFilter{})
 	_, replay := c.Replay(t.Context(), flow.DeadFilter{})
 	for what, err := range map[string]error{
 		"list": list, "explain": explain, "replay": replay, "cancel": c.Cancel(t.Context(), "https://example.com/", "c"),
@@ -32,7 +32,7 @@ func TestStarting(t *testing.T) {
 		t.Errorf("the pipeline was asked %v", f.asked)
 	}
 	f.starting = false
-	if _, err := c.List(t.Context(), vokter.ListFilter{}); err != nil {
+	if _, err := c.List(t.Context(), inspect.ListFilter{}); err != nil {
 		t.Errorf("list of one at work: %v", err)
 	}
 }
@@ -49,10 +49,10 @@ func TestLanes(t *testing.T) {
 }
 
 func TestElsewhere(t *testing.T) {
-	want := fmt.Errorf("https://example.com/: %w", vokter.ErrElsewhere)
+	want := fmt.Errorf("https://example.com/: %w", inspect.ErrElsewhere)
 	c, _ := serve(t, &fake{err: want})
-	_, err := c.Explain(t.Context(), "https://example.com/", vokter.ExplainFilter{})
-	if !errors.Is(err, vokter.ErrElsewhere) || err.Error() != want.Error() {
+	_, err := c.Explain(t.Context(), "https://example.com/", inspect.ExplainFilter{})
+	if !errors.Is(err, inspect.ErrElsewhere) || err.Error() != want.Error() {
 		t.Errorf("got %v, want %v", err, want)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/webhook"
@@ -37,7 +38,7 @@ func page(t *testing.T) string {
 
 // watch runs a Router that watches a page, with w as its sink "hook" and another for health
 // events, until done returns. It returns the receiver of hook as it is listed then.
-func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) vokter.ReceiverInfo {
+func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) inspect.Receiver {
 	t.Helper()
 	every := time.Millisecond
 	r, err := vokter.New(vokter.Config{
@@ -57,7 +58,7 @@ func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- 
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	done()
-	l, err := r.List(t.Context(), vokter.ListFilter{})
+	l, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil {
 		t.Error(err)
 	}
@@ -69,7 +70,7 @@ func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- 
 		}
 	}
 	t.Fatalf("there is no such receiver: %+v", l)
-	return vokter.ReceiverInfo{}
+	return inspect.Receiver{}
 }
 
 // TestRedirectToMetadataService is redirected to where clouds keep credentials.
@@ -80,7 +81,7 @@ func TestRedirectToMetadataService(t *testing.T) {
 	var told pipeline.Health
 	rc := watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
 	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
-	if rc.State != vokter.StateFailing || rc.Reason != want || rc.Pending == 0 {
+	if rc.State != inspect.StateFailing || rc.Reason != want || rc.Pending == 0 {
 		t.Errorf("got %+v, want it failing: %s", rc, want)
 	}
 	if told.Event != pipeline.HealthReceiverFailing || told.Reason != want || told.Count != 3 {

@@ -1,4 +1,4 @@
-package vokter
+package inspect
 
 import (
 	"context"
@@ -7,37 +7,30 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
 
-// Explain says what the last checks of the page of url found, whom its last changes told,
-// how the deliveries ended, and what became of each keyword in the last change of its
-// document: of the clients and keywords that f selects. It waits until the Router is at
-// work. It fails once Run has ended, where url is no URL, with a *Refusal of CodeNotFound
-// where the page is neither watched nor expired, with ErrElsewhere where another process looks
-// after it, and where the store cannot be read.
-func (r *Router) Explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
-	e, err := r.explain(ctx, url, f)
-	return e, r.unlessClosing(err)
-}
-
-func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Explanation, error) {
-	e := Explanation{Checks: []CheckInfo{}, Changes: []ChangeInfo{}, Keywords: []KeywordInfo{}}
-	if err := r.readable(ctx); err != nil {
-		return e, err
-	}
+// Explain says what the last checks of the page of url found, which notifications its last changes
+// made, how their deliveries ended, and whether each keyword matched in the last change of its
+// document: for the clients and keywords that f selects. It compares texts again and may take some
+// seconds of computing. It fails where url is no URL, with a *pipeline.Refusal of CodeNotFound
+// where the page is neither watched nor expired, with [ErrElsewhere] where another process owns
+// it, and where the store cannot be read.
+func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f ExplainFilter) (Explanation, error) {
+	e := Explanation{Checks: []Check{}, Changes: []Change{}, Keywords: []Keyword{}}
 	page, err := pipeline.CanonicalURL(url)
 	if err != nil {
 		return e, err
 	}
-	if err := r.here(page); err != nil {
+	if err := owned(s, page); err != nil {
 		return e, err
 	}
-	st := r.transport.State(flow.GroupIndex, page)
+	st := s.State(flow.GroupIndex, page)
 	var ok bool
-	e.Page, ok, err = inspect(page, st)
+	e.Page, ok, err = load(page, st)
 	switch {
 	case err != nil:
 		return e, err
@@ -54,39 +47,39 @@ func (r *Router) explain(ctx context.Context, url string, f ExplainFilter) (Expl
 		e.Page.LastCheck = checks[0].Time // the page knows when it was asked for
 	}
 	for _, c := range checks {
-		e.Checks = append(e.Checks, CheckInfo(c))
+		e.Checks = append(e.Checks, Check(c))
 	}
-	records, err := match.History(r.transport.State(flow.GroupMatch, page))
+	records, err := match.History(s.State(flow.GroupMatch, page))
 	if err != nil {
 		return e, err
 	}
 	for _, c := range records {
-		info, err := r.change(c, f)
+		info, err := change(s, c, f)
 		if err != nil {
 			return e, err
 		}
 		e.Changes = append(e.Changes, info)
 	}
-	err = r.keywords(ctx, &e, st, records, f)
+	err = e.addKeywords(ctx, languages, st, records, f)
 	return e, err
 }
 
-// change returns what rec says to those whom f selects, and what became of it.
-func (r *Router) change(rec match.ChangeRecord, f ExplainFilter) (ChangeInfo, error) {
-	c := ChangeInfo{
+// change returns the notifications of one change that f selects, and how their deliveries ended.
+func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
+	c := Change{
 		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Expired: rec.Expired,
-		Matches: []MatchInfo{}, Omitted: rec.Omitted,
+		Matches: []Match{}, Omitted: rec.Omitted,
 	}
 	for _, m := range rec.Matches {
 		if f.Client != "" && m.Client != f.Client ||
 			f.Keyword != "" && rec.Expired == "" && !slices.Contains(m.Keywords, f.Keyword) {
 			continue
 		}
-		info := MatchInfo{
+		info := Match{
 			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
 			Sink: m.Receiver.Sink, Target: m.Receiver.Target,
 		}
-		if err := r.delivery(&info, m.Receiver); err != nil {
+		if err := info.addDelivery(s, m.Receiver); err != nil {
 			return c, err
 		}
 		c.Matches = append(c.Matches, info)
@@ -94,13 +87,13 @@ func (r *Router) change(rec match.ChangeRecord, f ExplainFilter) (ChangeInfo, er
 	return c, nil
 }
 
-// delivery fills in what became of the notification m at a receiver.
-func (r *Router) delivery(m *MatchInfo, to pipeline.Receiver) error {
-	if !r.transport.Owns(to.ID()) {
+// addDelivery fills in how the delivery of m to a receiver ended.
+func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
+	if !s.Owns(to.ID()) {
 		m.Delivery = DeliveryElsewhere
 		return nil
 	}
-	known, ok, err := sinks.Known(r.transport.State(flow.GroupDelivery, to.ID()), m.Notification)
+	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, to.ID()), m.Notification)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package vokter
+package inspect
 
 import (
 	"cmp"
@@ -48,8 +48,8 @@ type DocumentSummary struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// tally counts observations.
-type tally struct {
+// Tally counts what the stages observe. NewTally makes one; it is safe for concurrent use.
+type Tally struct {
 	mu    sync.Mutex
 	total Counts
 	pages map[string]*pageTally
@@ -61,10 +61,11 @@ type pageTally struct {
 	documents map[string]*Counts
 }
 
-func newTally() *tally { return &tally{pages: make(map[string]*pageTally)} }
+// NewTally returns a Tally of nothing.
+func NewTally() *Tally { return &Tally{pages: make(map[string]*pageTally)} }
 
-// note is a pipeline.Observer.
-func (t *tally) note(o flow.Observation) {
+// Note counts one observation. It is a [flow.Observer].
+func (t *Tally) Note(o flow.Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	count(&t.total, o.Kind)
@@ -132,15 +133,15 @@ func count(c *Counts, kind string) {
 	}
 }
 
-// counts returns what was counted so far, in all.
-func (t *tally) counts() Counts {
+// Counts returns the figures for all pages.
+func (t *Tally) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total
 }
 
-// summary returns what was counted so far.
-func (t *tally) summary() Summary {
+// Summary returns the figures for all pages and for each document.
+func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := Summary{Counts: t.total, Documents: []DocumentSummary{}}

@@ -1,4 +1,4 @@
-package vokter
+package inspect
 
 import (
 	"context"
@@ -8,28 +8,22 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
 
-// Explaining a keyword takes several looks at a whole text. It must not take the time of
-// those who watch, so it is done for one page at a time, for so many keywords, and none is
-// begun after so long.
+// To explain a keyword reads a whole text several times. Limits keep it from taking the processor
+// away from the stages.
 const (
-	maxExplained = 1000
-	explainFor   = 5 * time.Second
+	maxExplained = 1000            // keywords
+	explainFor   = 5 * time.Second // after which no further keyword is explained
 )
 
-// keywords adds to e what became of each keyword that f selects in the last change of its
-// document. st is the page's state in group index, records are its last changes.
-func (r *Router) keywords(ctx context.Context, e *Explanation, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
-	select {
-	case r.explaining <- struct{}{}:
-		defer func() { <-r.explaining }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// addKeywords adds what became of each keyword that f selects in the last change of its document.
+// st is the page's state in group index, records are its last changes.
+func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
 	until := time.Now().Add(explainFor)
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""
@@ -49,19 +43,19 @@ func (r *Router) keywords(ctx context.Context, e *Explanation, st flow.State, re
 			c := documents[s.Document]
 			if c == nil {
 				var err error
-				if c, err = r.lastChange(e.Page, s.Document, st, records); err != nil {
+				if c, err = lastChangeOf(e.Page, s.Document, languages, st, records); err != nil {
 					return err
 				}
 				documents[s.Document] = c
 			}
-			k := KeywordInfo{Client: s.Client, Document: s.Document, Keyword: keyword, Version: c.version}
+			k := Keyword{Client: s.Client, Document: s.Document, Keyword: keyword, Version: c.version}
 			k.Why = c.whyNot(s, keyword)
 			k.Matched = k.Why == ""
 			e.Keywords = append(e.Keywords, k)
 		}
 	}
 	if !watched {
-		e.Keywords = append(e.Keywords, KeywordInfo{Client: f.Client, Keyword: f.Keyword, Why: "no subscription to this page has this keyword"})
+		e.Keywords = append(e.Keywords, Keyword{Client: f.Client, Keyword: f.Keyword, Why: "no subscription to this page has this keyword"})
 	}
 	return nil
 }
@@ -77,8 +71,8 @@ type lastChange struct {
 	matched map[[2]string]bool
 }
 
-// lastChange makes the change that led to the standing version again, from the stored ones.
-func (r *Router) lastChange(page PageInfo, document string, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
+// lastChangeOf compares the current version of a document with the one before it again.
+func lastChangeOf(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
 	for _, d := range page.Documents {
 		if d.ID == document {
@@ -121,13 +115,13 @@ func (r *Router) lastChange(page PageInfo, document string, st flow.State, recor
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
 			Title: stands.Title, Old: before.text, New: stands.text,
 		})
-		c.explainer = match.NewExplainer(&change, before.text, stands.text, r.languages)
+		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
 	}
 	return c, nil
 }
 
 // whyNot says why the change said nothing of a keyword of s; it is empty where it did.
-func (c *lastChange) whyNot(s SubscriptionInfo, keyword string) string {
+func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	switch {
 	case c.matched[[2]string{s.Client, keyword}]:
 		return ""

@@ -1,4 +1,4 @@
-package vokter
+package inspect
 
 import (
 	"cmp"
@@ -12,48 +12,40 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// List returns what f selects of the pages that are watched or expired, and of the
-// receivers, with how they do. With a filter the receivers are those of the subscriptions
-// that it selects. It waits until the Router is at work, and fails once Run has ended,
-// where f.URL is no URL, and where the store cannot be read. The pages go on meanwhile: each
-// is as it stood at some moment during the call. Where processes share the work, those that
-// others look after are left out, and f.URL may be one of them: then it fails with ErrElsewhere.
-func (r *Router) List(ctx context.Context, f ListFilter) (Listing, error) {
-	l, err := r.list(ctx, f)
-	return l, r.unlessClosing(err)
-}
-
-func (r *Router) list(ctx context.Context, f ListFilter) (Listing, error) {
-	l := Listing{Pages: []PageInfo{}, Receivers: []ReceiverInfo{}}
-	if err := r.readable(ctx); err != nil {
-		return l, err
-	}
-	states := r.transport.States(flow.GroupIndex)
+// List returns what f selects of the pages that are watched or expired, and of the receivers.
+// With a filter the receivers are those of the subscriptions that it selects. Sinks are the names
+// of the configured sinks; f.Sinks asks for them too. The pipeline may run meanwhile: each page is
+// as it stood at some moment during the call. Pages and receivers that other processes own are
+// left out; where f.URL is one of them, List fails with [ErrElsewhere]. It also fails where f.URL
+// is no URL, and where the store cannot be read.
+func List(ctx context.Context, s Store, f ListFilter, sinks []string) (Listing, error) {
+	l := Listing{Pages: []Page{}, Receivers: []Receiver{}}
+	states := s.States(flow.GroupIndex)
 	if f.URL != "" {
 		page, err := pipeline.CanonicalURL(f.URL)
 		if err != nil {
 			return l, err
 		}
-		if err := r.here(page); err != nil {
+		if err := owned(s, page); err != nil {
 			return l, err
 		}
-		states = one(page, r.transport.State(flow.GroupIndex, page))
+		states = one(page, s.State(flow.GroupIndex, page))
 	}
-	for page, st := range states {
+	for url, st := range states {
 		if err := ctx.Err(); err != nil {
 			return l, context.Cause(ctx)
 		}
-		info, ok, err := inspect(page, st)
+		p, ok, err := load(url, st)
 		if err != nil {
 			return l, err
 		}
-		if ok && info.only(f.Client) {
-			l.Pages = append(l.Pages, info)
+		if ok && p.only(f.Client) {
+			l.Pages = append(l.Pages, p)
 		}
 	}
-	slices.SortFunc(l.Pages, func(a, b PageInfo) int { return cmp.Compare(a.URL, b.URL) })
+	slices.SortFunc(l.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
 	var err error
-	l.Receivers, err = r.receivers(l.Pages, f)
+	l.Receivers, err = receivers(s, l.Pages, f, sinks)
 	return l, err
 }
 
@@ -61,26 +53,25 @@ func one(page string, st flow.State) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) { yield(page, st) }
 }
 
-// only leaves the subscriptions of client, and reports whether there are any. An empty
-// client is everybody.
-func (p *PageInfo) only(client string) bool {
+// only removes the subscriptions of other clients, and reports whether any is left. An empty
+// client stands for all.
+func (p *Page) only(client string) bool {
 	if client == "" {
 		return true
 	}
-	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s SubscriptionInfo) bool { return s.Client != client })
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool { return s.Client != client })
 	return len(p.Subscriptions) > 0
 }
 
-// inspect returns the page whose state st is; ok is false where it is neither watched nor
-// expired.
-func inspect(page string, st flow.State) (info PageInfo, ok bool, err error) {
+// load returns the page whose state st is. ok is false where it is neither watched nor expired.
+func load(page string, st flow.State) (info Page, ok bool, err error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return info, false, err
 	}
-	info = PageInfo{
+	info = Page{
 		URL: page, State: StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
-		Failures: p.Failures, Documents: []DocumentInfo{}, Subscriptions: []SubscriptionInfo{},
+		Failures: p.Failures, Documents: []Document{}, Subscriptions: []Subscription{},
 	}
 	if err := info.addSubscriptions(st); err != nil {
 		return info, false, err
@@ -96,7 +87,8 @@ func inspect(page string, st flow.State) (info PageInfo, ok bool, err error) {
 	return info, true, err
 }
 
-// nextCheck is when p is due, as far as that is in the future of its last check.
+// nextCheck is when the next check of p is due. It is zero where one is under way, is due at once,
+// or never comes.
 func nextCheck(p index.Page) time.Time {
 	at := p.Due
 	switch {
@@ -113,8 +105,8 @@ func nextCheck(p index.Page) time.Time {
 	return at
 }
 
-// standing fills in what is known of a page that is watched.
-func (p *PageInfo) standing(page index.Page, st flow.State) error {
+// standing fills in the documents and the failures of a page that is watched.
+func (p *Page) standing(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
 		doc, err := document(d, st)
 		if err != nil {
@@ -151,16 +143,16 @@ func (p *PageInfo) standing(page index.Page, st flow.State) error {
 	return nil
 }
 
-// lastOf makes the last check of a page the newest of checks.
-func (p *PageInfo) lastOf(checks []index.CheckRecord) {
+// lastOf takes the last check of a page from checks, which begin with the newest.
+func (p *Page) lastOf(checks []index.CheckRecord) {
 	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
 		p.Checks, p.LastCheck = checks[0].Check, checks[0].Time
 	}
 }
 
-// over fills in what is known of a page all of whose subscriptions expired.
-func (p *PageInfo) over(page index.Page, st flow.State) error {
+// over fills in why and when a page expired, or the last of its subscriptions.
+func (p *Page) over(page index.Page, st flow.State) error {
 	p.State = StateExpired
 	if e := page.Expiry; e != nil {
 		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
@@ -176,8 +168,8 @@ func (p *PageInfo) over(page index.Page, st flow.State) error {
 	return err
 }
 
-func document(d index.Document, st flow.State) (DocumentInfo, error) {
-	doc := DocumentInfo{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
+func document(d index.Document, st flow.State) (Document, error) {
+	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	if !d.GoneSince.IsZero() {
 		doc.State = StateSelectorGone
 	}
@@ -192,30 +184,30 @@ func document(d index.Document, st flow.State) (DocumentInfo, error) {
 	return doc, nil
 }
 
-// addSubscriptions fills in the subscriptions, standing and expired.
-func (p *PageInfo) addSubscriptions(st flow.State) error {
+// addSubscriptions fills in the subscriptions, active and expired.
+func (p *Page) addSubscriptions(st flow.State) error {
 	standing, err := index.Subscriptions(st)
 	if err != nil {
 		return err
 	}
 	for _, s := range standing {
-		p.Subscriptions = append(p.Subscriptions, subscriptionInfo(s, StateActive))
+		p.Subscriptions = append(p.Subscriptions, subscription(s, StateActive))
 	}
 	expired, err := index.Expired(st)
 	if err != nil {
 		return err
 	}
 	for _, x := range expired {
-		s := subscriptionInfo(x.Stamped, StateExpired)
+		s := subscription(x.Stamped, StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
 		p.Subscriptions = append(p.Subscriptions, s)
 	}
-	slices.SortFunc(p.Subscriptions, func(a, b SubscriptionInfo) int {
+	slices.SortFunc(p.Subscriptions, func(a, b Subscription) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Document, b.Document), cmp.Compare(a.State, b.State))
 	})
 	return nil
 }
 
-func subscriptionInfo(s flow.Stamped, state string) SubscriptionInfo {
-	return SubscriptionInfo{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
+func subscription(s flow.Stamped, state string) Subscription {
+	return Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 }

@@ -1,4 +1,4 @@
-package vokter
+package inspect
 
 import (
 	"cmp"
@@ -10,31 +10,31 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// receivers returns the receivers that the subscriptions of pages name, and where f selects all
-// pages every other one that delivery or the dead letters know.
-func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, error) {
+// receivers returns the receivers that the subscriptions of pages name. Where f selects all pages,
+// it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
+func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
 	all := f.URL == "" && f.Client == ""
 	known := make(map[string]bool)
 	for _, p := range pages {
-		for _, s := range p.Subscriptions {
-			for _, sink := range s.Sinks {
+		for _, sub := range p.Subscriptions {
+			for _, sink := range sub.Sinks {
 				known[pipeline.Receiver{Sink: sink}.ID()] = true
 			}
 		}
 	}
 	if all && f.Sinks {
-		for name := range r.live.Load().Sinks {
+		for _, name := range configured {
 			known[pipeline.Receiver{Sink: name}.ID()] = true
 		}
 	}
 	if all {
-		for id, st := range r.transport.States(flow.GroupDelivery) {
+		for id, st := range s.States(flow.GroupDelivery) {
 			if _, err := sinks.Load(st); err != nil {
 				return nil, err
 			}
 			known[id] = true
 		}
-		for id, st := range r.transport.States(flow.GroupDead) {
+		for id, st := range s.States(flow.GroupDead) {
 			for l, err := range sinks.Letters(st) {
 				if err != nil {
 					return nil, err
@@ -46,12 +46,12 @@ func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, erro
 			}
 		}
 	}
-	infos := make([]ReceiverInfo, 0, len(known))
+	infos := make([]Receiver, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if !r.transport.Owns(id) {
+		if !s.Owns(id) {
 			continue
 		}
-		info, err := r.receiver(id)
+		info, err := receiver(s, id)
 		if err != nil {
 			return nil, err
 		}
@@ -60,15 +60,15 @@ func (r *Router) receivers(pages []PageInfo, f ListFilter) ([]ReceiverInfo, erro
 	return infos, nil
 }
 
-// receiver returns how the receiver with the given ID does.
-func (r *Router) receiver(id string) (ReceiverInfo, error) {
+// receiver returns the receiver with the given ID.
+func receiver(s Store, id string) (Receiver, error) {
 	to := sinks.ReceiverOf(id)
-	info := ReceiverInfo{Sink: to.Sink, Target: to.Target, State: StateActive}
-	q, err := sinks.Load(r.transport.State(flow.GroupDelivery, id))
+	info := Receiver{Sink: to.Sink, Target: to.Target, State: StateActive}
+	q, err := sinks.Load(s.State(flow.GroupDelivery, id))
 	if err != nil {
 		return info, err
 	}
-	if info.Dead, err = sinks.CountLetters(r.transport.State(flow.GroupDead, id)); err != nil {
+	if info.Dead, err = sinks.CountLetters(s.State(flow.GroupDead, id)); err != nil {
 		return info, err
 	}
 	info.Pending, info.Failures, info.Used = q.Pending(), q.Failures, q.Next > 0 || q.Windows.Open > 0 || info.Dead > 0
@@ -100,7 +100,7 @@ type Duplicate struct {
 // DuplicateDocument is a document with its page's URL.
 type DuplicateDocument struct {
 	URL string `json:"url"`
-	DocumentInfo
+	Document
 }
 
 // Duplicates returns the texts that stand under several URLs of l, in the order of the first.
