@@ -7,10 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/warm"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
@@ -199,47 +198,6 @@ func (r *Router) stopped(err error) {
 	r.failure.Store(&err)
 }
 
-// handler returns the Watermill handler that runs p, with the middleware of this
-// package around it, in the transaction of the message's context.
-func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
-	log := r.cfg.Logger.With("group", group)
-	wrapped := r.cfg.Middleware[group]
-	for i := len(wrapped) - 1; i >= 0; i-- {
-		p = wrapped[i](p)
-	}
-	p = genuine(fitting(recovering(log)(p)))
-	p = r.hazards.guarding(group)(p)
-	p = retrying(log, sleepContext)(p)
-	p = deadLettering(group, log, r.cfg.Now)(p)
-	p = r.hazards.forgetting(group)(p)
-	p = r.breaking(group)(p)
-	p = tracing(p)
-	undecodable := deadLettering(group, log, r.cfg.Now)
-	handle := func(msg *message.Message) error {
-		ctx := msg.Context()
-		tx, ok := flow.TxFrom(ctx)
-		if !ok {
-			return errors.New("vokter: the transport gave a message without a transaction")
-		}
-		m, err := tx.Message()
-		if err != nil {
-			bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
-			return undecodable(bad).Process(ctx, tx, m)
-		}
-		return p.Process(ctx, tx, m)
-	}
-	return func(msg *message.Message) (err error) {
-		// Watermill handles every message on a new goroutine, whose stack would have to grow.
-		done := make(chan struct{})
-		r.workers.Go(func() {
-			defer close(done)
-			err = handle(msg)
-		})
-		<-done
-		return err
-	}
-}
-
 // checkGroups refuses branches that would take messages from a stage.
 func (r *Router) checkGroups() error {
 	seen := map[branch]bool{}
@@ -259,4 +217,42 @@ func (r *Router) checkGroups() error {
 		seen[key] = true
 	}
 	return nil
+}
+
+// readable waits until the store can be read, and says why it cannot.
+func (r *Router) readable(ctx context.Context) error {
+	select {
+	case <-r.running:
+	case <-r.ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-r.ended:
+		return r.Ready()
+	default:
+		return nil
+	}
+}
+
+// RegisterReader makes rd read the content types that it names, from the next check on,
+// in place of the reader that did. It may be called at any time.
+func (r *Router) RegisterReader(rd pipeline.Reader) { r.readers.Register(rd) }
+
+// UnregisterReader makes pages of these content types unreadable: their checks fail, and
+// what was read before stands. It may be called at any time.
+func (r *Router) UnregisterReader(contentTypes ...string) { r.readers.Unregister(contentTypes...) }
+
+// RegisterStemmer makes s stem the words of its language, in place of the stemmer that
+// did, from the next change on. It may be called at any time.
+func (r *Router) RegisterStemmer(s pipeline.Stemmer) { r.languages.Register(s) }
+
+// UnregisterStemmer leaves the words of a language, a BCP 47 primary subtag, unstemmed
+// from the next change on. It may be called at any time.
+func (r *Router) UnregisterStemmer(language string) { r.languages.Unregister(language) }
+
+// RegisterStopwords makes words those of no significance in a language, a BCP 47 primary
+// subtag, in place of those that were; nil is none. It may be called at any time.
+func (r *Router) RegisterStopwords(language string, words []string) {
+	r.languages.RegisterStopwords(language, words)
 }

@@ -4,21 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-
-	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/sinks"
-	"github.com/vokter/vokter/stages/diff"
-	"github.com/vokter/vokter/stages/fetch"
-	"github.com/vokter/vokter/stages/index"
-	"github.com/vokter/vokter/stages/match"
 )
 
 // drainHorizon is how far in the future a retry may lie that a run with a number of
@@ -276,55 +265,5 @@ func (r *Router) leftover(s *stages) error {
 		r.waiting.Store(int64(s.delivery.Waiting()))
 		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when "+when, "notifications", n)
 		return nil
-	}
-}
-
-// watermill builds the Watermill router that runs the stages and branches.
-func (r *Router) watermill(s *stages) (*message.Router, error) {
-	// Watermill builds a field map for every line, also for those that are not logged.
-	var logger watermill.LoggerAdapter = watermill.NopLogger{}
-	if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
-	}
-	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger)
-	if err != nil {
-		return nil, err
-	}
-	branches := append(s.branches(), r.branches...)
-	if r.cfg.Mode == ModeCommands {
-		// What the others would do depends on a configuration that this Router may not have.
-		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
-	}
-	for _, b := range branches {
-		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.processor))
-	}
-	return mills, nil
-}
-
-// stages are the processors of one Run.
-type stages struct {
-	pages    io.Closer // the built-in fetcher
-	fetch    *fetch.Stage
-	index    *index.Stage
-	diff     *diff.Processor
-	match    *match.Processor
-	delivery *sinks.Delivery
-	dead     *sinks.DeadLetters
-	health   *healthStage
-}
-
-// branches lists which group consumes which topic with which stage.
-func (s *stages) branches() []branch {
-	return []branch{
-		{flow.GroupFetch, flow.TopicRequests, s.fetch},
-		{flow.GroupFetch, flow.TopicIngest, s.fetch},
-		{flow.GroupIndex, flow.TopicDocuments, s.index},
-		{flow.GroupDiff, flow.TopicSnapshots, s.diff},
-		{flow.GroupMatch, flow.TopicSubscriptions, s.match},
-		{flow.GroupMatch, flow.TopicChanges, s.match},
-		{flow.GroupDelivery, flow.TopicNotifications, s.delivery},
-		{flow.GroupDead, flow.TopicDead, s.dead},
-		{flow.GroupHealth, flow.TopicHealth, s.health},
-		{flow.GroupHealth, flow.TopicSweeps, s.health},
 	}
 }

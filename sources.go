@@ -2,7 +2,6 @@ package vokter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -120,19 +119,4 @@ func idOf(m flow.Message) string {
 		return m.ID
 	}
 	return flow.DeriveID("ingest", m.Subject, string(m.Body))
-}
-
-func (c Config) validateSources() error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		s := c.Sources[name]
-		if s == nil {
-			errs = append(errs, fmt.Errorf("source %q is nil", name))
-		} else if v, ok := s.(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				errs = append(errs, fmt.Errorf("source %q: %w", name, err))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -1,9 +1,16 @@
 package vokter
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -58,3 +65,145 @@ func (s *Store) BackupTo(w io.Writer) error { return s.db.BackupTo(w) }
 // UnpackBackup makes dir, which must be empty or missing, the copy that r holds. An
 // archive that was cut off anywhere is refused and leaves nothing. Errors say what to do.
 func UnpackBackup(r io.Reader, dir string) error { return store.Unpack(r, dir) }
+
+// errNotStarted says that a Router was asked to end before its transport had started.
+var errNotStarted = errors.New("vokter: ended before it had started")
+
+// startTransport connects the transport that was given.
+func (r *Router) startTransport(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- r.transport.Start(ctx, r.wiring()) }()
+	var err error
+	select {
+	case err = <-started:
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			err = errNotStarted
+		}
+	case err = <-r.broken:
+		err = errors.Join(err, r.endStart(cancel, started))
+	case <-r.finish:
+		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
+	case <-ctx.Done():
+		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
+	}
+	closing := r.closeTransport()
+	if closing != nil && errors.Is(err, errNotStarted) {
+		return closing
+	}
+	return errors.Join(err, closing)
+}
+
+// endStart ends a start and waits for that. What it answers then says no more than that.
+func (r *Router) endStart(cancel func(), started <-chan error) error {
+	cancel()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-started:
+		r.cfg.Logger.Debug("the transport was starting when it was told to end", "error", err)
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("the transport did not stop starting within %v of being told to", closeTimeout)
+	}
+}
+
+// wiring is what the transport has to know of the Router.
+func (r *Router) wiring() flow.Wiring {
+	return flow.Wiring{
+		Topics: topology(r.branches), Bare: true, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
+		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stop, OnFatal: func(err error) {
+			if r.cfg.OnFatal != nil {
+				r.cfg.OnFatal(err)
+			}
+		},
+	}
+}
+
+// closeTransport closes the transport. It does not wait for ever: a disk that is full or broken
+// can hold a commit as long as it likes, and whatever was not committed comes again at the next
+// start.
+func (r *Router) closeTransport() error {
+	limit := closeTimeout
+	if r.stuck {
+		limit = time.Second
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- r.transport.Close() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		if r.cfg.Transport != nil {
+			return fmt.Errorf("%s could not be closed within %v: see that it answers; unfinished work is repeated at the next start", r.transport, limit)
+		}
+		return fmt.Errorf("the store (%s) could not be closed within %v: see that its disk has room and works, then start again; unfinished work is repeated", r.transport, limit)
+	}
+}
+
+// Topology says which topics there are and which consumer groups of the stages read
+// them. A program that opens the embedded transport itself, for Config.Transport,
+// declares this in local.Config.Topics, with the groups of its Router.Handle added.
+func Topology() map[string]local.Topic { return topology(nil) }
+
+// topology is Topology with the groups of branches.
+func topology(branches []branch) map[string]local.Topic {
+	t := map[string]local.Topic{
+		// These two and the dead letters close circles: index asks fetch, whose answers
+		// index reads. A handler that waited for room in them could wait for itself.
+		// Requests are kept in memory alone, since index asks again after every start.
+		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
+		flow.TopicDocuments: {Feedback: true},
+		flow.TopicDead:      {Feedback: true},
+		flow.TopicHealth:    {Feedback: true},
+		flow.TopicSweeps:    {Feedback: true},
+		// Who waits for a decision gives up after seconds.
+		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
+	}
+	t[flow.TopicIngest] = local.Topic{Entry: true} // whoever pushes pages waits where they are worked on
+	for _, b := range append((&stages{}).branches(), branches...) {
+		topic := t[b.topic]
+		topic.Groups = append(topic.Groups, b.group)
+		t[b.topic] = topic
+	}
+	return t
+}
+
+// open opens the transport, or starts the one that is given; errNotStarted says that it was
+// asked to end meanwhile.
+func (r *Router) open(ctx context.Context) error {
+	if err := r.checkGroups(); err != nil {
+		return err
+	}
+	if r.transport != nil {
+		return r.startTransport(ctx)
+	}
+	c := local.Config{
+		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: Migrations(),
+		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
+	}
+	if r.cfg.Store != nil {
+		c.Dir, c.Store, c.Namespace = "", r.cfg.Store.db, r.cfg.Name
+	}
+	t, err := local.Open(c)
+	if err != nil {
+		return err
+	}
+	r.transport = t
+	return t.Start(ctx, r.wiring())
+}
+
+// Backup writes a consistent copy of the Router's store to w, as UnpackBackup reads it. The
+// Router goes on meanwhile.
+func (r *Router) Backup(ctx context.Context, w io.Writer) error {
+	if err := r.readable(ctx); err != nil {
+		return err
+	}
+	return r.unlessClosing(r.transport.BackupTo(w))
+}

@@ -176,3 +176,18 @@ func (c Config) validateNumbers() error {
 	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || c.Delivery.ExpireAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))
 	return errors.Join(errs...)
 }
+
+func (c Config) validateSources() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		s := c.Sources[name]
+		if s == nil {
+			errs = append(errs, fmt.Errorf("source %q is nil", name))
+		} else if v, ok := s.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				errs = append(errs, fmt.Errorf("source %q: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

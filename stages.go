@@ -1,0 +1,200 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/internal/memory"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sinks"
+	httpsource "github.com/vokter/vokter/sources/http"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/fetch"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/plain"
+	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// stages are the processors of one Run.
+type stages struct {
+	pages    io.Closer // the built-in fetcher
+	fetch    *fetch.Stage
+	index    *index.Stage
+	diff     *diff.Processor
+	match    *match.Processor
+	delivery *sinks.Delivery
+	dead     *sinks.DeadLetters
+	health   *healthStage
+}
+
+// branches lists which group consumes which topic with which stage.
+func (s *stages) branches() []branch {
+	return []branch{
+		{flow.GroupFetch, flow.TopicRequests, s.fetch},
+		{flow.GroupFetch, flow.TopicIngest, s.fetch},
+		{flow.GroupIndex, flow.TopicDocuments, s.index},
+		{flow.GroupDiff, flow.TopicSnapshots, s.diff},
+		{flow.GroupMatch, flow.TopicSubscriptions, s.match},
+		{flow.GroupMatch, flow.TopicChanges, s.match},
+		{flow.GroupDelivery, flow.TopicNotifications, s.delivery},
+		{flow.GroupDead, flow.TopicDead, s.dead},
+		{flow.GroupHealth, flow.TopicHealth, s.health},
+		{flow.GroupHealth, flow.TopicSweeps, s.health},
+	}
+}
+
+// build makes the stages.
+func (r *Router) build() (*stages, error) {
+	var offline time.Time
+	if r.transport.Gained() == nil { // what is shared is known later, see takeOver
+		var err error
+		if offline, err = getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline); err != nil {
+			return nil, err
+		}
+	}
+	log, note := r.cfg.Logger, flow.Observer(r.tally.Note)
+	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
+	if r.cfg.Mode == ModeCommands {
+		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
+	}
+	acceptable := func(s pipeline.Subscription) error { return r.live.Load().validate(s) }
+	if r.cfg.Mode == ModeCommands {
+		acceptable = nil // the sinks are not known
+	}
+	pages := httpsource.New(httpsource.Config{
+		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
+		Concurrency: r.cfg.Fetch.Concurrency,
+	})
+	fetchers := append([]pipeline.Fetcher{pages}, r.cfg.Fetchers...)
+	fetching := fetch.New(fetch.Config{
+		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
+		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
+		OfflineSince: offline,
+		Room:         r.transport.Room, Now: r.cfg.Now,
+	})
+	budget := memory.NewBudget(r.cfg.Memory).Take
+	return &stages{
+		pages: pages,
+		fetch: fetching,
+		index: index.New(index.Config{
+			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
+			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
+			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
+			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+		}),
+		diff:  diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
+		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note, Memory: budget}),
+		delivery: sinks.NewDelivery(sinks.Config{
+			Sinks:  r.cfg.Sinks,
+			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
+			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Logger: log, Observe: note,
+		}),
+		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
+		health: &healthStage{
+			sinks: func() []string { return r.live.Load().Health },
+			now:   r.cfg.Now,
+		},
+	}, nil
+}
+
+// only returns which pages are checked in this run; nil means all.
+func (r *Router) only() func(page string) bool {
+	if len(r.cfg.Only) == 0 {
+		return nil
+	}
+	pages := make(map[string]bool)
+	for _, u := range r.cfg.Only {
+		page, _ := pipeline.CanonicalURL(u) // Validate has seen it.
+		pages[page] = true
+	}
+	return func(page string) bool { return pages[page] }
+}
+
+// plugins returns the readers and languages that cfg asks for, beside the built-in ones.
+func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
+	readers := fetch.NewReaders(html.New(), plain.New())
+	for _, r := range cfg.Readers {
+		readers.Register(r)
+	}
+	languages := text.NewLanguages()
+	for _, s := range cfg.Stemmers {
+		languages.Register(s)
+	}
+	return readers, languages
+}
+
+// watermill builds the Watermill router that runs the stages and branches.
+func (r *Router) watermill(s *stages) (*message.Router, error) {
+	// Watermill builds a field map for every line, also for those that are not logged.
+	var logger watermill.LoggerAdapter = watermill.NopLogger{}
+	if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
+	}
+	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger)
+	if err != nil {
+		return nil, err
+	}
+	branches := append(s.branches(), r.branches...)
+	if r.cfg.Mode == ModeCommands {
+		// What the others would do depends on a configuration that this Router may not have.
+		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
+	}
+	for _, b := range branches {
+		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.processor))
+	}
+	return mills, nil
+}
+
+// handler returns the Watermill handler that runs p, with the middleware of this
+// package around it, in the transaction of the message's context.
+func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
+	log := r.cfg.Logger.With("group", group)
+	wrapped := r.cfg.Middleware[group]
+	for i := len(wrapped) - 1; i >= 0; i-- {
+		p = wrapped[i](p)
+	}
+	p = genuine(fitting(recovering(log)(p)))
+	p = r.hazards.guarding(group)(p)
+	p = retrying(log, sleepContext)(p)
+	p = deadLettering(group, log, r.cfg.Now)(p)
+	p = r.hazards.forgetting(group)(p)
+	p = r.breaking(group)(p)
+	p = tracing(p)
+	undecodable := deadLettering(group, log, r.cfg.Now)
+	handle := func(msg *message.Message) error {
+		ctx := msg.Context()
+		tx, ok := flow.TxFrom(ctx)
+		if !ok {
+			return errors.New("vokter: the transport gave a message without a transaction")
+		}
+		m, err := tx.Message()
+		if err != nil {
+			bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
+			return undecodable(bad).Process(ctx, tx, m)
+		}
+		return p.Process(ctx, tx, m)
+	}
+	return func(msg *message.Message) (err error) {
+		// Watermill handles every message on a new goroutine, whose stack would have to grow.
+		done := make(chan struct{})
+		r.workers.Go(func() {
+			defer close(done)
+			err = handle(msg)
+		})
+		<-done
+		return err
+	}
+}
