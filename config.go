@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -91,6 +93,23 @@ type Config struct {
 	// Middleware wraps the stages, by consumer group (pipeline.GroupIndex, ...); the first
 	// is the outermost.
 	Middleware map[string][]flow.Middleware
+	// WatermillMiddleware wraps the Watermill handler of every consumer: those of the stages and
+	// of Handle. The first is the outermost; all are outside Middleware. They see each message
+	// with UUID, metadata and payload, and message.HandlerNameFromCtx names the handler:
+	// "vokter.GROUP.TOPIC", or "vokter.NAME.GROUP.TOPIC" where Name is set. What they change in
+	// the message has no effect on the stages, and its context must be handed on. A message that
+	// one of them fails comes again, without end. One that they answer with nil counts as
+	// handled, whether a stage saw it or not. They must return no messages.
+	WatermillMiddleware []message.HandlerMiddleware
+	// Watermill is a router of the program that the handlers are added to, so that its
+	// middleware and its decorators are around them; outside WatermillMiddleware. The program
+	// runs it and closes it. Run waits until it runs, adds the handlers, and stops them when it
+	// ends; the router and its other handlers go on, but a router that has no other handlers
+	// closes itself then, as Watermill's routers do. The program must not close it before Run
+	// returned: Run fails where its handlers end early, and what is not delivered by then is
+	// left to the next start. To end the context of the router's own Run is harmless. Default:
+	// the Router has a router of its own.
+	Watermill *message.Router
 }
 
 // Document is a page that is watched without a subscription, for its versions and changes.

@@ -115,6 +115,9 @@ func (r *Router) Ready() error {
 				return fmt.Errorf("starting: %w", err)
 			}
 		}
+		if given := r.cfg.Watermill; given != nil && !given.IsRunning() {
+			return errors.New("starting: the message.Router of Config.Watermill does not run yet")
+		}
 		return errors.New("starting")
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/ThreeDotsLabs/watermill/message"
 )
 
 // drainHorizon is how far in the future a retry may lie that a run with a number of
@@ -26,7 +24,7 @@ const closeTimeout = 10 * time.Second
 
 // run carries the started pools and handlers through one Run.
 func (r *Router) run(ctx context.Context, s *stages) error {
-	mills, err := r.watermill(s)
+	w, err := r.watermill(s)
 	if err != nil {
 		return err
 	}
@@ -56,18 +54,26 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	if r.cfg.Mode != ModeCommands {
 		start("delivery", func() error { return s.delivery.Run(alive) })
 	}
-	start("router", func() error { return mills.Run(alive) })
+	handling, stopHandling := context.WithCancel(alive)
+	defer stopHandling()
+	start("router", func() error { return w.run(handling) })
 	start("decisions", hear)
 
-	err = r.work(ctx, s, mills, broken)
+	err = r.work(ctx, s, w, broken)
 	stopFetching()
 	r.stopped(errDraining)
 	if err == nil {
-		err = r.drain(ctx, s)
+		err = r.drain(ctx, s, w)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		cerr := mills.Close()
+		var cerr error
+		if w.own {
+			cerr = w.router.Close()
+		} else {
+			stopHandling()
+			<-w.ended
+		}
 		kill(nil)
 		g.Wait()
 		close(broken)
@@ -88,9 +94,9 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 }
 
 // work starts what Config asks for and returns nil when it is time to drain.
-func (r *Router) work(ctx context.Context, s *stages, mills *message.Router, broken <-chan error) error {
+func (r *Router) work(ctx context.Context, s *stages, w *mills, broken <-chan error) error {
 	select {
-	case <-mills.Running():
+	case <-w.running:
 	case err := <-broken:
 		return err
 	case <-ctx.Done():
@@ -175,7 +181,7 @@ func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ct
 // made. With a number of checks, and after Finish, it waits for all that is due within
 // drainHorizon of its beginning; once ctx is done, for what is due now and at most
 // Config.Drain. Fetching has stopped: requests that still wait are those of pages that ended.
-func (r *Router) drain(ctx context.Context, s *stages) error {
+func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // who sent a command waited for its decision
 	}
@@ -206,6 +212,8 @@ func (r *Router) drain(ctx context.Context, s *stages) error {
 			return r.leftover(s)
 		case err := <-r.broken:
 			return err
+		case <-w.ended: // the program closed its message.Router
+			return r.leftover(s)
 		case <-tick.C:
 			// A digest ends when no message is in flight that could still add to it, or when
 			// nothing has moved for long.

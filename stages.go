@@ -3,14 +3,10 @@ package vokter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"math"
-	"slices"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/memory"
@@ -136,28 +132,6 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
 	return readers, languages
 }
 
-// watermill builds the Watermill router that runs the stages and branches.
-func (r *Router) watermill(s *stages) (*message.Router, error) {
-	// Watermill builds a field map for every line, also for those that are not logged.
-	var logger watermill.LoggerAdapter = watermill.NopLogger{}
-	if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
-	}
-	mills, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger)
-	if err != nil {
-		return nil, err
-	}
-	branches := append(s.branches(), r.branches...)
-	if r.cfg.Mode == ModeCommands {
-		// What the others would do depends on a configuration that this Router may not have.
-		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
-	}
-	for _, b := range branches {
-		mills.AddConsumerHandler(fmt.Sprintf("%q of %q", b.topic, b.group), b.topic, r.transport.Subscriber(b.group), r.handler(b.group, b.processor))
-	}
-	return mills, nil
-}
-
 // handler returns the Watermill handler that runs p, with the middleware of this
 // package around it, in the transaction of the message's context.
 func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
@@ -178,14 +152,17 @@ func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandle
 		ctx := msg.Context()
 		tx, ok := flow.TxFrom(ctx)
 		if !ok {
-			return errors.New("vokter: the transport gave a message without a transaction")
+			return errors.New("vokter: a message came without its transaction; middleware must hand on the message with its context")
 		}
 		m, err := tx.Message()
 		if err != nil {
 			bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
 			return undecodable(bad).Process(ctx, tx, m)
 		}
-		return p.Process(ctx, tx, m)
+		if err = p.Process(ctx, tx, m); err != nil {
+			tx.Reset() // a middleware of Watermill may try again
+		}
+		return err
 	}
 	return func(msg *message.Message) (err error) {
 		// Watermill handles every message on a new goroutine, whose stack would have to grow.

@@ -115,7 +115,7 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 // wiring is what the transport has to know of the Router.
 func (r *Router) wiring() flow.Wiring {
 	return flow.Wiring{
-		Topics: topology(r.branches), Bare: true, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
+		Topics: topology(r.branches), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stop, OnFatal: func(err error) {
 			if r.cfg.OnFatal != nil {
 				r.cfg.OnFatal(err)

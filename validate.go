@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -148,6 +150,9 @@ func (c Config) validatePlugins() error {
 		if slices.ContainsFunc(c.Middleware[group], func(m flow.Middleware) bool { return m == nil }) {
 			errs = append(errs, fmt.Errorf("middleware of %q is nil", group))
 		}
+	}
+	if slices.ContainsFunc(c.WatermillMiddleware, func(m message.HandlerMiddleware) bool { return m == nil }) {
+		errs = append(errs, errors.New("a Watermill middleware is nil"))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,165 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// mills are the Watermill handlers of one Run.
+type mills struct {
+	router *message.Router
+	// own says that Run runs and closes the router. Otherwise the program does.
+	own      bool
+	handlers []millHandler
+	// running is closed once the handlers run, ended once they do not run any more.
+	running <-chan struct{}
+	ended   chan struct{}
+	joined  func() // closes running
+}
+
+// millHandler is what is needed to add a handler to a router.
+type millHandler struct {
+	name, topic string
+	subscriber  message.Subscriber
+	handle      message.NoPublishHandlerFunc
+}
+
+// watermill returns the handlers of the stages and branches, and the router that is to run them.
+func (r *Router) watermill(s *stages) (*mills, error) {
+	running := make(chan struct{})
+	w := &mills{router: r.cfg.Watermill, running: running, joined: func() { close(running) }, ended: make(chan struct{})}
+	if w.router == nil {
+		// Watermill builds a field map for every line, also for those that are not logged.
+		var logger watermill.LoggerAdapter = watermill.NopLogger{}
+		if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
+			logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
+		}
+		var err error
+		if w.router, err = message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger); err != nil {
+			return nil, err
+		}
+		w.own, w.running = true, w.router.Running()
+	}
+	branches := append(s.branches(), r.branches...)
+	if r.cfg.Mode == ModeCommands {
+		// What the others would do depends on a configuration that this Router may not have.
+		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
+	}
+	for _, b := range branches {
+		w.handlers = append(w.handlers, millHandler{
+			name: r.handlerName(b), topic: b.topic, subscriber: r.transport.Subscriber(b.group),
+			handle: r.wrapped(r.handler(b.group, b.processor)),
+		})
+	}
+	return w, nil
+}
+
+// handlerName is the name of b's handler in Watermill, such as in metrics.
+func (r *Router) handlerName(b branch) string {
+	if r.cfg.Name != "" {
+		return fmt.Sprintf("vokter.%s.%s.%s", r.cfg.Name, b.group, b.topic)
+	}
+	return fmt.Sprintf("vokter.%s.%s", b.group, b.topic)
+}
+
+// run runs the handlers until ctx is done or close is called.
+func (w *mills) run(ctx context.Context) error {
+	defer close(w.ended)
+	if w.own {
+		if _, err := w.add(); err != nil {
+			return err
+		}
+		return w.router.Run(ctx)
+	}
+	select {
+	case <-w.router.Running():
+	case <-ctx.Done():
+		return nil
+	}
+	started, err := w.join(ctx)
+	if err != nil {
+		return err
+	}
+	w.joined()
+	for _, h := range started {
+		<-h.Stopped()
+	}
+	if ctx.Err() == nil {
+		return errors.New("the message.Router of Config.Watermill was closed before the Router had ended; close it after Run has returned")
+	}
+	return nil
+}
+
+// joining keeps Routers that join one router of a program apart: RunHandlers runs all handlers that
+// were added, with the context of its caller.
+var joining sync.Mutex
+
+// join adds the handlers to the running router of the program and runs them.
+func (w *mills) join(ctx context.Context) ([]*message.Handler, error) {
+	joining.Lock()
+	defer joining.Unlock()
+	if w.router.IsClosed() {
+		return nil, errors.New("the message.Router of Config.Watermill is closed already")
+	}
+	started, err := w.add()
+	if err != nil {
+		return nil, err
+	}
+	return started, w.router.RunHandlers(ctx)
+}
+
+// add adds the handlers to the router.
+func (w *mills) add() (added []*message.Handler, err error) {
+	defer func() { // Watermill panics
+		switch p := recover().(type) {
+		case nil:
+		case message.DuplicateHandlerNameError:
+			err = fmt.Errorf("the message.Router of Config.Watermill has a handler named %q already; give each Router that shares it a Config.Name of its own", p.HandlerName)
+		default:
+			panic(p)
+		}
+	}()
+	for _, h := range w.handlers {
+		added = append(added, w.router.AddConsumerHandler(h.name, h.topic, h.subscriber, h.handle))
+	}
+	return added, nil
+}
+
+// wrapped returns h with Config.WatermillMiddleware around it.
+func (r *Router) wrapped(h message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
+	if len(r.cfg.WatermillMiddleware) == 0 {
+		return h
+	}
+	wrapped := func(msg *message.Message) ([]*message.Message, error) { return nil, h(msg) }
+	for _, m := range slices.Backward(r.cfg.WatermillMiddleware) {
+		wrapped = m(wrapped)
+	}
+	return func(msg *message.Message) (err error) {
+		ctx := msg.Context()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+			// Stages fail only where Run ends: all else goes to the dead letters.
+			if class, _ := pipeline.ClassOf(err); err != nil && class != pipeline.ClassBroken && ctx.Err() == nil {
+				r.cfg.Logger.Error("a Watermill middleware failed; the message comes again", "handler", message.HandlerNameFromCtx(ctx), "id", msg.UUID, "err", err)
+			}
+		}()
+		produced, err := wrapped(msg)
+		if err == nil && len(produced) > 0 {
+			err = errors.New("it returned messages; publish them where they belong, and return none")
+		}
+		return err
+	}
+}
