@@ -16,3 +16,14 @@ func ChangeMessage(c pipeline.Change) (Message, error) {
 	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
 }
+
+// ChangeFrom returns the change that m, a message of TypeChange, carries. Its error is permanent.
+func ChangeFrom(m Message) (c pipeline.Change, err error) {
+	if m.Type != TypeChange {
+		return c, pipeline.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
+	}
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		return c, pipeline.Permanent(fmt.Errorf("change %s: %w", m.ID, err))
+	}
+	return c, nil
+}
