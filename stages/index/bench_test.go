@@ -71,7 +71,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	tx.Commit()
 	ctx := context.Background()
 	wake := flow.Message{ID: "w", Key: page, Type: flow.TypeWake}
-	o := flow.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
+	o := flow.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Nonce: p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := store.Handle(ctx, s, o.Message()); err != nil {

@@ -49,9 +49,6 @@ func (a *application) record(o flow.Outcome, open *Open) {
 			r.Result = flow.OutcomeRead
 		}
 	}
-	if a.p.Records == 0 {
-		a.p.Records = max(a.p.Check, 1) - 1 // where a page was recorded by the numbers of its checks before
-	}
 	a.p.Records++
 	a.emit(Record{r, a.p.Records})
 }
@@ -70,7 +67,7 @@ func (a *application) waiting() string {
 // and the checks of each life of a page begin at 1.
 type storedRecord struct {
 	CheckRecord
-	N uint64 `cbor:"11,keyasint,omitempty"`
+	N uint64 `cbor:"11,keyasint"`
 }
 
 func storeRecord(st flow.State, r Record) error {
@@ -104,7 +101,7 @@ func History(st flow.State) ([]CheckRecord, error) {
 		stored = append(stored, r)
 	}
 	slices.SortFunc(stored, func(a, b storedRecord) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), b.Time.Compare(a.Time), cmp.Compare(b.Check, a.Check))
+		return cmp.Compare(b.N, a.N)
 	})
 	rs := make([]CheckRecord, len(stored))
 	for i, r := range stored {

@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 	}
 	d.fail(pipeline.FailDNS)
 	d.wake()
-	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeFailed, Class: pipeline.FailStatus,
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Nonce: d.request.Nonce, Kind: flow.OutcomeFailed, Class: pipeline.FailStatus,
 		Reason: "HTTP status 500", Status: 500, Offline: true, Time: d.now}
 	d.handle(o.Message())
 	got := d.history()
@@ -131,54 +131,6 @@ func TestHistoryGoesByWhatWasDone(t *testing.T) {
 	d.cancel("c")
 	if got, want := d.checks(), []uint64{2, 1, 4, 3, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// Records of programs that did not number them are read, and stand behind those that are
-// numbered, whose places go on where theirs ended.
-func TestHistoryWithoutNumbers(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.subscribe("c")
-	for range 27 {
-		d.answer(english)
-		d.wake()
-	}
-	tx := d.store.Begin()
-	st := tx.State(page)
-	p, err := Load(st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Records = 0
-	b, err := encode(p)
-	if err == nil {
-		err = st.Set(pageName, b)
-	}
-	for check := uint64(8); check <= 27; check++ {
-		r, rerr := encode(CheckRecord{Check: check, Time: t0.Add(time.Duration(check) * 48 * time.Hour), Result: flow.OutcomeUnchanged})
-		if err == nil && rerr == nil {
-			err = st.Set(fmt.Sprintf("h/%02d", check%historySize), r)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx.Commit()
-	check := func(latest uint64) {
-		t.Helper()
-		var want []uint64
-		for n := latest; n > latest-historySize; n-- {
-			want = append(want, n)
-		}
-		if got := d.checks(); !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
-	}
-	check(27)
-	for n := range uint64(25) {
-		d.answer(english)
-		d.wake()
-		check(28 + n)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestOverdue(t *testing.T) {
 	d.subscribe("c")
 	overdue(d, 5*time.Minute, false)
 	overdue(d, 5*time.Minute+1, true)
-	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailBusy, RetryAfter: 3 * time.Hour}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Nonce: d.request.Nonce, Kind: flow.OutcomeFailed, Class: pipeline.FailBusy, RetryAfter: 3 * time.Hour}
 	d.handle(o.Message()) // the host asks to be left alone
 	overdue(d, 2*time.Hour, false)
 
@@ -102,7 +102,7 @@ func TestAnUnfinishedPartIsOverdue(t *testing.T) {
 	}
 	again := d.now
 	o := flow.Outcome{
-		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Parts: 2, Document: d.request.Documents[0].ID,
+		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Nonce: d.request.Nonce, Parts: 2, Document: d.request.Documents[0].ID,
 		Kind: flow.OutcomeFailed, Class: pipeline.FailEmpty,
 	}
 	d.handle(o.Message())

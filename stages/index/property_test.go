@@ -229,7 +229,7 @@ func (c *chaos) fetch(a Ask, honest bool) {
 	if a.Rebase {
 		r.Rebase = c.body
 	}
-	base := flow.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Time: c.now}
+	base := flow.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Time: c.now}
 	body := ""
 	for _, v := range views {
 		id := flow.DocumentID(page, v)

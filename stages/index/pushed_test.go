@@ -109,7 +109,7 @@ func TestAPushOvertakesACheck(t *testing.T) {
 	// The body that was pushed meanwhile is not the one that stands.
 	b.due()
 	b.push("2", "c")
-	b.do(Outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
+	b.do(Outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Nonce: b.p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
 	if a := one[Ask](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want another look without hashes", a.Request)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // AsksExtractor returns the document of o if Apply needs to know what made its standing
-// text and only the stored version says, as with pages of earlier programs; otherwise nil.
+// text and only the stored version says; otherwise nil.
 func (p *Page) AsksExtractor(o flow.Outcome) *Document {
 	d := p.Document(o.Document)
 	if d == nil || o.Kind != flow.OutcomeRead || d.Extractor != "" || d.TextHash == "" || o.TextHash == d.TextHash {

@@ -55,7 +55,7 @@ func newSite(t *testing.T, cfg Config, views ...pipeline.View) *site {
 func (s *site) outcomes() []flow.Outcome {
 	s.Helper()
 	r := s.request
-	base := flow.Outcome{Page: page, Incarnation: r.Incarnation, Check: r.Check, Time: s.now, BodyHash: "b" + text.Hash(s.body), Extractor: s.rules.name}
+	base := flow.Outcome{Page: page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Time: s.now, BodyHash: "b" + text.Hash(s.body), Extractor: s.rules.name}
 	if r.BodyHash == base.BodyHash {
 		base.Kind, base.Against = flow.OutcomeUnchanged, r.BodyHash
 		return []flow.Outcome{base}

@@ -80,7 +80,7 @@ func TestFailedChecksCountInARun(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	d.subscribe("c")
-	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, RetryAfter: time.Hour, Time: d.now}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Nonce: d.request.Nonce, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, RetryAfter: time.Hour, Time: d.now}
 	d.handle(o.Message())
 	if !d.stage.Finished() {
 		t.Error("not finished after a failed check")
@@ -123,7 +123,7 @@ func TestARolledBackCheckIsNotCounted(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
 	d.subscribe("c")
-	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, Time: d.now}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: 1, Nonce: d.request.Nonce, Kind: flow.OutcomeFailed, Class: pipeline.FailDNS, Time: d.now}
 	failing := flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		return errors.Join(d.stage.Process(ctx, tx, m), errors.New("the commit failed"))
 	})

@@ -148,7 +148,7 @@ func (d *desk) answer(content string) {
 // fetched is the outcome for part of r, whose text is content.
 func fetched(r flow.Request, part int, content string) flow.Outcome {
 	return flow.Outcome{
-		Page: page, Incarnation: r.Incarnation, Check: r.Check, Part: part, Parts: len(r.Documents),
+		Page: page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Part: part, Parts: len(r.Documents),
 		Document: r.Documents[part].ID, Kind: flow.OutcomeRead, BodyHash: "b" + text.Hash(content), TextHash: text.Hash(content),
 		Title: "T", Packed: flow.PackText(content),
 	}
@@ -284,7 +284,7 @@ func TestAnUnchangedCheckIsThreeSmallWrites(t *testing.T) {
 	d.answer(english)
 	d.store.Writes()
 	d.wake()
-	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
+	o := flow.Outcome{Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Nonce: d.request.Nonce, Kind: flow.OutcomeUnchanged, Against: d.request.BodyHash, Time: d.now}
 	d.handle(o.Message())
 	if got := d.store.Writes(); got != 3 { // the page twice, and what the check found
 		t.Errorf("got %d writes, want 3", got)

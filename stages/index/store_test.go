@@ -46,7 +46,7 @@ func TestAnOlderPageIsRead(t *testing.T) {
 func (d *desk) fail(class string) {
 	d.Helper()
 	o := flow.Outcome{
-		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Kind: flow.OutcomeFailed,
+		Page: page, Incarnation: d.request.Incarnation, Check: d.request.Check, Nonce: d.request.Nonce, Kind: flow.OutcomeFailed,
 		Class: class, Reason: "why", Time: d.now,
 	}
 	d.handle(o.Message())
