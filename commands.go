@@ -266,8 +266,7 @@ type RetryFilter struct {
 
 // Retried is a receiver for which what waits is tried.
 type Retried struct {
-	Sink   string `json:"sink"`
-	Target string `json:"target,omitempty"`
+	Sink string `json:"sink"`
 	// Waiting is how many notifications wait, of those that the filter selects. What is
 	// collected for a digest does not count: it waits for its time.
 	Waiting int `json:"waiting"`
@@ -305,7 +304,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	commands := make([]flow.Message, 0, len(tried))
 	for _, t := range tried {
 		commands = append(commands, flow.Message{
-			ID: rand.Text(), Topic: flow.TopicNotifications, Key: pipeline.Receiver{Sink: t.Sink, Target: t.Target}.ID(),
+			ID: rand.Text(), Topic: flow.TopicNotifications, Key: pipeline.Receiver{Sink: t.Sink}.ID(),
 			Type: flow.TypeRetry, Subject: page, Time: r.cfg.Now(),
 			Header: map[string]string{"content-type": "application/json"}, Body: body,
 		})
@@ -321,8 +320,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	tried := []Retried{}
 	for id, st := range r.transport.States(flow.GroupDelivery) {
-		to := sinks.ReceiverOf(id)
-		if !r.transport.Owns(id) || sink != "" && to.Sink != sink {
+		if !r.transport.Owns(id) || sink != "" && id != sink {
 			continue
 		}
 		n, err := sinks.Waiting(st, page)
@@ -330,7 +328,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 			return nil, err
 		}
 		if n > 0 {
-			tried = append(tried, Retried{Sink: to.Sink, Target: to.Target, Waiting: n})
+			tried = append(tried, Retried{Sink: id, Waiting: n})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.live.Load().Sinks)) {

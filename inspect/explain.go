@@ -77,7 +77,7 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 		}
 		info := Match{
 			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
-			Sink: m.Receiver.Sink, Target: m.Receiver.Target,
+			Sink: m.Receiver.Sink,
 		}
 		if err := info.addDelivery(s, m.Receiver); err != nil {
 			return c, err

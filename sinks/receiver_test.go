@@ -274,12 +274,6 @@ func TestRecord(t *testing.T) {
 			}
 		}
 	}
-	if got, want := ReceiverOf("hook https://example.com/a b"), (pipeline.Receiver{Sink: "hook", Target: "https://example.com/a b"}); got != want || got.ID() != "hook https://example.com/a b" {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if !slices.Equal([]string{ReceiverOf("log").Sink, ReceiverOf("log").Target}, []string{"log", ""}) {
-		t.Error("a sink without a target is misread")
-	}
 }
 
 // TestMarkerOutlivesWhatNeedsIt keeps a marker, however old, for what is pending.

@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -174,10 +172,4 @@ func Waiting(st flow.State, page string) (int, error) {
 			return n, missing
 		}
 	}
-}
-
-// ReceiverOf returns the receiver whose state has the key, which is its ID.
-func ReceiverOf(key string) pipeline.Receiver {
-	sink, target, _ := strings.Cut(key, " ")
-	return pipeline.Receiver{Sink: sink, Target: target}
 }

@@ -164,9 +164,6 @@ func (r *results) change(c inspect.Change, several bool) {
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
 		to := "by " + m.Sink
-		if m.Target != "" {
-			to += " " + m.Target
-		}
 		rows = append(rows, []string{m.Client, strings.Join(m.Keywords, ", "), to, r.delivery(m)})
 	}
 	r.table("  ", rows)

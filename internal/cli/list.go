@@ -249,15 +249,15 @@ func (r *results) receivers(all []inspect.Receiver) {
 	rows := make([][]string, 0, len(all))
 	for _, rc := range all {
 		r.object(receiverLine{"receiver", rc})
-		row := []string{rc.State, "sink " + rc.Sink, rc.Target, "", "", ""}
-		row[3] = r.waiting(rc)
+		row := []string{rc.State, "sink " + rc.Sink, "", "", ""}
+		row[2] = r.waiting(rc)
 		if rc.Dead > 0 {
-			row[4] = count(rc.Dead, "dead letter")
+			row[3] = count(rc.Dead, "dead letter")
 		}
 		if rc.State != inspect.StateActive {
-			row[5] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
+			row[4] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
 			if !rc.NextAttempt.IsZero() {
-				row[5] += "; the next " + when(rc.NextAttempt, r.now)
+				row[4] += "; the next " + when(rc.NextAttempt, r.now)
 			}
 		}
 		rows = append(rows, row)

@@ -50,7 +50,7 @@ func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 		}
 	}
 	slices.SortFunc(known, func(a, b inspect.Receiver) int {
-		return cmp.Or(cmp.Compare(a.Sink, b.Sink), cmp.Compare(a.Target, b.Target))
+		return cmp.Compare(a.Sink, b.Sink)
 	})
 	return known
 }
@@ -71,7 +71,7 @@ func (r *results) sinks(all []inspect.Receiver) {
 		if !rc.Since.IsZero() {
 			state += " since " + when(rc.Since, r.now)
 		}
-		name := strings.TrimSpace(rc.Sink + " " + rc.Target)
+		name := rc.Sink
 		rows = append(rows, []string{name, state, fmt.Sprint(rc.Pending + rc.Collected), fmt.Sprint(rc.Dead), success, r.lastError(rc)})
 	}
 	if len(all) > 0 {

@@ -234,9 +234,9 @@ func (a asked) remove(letters []flow.DeadLetter) int {
 // waiting returns how many still wait, and why. They stand behind whatever waited before them.
 func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
 	for _, rc := range receivers {
-		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink, Target: rc.Target}])); wait > 0 {
+		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink}])); wait > 0 {
 			n += wait
-			why = append(why, fmt.Sprintf("sink %s: %s", strings.TrimSpace(rc.Sink+" "+rc.Target), rc.Reason))
+			why = append(why, fmt.Sprintf("sink %s: %s", rc.Sink, rc.Reason))
 		}
 	}
 	return n, why

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,9 +77,9 @@ func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFi
 	for _, t := range tried {
 		out.object(retryLine{"retry", t})
 		if t.Elsewhere {
-			out.text("%s: another process looks after it, and is asked to try what waits", nameOf(t.Sink, t.Target))
+			out.text("%s: another process looks after it, and is asked to try what waits", t.Sink)
 		} else {
-			out.text("%s: %s tried now", nameOf(t.Sink, t.Target), are(t.Waiting))
+			out.text("%s: %s tried now", t.Sink, are(t.Waiting))
 		}
 	}
 	if err := out.end(); err != nil {
@@ -119,12 +118,12 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 	var failed []error
 	for _, t := range tried {
 		out.object(retryLine{"retry", t})
-		i := slices.IndexFunc(after, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink && rc.Target == t.Target })
+		i := slices.IndexFunc(after, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink })
 		if i < 0 || after[i].Pending == 0 {
-			out.text("%s: nothing waits any more", nameOf(t.Sink, t.Target))
+			out.text("%s: nothing waits any more", t.Sink)
 			continue
 		}
-		failed = append(failed, fmt.Errorf("sink %s: %s still waiting: %s", nameOf(t.Sink, t.Target), are(after[i].Pending), after[i].Reason))
+		failed = append(failed, fmt.Errorf("sink %s: %s still waiting: %s", t.Sink, are(after[i].Pending), after[i].Reason))
 	}
 	if err := out.end(); err != nil {
 		return err
@@ -147,6 +146,3 @@ func are(n int) string {
 	}
 	return fmt.Sprintf("%d notifications are", n)
 }
-
-// nameOf is the name of a receiver for people.
-func nameOf(sink, target string) string { return strings.TrimSpace(sink + " " + target) }

@@ -89,9 +89,6 @@ func about(h pipeline.Health) string {
 	var parts []string
 	if h.Receiver != nil {
 		parts = append(parts, "sink "+Clean(h.Receiver.Sink))
-		if h.Receiver.Target != "" {
-			parts = append(parts, Clean(h.Receiver.Target))
-		}
 	}
 	if h.URL != "" {
 		parts = append(parts, Page(h.URL))

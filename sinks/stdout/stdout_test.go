@@ -49,7 +49,7 @@ func samples() []pipeline.Notification {
 	health := func(h pipeline.Health) pipeline.Notification {
 		return pipeline.Notification{Status: string(h.Event), URL: h.URL, ID: "H", Type: pipeline.NotificationTypeHealth, Time: at, Health: &h}
 	}
-	hook := &pipeline.Receiver{Sink: "hook", Target: "https://example.com/in"}
+	hook := &pipeline.Receiver{Sink: "hook"}
 	return []pipeline.Notification{
 		ok, hostile,
 		{Status: pipeline.StatusTimeout, URL: "http://gone.example/", ID: "T", Type: "notification", Time: at, Client: "default"},
