@@ -13,85 +13,92 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Config says what a Router does. The zero value of every field is useful.
+// Config says what a Router does. The zero value of every field is useful: it stands for the default
+// that the field names. [New] refuses negative numbers, except where a field says otherwise.
 type Config struct {
 	// Name is the Router's name in logs, and its namespace in a Store that several Routers
 	// share: Routers with different names see nothing of each other.
 	Name string
-	// Store is an open data directory to use instead of Dir. It stays open.
+	// Store is an open data directory to use instead of Dir. Run does not close it.
 	Store *Store
-	// Mode says which of its work the Router does. Default: all.
+	// Mode says which part of the work the Router does. Default: ModeAll.
 	Mode Mode
-	// Dir is the data directory; it is made if it does not exist. Empty: everything is
-	// kept in memory and gone with the process. With a Transport it is where that may keep
-	// a cache.
+	// Dir is the data directory. Run makes it if it does not exist. Empty: everything is kept in
+	// memory and is lost when the process ends. With a Transport it is the directory for the
+	// Transport's cache.
 	Dir string
-	// MinFree is how many bytes the disk of Dir, or of Store, must have free. Below that nothing is
-	// fetched, commands fail and Ready says so, until there is room again. Default 256 MB.
-	// In memory nothing is watched, and with a Transport it is for that to watch Dir.
+	// MinFree is how many bytes must be free on the disk of Dir or Store. With less, the Router
+	// fetches nothing, commands fail and Ready returns the reason, until there is room again.
+	// Default 256,000,000. It does not apply to a Router in memory; a Transport checks it for its
+	// cache.
 	MinFree int64
-	// Memory is how many bytes comparing pages may take at the same time: those that need much
-	// wait for each other, and small ones for none. One that needs more than that alone is
-	// compared alone. Default: a quarter of what the process may use, at least 64 MB and at most
-	// 1 GB. It may use the least of GOMEMLIMIT, the limit of its cgroup, RLIMIT_AS (on Linux) and
-	// the memory of the machine.
+	// Memory is how many bytes all comparisons of pages may take together. Comparisons of large
+	// pages wait for each other; those of small pages never wait. A comparison that needs more
+	// than Memory runs alone. Default: a quarter of what the process may use, at least 64 MB and
+	// at most 1 GB. What it may use is the least of GOMEMLIMIT, the limit of its cgroup,
+	// RLIMIT_AS (on Linux) and the memory of the machine.
 	Memory int64
-	// Transport replaces the embedded transport over Dir. The Router starts and closes it.
+	// Transport replaces the embedded transport over Dir. Run starts it and closes it.
 	Transport flow.Transport
-	// Sinks are the sinks that subscriptions name, by names without blanks. One with a method Validate() error is
-	// refused by New where that returns an error. One that is an io.Closer is closed when Run
-	// ends, also where Run could not start, or after Reload with a Config that does not have it.
+	// Sinks are the sinks that subscriptions name, by name. Names have no blanks. Where a sink has
+	// a method Validate() error, New calls it and returns its error. Where a sink is an
+	// io.Closer, the Router closes it when Run ends, also if Run could not start, or after a
+	// Reload whose Config does not have it.
 	Sinks map[string]pipeline.Sink
-	// Subscriptions are all that Origin wants: at start what is new is added, what
-	// differs is changed, and what Origin had in the data directory and is not here is
-	// cancelled. More can be added at any time with Router.Subscribe.
+	// Subscriptions are all subscriptions of Origin. At its start the Router adds those that are
+	// new, changes those that differ, and cancels those of Origin that are in the data directory
+	// but not here. Router.Subscribe adds more at any time.
 	Subscriptions []pipeline.Subscription
-	// ResumeExpired begins anew what expired earlier and is in Subscriptions or Documents
-	// again. Without it such an entry stays expired until it changes, or Router.Resume.
+	// ResumeExpired restarts expired entries of Subscriptions and Documents. Without it such an
+	// entry stays expired until it changes or Router.Resume restarts it.
 	ResumeExpired bool
-	// Documents are pages to be watched without a subscription, each once.
+	// Documents are pages to watch without a subscription. Each may occur once.
 	Documents []Document
-	// Origin names who made Subscriptions, so that several who use one data directory
-	// leave each other's alone. It must not be OriginAPI. Default "go".
+	// Origin names the owner of Subscriptions. A Router changes and cancels those of its own
+	// origin only, so that several programs can use one data directory in turn. It must not be
+	// OriginAPI. Default "go".
 	Origin string
-	// Sources bring pages from elsewhere, each under a name for the logs. A page that nobody
-	// watches, and that is not kept, is dropped. One with a method Validate() error is refused
-	// by New where that returns an error.
+	// Sources push pages into the pipeline. Their names are for the logs. A pushed page that
+	// nobody watches, and that Documents does not keep, is dropped. Where a source has a method
+	// Validate() error, New calls it and returns its error.
 	Sources map[string]pipeline.Source
-	// Fetchers replace the built-in one for the schemes they serve.
+	// Fetchers replace the built-in fetcher for the URL schemes that they serve, or add schemes.
 	Fetchers []pipeline.Fetcher
-	// Readers replace the built-in ones for the content types they read.
+	// Readers replace the built-in readers for the content types that they read, or add types.
 	Readers []pipeline.Reader
-	// Stemmers replace or add to the built-in ones.
+	// Stemmers replace the built-in stemmers of their languages, or add languages.
 	Stemmers []pipeline.Stemmer
 	// Fetch says how pages are fetched.
 	Fetch FetchConfig
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
-	// Expire says when a page is given up.
+	// Expire says when the subscriptions of a failing page end.
 	Expire ExpireConfig
-	// Health names the sinks that are told of health events.
+	// Health names the sinks, among Sinks, that get health events.
 	Health []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Versions is how many versions of a document are kept. Default 10.
+	// Versions is how many versions of each document are kept. Default 10.
 	Versions int
-	// Checks ends Run after that many checks of every page and the delivery of all that
-	// follows. 0: Run goes on until its context is done.
+	// Checks makes Run end after that many checks of every page, once the notifications that
+	// follow are delivered. 0: Run goes on until its context is done.
 	Checks int
-	// Every overrides the intervals of all subscriptions and lifts Fetch.MinInterval;
-	// 0 checks again at once.
+	// Every overrides the intervals of all subscriptions, and Fetch.MinInterval does not apply.
+	// A pointer to 0 checks again at once. nil: subscriptions say how often.
 	Every *time.Duration
-	// Only restricts checks to these URLs in this run; empty means all.
+	// Only restricts the checks of this run to these URLs. Empty: all pages are checked.
 	Only []string
-	// Drain is how long Run goes on delivering once its context is done. Default 10 s.
+	// Drain is how long Run at most delivers pending notifications once its context is done.
+	// Default 10 s.
 	Drain time.Duration
-	// Logger gets what happens. Default: nothing is logged.
+	// Logger gets log records. Default: nothing is logged.
 	Logger *slog.Logger
-	// OnFatal is called before Run gives up because the store failed.
+	// OnFatal is called with the reason just before Run ends because the store failed. Default:
+	// nothing is called.
 	OnFatal func(error)
-	// Middleware wraps the stages, by consumer group (pipeline.GroupIndex, ...); the first
-	// is the outermost.
+	// Middleware wraps the stages, by consumer group: flow.GroupFetch, GroupIndex, GroupDiff,
+	// GroupMatch and GroupDelivery. The first is the outermost. It runs within the attempts to
+	// handle a message, and in its transaction.
 	Middleware map[string][]flow.Middleware
 	// WatermillMiddleware wraps the Watermill handler of every consumer: those of the stages and
 	// of Handle. The first is the outermost; all are outside Middleware. They see each message
@@ -114,67 +121,69 @@ type Config struct {
 
 // Document is a page that is watched without a subscription, for its versions and changes.
 type Document struct {
+	// URL is the address of the page.
 	URL string
-	// Keep keeps the page alive while nobody subscribes to it. It must be set: without it New
-	// refuses the Document, which would do nothing.
+	// Keep watches the page while nobody subscribes to it. New refuses a Document without it.
 	Keep bool
-	// Interval is Never for a page that is only pushed: it is not fetched unless a
-	// subscription asks for that. Otherwise 0.
+	// Interval is pipeline.Never for a page that is only pushed: it is fetched only where a
+	// subscription asks for that. Otherwise it is 0.
 	Interval pipeline.Duration
 }
 
 // FetchConfig says how pages are fetched.
 type FetchConfig struct {
-	// Timeout bounds one fetch, body included. Default 30 s.
+	// Timeout is the longest time that one fetch may take, body included. Default 30 s.
 	Timeout time.Duration
 	// UserAgent is sent with every request. Default "vokter/VERSION (+URL)".
 	UserAgent string
 	// MinInterval is the shortest interval between checks of a page. Default 10 s.
 	MinInterval time.Duration
-	// Concurrency is how many requests one host gets at once. Default 2.
+	// Concurrency is how many requests may be open to one host at the same time. Default 2.
 	Concurrency int
-	// Rate is how many requests one host gets per second. Default 1.
+	// Rate is how many requests per second one host gets at most. It may be a fraction. Default 1.
 	Rate float64
-	// Allow are networks that pages may be in besides public addresses. Sinks have lists of
-	// their own, such as webhook.Allow.
+	// Allow lists networks that the built-in fetcher may connect to besides public addresses.
+	// Sinks have lists of their own, such as Allow of webhook.Config. Default: public addresses
+	// only.
 	Allow []netip.Prefix
-	// MaxBody bounds a decoded body in bytes. Default 10 MiB.
+	// MaxBody is the size of the largest body, decoded, in bytes. Default 10 MiB.
 	MaxBody int64
 }
 
 // DeliveryConfig says how notifications are delivered.
 type DeliveryConfig struct {
-	// Retry are the delays between attempts; the last one repeats. Default 5s, 30s, 5m,
+	// Retry lists the delays between attempts; the last one repeats. Default 5s, 30s, 5m,
 	// 30m, 2h, 5h, 10h, 12h.
 	Retry []time.Duration
-	// DeadAfter is how long after its first attempt a notification is given up. Default 72 h.
+	// DeadAfter is how long after its first attempt a notification becomes a dead letter.
+	// Default 72 h.
 	DeadAfter time.Duration
-	// ExpireAfter is how long a receiver may fail without a success before it is expired.
-	// Default 120 h.
+	// ExpireAfter is how long a receiver may fail without a success before it expires: its
+	// subscriptions end. Default 120 h.
 	ExpireAfter time.Duration
 }
 
-// ExpireConfig says when a page is given up: each of its clients gets one timeout
-// notification, and its subscriptions end.
+// ExpireConfig says when a page expires: its subscriptions end, and each of its clients gets one
+// timeout notification.
 type ExpireConfig struct {
-	// After is how many failed checks in a row it takes. Default 10; negative: never.
+	// After is after how many failed checks in a row a page expires. Default 10; negative: never.
 	After int
-	// SelectorGone also counts checks that find no text: a selector without a match, an
-	// empty page.
+	// SelectorGone makes checks that find no text count as failed: a selector without a match,
+	// or an empty page. Default: they do not count.
 	SelectorGone bool
 }
 
-// Mode says which of its work a Router does.
+// Mode says which part of its work a Router does.
 type Mode int
 
 const (
 	// ModeAll watches and delivers.
 	ModeAll Mode = iota
-	// ModeDeliver delivers what is pending or replayed. No page is checked, and
-	// subscriptions stay as they are, whatever Config says of them.
+	// ModeDeliver delivers pending and replayed notifications. It checks no page and leaves
+	// subscriptions as they are, whatever Config.Subscriptions says.
 	ModeDeliver
-	// ModeCommands carries out commands such as Cancel and lets the data directory be read.
-	// Everything else in it is left as it is, for a Router that knows its configuration.
+	// ModeCommands carries out commands such as Cancel, and answers List and Explain. It does
+	// nothing else, so that it needs no configuration.
 	ModeCommands
 )
 

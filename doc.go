@@ -1,10 +1,11 @@
-// Package vokter watches documents on the web: it fetches pages, keeps versions of
-// their texts, finds what was added or removed, and tells exactly those whose
-// keywords the change touches.
+// Package vokter watches documents on the web. It fetches pages, keeps versions of their texts,
+// finds what was added or removed, and notifies the subscriptions whose keywords are in a change.
 //
-// A [Router] chains the stages fetch, index, diff, match and delivery as Watermill
-// handlers over a transport. Build one with [New] from a [Config], and call
-// [Router.Run]. Without a data directory everything is kept in memory.
+// A [Router] chains the stages fetch, index, diff, match and delivery as Watermill handlers over a
+// transport. Build one with [New] from a [Config], and call [Router.Run]. Without a data directory
+// everything is kept in memory. Package pipeline has the words that a program needs beside it:
+// Subscription, Notification, Sink, Source, Reader. Package inspect has what [Router.List] and
+// [Router.Explain] return, package pipeline/flow what [Router.Handle] needs.
 package vokter
 
 import (

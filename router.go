@@ -160,8 +160,8 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	return r.run(ctx, r.stages)
 }
 
-// Finish asks Run to begin nothing new, to deliver what is due within half a minute, and
-// to return. It returns at once.
+// Finish asks Run to start no further checks, to deliver the notifications that are due within half
+// a minute, and to return. Finish itself returns at once.
 func (r *Router) Finish() { r.finished.Do(func() { close(r.finish) }) }
 
 // stop ends Run with err.

@@ -63,8 +63,8 @@ type Listing struct {
 // Page is one page.
 type Page struct {
 	URL string `json:"url"`
-	// State is StateActive, StateFailing where the last check failed, or StateExpired where
-	// nobody is told anything any more. Reason says why it is not active, Since since when.
+	// State is StateActive, StateFailing where the last check failed, or StateExpired where all
+	// subscriptions ended. Reason says why it is not active, Since since when.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -106,7 +106,7 @@ type Subscription struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// From is the version that stood when it began: it hears what comes later.
+	// From is the version that was current when it began: it gets later changes.
 	From uint64 `json:"from"`
 }
 
@@ -144,15 +144,15 @@ type ExplainFilter struct {
 	Keyword string `json:"keyword,omitempty"`
 }
 
-// Explanation says what the last checks of a page found and what followed from it.
+// Explanation says what the last checks of a page found and which notifications followed.
 type Explanation struct {
 	Page Page `json:"page"`
 	// Checks are the last ones, the newest first.
 	Checks []Check `json:"checks"`
 	// Changes are the last ones, the newest first.
 	Changes []Change `json:"changes"`
-	// Keywords says of each keyword what became of it in the last change of its document;
-	// Omitted says how many more there are than are explained at once.
+	// Keywords says whether each keyword matched in the last change of its document, and if not,
+	// why. Omitted is how many further keywords are not explained.
 	Keywords []Keyword `json:"keywords"`
 	Omitted  int       `json:"keywords_omitted,omitempty"`
 }
