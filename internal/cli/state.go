@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -79,7 +80,7 @@ func (p place) String() string {
 	if p.kafka == nil {
 		return p.dir
 	}
-	return "the topics " + p.kafka.Prefix + "*"
+	return "the topics " + cmp.Or(p.kafka.Prefix, kafka.DefaultPrefix) + "*"
 }
 
 // place returns where the flags, or the configuration, say that the state is.

@@ -66,9 +66,11 @@ type Config struct {
 	OnBroken func(error)
 }
 
+// DefaultPrefix begins the names of all topics where Config.Prefix is empty.
+const DefaultPrefix = "vokter."
+
 // Defaults and bounds of a Config.
 const (
-	defaultPrefix        = "vokter."
 	defaultLanes         = 32
 	maxLanes             = 10_000
 	maxReplication       = 1<<15 - 1
@@ -112,14 +114,14 @@ func (c Config) Validate() error {
 // depends on how many brokers there are.
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
+		c.Prefix = DefaultPrefix
 	}
 	if c.Lanes == 0 {
 		c.Lanes = defaultLanes
 	}
 	if c.Group == "" {
 		if c.Group = strings.TrimSuffix(c.Prefix, "."); c.Group == "" {
-			c.Group = strings.TrimSuffix(defaultPrefix, ".")
+			c.Group = strings.TrimSuffix(DefaultPrefix, ".")
 		}
 	}
 	if c.MaxPause == 0 {
