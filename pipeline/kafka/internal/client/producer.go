@@ -37,6 +37,7 @@ func (p *Producer) Use(f func() error) error {
 	return f()
 }
 
+// SendMessage sends one message, unless the producer is closed.
 func (p *Producer) SendMessage(m *sarama.ProducerMessage) (partition int32, offset int64, err error) {
 	err = p.Use(func() (err error) {
 		partition, offset, err = p.SyncProducer.SendMessage(m)
@@ -45,13 +46,19 @@ func (p *Producer) SendMessage(m *sarama.ProducerMessage) (partition int32, offs
 	return partition, offset, err
 }
 
+// SendMessages sends several messages, unless the producer is closed.
 func (p *Producer) SendMessages(ms []*sarama.ProducerMessage) error {
 	return p.Use(func() error { return p.SyncProducer.SendMessages(ms) })
 }
 
-func (p *Producer) BeginTxn() error  { return p.Use(p.SyncProducer.BeginTxn) }
+// BeginTxn begins a transaction, unless the producer is closed.
+func (p *Producer) BeginTxn() error { return p.Use(p.SyncProducer.BeginTxn) }
+
+// CommitTxn commits the transaction, unless the producer is closed.
 func (p *Producer) CommitTxn() error { return p.Use(p.SyncProducer.CommitTxn) }
-func (p *Producer) AbortTxn() error  { return p.Use(p.SyncProducer.AbortTxn) }
+
+// AbortTxn drops the transaction, unless the producer is closed.
+func (p *Producer) AbortTxn() error { return p.Use(p.SyncProducer.AbortTxn) }
 
 // Close may be called twice.
 func (p *Producer) Close() error {
