@@ -166,7 +166,7 @@ func TestTokenIsMadeAnew(t *testing.T) {
 // TestWithoutADirectory: nobody can have a token, and the answer says so.
 func TestWithoutADirectory(t *testing.T) {
 	run := start(t, "run", "-c", file(t, "c.yaml", "listen: 127.0.0.1:0\n"))
-	run.await(t, &run.err, "msg=running")
+	run.await(t, &run.err, "msg=listening address=")
 	addr := listens.FindStringSubmatch(run.err.String())[1]
 	if status, body := ask(t, newRequest(t, "GET", "http://"+addr+"/api/v1/pages")); status != http.StatusForbidden || !strings.Contains(body, "data directory") {
 		t.Errorf("got %d %s", status, body)
