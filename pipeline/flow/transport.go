@@ -34,7 +34,7 @@ type Transport interface {
 	// of a message carries, and publishes at once where it carries none.
 	Publisher() message.Publisher
 	// Subscriber returns a Watermill subscriber for group. The context of its messages carries a
-	// pipeline.Tx.
+	// Tx.
 	Subscriber(group string) message.Subscriber
 	// Poster hands messages straight to the lanes of group's consumer of topic.
 	Poster(group, topic string) Poster

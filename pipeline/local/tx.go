@@ -127,7 +127,7 @@ func (x *tx) Message() (flow.Message, error) {
 	switch {
 	case p == nil:
 		rec := x.w.entry.Record
-		return flow.Received(topic, rec.ID, x.position(), maps.Clone(rec.Meta), rec.Payload)
+		return flow.Received(topic, rec.ID, x.position(), rec.Meta, rec.Payload)
 	case p.ID == "" || p.Type == "":
 		return flow.Received(topic, p.ID, x.position(), p.Metadata(), p.Body)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -111,4 +112,25 @@ func Mention(t *testing.T, text string, wants ...string) {
 			t.Errorf("got %q\nwithout %q", text, want)
 		}
 	}
+}
+
+// Silent returns the address of a broker that takes a connection, calls connected and says
+// nothing until the test ends.
+func Silent(t testing.TB, connected func()) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		connected()
+		<-t.Context().Done()
+	}()
+	return l.Addr().String()
 }

@@ -91,23 +91,10 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 
 // A broker that takes connections and says nothing holds nobody up.
 func TestConnectGivesUpOnASilentBroker(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		cancel(over)
-		<-t.Context().Done()
-	}()
-	c := Config{Brokers: []string{l.Addr().String()}}
+	silent := kafkatest.Silent(t, func() { cancel(over) })
+	c := Config{Brokers: []string{silent}}
 	if _, err := c.Await(ctx, discard, func(error) {}); !errors.Is(err, over) {
 		t.Errorf("got %v, want %v", err, over)
 	}

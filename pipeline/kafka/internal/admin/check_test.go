@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 
@@ -76,23 +75,10 @@ func TestCheckFails(t *testing.T) {
 }
 
 func TestCheckEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		cancel(over)
-		<-t.Context().Done()
-	}()
-	if _, err := Check(ctx, testConfig([]string{l.Addr().String()}, "p."), wired); !errors.Is(err, over) {
+	silent := kafkatest.Silent(t, func() { cancel(over) })
+	if _, err := Check(ctx, testConfig([]string{silent}, "p."), wired); !errors.Is(err, over) {
 		t.Errorf("got %v, want %v", err, over)
 	}
 }
