@@ -187,3 +187,211 @@ func (s *scanner) holdsHTML() bool {
 	a := s.stack[len(s.stack)-1].atom
 	return a == atom.Foreignobject || a == atom.Desc || a == atom.Title
 }
+
+// breakouts are the elements that end SVG and MathML around them.
+var breakouts = atoms(atom.B, atom.Big, atom.Blockquote, atom.Body, atom.Br, atom.Center, atom.Code, atom.Dd, atom.Div, atom.Dl,
+	atom.Dt, atom.Em, atom.Embed, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Head, atom.Hr, atom.I, atom.Img, atom.Li,
+	atom.Listing, atom.Menu, atom.Meta, atom.Nobr, atom.Ol, atom.P, atom.Pre, atom.Ruby, atom.S, atom.Small, atom.Span, atom.Strong,
+	atom.Strike, atom.Sub, atom.Sup, atom.Table, atom.Tt, atom.U, atom.Ul, atom.Var)
+
+func atoms(list ...atom.Atom) map[atom.Atom]bool {
+	m := make(map[atom.Atom]bool, len(list))
+	for _, a := range list {
+		m[a] = true
+	}
+	return m
+}
+
+// Results of find that are no index.
+const (
+	none = -1 // there is no such element within the scope
+	far  = -2 // not within maxWalk elements
+)
+
+// find returns the index of the innermost open element that is matches, unless stop
+// matches one within it.
+func (s *scanner) find(is, stop func(*open) bool) int {
+	for i := len(s.stack) - 1; i >= 0; i-- {
+		if i < len(s.stack)-maxWalk {
+			return far
+		}
+		if is(&s.stack[i]) {
+			return i
+		}
+		if stop(&s.stack[i]) {
+			break
+		}
+	}
+	return none
+}
+
+func (s *scanner) closeFound(i int) {
+	if i >= 0 {
+		s.close(i)
+	}
+}
+
+func is(a atom.Atom) func(*open) bool { return func(o *open) bool { return o.atom == a && !o.gone } }
+
+// Conditions for find, and where its search stops.
+var (
+	isLi       = is(atom.Li)
+	isP        = is(atom.P)
+	isForm     = is(atom.Form)
+	isOption   = is(atom.Option)
+	isOptgroup = is(atom.Optgroup)
+	isTable    = is(atom.Table)
+	inTemplate = is(atom.Template)
+)
+
+func isTerm(o *open) bool    { return o.atom == atom.Dd || o.atom == atom.Dt }
+func isHeading(o *open) bool { return o.kind&heading != 0 }
+func isSection(o *open) bool { return o.kind&section != 0 }
+func isRow(o *open) bool     { return o.kind&section != 0 || o.atom == atom.Tr }
+func atSpecial(o *open) bool { return o.kind&special != 0 && !o.gone }
+func inScope(o *open) bool   { return o.kind&scope != 0 }
+func inButton(o *open) bool  { return o.kind&scope != 0 || o.atom == atom.Button }
+func inList(o *open) bool    { return o.kind&scope != 0 || o.atom == atom.Ol || o.atom == atom.Ul }
+func inTable(o *open) bool   { return o.atom == atom.Table || o.atom == atom.Template }
+func notSVG(o *open) bool    { return !o.svg }
+
+// betweenItems stops the search for the item before: special elements other than
+// address, div and p do.
+func betweenItems(o *open) bool {
+	return atSpecial(o) && o.atom != atom.Address && o.atom != atom.Div && o.atom != atom.P
+}
+
+// imply ends what the start tag of a ends without saying so. It returns false where the
+// tag itself counts for nothing.
+func (s *scanner) imply(a atom.Atom, k kind) bool {
+	switch a {
+	case atom.Li:
+		s.closeFound(s.find(isLi, betweenItems))
+	case atom.Dd, atom.Dt:
+		s.closeFound(s.find(isTerm, betweenItems))
+	case atom.Option:
+		s.closeFound(s.find(isOption, atSpecial))
+	case atom.Optgroup:
+		s.closeFound(s.find(isOption, atSpecial))
+		s.closeFound(s.find(isOptgroup, atSpecial))
+	case atom.Form:
+		if s.form {
+			return false
+		}
+		s.form = true
+		if s.betweenCells() {
+			return false // such a form is empty
+		}
+	case atom.Table:
+		if s.betweenCells() {
+			s.closeFound(s.find(isTable, inTemplate))
+		}
+	case atom.Tr, atom.Td, atom.Th, atom.Tbody, atom.Thead, atom.Tfoot, atom.Caption, atom.Colgroup:
+		return s.within(a)
+	}
+	if k&closesP != 0 && s.counts[atom.P] > 0 {
+		s.closeFound(s.find(isP, inButton))
+	}
+	if n := len(s.stack); k&heading != 0 && n > 0 && isHeading(&s.stack[n-1]) {
+		s.close(n - 1)
+	}
+	return true
+}
+
+// betweenCells reports whether the present place is in a table but in none of its cells.
+func (s *scanner) betweenCells() bool {
+	n := len(s.stack)
+	return n > 0 && isRow(&s.stack[n-1])
+}
+
+// within ends what is open down to the part of a table that an a may stand in.
+func (s *scanner) within(a atom.Atom) bool {
+	if s.counts[atom.Table] == 0 {
+		return false
+	}
+	parent := isTable
+	switch a {
+	case atom.Tr:
+		parent = isSection
+	case atom.Td, atom.Th:
+		parent = isRow
+	}
+	i := s.find(parent, inTemplate)
+	if i < 0 {
+		return false
+	}
+	s.close(i + 1)
+	if parentAtom := s.stack[len(s.stack)-1].atom; (a == atom.Td || a == atom.Th) && parentAtom != atom.Tr {
+		s.push(element{atom: atom.Tr, kind: kinds[atom.Tr]}, nil)
+	}
+	return true
+}
+
+// endTag ends the element that it belongs to, if there is one.
+func (s *scanner) endTag(a atom.Atom, name []byte) {
+	k := kinds[a]
+	named := func(o *open) bool { return o.atom == a && (a != 0 || o.name == string(name)) && !o.gone }
+	if s.inForeign() {
+		if i := s.find(named, notSVG); i >= 0 {
+			s.close(i)
+			return
+		}
+	}
+	same, stop := named, inScope
+	switch {
+	case a == atom.Br:
+		if s.visible() {
+			s.body.Break()
+		}
+		return
+	case a == atom.Form:
+		s.endForm()
+		return
+	case k&special == 0:
+		stop = atSpecial
+	case k&heading != 0:
+		same = isHeading
+	case a == atom.P:
+		stop = inButton
+	case a == atom.Li:
+		stop = inList
+	case a == atom.Template:
+		stop = func(*open) bool { return false }
+	case k&(section|cell) != 0, a == atom.Tr, a == atom.Caption:
+		stop = inTable
+	}
+	i := none
+	if k&special == 0 || k&heading != 0 || s.counts[a] > 0 {
+		i = s.find(same, stop)
+	}
+	switch {
+	case i >= 0:
+		s.close(i)
+	case i == far && s.counts[a] > 0:
+		for i = len(s.stack) - 1; !same(&s.stack[i]); i-- {
+		}
+		s.close(i)
+	case a == atom.P && s.visible():
+		s.body.Break() // an empty paragraph
+	}
+}
+
+// endForm ends the open form; what is open within it stays so.
+func (s *scanner) endForm() {
+	s.form = false
+	i := s.find(isForm, inScope)
+	if i < 0 {
+		return
+	}
+	n := len(s.stack)
+	for n > i+1 && (s.stack[n-1].kind&item != 0 || isP(&s.stack[n-1]) || isOption(&s.stack[n-1]) || isOptgroup(&s.stack[n-1])) {
+		n--
+	}
+	s.close(n)
+	if i == len(s.stack)-1 {
+		s.close(i)
+		return
+	}
+	s.counts[atom.Form]--
+	s.stack[i].gone = true
+}
