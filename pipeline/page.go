@@ -4,9 +4,14 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // View is everything that alters a document's text. The zero View is the whole page.
@@ -126,4 +131,49 @@ func defaultPort(scheme string) string {
 		return "443"
 	}
 	return ""
+}
+
+// Bounds of View.Ignore. A program is what a regular expression is compiled to: the time that
+// it takes is its instructions times the characters that it is matched against.
+const (
+	MaxPatterns      = 100
+	MaxPatternLength = 1000 // characters
+	MaxProgram       = 1000 // instructions
+)
+
+// CompilePattern compiles one regular expression of View.Ignore. Its error says, in words for
+// the user, why it cannot be used.
+func CompilePattern(pattern string) (*regexp.Regexp, error) {
+	if n := utf8.RuneCountInString(pattern); n > MaxPatternLength {
+		return nil, fmt.Errorf("a regular expression of %d characters is too long; at most %d", n, MaxPatternLength)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	if n := len(program.Inst); n > MaxProgram {
+		return nil, fmt.Errorf("%q is too large: it compiles to %d instructions, and at most %d are possible; write * or + in place of large counts such as {1,30}", pattern, n, MaxProgram)
+	}
+	return regexp.Compile(pattern)
+}
+
+// MaxText is the largest text that a version may have, in bytes.
+const MaxText = 2 << 20
+
+// MaxUnpacked is the largest size of anything packed, once it is unpacked: two texts with their
+// tokens, which take no more bytes than their text.
+const MaxUnpacked = 4*MaxText + 64
+
+// UnpackedSize returns how many bytes a packed text, body or snapshot has unpacked; 0 where its
+// frame does not say.
+func UnpackedSize(packed []byte) int64 {
+	var h zstd.Header
+	if h.Decode(packed) != nil || !h.HasFCS {
+		return 0
+	}
+	return int64(min(h.FrameContentSize, MaxUnpacked))
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -49,6 +50,40 @@ type Raw struct {
 	Body []byte
 }
 
+// FetchError is a failed check: its class, and the reason in words for the user.
+type FetchError struct {
+	Class  string
+	Reason string
+	// Status is the HTTP status, 0 if there was none.
+	Status int
+	// RetryAfter is for how long the host wishes to be left alone, 0 if it does not.
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (e *FetchError) Error() string { return e.Reason }
+
+func (e *FetchError) Unwrap() error { return e.Err }
+
+// Classes of failed checks, as users see them.
+const (
+	FailDNS          = "dns"
+	FailRefused      = "refused"
+	FailTLS          = "tls"
+	FailStatus       = "status"
+	FailTimeout      = "timeout"
+	FailAddress      = "address" // the address guard said no
+	FailNetwork      = "network" // any other failure to talk to the host
+	FailRedirect     = "redirect"
+	FailType         = "unsupported_type"
+	FailUnreadable   = "unreadable"
+	FailTooLarge     = "too_large"
+	FailBusy         = "busy" // 429, or 503 with Retry-After
+	FailSelectorGone = "selector_gone"
+	FailEmpty        = "empty"
+	FailURL          = "url"
+)
+
 // Reader extracts the text of a document. It is safe for concurrent use.
 type Reader interface {
 	// ContentTypes lists the media types it reads ("text/html"), without parameters.
@@ -78,20 +113,26 @@ const (
 	ItemEnd   = '\x03'
 )
 
+// Memory bounds how much memory the stages take at the same time for what needs much. It waits
+// until there is room for bytes more, or where they are more than there is at all for all of
+// it, and returns a function that gives the room back, to be called once. It fails with the
+// cause of ctx where that ends first. It must be safe for concurrent use.
+type Memory func(ctx context.Context, bytes int64) (free func(), err error)
+
+// Take calls m. A nil Memory has no bound.
+func (m Memory) Take(ctx context.Context, bytes int64) (free func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	return m(ctx, bytes)
+}
+
 // Stemmer reduces the words of a language to their stems. It is safe for concurrent use.
 type Stemmer interface {
 	// Language is a BCP 47 primary language subtag such as "en".
 	Language() string
 	// Stem returns the stem of word, which is in lower case.
 	Stem(word string) string
-}
-
-// Sink hands notifications to receivers.
-type Sink interface {
-	// Deliver returns nil only when the receiver has n. Its error's class decides what
-	// happens next: see Permanent, RetryAfter and Gone. It returns soon after ctx is done,
-	// is safe for concurrent use, and its errors hold no secret.
-	Deliver(ctx context.Context, n Notification) error
 }
 
 // A Sink may have more methods:
@@ -113,22 +154,58 @@ type Sink interface {
 // A Sink that wraps another one has the method Unwrap() Sink: what it does not say itself, the
 // other one says.
 
-// SinkFunc is a function that is a Sink.
-type SinkFunc func(ctx context.Context, n Notification) error
+// MaxPushed is the size of the largest page that can be pushed, in bytes, as it comes and in
+// UTF-8.
+const MaxPushed = 2 * MaxText
 
-// Deliver calls f.
-func (f SinkFunc) Deliver(ctx context.Context, n Notification) error { return f(ctx, n) }
+// RememberedPushes is how many IDs of pushed pages are remembered for each URL.
+const RememberedPushes = 64
 
-// FetchError is a failed check: its class, and the reason in words for the user.
-type FetchError struct {
-	Class  string
-	Reason string
-	// Status is the HTTP status, 0 if there was none.
-	Status int
-	// RetryAfter is for how long the host wishes to be left alone, 0 if it does not.
-	RetryAfter time.Duration
-	Err        error
+// Pushed is a page, or a text, that somebody hands over: nothing is fetched for it.
+type Pushed struct {
+	// URL names the page: an absolute URL with a host, which need not be there. Required.
+	URL string
+	// ContentType is what Body is, such as "text/html; charset=utf-8". Required with Body.
+	ContentType string
+	// ContentLanguage is the language of Body if it is known, as in HTTP's header.
+	ContentLanguage string
+	// Body is the page as it was read, at most MaxPushed bytes.
+	Body []byte
+	// Text is plain text in UTF-8, instead of Body; ContentType does not count then.
+	Text string
+	// ID names what is handed over: a page whose ID is among the last RememberedPushes that
+	// came for its URL is dropped. Empty: it is no repeat of any other.
+	ID string
+	// Time is when the page was read; zero: when it is taken in.
+	Time time.Time
+	// Header holds further attributes, by lower-case name, such as HeaderTrace.
+	Header map[string]string
 }
 
-func (e *FetchError) Error() string { return e.Reason }
-func (e *FetchError) Unwrap() error { return e.Err }
+// Emit hands p over. When it returns nil p is durable and the Router's: that is the
+// acknowledgement. ErrUnusable means that p is taken too, but its URL can never be that of a
+// page: it goes to the dead letters, and is not to be handed over again. After any other error p
+// is to be handed over again. Emit blocks while there is no room, until ctx is done. A page that
+// cannot be read is taken without an error: it goes to the dead letters as well. Emit
+// is safe for concurrent use; pages of one URL are taken in the order of the calls, if each
+// waits for the one before.
+type Emit func(ctx context.Context, p Pushed) error
+
+// ErrUnusable says that a page that was handed over has a URL that can never be one: it is not
+// absolute, is longer than MaxURL, or holds a user name or password.
+var ErrUnusable = errors.New("the page can never be used; it is among the dead letters, and need not be handed over again")
+
+// Source brings pages from elsewhere.
+type Source interface {
+	// Run hands over what it gets until ctx is done, and returns soon after that. What emit
+	// did not take with nil must come again, at the latest after a restart of the process, and
+	// best under the same Pushed.ID. An error says that the source can do no more for now, as
+	// when what it reads from is away: Run is then called again after a pause. Nil ends it.
+	Run(ctx context.Context, emit Emit) error
+}
+
+// SourceFunc is a function that is a Source.
+type SourceFunc func(ctx context.Context, emit Emit) error
+
+// Run calls f.
+func (f SourceFunc) Run(ctx context.Context, emit Emit) error { return f(ctx, emit) }

@@ -2,11 +2,20 @@ package flow
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -192,4 +201,101 @@ func Clipped(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// CloudEvent returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
+// JSON. Its Attributes, except HeaderKey, are what the CloudEvents bindings for Kafka and others
+// put into headers. Its Type is Notification.Type as "vokter.TYPE.v1", such as
+// TypeNotification. Its Topic and Key are empty. An n that cannot be an event gives a permanent
+// error.
+func CloudEvent(n pipeline.Notification) (Message, error) {
+	if n.ID == "" {
+		return Message{}, pipeline.Permanent(errors.New("the notification has no ID"))
+	}
+	if n.Diffs == nil {
+		n.Diffs = []pipeline.Diff{}
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return Message{}, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+	}
+	return Message{
+		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, pipeline.NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,
+		Header: map[string]string{headerContent: "application/json"}, Body: body,
+	}, nil
+}
+
+// attributeText returns s without what the attributes of a CloudEvent must not have:
+// controls, noncharacters, and what is no UTF-8.
+func attributeText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r&0xFFFE == 0xFFFE || 0xFDD0 <= r && r <= 0xFDEF || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// TraceParent returns the W3C trace context of a trace that begins with the message
+// id: version 00, sampled, its IDs derived from id.
+func TraceParent(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-01"
+}
+
+var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// DeriveID hashes parts into an ID of 26 characters of [0-9A-V] (128 bits). Equal
+// parts give equal IDs, and no two lists of parts are confused by where one ends.
+func DeriveID(parts ...string) string {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
+	}
+	return idEncoding.EncodeToString(h.Sum(nil)[:16])
+}
+
+// ChangeID is the ID of the change that made version n of a document. Lineage is the store
+// in which it did: a copy of a store that goes on makes other changes under the same numbers.
+func ChangeID(document, incarnation, lineage string, n uint64) string {
+	return DeriveID("change", document, incarnation, lineage, strconv.FormatUint(n, 10))
+}
+
+// TimeoutID is the ID of the notification that tells a subscription at one receiver that
+// this life of its page was given up. A life has one such end.
+func TimeoutID(page, incarnation, lineage, subscriptionIncarnation, receiver string) string {
+	return DeriveID("timeout", page, incarnation, lineage, subscriptionIncarnation, receiver)
+}
+
+// Lineage returns the part of a Message.Position that names its store.
+func Lineage(position string) string {
+	store, _, _ := strings.Cut(position, "/")
+	return store
+}
+
+// NotificationID is the ID of what a change tells one subscription at one receiver.
+func NotificationID(change, subscriptionIncarnation, receiver string) string {
+	return DeriveID("notification", change, subscriptionIncarnation, receiver)
+}
+
+// DocumentID names the document that v makes of page, for state and IDs.
+func DocumentID(page string, v pipeline.View) string {
+	parts := []string{"document", page}
+	list := func(name string, ss []pipeline.Selector) {
+		for _, s := range ss {
+			parts = append(parts, name, s.CSS, s.From, s.To)
+		}
+	}
+	list("select", v.Select)
+	list("remove", v.Remove)
+	for _, re := range v.Ignore {
+		parts = append(parts, "ignore", re)
+	}
+	if v.Confirm > 1 {
+		parts = append(parts, "confirm", fmt.Sprint(v.Confirm))
+	}
+	return DeriveID(parts...)
 }

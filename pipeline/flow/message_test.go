@@ -115,3 +115,68 @@ func TestDerivedIDs(t *testing.T) {
 		t.Errorf("ID %q, want 26 characters of 0-9A-V, always the same", id)
 	}
 }
+
+func TestEvent(t *testing.T) {
+	n := pipeline.Notification{Status: pipeline.StatusOK, ID: "ID", Type: pipeline.NotificationType, URL: "https://example.com/ä\r\nx: y\x85\uFFFE\xff", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	e, err := CloudEvent(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"ce_specversion": "1.0", "ce_id": "ID", "ce_type": TypeNotification, "ce_source": SourceVokter,
+		"ce_subject": "https://example.com/äx: y", "ce_time": "2026-01-02T03:04:05Z", "content-type": "application/json", HeaderKey: "",
+	}
+	got := e.Metadata()
+	if len(got) != len(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s: got %q, want %q", name, got[name], value)
+		}
+	}
+	if !strings.Contains(string(e.Body), `"diffs":[]`) {
+		t.Errorf("got the body %s, want no null", e.Body)
+	}
+	// An optional attribute that is empty is left out.
+	if e, err = CloudEvent((pipeline.Notification{ID: "ID", Type: pipeline.NotificationTypeHealth})); err != nil || e.Type != TypeHealth {
+		t.Errorf("got %v, %v, want a health event", e, err)
+	}
+	for _, name := range []string{"ce_subject", "ce_time"} {
+		if v, ok := e.Metadata()[name]; ok {
+			t.Errorf("%s is %q, want none", name, v)
+		}
+	}
+	_, err = CloudEvent(pipeline.Notification{})
+	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		t.Errorf("without an ID: got %v, want a permanent error", err)
+	}
+}
+
+func TestDocumentIDTellsViewsApart(t *testing.T) {
+	views := []pipeline.View{
+		{},
+		{Select: []pipeline.Selector{{CSS: "main"}}},
+		{Remove: []pipeline.Selector{{CSS: "main"}}},
+		{Select: []pipeline.Selector{{From: "main"}}},
+		{Select: []pipeline.Selector{{From: "main", To: "nav"}}},
+		{Select: []pipeline.Selector{{CSS: "main"}, {CSS: "nav"}}},
+		{Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: "nav"}}},
+		{Ignore: []string{"main"}},
+		{Confirm: 2},
+	}
+	seen := map[string]int{}
+	for i, v := range views {
+		id := DocumentID("http://example.com/", v)
+		if j, ok := seen[id]; ok {
+			t.Errorf("views %d and %d have one ID", i, j)
+		}
+		seen[id] = i
+		if other := DocumentID("http://example.com/b", v); other == id {
+			t.Errorf("view %d has one ID on two pages", i)
+		}
+	}
+	if DocumentID("p", pipeline.View{}) != DocumentID("p", pipeline.View{Confirm: 1}) {
+		t.Error("confirm 1 is what happens anyway, and must not be another document")
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -102,3 +104,83 @@ func (s *Snapshot) unpack(packed []byte) error {
 }
 
 var errTexts = errors.New("unpacking two texts: a length is wrong")
+
+// The coders are safe for concurrent use with EncodeAll and DecodeAll.
+var (
+	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
+	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(pipeline.MaxUnpacked), zstd.WithDecoderConcurrency(0))
+)
+
+// PackText compresses a text.
+func PackText(text string) []byte { return zstdEncoder.EncodeAll([]byte(text), nil) }
+
+// PackBody compresses the body of a page to be kept, as PackText does a text; UnpackText is
+// the inverse. ok is false where it is too large: more than MaxStoredBody bytes packed, or
+// more than twice MaxText unpacked.
+func PackBody(body []byte) (packed []byte, ok bool) {
+	if len(body) > 2*pipeline.MaxText {
+		return nil, false
+	}
+	packed = zstdEncoder.EncodeAll(body, nil)
+	return packed, len(packed) <= MaxStoredBody
+}
+
+// UnpackText is the inverse of PackText.
+func UnpackText(packed []byte) (string, error) {
+	b, err := zstdDecoder.DecodeAll(packed, nil)
+	if err != nil {
+		return "", fmt.Errorf("unpacking a text: %w", err)
+	}
+	return string(b), nil
+}
+
+// ChangeMessage returns c as a message on TopicChanges.
+func ChangeMessage(c pipeline.Change) (Message, error) {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return Message{}, pipeline.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
+	}
+	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
+		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
+}
+
+// ChangeFrom returns the change that m, a message of TypeChange, carries. Its error is permanent.
+func ChangeFrom(m Message) (c pipeline.Change, err error) {
+	if m.Type != TypeChange {
+		return c, pipeline.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
+	}
+	if err := json.Unmarshal(m.Body, &c); err != nil {
+		return c, pipeline.Permanent(fmt.Errorf("change %s: %w", m.ID, err))
+	}
+	return c, nil
+}
+
+// Decision is what index decided about a command that somebody may wait for, in whichever
+// process: TypeSubscribe, TypeCancel or TypeResume.
+type Decision struct {
+	// Command is the ID of the command.
+	Command string `json:"command"`
+	// Code is 0 where the command was carried out, otherwise why it was refused, as in
+	// Health.Code; Reason says it in words for the user.
+	Code   int    `json:"code,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Message returns d as a message on TopicDecisions about page, decided at the time at.
+func (d Decision) Message(page string, at time.Time) Message {
+	b, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: decision: %v", err)) // every field is encodable
+	}
+	return Message{ID: DeriveID("decision", d.Command), Topic: TopicDecisions, Key: page, Type: TypeDecision, Subject: page, Time: at,
+		Header: map[string]string{headerContent: "application/json"}, Body: b}
+}
+
+// DecisionFrom is the inverse of Decision.Message.
+func DecisionFrom(m Message) (Decision, error) {
+	var d Decision
+	if err := json.Unmarshal(m.Body, &d); err != nil {
+		return d, pipeline.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
+	}
+	return d, nil
+}

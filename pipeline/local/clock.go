@@ -2,10 +2,12 @@ package local
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -103,4 +105,192 @@ func (t *Transport) waking() bool {
 		}
 	}
 	return false
+}
+
+// maxSleep bounds the timer, so that a clock that was set, or a machine that slept, is
+// noticed.
+const maxSleep = time.Second
+
+// alarm is the one timer of a Transport.
+type alarm struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	at    atomic.Int64
+}
+
+// arm sees to it that ring runs at the time at, or before.
+func (t *Transport) arm(at int64) {
+	a := &t.alarm
+	if at >= a.at.Load() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.closed() || at >= a.at.Load() {
+		return
+	}
+	a.at.Store(at)
+	d := min(max(time.Duration(at-t.now().UnixNano()), 0), maxSleep)
+	if a.timer == nil {
+		a.timer = time.AfterFunc(d, t.ring)
+		return
+	}
+	a.timer.Reset(d)
+}
+
+// ring tells the lanes whose wakes are due, and sleeps until the next.
+func (t *Transport) ring() {
+	t.alarm.mu.Lock()
+	t.alarm.at.Store(never)
+	t.alarm.mu.Unlock()
+	t.checkClock()
+	now, next := t.now().UnixNano(), never
+	for _, tp := range t.allTopics() {
+		for _, c := range tp.consumers() {
+			for _, cur := range c.cursors {
+				switch at := cur.nextWake.Load(); {
+				case at <= now:
+					cur.notify()
+				case at < next:
+					next = at
+				}
+			}
+		}
+	}
+	if next != never {
+		t.arm(next)
+	}
+}
+
+func (t *Transport) stopAlarm() {
+	t.alarm.mu.Lock()
+	defer t.alarm.mu.Unlock()
+	if t.alarm.timer != nil {
+		t.alarm.timer.Stop()
+	}
+}
+
+// begin lists the wakes that also come at start. It runs when a group's first
+// subscription begins to serve the lane.
+func (c *cursor) begin() error {
+	if c.started || c.c.asleep {
+		return nil
+	}
+	start, err := c.c.t.db.StartWakes(c.c.group, c.lane.topic.name, c.lane.index)
+	if err != nil {
+		return err
+	}
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	c.started = true
+	c.lane.mu.Lock()
+	c.backlog = c.lane.head
+	c.lane.mu.Unlock()
+	c.starts(start)
+	return nil
+}
+
+// starts makes each of wakes come once, whatever the time is. c.wakeMu is held.
+func (c *cursor) starts(wakes []store.Wake) {
+	c.start, c.starting = wakes, make(map[string]bool, len(wakes))
+	for _, w := range wakes {
+		c.starting[w.Key] = true
+	}
+}
+
+// wakeAll makes every wake come once.
+func (c *cursor) wakeAll() {
+	c.wakeMu.Lock()
+	c.all = true
+	c.wakeMu.Unlock()
+	c.notify()
+}
+
+// late reports whether messages that were in the log at start have yet to be handled.
+// Wakes wait for them: among them may be what came of work that seems to have died.
+func (c *cursor) late() bool {
+	c.lane.mu.Lock()
+	defer c.lane.mu.Unlock()
+	return c.next < c.backlog
+}
+
+// takeWake returns a wake that is due, or one that comes at start.
+func (c *cursor) takeWake() (work, bool, error) {
+	if c.c.asleep || c.late() {
+		return work{}, false, nil
+	}
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	if c.all {
+		all, err := c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index)
+		if err != nil {
+			return work{}, false, err
+		}
+		c.all = false
+		c.starts(all)
+	}
+	for len(c.start) > 0 {
+		if w := c.start[0]; c.starting[w.Key] {
+			return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
+		}
+		c.start = c.start[1:]
+	}
+	at := c.nextWake.Load()
+	if at == never {
+		return work{}, false, nil
+	}
+	now := c.c.t.cfg.Now()
+	if at > now.UnixNano() {
+		c.c.t.arm(at) // the clock may have been set back since it rang
+		return work{}, false, nil
+	}
+	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, c.floor)
+	if err != nil {
+		return work{}, false, err
+	}
+	if !ok {
+		c.nextWake.Store(never)
+		return work{}, false, nil
+	}
+	c.floor = w.At
+	c.nextWake.Store(w.At.UnixNano())
+	if w.At.After(now) {
+		c.c.t.arm(w.At.UnixNano())
+		return work{}, false, nil
+	}
+	return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
+}
+
+// rescheduled notes that key's wake was set to at, or taken back if at is zero, by a
+// batch that was applied.
+func (c *cursor) rescheduled(key string, at time.Time) {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	delete(c.starting, key)
+	if at.IsZero() {
+		return
+	}
+	if at.Before(c.floor) {
+		c.floor = at
+	}
+	if n := store.Nanoseconds(at); n < c.nextWake.Load() {
+		c.nextWake.Store(n)
+		c.c.t.arm(n)
+	}
+}
+
+// woken notes that a wake was handled: the next time nothing or a later one is found.
+func (c *cursor) woken(w store.Wake) {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	delete(c.starting, w.Key)
+}
+
+// restore finds a cursor's first wake in the store.
+func (c *cursor) restore() error {
+	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, time.Time{})
+	if err == nil && ok {
+		c.rescheduled("", w.At)
+	}
+	return err
 }

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // consumer is a group's share in a topic: a cursor in each lane, spread over the
@@ -95,4 +98,197 @@ func (c *consumer) leave() {
 		l.cursors = slices.DeleteFunc(l.cursors, func(o *cursor) bool { return o == cur })
 		l.mu.Unlock()
 	}
+}
+
+// readBytes is about how much of a log is read back at once.
+const readBytes = 256 << 10
+
+// never is the nextWake of a lane without wakes.
+const never = int64(1<<63 - 1)
+
+// cursor is where a group stands in a lane, and what waits for it there besides the log.
+type cursor struct {
+	c    *consumer
+	lane *lane
+	// place is what the positions of its messages begin with; empty where they have none.
+	place string
+	// next is the offset of the next message to consume; lane.mu guards it.
+	next uint64
+	// signal holds a token when there may be something to do.
+	signal chan struct{}
+
+	// inbox holds posted messages; posted counts them and the one in hand.
+	inbox  chan flow.Message
+	posted atomic.Int64
+
+	// nextWake is not after the earliest wake, in Unix nanoseconds; see wakes.go.
+	nextWake atomic.Int64
+	wakeMu   sync.Mutex
+	floor    time.Time
+	starting map[string]bool
+	// all says that every wake is to come once, because the clock was set back.
+	all bool
+
+	// run serves the lane; c.mu guards it.
+	run *run
+
+	// What follows belongs to the goroutine of run.
+	started bool
+	start   []store.Wake
+	// backlog is the offset after the last message that was in the log at start.
+	backlog uint64
+	held    *flow.Message
+	page    []store.Entry
+	turn    int
+}
+
+// join makes the lane keep its messages for c. lane.mu is held.
+func (c *cursor) join() {
+	l := c.lane
+	l.cursors = append(l.cursors, c)
+	for _, m := range l.kept {
+		l.topic.kept.Add(-m.bytes)
+	}
+	l.kept = nil
+}
+
+// notify says that there may be something to do.
+func (c *cursor) notify() {
+	select {
+	case c.signal <- struct{}{}:
+	default:
+	}
+}
+
+// kind says where a piece of work comes from.
+type kind int
+
+const (
+	fromLog kind = iota
+	fromPost
+	fromWake
+)
+
+// work is one message to handle.
+type work struct {
+	kind  kind
+	entry store.Entry // fromLog
+	wake  store.Wake  // fromWake
+	// message is nil where the log has only metadata. Nothing changes what it points to.
+	message *flow.Message
+}
+
+// take returns the next piece of work; ok is false where there is none. Logs, posted
+// messages and wakes take turns, so that none starves the others.
+func (c *cursor) take() (w work, ok bool, err error) {
+	c.turn++
+	if c.turn%2 == 0 {
+		if w, ok, err = c.takeLog(); ok || err != nil {
+			return w, ok, err
+		}
+	}
+	if w, ok = c.takePost(); ok {
+		return w, true, nil
+	}
+	if w, ok, err = c.takeWake(); ok || err != nil {
+		return w, ok, err
+	}
+	if c.turn%2 == 0 {
+		return work{}, false, nil
+	}
+	return c.takeLog()
+}
+
+func (c *cursor) takePost() (work, bool) {
+	if c.held != nil {
+		return work{kind: fromPost, message: c.held}, true
+	}
+	select {
+	case m := <-c.inbox:
+		c.held = &m
+		return work{kind: fromPost, message: c.held}, true
+	default:
+		return work{}, false
+	}
+}
+
+func (c *cursor) takeLog() (work, bool, error) {
+	for {
+		e, limit, ok := c.inTail()
+		if ok || limit == 0 {
+			return work{kind: fromLog, entry: e, message: e.Record.Message}, ok, nil
+		}
+		e, ok, err := c.readBack(limit)
+		if ok || err != nil {
+			return work{kind: fromLog, entry: e}, ok, err
+		}
+	}
+}
+
+// inTail looks for the next message in memory. Where it is only in the store, limit is
+// the offset at which the memory begins; 0 says that there is none.
+func (c *cursor) inTail() (e store.Entry, limit uint64, ok bool) {
+	l := c.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.next = max(c.next, l.low)
+	ready := l.ready()
+	if c.next >= ready {
+		return store.Entry{}, 0, false
+	}
+	from := l.tailFrom()
+	if c.next < from {
+		return store.Entry{}, min(from, ready), false
+	}
+	return l.tail[c.next-from], 0, true
+}
+
+// readBack reads the next message from the store. If there is none below limit (which
+// no crash leaves behind, but a damaged store might), it goes on at limit.
+func (c *cursor) readBack(limit uint64) (store.Entry, bool, error) {
+	for len(c.page) > 0 && c.page[0].Offset < c.next {
+		c.page = c.page[1:]
+	}
+	if len(c.page) == 0 {
+		var err error
+		c.page, err = c.c.t.db.ReadLog(c.lane.topic.name, c.lane.index, c.next, limit, readBytes)
+		if err != nil {
+			return store.Entry{}, false, err
+		}
+	}
+	if len(c.page) == 0 {
+		c.lane.mu.Lock()
+		c.next = limit
+		c.lane.mu.Unlock()
+		return store.Entry{}, false, nil
+	}
+	return c.page[0], true, nil
+}
+
+// idle reports whether c has nothing to do. What is in flight is not yet consumed.
+func (c *cursor) idle(now int64) bool {
+	if !c.lane.mu.TryLock() {
+		return false
+	}
+	behind := c.next < c.lane.head
+	c.lane.mu.Unlock()
+	if behind || c.posted.Load() > 0 {
+		return false
+	}
+	if c.c.asleep {
+		return true
+	}
+	if c.nextWake.Load() <= now {
+		return false
+	}
+	if !c.wakeMu.TryLock() {
+		return false
+	}
+	defer c.wakeMu.Unlock()
+	return !c.waking()
+}
+
+// waking reports whether wakes are to come whatever the time is. c.wakeMu is held.
+func (c *cursor) waking() bool {
+	return len(c.starting) > 0 || c.all && c.nextWake.Load() != never
 }

@@ -183,37 +183,6 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestFarWakes waits for days through a timer that never sleeps longer than a minute.
-func TestFarWakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := open(t, Config{})
-		ch := subscribe(t, tr, "g", "in")
-		start := time.Now()
-		delays := []time.Duration{49 * time.Hour, 5 * time.Hour, 30 * time.Second, 90 * time.Minute}
-		for i, d := range delays {
-			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(i), fmt.Sprint(i), 0)); err != nil {
-				t.Fatal(err)
-			}
-			m := <-ch
-			tx, _ := flow.TxFrom(m.Context())
-			tx.WakeAt(fmt.Sprint(i), start.Add(d))
-			m.Ack()
-		}
-		slices.Sort(delays)
-		for _, d := range delays {
-			m := <-ch
-			if got := time.Since(start); got != d {
-				t.Errorf("a wake came after %v, want %v", got, d)
-			}
-			m.Ack()
-		}
-		synctest.Wait()
-		if !tr.Idle() {
-			t.Error("not idle after the last wake")
-		}
-	})
-}
-
 // TestSharedLanes has subscriptions of one group come and go while messages flow: each
 // message is handled once and in order.
 func TestSharedLanes(t *testing.T) {
@@ -268,76 +237,6 @@ func TestSharedLanes(t *testing.T) {
 			t.Errorf("key %s was handled as %v", k, ns)
 		}
 	}
-}
-
-// TestPostSurvivesUnsubscribing gives a posted message to a subscription that ends
-// without having read it.
-func TestPostSurvivesUnsubscribing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := open(t, Config{})
-		if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "posted", 0)); err != nil {
-			t.Fatal(err)
-		}
-		sub := tr.Subscriber("g")
-		if _, err := sub.Subscribe(t.Context(), "in"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if err := sub.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if tr.Idle() {
-			t.Error("idle though a posted message was not handled")
-		}
-		m := <-subscribe(t, tr, "g", "in")
-		if m.UUID != "posted" {
-			t.Errorf("got %s", m.UUID)
-		}
-		m.Ack()
-		synctest.Wait()
-		if !tr.Idle() {
-			t.Error("not idle after the posted message was handled")
-		}
-	})
-}
-
-// TestStartWakeTakenBack takes a wake back after the start and before it is handed out.
-func TestStartWakeTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := open(t, Config{})
-		handle := func(ch <-chan *message.Message, f func(tx flow.Tx)) {
-			m := <-ch
-			tx, _ := flow.TxFrom(m.Context())
-			f(tx)
-			m.Ack()
-			synctest.Wait()
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ch, err := tr.Subscriber("g").Subscribe(ctx, "in")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := tr.Poster("g", "in")
-		if err := p.Post(ctx, text("in", "k", "set", 0)); err != nil {
-			t.Fatal(err)
-		}
-		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart) })
-		cancel()
-		synctest.Wait()
-		if err := p.Post(t.Context(), text("in", "k", "take back", 0)); err != nil {
-			t.Fatal(err)
-		}
-		ch = subscribe(t, tr, "g", "in")
-		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Time{}) })
-		if !tr.Idle() {
-			t.Error("not idle after the wake was taken back")
-		}
-		select {
-		case m := <-ch:
-			t.Errorf("a message came: %v", m.Metadata)
-		case <-time.After(2 * time.Hour):
-		}
-	})
 }
 
 // TestCloseIsBounded closes a transport with a handler that never ends.

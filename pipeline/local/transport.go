@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -158,3 +159,76 @@ func (t *Transport) broken(err error) {
 }
 
 func (t *Transport) closed() bool { return t.ctx.Err() != nil }
+
+// Activity is a counter that grows with every publication, post and commit.
+func (t *Transport) Activity() uint64 { return t.activity.Load() }
+
+// Idle reports whether there is nothing to do: every group has consumed all messages of
+// its topics, nothing is in flight or posted, and no wake is due. It is false where that
+// changed while it looked. It waits for nobody: what is locked, by a commit that the disk
+// holds up for example, is not idle.
+func (t *Transport) Idle() bool {
+	before := t.activity.Load()
+	now := t.cfg.Now().UnixNano()
+	for _, tp := range t.allTopics() {
+		consumers, ok := tp.tryConsumers()
+		if !ok {
+			return false
+		}
+		for _, c := range consumers {
+			if c.idle {
+				continue
+			}
+			for _, cur := range c.cursors {
+				if !cur.idle(now) {
+					return false
+				}
+			}
+		}
+	}
+	return t.activity.Load() == before
+}
+
+// Owns reports that this process handles the messages of every key: no other can have the store.
+func (t *Transport) Owns(string) bool { return true }
+
+// Epoch is 0: lanes never move.
+func (t *Transport) Epoch(string) uint64 { return 0 }
+
+// Gained is nil: all lanes are owned from the start.
+func (t *Transport) Gained() <-chan struct{} { return nil }
+
+// Tail yields nothing until ctx is done: there are no other processes.
+func (t *Transport) Tail(ctx context.Context, _ string) (<-chan flow.Message, error) {
+	none := make(chan flow.Message)
+	context.AfterFunc(ctx, func() { close(none) })
+	return none, nil
+}
+
+// Gauges is nil: the Router counts all there is to count.
+func (t *Transport) Gauges() []flow.Gauge { return nil }
+
+// Shortage says that intake stopped because the disk of the data directory has too little
+// room. It ends by itself.
+type Shortage = store.Shortage
+
+// newRoom returns what watches the disk as c wants it.
+func newRoom(c Config) *store.Room {
+	dir := c.Dir
+	if c.Store != nil {
+		dir = c.Store.Dir()
+	}
+	return store.NewRoom(dir, c.MinFree, c.Free, c.Logger)
+}
+
+// Ready returns nil, or a *Shortage while nothing is taken in for want of room on the
+// disk: publishers outside a transaction wait.
+func (t *Transport) Ready() error { return t.room.Err() }
+
+// Room returns nil while there is room on the disk, otherwise a channel that is closed
+// when there is again.
+func (t *Transport) Room() <-chan struct{} { return t.room.Again() }
+
+// BackupTo writes a copy of the store, with all its namespaces, to w; see
+// store.DB.BackupTo. Nothing stops meanwhile.
+func (t *Transport) BackupTo(w io.Writer) error { return t.db.BackupTo(w) }

@@ -4,8 +4,12 @@
 package registry
 
 import (
+	"crypto/x509"
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 
@@ -131,3 +135,89 @@ func (r *Registry) LookupTransport(kind string) (settings func() Transport, ok b
 func (r *Registry) TransportKinds() []string {
 	return slices.Sorted(maps.Keys(r.transports))
 }
+
+// Connection says how a sink reaches its receiver. The Config of each sink that speaks HTTP or
+// SMTP embeds one, so that its options stand among those of the sink.
+type Connection struct {
+	// CA is a file in PEM with the certificate authorities to trust in place of the system's,
+	// for a receiver whose certificate is of an authority of your own. It is read again when
+	// the configuration is. Default: the system's.
+	CA string `yaml:"ca"`
+	// Cert is a file in PEM with the certificate that this program shows to a receiver that
+	// asks for one (mTLS), and behind it those between it and its authority. It is read for
+	// each new connection, so that it can be renewed in place. It goes with Key. Default: none.
+	Cert string `yaml:"cert"`
+	// Key is a file in PEM with the private key of Cert.
+	Key string `yaml:"key"`
+	// Proxy is the URL of a proxy to connect through, such as http://proxy.example.com:3128:
+	// http, https, socks5 or socks5h, with a user and password where the proxy asks for them.
+	// E-mail can use the latter two. The environment (HTTPS_PROXY) is not heeded. Default: none.
+	Proxy Secret `yaml:"proxy"`
+
+	// Allow are the networks that may be reached besides public addresses. In a configuration
+	// file that is allow.sinks.
+	Allow []netip.Prefix `yaml:"-"`
+	// RootCAs are the authorities to trust where they are not in a file; nil means those of CA.
+	RootCAs *x509.CertPool `yaml:"-"`
+	// Client makes the requests in place of a client with the settings above, of which none
+	// counts then: what it reaches is up to whoever made it. Redirects are not followed in any
+	// case. Sinks with one Client share its connections.
+	Client *http.Client `yaml:"-"`
+}
+
+// Template is the source of a template for what a sink says, as text/template has it: see
+// docs/sinks for its functions and names. Empty: the sink's own layout.
+type Template string
+
+const redacted = "REDACTED"
+
+// Secret is a text that cannot be printed by accident: no verb of package fmt, no
+// encoder and no logger shows it, also not where it is an unexported field. The zero
+// Secret is empty.
+type Secret struct {
+	value *string // behind a pointer, since fmt prints unexported fields without asking their methods
+}
+
+// NewSecret returns s as a Secret.
+func NewSecret(s string) Secret {
+	if s == "" {
+		return Secret{}
+	}
+	return Secret{&s}
+}
+
+// Reveal returns the text.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// IsZero reports whether s is empty.
+func (s Secret) IsZero() bool { return s.value == nil }
+
+// String returns "REDACTED", or "" for an empty Secret.
+func (s Secret) String() string {
+	if s.value == nil {
+		return ""
+	}
+	return redacted
+}
+
+// GoString returns what String returns.
+func (s Secret) GoString() string { return s.String() }
+
+// Format writes what String returns, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText returns what String returns; JSON and YAML use it.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue returns what String returns.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+var (
+	_ fmt.Formatter  = Secret{}
+	_ slog.LogValuer = Secret{}
+)

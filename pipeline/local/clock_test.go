@@ -1,0 +1,182 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// TestAsleep: what a group has scheduled comes neither at its time nor at the start while
+// the group is asleep, and is not forgotten.
+func TestAsleep(t *testing.T) {
+	db := memory(t)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	start := func(at time.Time, asleep ...string) (*Transport, <-chan *message.Message) {
+		tr := open(t, Config{
+			Store: db, Now: func() time.Time { return at }, Asleep: asleep,
+			Topics: map[string]Topic{"in": {Groups: []string{"g"}}},
+		})
+		return tr, subscribe(t, tr, "g", "in")
+	}
+	stop := func(tr *Transport) {
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schedule := func(tr *Transport, in <-chan *message.Message, id string) {
+		if err := tr.Publish(t.Context(), text("in", "k", id, 1)); err != nil {
+			t.Fatal(err)
+		}
+		msg := <-in
+		if msg.UUID != id {
+			t.Fatalf("message %s, want %s and no wake", msg.UUID, id)
+		}
+		tx, _ := flow.TxFrom(msg.Context())
+		tx.WakeAt("k", now.Add(time.Hour), flow.AtStart)
+		msg.Ack()
+	}
+
+	tr, in := start(now)
+	schedule(tr, in, "1")
+	stop(tr)
+
+	tr, in = start(now.Add(2*time.Hour), "g")
+	schedule(tr, in, "2")
+	schedule(tr, in, "3")
+	for !tr.Idle() {
+		time.Sleep(time.Millisecond) // the last commit
+	}
+	stop(tr)
+
+	tr, in = start(now)
+	msg := <-in
+	msg.Ack()
+	if msg.Metadata["ce_type"] != flow.TypeWake {
+		t.Errorf("%v, want the wake of the start", msg.Metadata)
+	}
+	stop(tr)
+}
+
+// TestWakesAtStartComeBehindTheLog: what came of the work that a wake at start takes for
+// dead may be in the log already, and is handled first.
+func TestWakesAtStartComeBehindTheLog(t *testing.T) {
+	c := Config{Store: memory(t), Topics: map[string]Topic{"in": {Groups: []string{"g"}}}}
+	tr, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Publish(t.Context(), text("in", "k", "first", 1)); err != nil {
+		t.Fatal(err)
+	}
+	m := <-subscribe(t, tr, "g", "in")
+	tx, _ := flow.TxFrom(m.Context())
+	tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
+	m.Ack()
+	for !tr.Idle() {
+		time.Sleep(time.Millisecond)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	tr = open(t, c)
+	const n = 5
+	var want, got []string
+	for i := range n {
+		want = append(want, fmt.Sprint(i))
+		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want = append(want, flow.TypeWake)
+	in := subscribe(t, tr, "g", "in")
+	for range n + 1 {
+		m := <-in
+		if id := m.Metadata["ce_type"]; id == flow.TypeWake {
+			got = append(got, id)
+		} else {
+			got = append(got, m.UUID)
+		}
+		m.Ack()
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("came %v, want %v", got, want)
+	}
+}
+
+// TestFarWakes waits for days through a timer that never sleeps longer than a minute.
+func TestFarWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		ch := subscribe(t, tr, "g", "in")
+		start := time.Now()
+		delays := []time.Duration{49 * time.Hour, 5 * time.Hour, 30 * time.Second, 90 * time.Minute}
+		for i, d := range delays {
+			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(i), fmt.Sprint(i), 0)); err != nil {
+				t.Fatal(err)
+			}
+			m := <-ch
+			tx, _ := flow.TxFrom(m.Context())
+			tx.WakeAt(fmt.Sprint(i), start.Add(d))
+			m.Ack()
+		}
+		slices.Sort(delays)
+		for _, d := range delays {
+			m := <-ch
+			if got := time.Since(start); got != d {
+				t.Errorf("a wake came after %v, want %v", got, d)
+			}
+			m.Ack()
+		}
+		synctest.Wait()
+		if !tr.Idle() {
+			t.Error("not idle after the last wake")
+		}
+	})
+}
+
+// TestStartWakeTakenBack takes a wake back after the start and before it is handed out.
+func TestStartWakeTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Config{})
+		handle := func(ch <-chan *message.Message, f func(tx flow.Tx)) {
+			m := <-ch
+			tx, _ := flow.TxFrom(m.Context())
+			f(tx)
+			m.Ack()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ch, err := tr.Subscriber("g").Subscribe(ctx, "in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := tr.Poster("g", "in")
+		if err := p.Post(ctx, text("in", "k", "set", 0)); err != nil {
+			t.Fatal(err)
+		}
+		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart) })
+		cancel()
+		synctest.Wait()
+		if err := p.Post(t.Context(), text("in", "k", "take back", 0)); err != nil {
+			t.Fatal(err)
+		}
+		ch = subscribe(t, tr, "g", "in")
+		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Time{}) })
+		if !tr.Idle() {
+			t.Error("not idle after the wake was taken back")
+		}
+		select {
+		case m := <-ch:
+			t.Errorf("a message came: %v", m.Metadata)
+		case <-time.After(2 * time.Hour):
+		}
+	})
+}
