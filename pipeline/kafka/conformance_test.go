@@ -3,12 +3,17 @@ package kafka_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -87,4 +92,109 @@ type testWriter struct{ t *testing.T }
 func (w testWriter) Write(b []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(b)))
 	return len(b), nil
+}
+
+// keyed gives messages their payload as key: Watermill's suite demands order among
+// messages of equal payload, and has no notion of a key.
+type keyed struct{ message.Publisher }
+
+func (k keyed) Publish(topic string, msgs ...*message.Message) error {
+	var out []*message.Message
+	for _, m := range msgs {
+		c := m.CopyWithContext()
+		c.Metadata.Set(flow.HeaderKey, string(m.Payload))
+		out = append(out, c)
+	}
+	return k.Publisher.Publish(topic, out...)
+}
+
+// TestWatermill runs Watermill's own suite with 8 lanes. The suite skips three of its
+// tests: TestReconnect restarts a broker that it runs itself;
+// TestNewSubscriberReceivesOldMessages is for systems where a group without a position
+// begins anew each time, while here it begins where it stopped. Everything else must run
+// and pass.
+func TestWatermill(t *testing.T) {
+	run := func(t *testing.T, brokers []string) {
+		tr, err := kafka.Open(context.Background(), kafka.Config{
+			Brokers: brokers, Prefix: "mill-" + rand.Text() + ".", Lanes: testLanes, Replication: 1, SessionTimeout: 6 * time.Second, MaxPause: 10 * time.Millisecond,
+			Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := tr.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		<-tr.Gained()
+		group := func(_ *testing.T, group string) (message.Publisher, message.Subscriber) {
+			return keyed{tr.Publisher()}, tr.Subscriber(group)
+		}
+		features := tests.Features{ConsumerGroups: true, GuaranteedOrder: true, Persistent: true}
+		tests.TestPubSub(t, features, func(t *testing.T) (message.Publisher, message.Subscriber) {
+			return group(t, "g")
+		}, group)
+	}
+	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
+	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+}
+
+// TestNotStarted uses a transport that was never started: it refuses, and closes.
+func TestNotStarted(t *testing.T) {
+	tr, err := kafka.New(kafka.Config{Brokers: []string{"127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	m := flow.Message{ID: "m", Topic: "in", Key: "k", Type: "test.v1"}
+	_, subscribed := tr.Subscriber("g").Subscribe(ctx, "in")
+	_, tailed := tr.Tail(ctx, "in")
+	for name, err := range map[string]error{
+		"Publish": tr.Publish(ctx, m), "Post": tr.Poster("g", "in").Post(ctx, m), "Subscribe": subscribed, "Tail": tailed,
+	} {
+		if !errors.Is(err, kafka.ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, kafka.ErrClosed)
+		}
+	}
+	for range 2 {
+		if err := tr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// TestCloseWhilePublishing closes a transport into which many publish, one message at a time
+// and several: they get an error, and nothing panics.
+func TestCloseWhilePublishing(t *testing.T) {
+	brokers := brokers(t)
+	for range 4 {
+		tr := open(t, brokers, "closing-"+rand.Text()+".", "", map[string]flow.Topic{"in": {}})
+		var begun, ended sync.WaitGroup
+		for g := range 16 {
+			begun.Add(1)
+			ended.Go(func() {
+				once := sync.OnceFunc(begun.Done)
+				defer once()
+				for n := 0; ; n++ {
+					ms := []flow.Message{{ID: fmt.Sprint(g, ".", n), Topic: "in", Key: fmt.Sprint("k", n), Type: "test.v1"}}
+					if g%2 == 0 {
+						ms = append(ms, flow.Message{ID: ms[0].ID + "b", Topic: "in", Key: "b", Type: "test.v1"})
+					}
+					if err := tr.Publish(context.Background(), ms...); err != nil {
+						if !errors.Is(err, kafka.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					once()
+				}
+			})
+		}
+		begun.Wait()
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		ended.Wait()
+	}
 }

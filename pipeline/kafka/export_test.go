@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )

@@ -87,58 +87,9 @@ func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	}
 }
 
-// place names the state of a group for a key.
-type place struct{ group, key string }
-
-// layer is what was written to the states of a lane and is not in its copy yet. A nil value
-// means that the name was deleted. It is not safe for concurrent use.
-type layer struct {
-	states map[place]map[string][]byte
-	bytes  int // about how many are held
-}
-
-// set stores value under name of p; nil deletes.
-func (l *layer) set(p place, name string, value []byte) {
-	if l.states == nil {
-		l.states = make(map[place]map[string][]byte)
-	}
-	names := l.states[p]
-	if names == nil {
-		names = make(map[string][]byte)
-		l.states[p] = names
-	}
-	l.bytes += len(value) - len(names[name])
-	names[name] = value
-}
-
-// get returns what was written under name of p; ok is false where nothing was.
-func (l *layer) get(p place, name string) (value []byte, ok bool) {
-	value, ok = l.states[p][name]
-	return value, ok
-}
-
-// merge puts what other holds over what l holds.
-func (l *layer) merge(other *layer) {
-	for p, names := range other.states {
-		for name, value := range names {
-			l.set(p, name, value)
-		}
-	}
-}
-
-// over puts the names of p that begin with prefix over those of values.
-func (l *layer) over(p place, prefix string, values map[string][]byte) {
-	for name, value := range l.states[p] {
-		if strings.HasPrefix(name, prefix) {
-			values[name] = value
-		}
-	}
-}
-
-// sorted returns the names of values that are not deleted, in order.
-func sorted(values map[string][]byte) []string {
-	maps.DeleteFunc(values, func(_ string, v []byte) bool { return v == nil })
-	return slices.Sorted(maps.Keys(values))
+// BackupTo fails: the brokers keep the state.
+func (t *Transport) BackupTo(io.Writer) error {
+	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
 }
 
 // State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
@@ -226,7 +177,90 @@ func some(st flow.State) bool {
 	return false
 }
 
-// BackupTo fails: the brokers keep the state.
-func (t *Transport) BackupTo(io.Writer) error {
-	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
+// get reads what was merged, then the copy of the lane.
+func (n *lease) get(p place, name string) (value []byte, ok bool, err error) {
+	n.mu.RLock()
+	for _, b := range []*batch{n.open, n.flight} {
+		if b == nil {
+			continue
+		}
+		if v, ok := b.layer.get(p, name); ok {
+			n.mu.RUnlock()
+			return append([]byte{}, v...), v != nil, nil
+		}
+	}
+	n.mu.RUnlock()
+	return n.t.cache.GetState(nil, p.group, n.lane, p.key, name)
+}
+
+// scan reads the names of p that begin with prefix; nil values are deleted.
+func (n *lease) scan(p place, prefix string) (map[string][]byte, error) {
+	merged := make(map[string][]byte)
+	n.mu.RLock()
+	if n.flight != nil {
+		n.flight.layer.over(p, prefix, merged)
+	}
+	n.open.layer.over(p, prefix, merged)
+	n.mu.RUnlock()
+	err := n.t.cache.ScanState(nil, p.group, n.lane, p.key, prefix, func(name string, value []byte) bool {
+		if _, ok := merged[name]; !ok {
+			merged[name] = value
+		}
+		return true
+	})
+	return merged, err
+}
+
+// place names the state of a group for a key.
+type place struct{ group, key string }
+
+// layer is what was written to the states of a lane and is not in its copy yet. A nil value
+// means that the name was deleted. It is not safe for concurrent use.
+type layer struct {
+	states map[place]map[string][]byte
+	bytes  int // about how many are held
+}
+
+// set stores value under name of p; nil deletes.
+func (l *layer) set(p place, name string, value []byte) {
+	if l.states == nil {
+		l.states = make(map[place]map[string][]byte)
+	}
+	names := l.states[p]
+	if names == nil {
+		names = make(map[string][]byte)
+		l.states[p] = names
+	}
+	l.bytes += len(value) - len(names[name])
+	names[name] = value
+}
+
+// get returns what was written under name of p; ok is false where nothing was.
+func (l *layer) get(p place, name string) (value []byte, ok bool) {
+	value, ok = l.states[p][name]
+	return value, ok
+}
+
+// merge puts what other holds over what l holds.
+func (l *layer) merge(other *layer) {
+	for p, names := range other.states {
+		for name, value := range names {
+			l.set(p, name, value)
+		}
+	}
+}
+
+// over puts the names of p that begin with prefix over those of values.
+func (l *layer) over(p place, prefix string, values map[string][]byte) {
+	for name, value := range l.states[p] {
+		if strings.HasPrefix(name, prefix) {
+			values[name] = value
+		}
+	}
+}
+
+// sorted returns the names of values that are not deleted, in order.
+func sorted(values map[string][]byte) []string {
+	maps.DeleteFunc(values, func(_ string, v []byte) bool { return v == nil })
+	return slices.Sorted(maps.Keys(values))
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // Subscriber returns a Watermill subscriber for a consumer group. Subscribing gives one
@@ -121,4 +124,158 @@ func (t *Transport) consumers() []consumer {
 		all = append(all, who)
 	}
 	return all
+}
+
+// Poster returns a way to hand messages to the handler of a group and topic, outside any
+// log. They wait, a bounded number in each lane, until the group subscribes. Those for a
+// lane that went to another process are refused.
+func (t *Transport) Poster(group, topic string) flow.Poster {
+	return &poster{t, consumer{group, topic}}
+}
+
+type poster struct {
+	t   *Transport
+	who consumer
+}
+
+var _ flow.Poster = (*poster)(nil)
+
+func (p *poster) Post(ctx context.Context, m flow.Message) error {
+	if p.t.ctx.Err() != nil || !p.t.ready.Load() {
+		return ErrClosed
+	}
+	m.Topic, m.Time = p.who.topic, m.Time.Round(0).UTC()
+	key := m.Key
+	if key == "" {
+		key = m.ID
+	}
+	b := p.t.inbox(p.who, client.PartitionOf(key, p.t.lanes))
+	for {
+		wait, err := b.add(&m)
+		if wait == nil || err != nil {
+			p.t.activity.Add(1)
+			return err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return fmt.Errorf("posting into a full inbox: %w", context.Cause(ctx))
+		case <-p.t.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+// inbox holds the messages that were posted to a consumer in a lane. What is left in it when
+// the lane goes to another process is dropped: its owner begins that work anew.
+type inbox struct {
+	mu     sync.Mutex
+	queue  []*flow.Message
+	signal chan struct{}
+	room   chan struct{} // closed when there is room; nil while nobody waits
+	// moved says that the lane was this process's and is not any more.
+	moved bool
+}
+
+// add puts m in; wait is not nil where there is no room: it is closed when there may be.
+func (b *inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.moved {
+		return nil, errMoved
+	}
+	if len(b.queue) >= mill.InboxSize {
+		if b.room == nil {
+			b.room = make(chan struct{})
+		}
+		return b.room, nil
+	}
+	b.queue = append(b.queue, m)
+	if b.signal != nil {
+		notify(b.signal)
+	}
+	return nil, nil
+}
+
+// serve makes signal the one that is told of new messages.
+func (b *inbox) serve(signal chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signal, b.moved = signal, false
+	notify(signal)
+}
+
+// clear drops everything, because the lane moved.
+func (b *inbox) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue, b.signal, b.moved = nil, nil, true
+	b.release()
+}
+
+// release lets those go on that wait for room. b.mu is held.
+func (b *inbox) release() {
+	if b.room != nil {
+		close(b.room)
+		b.room = nil
+	}
+}
+
+func (b *inbox) peek() *flow.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return nil
+	}
+	return b.queue[0]
+}
+
+func (b *inbox) pop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) > 0 {
+		b.queue[0] = nil
+		b.queue = b.queue[1:]
+	}
+	b.release()
+}
+
+func (b *inbox) empty() bool { return b.peek() == nil }
+
+// inbox returns the one of a consumer in a lane.
+func (t *Transport) inbox(who consumer, lane int) *inbox {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.inboxes[who]
+	if all == nil {
+		all = make([]*inbox, t.lanes)
+		for i := range all {
+			all[i] = new(inbox)
+		}
+		t.inboxes[who] = all
+	}
+	return all[lane]
+}
+
+// clearInboxes drops what was posted to a lane that was given up.
+func (t *Transport) clearInboxes(lane int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		all[lane].clear()
+	}
+}
+
+// posted reports whether posted messages wait.
+func (t *Transport) posted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, all := range t.inboxes {
+		for _, b := range all {
+			if !b.empty() {
+				return true
+			}
+		}
+	}
+	return false
 }

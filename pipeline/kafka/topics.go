@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
+
+	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // declaredTopics returns all topics that were declared, by name.
@@ -133,13 +137,93 @@ func (n *lease) remember(b *batch) error {
 	return nil
 }
 
-// restoring notes the restoration of a lane, nil when it ended.
-func (t *Transport) restoring(lane int, r *restoration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r == nil {
-		delete(t.restores, lane)
-	} else {
-		t.restores[lane] = r
+// watch asks the brokers from time to time whether they are there, and whether the topics
+// are those of the start.
+func (t *Transport) watch() {
+	defer close(t.watched)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var looked time.Time
+	for {
+		select {
+		case <-look.C:
+		case <-t.life.Done():
+			return
+		}
+		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.cfg.cluster().Ask(t.base) }, nil)
+		if err != nil {
+			if t.life.Err() == nil {
+				t.outage("no broker answers", err)
+				t.waiting(t.cfg.cluster().Unanswered(err))
+			}
+			continue
+		}
+		t.answered()
+		if t.Ready() != nil || time.Since(looked) > topicsEvery {
+			t.checkRights()
+		}
+		if time.Since(looked) > topicsEvery {
+			looked = time.Now()
+			t.checkTopics()
+			if err := t.dropStale(); err != nil {
+				t.log.Error("kafka: dropping copies of lanes that other processes own failed", "error", err)
+			}
+		}
 	}
+}
+
+// checkTopics stops the Transport where a topic was made anew: positions in it mean nothing.
+func (t *Transport) checkTopics() {
+	now, err := t.topicsNow()
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	if err := admin.CheckKnown(t.known(), now); err != nil {
+		t.broken(err)
+	}
+}
+
+// checkRights asks the brokers whether a right is missing: what is denied fails in many ways,
+// of which some tell nothing.
+func (t *Transport) checkRights() {
+	missing, err := client.Do(t.life, func() (string, error) {
+		conn, err := sarama.NewClient(t.cfg.Brokers, client.Once(t.base))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		return t.cfg.admin().MissingRights(conn, t.declaredTopics())
+	}, nil)
+	if err != nil {
+		return // the brokers are away; it is asked again
+	}
+	t.deny(missing)
+}
+
+// deny notes which rights are missing, and tells when that changes.
+func (t *Transport) deny(missing string) {
+	o, now := &t.away, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch missing {
+	case o.missing:
+		return
+	case "":
+		t.log.Info("kafka: the rights are there that were missing", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
+	default:
+		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)
+	}
+	if o.missing == "" {
+		o.deniedAt = now
+	}
+	o.missing = missing
+}
+
+// broken tells that the Transport cannot go on.
+func (t *Transport) broken(err error) {
+	if t.cfg.OnBroken != nil {
+		t.cfg.OnBroken(err)
+		return
+	}
+	t.log.Error("kafka: it cannot go on", "error", err)
 }

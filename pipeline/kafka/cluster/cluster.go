@@ -4,10 +4,18 @@
 package cluster
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -78,5 +86,125 @@ func checkAddress(broker string) error {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return fmt.Errorf("%q: %q is not a port", broker, port)
 	}
+	return nil
+}
+
+// The mechanisms of SASL.Mechanism.
+var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
+
+// validate tells bad what is wrong with t.
+func (t TLS) validate(bad func(field, format string, args ...any)) {
+	if !t.Enable {
+		if t != (TLS{}) {
+			bad("tls.enable", "is off, but other settings of tls are made; set it to true")
+		}
+		return
+	}
+	if t.CA != "" {
+		if _, err := t.roots(); err != nil {
+			bad("tls.ca", "%v", err)
+		}
+	}
+	switch {
+	case t.Cert != "" && t.Key == "":
+		bad("tls.key", "is needed with tls.cert")
+	case t.Cert == "" && t.Key != "":
+		bad("tls.cert", "is needed with tls.key")
+	case t.Cert != "":
+		if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+			bad("tls.cert", "%v", err)
+		}
+	}
+}
+
+// config reads the files of t.
+func (t TLS) config() (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
+	if t.CA != "" {
+		roots, err := t.roots()
+		if err != nil {
+			return nil, fmt.Errorf("tls.ca: %w", err)
+		}
+		conf.RootCAs = roots
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("tls.cert: %w", err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf, nil
+}
+
+func (t TLS) roots() (*x509.CertPool, error) {
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", t.CA)
+	}
+	return roots, nil
+}
+
+// validate tells bad what is wrong with s.
+func (s SASL) validate(bad func(field, format string, args ...any)) {
+	known := strings.Join(mechanisms, ", ")
+	switch {
+	case s.Mechanism == "":
+		if s != (SASL{}) {
+			bad("sasl.mechanism", "is missing; it is one of %s", known)
+		}
+		return
+	case !slices.Contains(mechanisms, s.Mechanism):
+		bad("sasl.mechanism", "%q is not known; it is one of %s", s.Mechanism, known)
+	}
+	if s.User == "" {
+		bad("sasl.user", "is missing")
+	}
+	if s.Password.IsZero() {
+		bad("sasl.password", "is missing")
+	}
+}
+
+// apply makes connections of conf log in as s.
+func (s SASL) apply(conf *sarama.Config) {
+	if s.Mechanism == "" {
+		return
+	}
+	conf.Net.SASL.Enable = true
+	conf.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
+	conf.Net.SASL.User, conf.Net.SASL.Password = s.User, s.Password.Reveal()
+	switch s.Mechanism {
+	case sarama.SASLTypeSCRAMSHA256:
+		conf.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: scram.SHA256} }
+	case sarama.SASLTypeSCRAMSHA512:
+		conf.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &scramClient{hash: scram.SHA512} }
+	}
+}
+
+// OpenPassword returns a warning of a password that anybody on the way can read; empty: none.
+func (c Config) OpenPassword() string {
+	if c.SASL.Mechanism != sarama.SASLTypePlaintext || c.TLS.Enable {
+		return ""
+	}
+	return "PLAIN without TLS sends the password as it is; use tls.enable, or SCRAM-SHA-512"
+}
+
+// scramClient is one login.
+type scramClient struct {
+	hash scram.HashGeneratorFcn
+	*scram.ClientConversation
+}
+
+// Begin implements sarama.SCRAMClient.
+func (c *scramClient) Begin(user, password, authzID string) error {
+	client, err := c.hash.NewClient(user, password, authzID)
+	if err != nil {
+		return errors.New("the name or the password has characters that SCRAM does not allow")
+	}
+	c.ClientConversation = client.NewConversation()
 	return nil
 }

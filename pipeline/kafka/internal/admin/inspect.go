@@ -1,11 +1,17 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
@@ -107,4 +113,136 @@ func (c Config) missing(topics []Spec, lanes int) error {
 	}
 	return fmt.Errorf("kafka: topics are missing, and making them is switched off: %s; make them with:\n  %s",
 		strings.Join(names, ", "), strings.Join(commands, "\n  "))
+}
+
+// The levels of the feature metadata.version that brokers of 4.2 and 4.3 support at most.
+const (
+	feature    = "metadata.version"
+	feature4_2 = 28
+	feature4_3 = 30
+)
+
+// brokerWarning warns of a broker that can lose parts of transactions when it is killed
+// (KAFKA-20734), which matters where alone: topics stand in one broker only. One that does
+// not say what it is gets no warning.
+func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
+	if !alone {
+		return nil
+	}
+	b, err := admin.Controller()
+	if err != nil {
+		return nil
+	}
+	versions, err := b.ApiVersions(&sarama.ApiVersionsRequest{Version: 3, ClientSoftwareName: cluster.ClientID, ClientSoftwareVersion: "1"})
+	if err != nil {
+		return nil
+	}
+	for _, f := range versions.SupportedFeatures {
+		if f.Name == feature && affected(f.MaxVersion) {
+			return []string{"topics are kept in one broker only, and the broker is a Kafka of 4.2 or 4.3, which can lose half of a transaction when it is killed (KAFKA-20734); use replication 3, or 4.1"}
+		}
+	}
+	return nil
+}
+
+// affected reports whether a broker that supports level at most has the bug.
+func affected(level int16) bool { return level >= feature4_2 && level <= feature4_3 }
+
+// single reports whether one of the topics stands in one broker only.
+func single(have map[string]Standing) bool {
+	for _, s := range have {
+		if s.replicas == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckKnown refuses topics that are not those of the last run: with another number of
+// partitions, keys lie in other lanes than their state, and in a topic that was made again
+// the positions mean nothing. The zero known is that of a first run.
+func CheckKnown(known, now Info) error {
+	var errs []error
+	names := slices.Sorted(maps.Keys(known.IDs))
+	if known.Lanes != 0 && known.Lanes != now.Lanes {
+		errs = append(errs, fmt.Errorf("kafka: the topics %s had %d partitions at the last run and have %d now, so that pages lie in other partitions than their state; %s",
+			strings.Join(names, ", "), known.Lanes, now.Lanes, anew))
+	}
+	for _, name := range names {
+		if id, ok := now.IDs[name]; ok && id != known.IDs[name] {
+			errs = append(errs, fmt.Errorf("kafka: topic %s was deleted and made again since the last run (its ID was %s and is %s): what was in it is lost, and positions in it mean nothing; %s",
+				name, known.IDs[name], id, anew))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// anew is what a user can do whose state and topics do not fit any more.
+const anew = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
+
+// stateLost refuses topics of which only the state is missing: every page would be reported
+// again, and the records in the other topics mean nothing without it. Only transactions that
+// also write state write to these topics.
+func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error {
+	names := []string{TopicState, flow.TopicSubscriptions, flow.TopicChanges}
+	var specs []Spec
+	for _, name := range names {
+		specs = append(specs, Spec{Name: c.Prefix + name})
+	}
+	have, err := Describe(admin, specs)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		s, ok := have[c.Prefix+name]
+		if !ok {
+			continue
+		}
+		holds, err := holds(client, c.Prefix+name, s.Partitions)
+		switch {
+		case err != nil:
+			return err
+		case i == 0 && holds:
+			return nil
+		case holds:
+			return fmt.Errorf("kafka: the topic %s is missing or empty, and %s is not: what was known of the pages is lost, and what stands in the other topics means nothing without it; "+
+				"choose another topic_prefix, to begin anew or with a state import, or delete all topics that begin with %s",
+				c.Prefix+TopicState, c.Prefix+name, c.Prefix)
+		}
+	}
+	return nil
+}
+
+// holds reports whether anything was ever written to topic.
+func holds(client sarama.Client, topic string, partitions int) (bool, error) {
+	for p := range int32(partitions) {
+		end, err := client.GetOffset(topic, p, sarama.OffsetNewest)
+		if err != nil {
+			return false, fmt.Errorf("kafka: where topic %s ends: %w", topic, err)
+		}
+		if end > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// The commands of Kafka that mend what a start refuses.
+
+func (c Config) partitionsCommand(topic string, partitions int) string {
+	return fmt.Sprintf("kafka-topics %s --alter --topic %s --partitions %d", c.Bootstrap(), topic, partitions)
+}
+
+func (c Config) deleteCommand(topic string) string {
+	return fmt.Sprintf("kafka-topics %s --delete --topic %s", c.Bootstrap(), topic)
+}
+
+func (c Config) createCommand(spec Spec, partitions, replicas int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "kafka-topics %s --create --topic %s --partitions %d --replication-factor %d", c.Bootstrap(), spec.Name, partitions, replicas)
+	settings := creationSettings(spec, replicas)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, " --config %s=%s", name, settings[name])
+	}
+	return b.String()
 }

@@ -2,6 +2,8 @@ package client
 
 import (
 	"errors"
+	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/IBM/sarama"
@@ -9,6 +11,10 @@ import (
 
 // ErrClosed is what a closed Producer returns. Its transport is closed then, or not started.
 var ErrClosed = errors.New("kafka: the transport is closed")
+
+// MaxMessage is how many bytes the brokers take at once: the texts of two versions, packed
+// together, with what goes with them.
+const MaxMessage = 6 << 20
 
 // Producer is a producer of Sarama that may be closed while others still use it: Sarama's own
 // panics when a message comes after Close. Close waits for calls in flight.
@@ -69,4 +75,52 @@ func (p *Producer) Close() error {
 	}
 	p.closed = true
 	return p.SyncProducer.Close()
+}
+
+// Transact publishes ms in one transaction.
+func Transact(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
+	if err := p.BeginTxn(); err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	for part := range parts(ms) {
+		if err := p.SendMessages(part); err != nil {
+			return fmt.Errorf("publishing in a transaction: %w", SendError(err))
+		}
+	}
+	if err := p.CommitTxn(); err != nil {
+		return fmt.Errorf("committing a transaction: %w", err)
+	}
+	return nil
+}
+
+// parts splits ms into what the brokers take at once, in order: a few messages, or one that
+// is large and packs well. The producer would put more together.
+func parts(ms []*sarama.ProducerMessage) iter.Seq[[]*sarama.ProducerMessage] {
+	return func(yield func([]*sarama.ProducerMessage) bool) {
+		from, size := 0, 0
+		for i, m := range ms {
+			n := m.ByteSize(2)
+			if i > from && size+n > MaxMessage {
+				if !yield(ms[from:i]) {
+					return
+				}
+				from, size = i, 0
+			}
+			size += n
+		}
+		yield(ms[from:])
+	}
+}
+
+// murmur2 hashes as Kafka's Java client does.
+var murmur2 = sarama.NewMurmur2Partitioner("")
+
+// PartitionOf returns the partition of key among lanes of them, as the default partitioner
+// of Kafka's Java client does for keys. It is safe for concurrent use. lanes is at least 1.
+func PartitionOf(key string, lanes int) int {
+	p, err := murmur2.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, int32(lanes))
+	if err != nil {
+		panic(fmt.Sprintf("kafka: partition of %q: %v", key, err)) // strings encode
+	}
+	return int(p)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 )

@@ -4,12 +4,37 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
 )
+
+// TestPublishedStays changes a message of Watermill once it was published.
+func TestPublishedStays(t *testing.T) {
+	m := message.NewMessage("1", nil)
+	m.Metadata.Set("for", "a")
+	o := outputOfWatermill("a", m, 1)
+	m.Metadata.Set("for", "b")
+	if o.meta["for"] != "a" {
+		t.Errorf("topic a gets the metadata of %s", o.meta["for"])
+	}
+}
+
+// TestPostedStays changes the headers of a posted message in one attempt to handle it.
+func TestPostedStays(t *testing.T) {
+	posted := &flow.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
+	for range 2 {
+		x := &tx{w: work{kind: fromPost, message: posted}}
+		m, err := x.Message()
+		if err != nil || m.Header["attempt"] != "first" {
+			t.Errorf("got %v", m.Header)
+		}
+		m.Header["attempt"] = "another"
+	}
+}
 
 // TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
 func TestHintsAreSentAgain(t *testing.T) {

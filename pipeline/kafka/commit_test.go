@@ -1,0 +1,187 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// TestFencedLanes takes the transactional IDs of all lanes away, as another process does that
+// believes to own them, and as an attempt to open one does that was given up: the lanes are
+// taken back before sarama would tell, which is after a minute.
+func TestFencedLanes(t *testing.T) {
+	brokers, name := brokers(t), "fenced-"+rand.Text()
+	var mu sync.Mutex
+	var logged strings.Builder
+	tr, err := kafka.Open(context.Background(), kafka.Config{
+		Brokers: brokers, Prefix: name + ".", Lanes: testLanes, Replication: 1,
+		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
+		Logger: slog.New(slog.NewTextHandler(writer(func(b []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			logged.Write(b)
+		}), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tr.Close() })
+	count(t, tr, "g", "in")
+	<-tr.Gained()
+	for lane := range testLanes {
+		c := sarama.NewConfig()
+		c.Version, c.Net.MaxOpenRequests = sarama.V2_8_0_0, 1
+		c.Producer.Idempotent, c.Producer.RequiredAcks, c.Producer.Return.Successes = true, sarama.WaitForAll, true
+		c.Producer.Transaction.ID = fmt.Sprint(name, "-", lane)
+		p, err := sarama.NewSyncProducer(brokers, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+	}
+	for i := range testLanes * 4 {
+		key := fmt.Sprint("k", i)
+		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := results(t, brokers, name+".", testLanes*4)
+	if len(got) != testLanes*4 {
+		t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
+	}
+	for key, v := range got {
+		if v != key+" " {
+			t.Errorf("%s: handled %q, want once", key, v)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := "another producer has its transactional ID now"; !strings.Contains(logged.String(), want) {
+		t.Errorf("logged %s\nwithout %q", logged.String(), want)
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(b)
+	return len(b), nil
+}
+
+// TestStuckTransaction has a producer whose transaction does not end: its lane is taken anew, and
+// what was in the transaction is handled again, once. Nothing comes of it when it goes on.
+func TestStuckTransaction(t *testing.T) {
+	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })
+	t.Run("whatever they do", func(t *testing.T) { stuck(t, false) })
+}
+
+func stuck(t *testing.T, answering bool) {
+	brokers, prefix := brokers(t), "stuck-"+rand.Text()+"."
+	tr, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(func() {
+		goOn()
+		_ = tr.Close()
+	})
+	late := tr.HangOnce(release, answering)
+	err = tr.Start(context.Background(), flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count(t, tr, "g", "in")
+	for i := range testLanes * 4 {
+		key := string(rune('a' + i))
+		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handled := func() {
+		t.Helper()
+		got := results(t, brokers, prefix, testLanes*4)
+		if len(got) != testLanes*4 {
+			t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
+		}
+		for key, v := range got {
+			if v != key+" " {
+				t.Errorf("%s: handled %q, want once", key, v)
+			}
+		}
+	}
+	handled()
+	goOn()
+	if err := <-late; err == nil {
+		t.Error("the transaction that hung was committed")
+	}
+	handled()
+}
+
+// TestStateLost deletes the topic of the state while nothing runs, and leaves the others.
+func TestStateLost(t *testing.T) {
+	brokers, prefix := brokers(t), "lost-"+rand.Text()+"."
+	topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, flow.TopicChanges: {}}
+	tr := open(t, brokers, prefix, "", topics)
+	if err := tr.Publish(context.Background(), flow.Message{ID: "1", Topic: flow.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_8_0_0
+	admin, err := sarama.NewClusterAdmin(brokers, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := admin.DeleteTopic(prefix + "state"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = kafka.Open(context.Background(), kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1, Topics: topics})
+	if err == nil || !strings.Contains(err.Error(), prefix+"state is missing or empty") {
+		t.Errorf("Open: %v, want a refusal that names the topic", err)
+	}
+}
+
+// TestLargeRecord emits a message that is larger than the brokers take, but packs well.
+func TestLargeRecord(t *testing.T) {
+	run := func(t *testing.T, brokers []string) {
+		prefix := "big-" + rand.Text() + "."
+		tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
+		body := []byte(strings.Repeat("in stock, out of stock, ", 15<<20/24))
+		ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for m := range ms {
+				tx, _ := flow.TxFrom(m.Context())
+				tx.Emit(flow.Message{ID: m.UUID, Topic: "out", Key: "k", Type: "test.v1", Body: body})
+				if err := tx.Fits(); err != nil {
+					t.Error(err)
+				}
+				m.Ack()
+			}
+		}()
+		if err := tr.Publish(context.Background(), flow.Message{ID: "x", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := results(t, brokers, prefix, 1); got["k"] != string(body) {
+			t.Errorf("got %d bytes, want %d", len(got["k"]), len(body))
+		}
+	}
+	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
+	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+}

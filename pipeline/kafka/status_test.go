@@ -1,0 +1,282 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/test/kafkatest"
+)
+
+// TestBrokersAway: that brokers went away while the Transport works is what Ready says, and one
+// warning.
+func TestBrokersAway(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	var logged kafkatest.Log
+	c := testConfig(cluster.ListenAddrs())
+	c.Topics, c.Logger = movedTopics, logged.Logger()
+	tr, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-tr.Gained()
+	cluster.Close()
+	for tr.Ready() == nil && t.Context().Err() == nil {
+	}
+	ready := tr.Ready()
+	if err := tr.Close(); err != nil {
+		t.Logf("closing without brokers: %v", err)
+	}
+	kafkatest.Mention(t, ready.Error(), "kafka: ", "(for ")
+	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings: %s", n, logged.String())
+	}
+}
+
+// TestPublishToNewTopicWhileAway publishes to topics that nobody declared while brokers are
+// away: each call ends with its context, also while another one makes the topic.
+func TestPublishToNewTopicWhileAway(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	tr, err := Open(t.Context(), testConfig(cluster.ListenAddrs()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	<-tr.Gained()
+	cluster.Close()
+	patient, end := context.WithCancel(t.Context())
+	defer end()
+	published := make(chan error, 1)
+	go func() {
+		published <- tr.Publish(patient, flow.Message{ID: "1", Topic: "new", Key: "k", Type: "test.v1"})
+	}()
+	for began := time.Now(); len(tr.making) == 0; {
+		select {
+		case err := <-published:
+			t.Fatalf("Publish returned %v while brokers are away", err)
+		case <-time.After(time.Millisecond):
+			if time.Since(began) > guard {
+				t.Fatal("Publish does not try to make the topic")
+			}
+		}
+	}
+	over := errors.New("over")
+	for _, topic := range []string{"new", "other"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- tr.Publish(ctx, flow.Message{ID: "2", Topic: topic, Key: "k", Type: "test.v1"}) }()
+		cancel(over)
+		select {
+		case err := <-done:
+			if !errors.Is(err, over) {
+				t.Errorf("got %v, want the cause of the context", err)
+			}
+		case <-time.After(guard):
+			t.Fatal("Publish does not end with its context")
+		}
+		end()
+	}
+}
+
+// TestTailWaits: a broker that has just come back leads no partition for a moment, and that
+// is no reason to give up.
+func TestTailWaits(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	c := testConfig(cluster.ListenAddrs())
+	c.Topics = map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}
+	tr := opened(t, c)
+	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
+	if _, err := tr.Tail(t.Context(), flow.TopicDecisions); err != nil {
+		t.Errorf("got %v after %d refusals", err, refusals.Load())
+	}
+	if refusals.Load() < 5 {
+		t.Errorf("the broker refused %d times only", refusals.Load())
+	}
+}
+
+// refuseOffsets makes cluster answer the first n questions for where a topic ends as a broker
+// does that does not lead it any more, and counts all of them.
+func refuseOffsets(cluster *kfake.Cluster, n int32) *atomic.Int32 {
+	var asked atomic.Int32
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if asked.Add(1) > n {
+			return nil, nil, false
+		}
+		cluster.KeepControl()
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range req.(*kmsg.ListOffsetsRequest).Topics {
+			answer := kmsg.NewListOffsetsResponseTopic()
+			answer.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				part := kmsg.NewListOffsetsResponseTopicPartition()
+				part.Partition, part.ErrorCode = p.Partition, kerr.NotLeaderForPartition.Code
+				answer.Partitions = append(answer.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, answer)
+		}
+		return resp, nil, true
+	})
+	return &asked
+}
+
+// TestWatchedWhileTheDiskIsFull looks at a transport while the copy of a lane is written, which
+// waits for the disk: who watches is answered, and other lanes go on.
+func TestWatchedWhileTheDiskIsFull(t *testing.T) {
+	tr := opened(t, testConfig(kafkatest.Start(t)))
+	<-tr.Gained()
+	full, release := make(chan struct{}), make(chan struct{})
+	written := make(chan error, 1)
+	go func() {
+		written <- tr.whileOwned(tr.lease(0), func(*store.Batch) error {
+			close(full)
+			<-release
+			return nil
+		})
+	}()
+	<-full
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		if len(tr.Gauges()) == 0 || tr.Epoch("k") == 0 {
+			t.Error("nothing is told")
+		}
+		if err := tr.Ready(); err != nil {
+			t.Errorf("it is not ready: %v", err)
+		}
+		tr.topicOf("in")
+	}()
+	select {
+	case <-answered:
+	case <-time.After(guard):
+		t.Error("who watches waits for the disk")
+	}
+	close(release)
+	<-answered
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMissingRights withholds one right after the other: Ready and one line of the log name
+// it, and the Transport goes on by itself once it is given.
+func TestMissingRights(t *testing.T) {
+	for name, test := range map[string]struct {
+		without sarama.Acl
+		on      sarama.Resource
+		want    string
+	}{
+		"reading one topic": {
+			sarama.Acl{Operation: sarama.AclOperationRead},
+			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.snapshots"},
+			"allow Read on the topic p.snapshots",
+		},
+		"reading the state": {
+			sarama.Acl{Operation: sarama.AclOperationRead},
+			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.state"},
+			"allow Read on the topic p.state",
+		},
+		"writing": {
+			sarama.Acl{Operation: sarama.AclOperationWrite},
+			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.snapshots"},
+			"allow Write on the topic p.snapshots",
+		},
+		"the group": {
+			sarama.Acl{Operation: sarama.AclOperationRead},
+			sarama.Resource{ResourceType: sarama.AclResourceGroup, ResourceName: "p"},
+			"allow Read on the group p",
+		},
+		"the transactional IDs": {
+			sarama.Acl{Operation: sarama.AclOperationAll},
+			sarama.Resource{ResourceType: sarama.AclResourceTransactionalID, ResourceName: "p-0"},
+			"allow Write on the transactional IDs that begin with p-",
+		},
+		"seeing the group": {
+			sarama.Acl{Operation: sarama.AclOperationDescribe},
+			sarama.Resource{ResourceType: sarama.AclResourceGroup, ResourceName: "p"},
+			"allow Read on the group p",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brokers := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
+				kfake.User("PLAIN", "vokter", "secret", needed()...))
+			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
+			admin := testAdmin(t, c)
+			test.without.Principal, test.without.Host, test.without.PermissionType = "User:vokter", "*", sarama.AclPermissionDeny
+			test.on.ResourcePatternType = sarama.AclPatternLiteral
+			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: test.on, Acls: []*sarama.Acl{&test.without}}}); err != nil {
+				t.Fatal(err)
+			}
+			var logged kafkatest.Log
+			c.SASL.User, c.Logger = "vokter", logged.Logger()
+			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
+			tr, err := Open(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.Close()
+			tr.checkRights()
+			tr.checkRights() // it is told once
+			err = tr.Ready()
+			if err == nil {
+				t.Fatalf("it is ready without %s", test.want)
+			}
+			kafkatest.Mention(t, err.Error(), test.want)
+			if n := strings.Count(logged.String(), "rights are missing"); n != 1 {
+				t.Errorf("%d lines about it, want 1: %s", n, logged.String())
+			}
+			lines, err := Check(t.Context(), c, c.Topics)
+			if told := strings.Contains(strings.Join(lines, " "), test.want); err != nil || told != (test.on.ResourceType == sarama.AclResourceTopic) {
+				t.Errorf("Check: %q, %v, want topics named", lines, err)
+			}
+			name := test.on.ResourceName
+			_, err = admin.DeleteACL(sarama.AclFilter{
+				ResourceType: test.on.ResourceType, ResourceName: &name, ResourcePatternTypeFilter: sarama.AclPatternLiteral,
+				Operation: test.without.Operation, PermissionType: sarama.AclPermissionDeny,
+			}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.checkRights()
+			kafkatest.Mention(t, logged.String(), "the rights are there that were missing")
+			<-tr.Gained()
+		})
+	}
+}
+
+// needed are the rights that the guide of operation lists.
+func needed() []kfake.ACL {
+	var all []kfake.ACL
+	give := func(resource kmsg.ACLResourceType, name string, ops ...kmsg.ACLOperation) {
+		for _, op := range ops {
+			all = append(all, kfake.ACL{Resource: resource, Name: name, Pattern: kmsg.ACLResourcePatternTypePrefixed, Operation: op, Allow: true})
+		}
+	}
+	give(kmsg.ACLResourceTypeTopic, "p.", kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate)
+	give(kmsg.ACLResourceTypeGroup, "p", kmsg.ACLOperationRead)
+	give(kmsg.ACLResourceTypeTransactionalId, "p-", kmsg.ACLOperationWrite)
+	return all
+}
