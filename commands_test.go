@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
 )
 
 // peeks lists what is in dir, as somebody does who does not know its configuration.
@@ -96,5 +100,96 @@ func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	}
 	if _, err := r.Explain(t.Context(), "https://example.com/", inspect.ExplainFilter{}); err == nil {
 		t.Error("a page that nobody watches was explained")
+	}
+}
+
+// sharing is a Transport that others share: it handles only what begins with no prefix of
+// others.
+type sharing struct {
+	flow.Transport
+	others atomic.Pointer[[]string]
+}
+
+func (s *sharing) Owns(key string) bool {
+	others := s.others.Load()
+	return others == nil || !slices.ContainsFunc(*others, func(o string) bool { return strings.HasPrefix(key, o) })
+}
+
+func (s *sharing) Gauges() []flow.Gauge { return []flow.Gauge{{Name: "vokter_lanes", Value: 32}} }
+
+// startSharing returns a Router over shared that has delivered a change of its page.
+func startSharing(t *testing.T) (r *Router, shared *sharing, page string) {
+	t.Helper()
+	transport, err := local.Open(local.Config{Topics: topology(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, page = &sharing{Transport: transport}, "https://example.com/"
+	box := newMailbox()
+	r, stop := lives(t, Config{
+		Transport: shared, Sinks: map[string]pipeline.Sink{"box": box}, Every: &instantly,
+		Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
+		Fetch:         FetchConfig{Rate: 1000},
+		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+	})
+	t.Cleanup(stop)
+	<-box.came
+	return r, shared, page
+}
+
+// TestElsewhere: of pages and receivers that another process looks after nothing is said.
+func TestElsewhere(t *testing.T) {
+	r, shared, page := startSharing(t)
+	if l, err := r.List(t.Context(), inspect.ListFilter{URL: page}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 1 {
+		t.Fatalf("its own: %+v, %v", l, err)
+	}
+
+	shared.others.Store(&[]string{"box"})
+	e, err := r.Explain(t.Context(), page, inspect.ExplainFilter{})
+	if err != nil || len(e.Changes) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryElsewhere {
+		t.Errorf("another's receiver: %+v, %v", e, err)
+	}
+	if l, err := r.List(t.Context(), inspect.ListFilter{}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 0 {
+		t.Errorf("another's receiver: %+v, %v", l, err)
+	}
+
+	shared.others.Store(&[]string{"http"})
+	_, explain := r.Explain(t.Context(), page, inspect.ExplainFilter{})
+	_, list := r.List(t.Context(), inspect.ListFilter{URL: page})
+	for _, err := range []error{explain, list} {
+		if !errors.Is(err, inspect.ErrElsewhere) || !strings.Contains(err.Error(), page) {
+			t.Errorf("another's page: %v", err)
+		}
+	}
+}
+
+func TestGauges(t *testing.T) {
+	values := func(r *Router) map[string]float64 {
+		all := make(map[string]float64)
+		for _, g := range r.Gauges() {
+			all[g.Name] = g.Value
+		}
+		return all
+	}
+	early, err := New(Config{Transport: &sharing{Transport: sharedTransport(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := values(early)
+	if _, known := got["vokter_overdue_pages"]; known || got["vokter_ready"] != 0 || got["vokter_lanes"] != 32 {
+		t.Errorf("before Run: %v", got)
+	}
+	r, _, _ := startSharing(t)
+	got = values(r)
+	for name, want := range map[string]float64{
+		"vokter_ready": 1, "vokter_overdue_pages": 0, "vokter_versions_total": 2, "vokter_changes_total": 1, "vokter_notifications_total": 1,
+		"vokter_checks_failed_total": 0, "vokter_dead_letters_total": 0, "vokter_lanes": 32,
+	} {
+		if v, known := got[name]; !known || v != want {
+			t.Errorf("%s: got %v, want %v", name, v, want)
+		}
+	}
+	if got["vokter_checks_total"] < 2 {
+		t.Errorf("got %v checks, want at least 2", got["vokter_checks_total"])
 	}
 }

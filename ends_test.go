@@ -3,8 +3,11 @@ package vokter
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,13 +15,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
-
-// answer makes s answer with code.
-func (s *site) answer(code int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.code = code
-}
 
 // told is what a health sink heard of one event.
 func told(box *mailbox, event pipeline.HealthEvent) []pipeline.Notification {
@@ -246,82 +242,6 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	}
 }
 
-func TestReload(t *testing.T) {
-	s, box, other := newSite(t, "<p>in stock</p>"), newMailbox(), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "stock")
-	cfg.Checks = 0
-	r, stop := lives(t, cfg)
-	defer stop()
-	checked := func() bool { return r.Summary().Versions > 0 }
-	waitFor(t, checked)
-
-	bad := cfg
-	bad.Health = []string{"nobody"}
-	if _, err := r.Reload(t.Context(), bad); err == nil {
-		t.Error("a configuration that names no sink was taken")
-	}
-	next := cfg
-	next.Sinks = map[string]pipeline.Sink{"box": box, "other": other}
-	changed := cfg.Subscriptions[0]
-	changed.Sinks = []string{"other"}
-	next.Subscriptions = []pipeline.Subscription{changed}
-	lines, err := r.Reload(t.Context(), next)
-	if want := []string{`subscription changed: ` + s.URL + `/a for client "default"`, "sink added: other"}; err != nil || !slices.Equal(lines, want) {
-		t.Errorf("Reload: %q, %v; want %q", lines, err, want)
-	}
-	settled(t, r)
-	s.set("<p>none</p>")
-	<-other.came
-	if got := box.take(); len(got) != 0 {
-		t.Errorf("the sink of the old configuration got %+v", got)
-	}
-	next.Subscriptions = nil
-	if _, err := r.Reload(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, func() bool {
-		l, err := r.List(t.Context(), inspect.ListFilter{})
-		return err == nil && len(l.Pages) == 0
-	})
-}
-
-// TestReloadTellsOfTheNextStart: what does not take effect at once, and nothing of what did
-// not change.
-func TestReloadTellsOfTheNextStart(t *testing.T) {
-	wait := pipeline.SourceFunc(func(ctx context.Context, _ pipeline.Emit) error { <-ctx.Done(); return nil })
-	cfg := Config{Sources: map[string]pipeline.Source{"crawler": wait}}
-	r, stop := lives(t, cfg)
-	defer stop()
-	later := func(what ...string) (lines []string) {
-		for _, w := range what {
-			lines = append(lines, w+" changed: this takes effect with the next start")
-		}
-		return lines
-	}
-	for _, step := range []struct {
-		change func()
-		want   []string
-	}{
-		{func() { cfg.Sources = map[string]pipeline.Source{"crawler": wait} }, nil},
-		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &instantly }, later("name", "checks", "every", "drain")},
-		{func() { cfg.Sources = map[string]pipeline.Source{"other": wait} }, later("sources")},
-	} {
-		step.change()
-		if lines, err := r.Reload(t.Context(), cfg); err != nil || !slices.Equal(lines, step.want) {
-			t.Errorf("got %q, %v, want %q", lines, err, step.want)
-		}
-	}
-}
-
-// settled waits until the commands before it are carried out.
-func settled(t *testing.T, r *Router) {
-	t.Helper()
-	err := r.Cancel(t.Context(), r.cfg.Subscriptions[0].URL, "nobody")
-	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
-		t.Fatalf("Cancel: %v", err)
-	}
-}
-
 func TestListener(t *testing.T) {
 	var heard []string
 	hear := func(what string) func(context.Context, pipeline.Notification) error {
@@ -338,29 +258,111 @@ func TestListener(t *testing.T) {
 	}
 }
 
-func TestRoutersShareAStore(t *testing.T) {
-	store, err := OpenStore(t.TempDir())
+// TestDigestOverRestarts collects what two changes say, over the lives of several processes.
+func TestDigestOverRestarts(t *testing.T) {
+	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is here</p></html>"), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(30 * 24 * time.Hour), Max: 2}
+	runs(t, cfg)
+	s.set("<html lang=en><title>Shop</title><p>Zeus is in stock</p></html>")
+	runs(t, cfg)
+	if sent := box.take(); len(sent) != 0 {
+		t.Fatalf("told at once: %+v", sent)
+	}
+
+	until := time.Now().Add(30 * 24 * time.Hour)
+	e := explained(t, cfg, inspect.ExplainFilter{})
+	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
+		t.Fatalf("changes %+v", e.Changes)
+	}
+	m := e.Changes[0].Matches[0]
+	if m.Delivery != inspect.DeliveryDigest || m.Digest != "" || m.Time.After(until) || m.Time.Before(until.Add(-time.Hour)) {
+		t.Errorf("of the first change it says %+v", m)
+	}
+	l := listed(t, cfg, inspect.ListFilter{})
+	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.Time) {
+		t.Errorf("receivers %+v", l.Receivers)
+	}
+
+	s.set("<html lang=en><title>Shop now</title><p>Zeus is out of stock</p><p>Hera is in stock</p></html>")
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 1 || sent[0].Type != pipeline.NotificationTypeDigest || len(sent[0].Items) != 2 || sent[0].Title != "Shop now" {
+		t.Fatalf("told %+v", sent)
+	}
+	if i := sent[0].Items; i[0].ID != m.Notification || i[0].Version != 2 || i[1].Version != 3 || i[0].Diffs+i[1].Diffs != len(sent[0].Diffs) {
+		t.Errorf("told %+v", sent[0])
+	}
+	if !strings.Contains(sent[0].Diffs[0].Snippet, "Zeus is in stock") {
+		t.Errorf("first it says %+v", sent[0].Diffs[0])
+	}
+	for _, c := range explained(t, cfg, inspect.ExplainFilter{}).Changes {
+		if m := c.Matches[0]; m.Delivery != inspect.DeliveryDelivered || m.Digest != sent[0].ID || m.Attempts != 1 {
+			t.Errorf("of version %d it says %+v", c.Version, m)
+		}
+	}
+}
+
+// TestDigestInMemoryIsToldInTheEnd has nowhere to keep what was collected.
+func TestDigestInMemoryIsToldInTheEnd(t *testing.T) {
+	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
+	cfg := watching(s, box, "", "stock")
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
+	cfg.Checks = 3
+	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
+	runs(t, cfg)
+	sent := box.take()
+	if len(sent) != 1 || len(sent[0].Items) != 2 {
+		t.Errorf("told %+v", sent)
+	}
+}
+
+// TestDigestInMemoryWaitsForWhatIsUnderWay holds a change until the Router drains: the digest
+// ends with it, not before.
+func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
+	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
+	cfg := watching(s, box, "", "stock")
+	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
+	cfg.Checks = 3
+	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
+	var r *Router
+	var handled atomic.Int64
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDiff: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if handled.Add(1) == 3 {
+				waitFor(t, func() bool { return errors.Is(r.Ready(), errDraining) })
+				select {
+				case <-box.came:
+					t.Error("the digest ended while a change was under way")
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			return next.Process(ctx, tx, m)
+		})
+	}}}
+	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { store.Close() })
-	s := newSite(t, "<p>in stock</p>")
-	boxes := map[string]*mailbox{"first": newMailbox(), "second": newMailbox()}
-	run := func(name string) {
-		cfg := watching(s, boxes[name], "", "stock")
-		cfg.Store, cfg.Name = store, name
-		runs(t, cfg)
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	run("first")
-	s.set("<p>none</p>")
-	run("first")
-	run("second") // knows nothing of what the first saw
-	s.set("<p>in stock</p>")
-	run("second")
-	if got := len(boxes["first"].take()); got != 1 {
-		t.Errorf("the first got %d notifications, want 1", got)
+	if sent := box.take(); len(sent) != 1 || len(sent[0].Items) != 2 {
+		t.Errorf("told %+v", sent)
 	}
-	if got := len(boxes["second"].take()); got != 1 {
-		t.Errorf("the second got %d notifications, want 1", got)
+}
+
+// changing is a site on which something is in stock at every other check.
+type changing struct{ checks atomic.Int64 }
+
+func (*changing) Schemes() []string { return []string{"http"} }
+
+func (c *changing) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	body := "<p>In stock</p>"
+	if c.checks.Add(1)%2 == 0 {
+		body = "<p>Sold out</p>"
 	}
+	return pipeline.Response{
+		URL: r.URL, Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
 }

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // Reload makes a running Router do what cfg says: its Subscriptions, Documents, Sinks,
@@ -174,4 +176,207 @@ func restarts(old, cfg *Config) []string {
 // function equals nothing, not even itself.
 func sameSource(a, b pipeline.Source) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && (reflect.DeepEqual(a, b) || !reflect.DeepEqual(a, a))
+}
+
+// wish is all that a Config asks of one page.
+type wish struct {
+	url, client   string
+	keep          bool
+	keepOnly      bool // whatever is subscribed
+	keepInterval  pipeline.Duration
+	subscriptions []pipeline.Subscription
+}
+
+// wishes returns what cfg asks for, by page and in its order. Where only some pages are
+// checked (Config.Only), each client's wishes leave those of others alone, and so does what
+// is asked of the page itself.
+func wishes(cfg *Config) []*wish {
+	type key struct{ page, client string }
+	by := make(map[key]*wish)
+	var all []*wish
+	at := func(url, client string) *wish {
+		page, _ := pipeline.CanonicalURL(url) // Validate has seen it.
+		k := key{page: page}
+		if len(cfg.Only) > 0 {
+			k.client = client
+		}
+		if by[k] == nil {
+			by[k] = &wish{url: page, client: k.client}
+			all = append(all, by[k])
+		}
+		return by[k]
+	}
+	for _, s := range cfg.Subscriptions {
+		s = s.WithDefaults()
+		w := at(s.URL, s.Client)
+		w.subscriptions = append(w.subscriptions, s)
+	}
+	for _, d := range cfg.Documents {
+		w := at(d.URL, "")
+		w.keepOnly = len(cfg.Only) > 0
+		w.keep = w.keep || d.Keep
+		w.keepInterval = d.Interval
+	}
+	return all
+}
+
+// command returns what makes w all that cfg asks of its page.
+func (w *wish) command(cfg *Config) flow.ApplyCommand {
+	return flow.ApplyCommand{
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, KeepOnly: w.keepOnly,
+		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
+	}
+}
+
+// batch publishes commands, many at once.
+type batch struct {
+	transport flow.Transport
+	now       func() time.Time
+	messages  []flow.Message
+}
+
+// batchSize is how many commands are published at once.
+const batchSize = 256
+
+func (b *batch) send(ctx context.Context, url, typ string, body any) error {
+	m, err := newCommand(url, typ, body, b.now())
+	if err != nil {
+		return err
+	}
+	b.messages = append(b.messages, m)
+	if len(b.messages) < batchSize {
+		return nil
+	}
+	return b.flush(ctx)
+}
+
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.messages) == 0 {
+		return nil
+	}
+	err := b.transport.Publish(ctx, b.messages...)
+	b.messages = b.messages[:0]
+	return err
+}
+
+// apply publishes what Config asks for of the pages that are owned, ends what its origin no
+// longer asks for, and where a number of checks is to be made, asks for the first.
+func (r *Router) apply(ctx context.Context, s *stages) error {
+	r.reloading.Lock() // what is published last must be what is said last
+	defer r.reloading.Unlock()
+	return r.applyAll(ctx, s, r.live.Load())
+}
+
+// applyAll is apply for cfg. r.reloading is held.
+func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
+	wanted := make(map[string]bool)
+	b := &batch{transport: r.transport, now: r.cfg.Now}
+	for _, w := range wishes(cfg) {
+		wanted[w.url] = true
+		if !r.transport.Owns(w.url) {
+			continue
+		}
+		s.index.Expect(w.url)
+		if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
+			return err
+		}
+	}
+	now := cfg.Checks > 0 || cfg.Every != nil
+	only := r.only()
+	r.asked.forget(r.transport.Owns)
+	var asked []string
+	for page, state := range r.transport.States(flow.GroupIndex) {
+		if only != nil && !only(page) || !r.transport.Owns(page) {
+			continue
+		}
+		if !wanted[page] {
+			origins, err := index.Origins(state)
+			if err != nil {
+				return fmt.Errorf("reading page %s: %w", page, err)
+			}
+			if slices.Contains(origins, cfg.Origin) {
+				if err := b.send(ctx, page, flow.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
+					return err
+				}
+			}
+		}
+		if now && !r.asked[page] {
+			s.index.Expect(page)
+			if err := b.send(ctx, page, flow.TypeCheckNow, nil); err != nil {
+				return err
+			}
+			asked = append(asked, page)
+		}
+	}
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	for _, page := range asked {
+		r.asked[page] = true
+	}
+	return nil
+}
+
+// applyAgain is how long after the configuration could not be applied to the pages of lanes
+// that are shared it is tried again.
+const applyAgain = 5 * time.Second
+
+// applyFirst applies the configuration once it is known which pages are owned.
+func (r *Router) applyFirst(ctx context.Context, s *stages) error {
+	gained := r.transport.Gained()
+	if gained == nil {
+		return r.apply(ctx, s)
+	}
+	select {
+	case <-gained:
+		return r.applyOwned(ctx, s)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// applyOwned applies the configuration to the pages that are owned now. All processes have
+// the same, so each page hears of it from its owner. What cannot be published for a while is
+// tried again, since lanes are gained when much else goes on.
+func (r *Router) applyOwned(ctx context.Context, s *stages) error {
+	for {
+		err := r.takeOver(s)
+		if err == nil {
+			err = r.apply(ctx, s)
+		}
+		if class, _ := pipeline.ClassOf(err); err == nil || ctx.Err() != nil || class == pipeline.ClassBroken {
+			return err
+		}
+		r.cfg.Logger.Warn("the configuration could not be applied to all pages; it is tried again", "after", applyAgain, "error", err)
+		if err := sleepContext(ctx, applyAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// takeOver tells fetch that an earlier process was offline, if that was the last that was
+// told, when the lane that knows is gained.
+func (r *Router) takeOver(s *stages) error {
+	recalled := r.recalls
+	if r.recalls = r.transport.Owns(flow.HealthKey); !r.recalls || recalled {
+		return nil
+	}
+	since, err := getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline)
+	if err != nil {
+		r.recalls = false
+		return err
+	}
+	if !since.IsZero() {
+		s.fetch.TakeOver(since)
+	}
+	return nil
+}
+
+// checkOnce are the pages that this run asked to be checked at once, since its checks are
+// limited or their intervals forced. Router.reloading guards it.
+type checkOnce map[string]bool
+
+// forget forgets those that are not owned any more.
+func (c checkOnce) forget(owned func(page string) bool) {
+	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
 }

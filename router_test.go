@@ -2,14 +2,14 @@ package vokter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,115 +17,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
-
-// site serves one page, which the test changes.
-type site struct {
-	*httptest.Server
-	mu   sync.Mutex
-	body string
-	code int
-	gets int
-}
-
-func newSite(t *testing.T, body string) *site {
-	s := &site{body: body, code: http.StatusOK}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.gets++
-		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(s.code)
-		fmt.Fprint(w, s.body)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *site) set(body string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.body = body
-}
-
-// mailbox is a sink that keeps what it gets.
-type mailbox struct {
-	mu   sync.Mutex
-	all  []pipeline.Notification
-	came chan struct{}
-	fail func(n pipeline.Notification) error
-}
-
-func newMailbox() *mailbox { return &mailbox{came: make(chan struct{}, 1000)} }
-
-func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		if err := m.fail(n); err != nil {
-			return err
-		}
-	}
-	m.all = append(m.all, n)
-	m.came <- struct{}{}
-	return nil
-}
-
-// take returns what came since the last call.
-func (m *mailbox) take() []pipeline.Notification {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.all
-	m.all = nil
-	return all
-}
-
-var instantly time.Duration
-
-// watching is a Config that watches s for keywords with one check per Run.
-func watching(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
-	return Config{
-		Dir: dir, Sinks: map[string]pipeline.Sink{"box": m},
-		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
-		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
-		Checks:        1, Every: &instantly,
-	}
-}
-
-// runs carries out cfg to its end.
-func runs(t *testing.T, cfg Config) *Router {
-	t.Helper()
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Run(t.Context()); err != nil {
-		t.Fatalf("Run: %v", err)
-	}
-	return r
-}
-
-// lives starts cfg, which has no end, and returns when it runs; stop ends it.
-func lives(t *testing.T, cfg Config) (r *Router, stop func()) {
-	t.Helper()
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Running():
-	case err := <-ended:
-		t.Fatalf("Run: %v", err)
-	}
-	return r, sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-}
 
 func TestBackAndForthOverRestarts(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus. In stock.</p>"), newMailbox(), t.TempDir()
@@ -247,100 +138,6 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	}
 }
 
-// waitFor waits until done, which other goroutines bring about.
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	for !done() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("it did not come about")
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-func TestHandleAndMiddleware(t *testing.T) {
-	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
-	s.set("<p>a</p><p>argus panics</p>")
-	var mu sync.Mutex
-	var changes []pipeline.Change
-	attempts := 0
-	cfg.Middleware = map[string][]flow.Middleware{flow.GroupMatch: {func(next flow.Processor) flow.Processor {
-		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
-			if msg.Type == flow.TypeChange {
-				mu.Lock()
-				attempts++
-				first := attempts == 1
-				mu.Unlock()
-				if first {
-					if err := next.Process(ctx, tx, msg); err != nil {
-						return err
-					}
-					return errors.New("after all was done")
-				}
-			}
-			return next.Process(ctx, tx, msg)
-		})
-	}}}
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Handle("audit", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
-		var c pipeline.Change
-		if err := json.Unmarshal(msg.Body, &c); err != nil {
-			return pipeline.Permanent(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		changes = append(changes, c)
-		return nil
-	}))
-	if err := r.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(changes) != 1 || changes[0].Version != 2 || attempts != 2 {
-		t.Errorf("branch saw %+v after %d attempts of match, want version 2 once and 2 attempts", changes, attempts)
-	}
-	if got := m.take(); len(got) != 1 {
-		t.Errorf("got %+v, want one notification although its handler failed once after it emitted", got)
-	}
-}
-
-func TestPanicGoesToTheDeadLetters(t *testing.T) {
-	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
-	s.set("<p>a</p><p>argus</p>")
-	var dead []flow.DeadLetter
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Handle("bad", flow.TopicChanges, flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error {
-		panic("a branch with a fault")
-	}))
-	r.Handle("undertaker", flow.TopicDead, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
-		var d flow.DeadLetter
-		if err := json.Unmarshal(msg.Body, &d); err != nil {
-			return pipeline.Permanent(err)
-		}
-		dead = append(dead, d)
-		return nil
-	}))
-	if err := r.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(dead) != 1 || dead[0].Group != "bad" || !strings.Contains(dead[0].Reason, "a branch with a fault") {
-		t.Errorf("dead letters %+v, want the change with the panic as reason", dead)
-	}
-	if got := m.take(); len(got) != 1 {
-		t.Errorf("got %+v: a branch must not disturb the stages", got)
-	}
-}
-
 func TestSecondRouterOnTheSameDirectory(t *testing.T) {
 	s, dir := newSite(t, "<p>a</p>"), t.TempDir()
 	cfg := watching(s, newMailbox(), dir, "argus")
@@ -370,18 +167,6 @@ func TestSeveralRoutersInOneProcess(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestConfigNamesAllThatIsWrong(t *testing.T) {
-	_, err := New(Config{Subscriptions: []pipeline.Subscription{
-		{URL: "example.com", Keywords: []string{"a"}, Sinks: []string{"x"}},
-		{URL: "http://example.com/", Sinks: []string{"x"}},
-	}, Checks: -1})
-	for _, want := range []string{"absolute URL", "at least one keyword", `no sink is named "x"`, "checks must not be negative"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("New: %v, want %q in it", err, want)
-		}
-	}
 }
 
 func TestOriginsThatAreGoneEndTheirSubscriptions(t *testing.T) {
@@ -456,4 +241,147 @@ func TestSinkThatDoesNotHeedItsContext(t *testing.T) {
 			t.Error("Run returned no error although a notification was not delivered")
 		}
 	})
+}
+
+func TestRoutersShareAStore(t *testing.T) {
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	s := newSite(t, "<p>in stock</p>")
+	boxes := map[string]*mailbox{"first": newMailbox(), "second": newMailbox()}
+	run := func(name string) {
+		cfg := watching(s, boxes[name], "", "stock")
+		cfg.Store, cfg.Name = store, name
+		runs(t, cfg)
+	}
+	run("first")
+	s.set("<p>none</p>")
+	run("first")
+	run("second") // knows nothing of what the first saw
+	s.set("<p>in stock</p>")
+	run("second")
+	if got := len(boxes["first"].take()); got != 1 {
+		t.Errorf("the first got %d notifications, want 1", got)
+	}
+	if got := len(boxes["second"].take()); got != 1 {
+		t.Errorf("the second got %d notifications, want 1", got)
+	}
+}
+
+// hosts serves handler on n loopback ports of its own: n hosts.
+func hosts(t *testing.T, n int, handler http.HandlerFunc) []string {
+	t.Helper()
+	s := &http.Server{Handler: handler}
+	t.Cleanup(func() { s.Close() })
+	var urls []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Serve(l)
+		urls = append(urls, "http://"+l.Addr().String()+"/")
+	}
+	return urls
+}
+
+func TestHangingHostsStopNobody(t *testing.T) {
+	release := make(chan struct{})
+	var held atomic.Int64
+	hanging := hosts(t, 64, func(_ http.ResponseWriter, r *http.Request) {
+		held.Add(1)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(release) })
+	free := hosts(t, 1000, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprintln(w, "free")
+	})
+	cfg := Config{
+		Sinks: map[string]pipeline.Sink{"box": newMailbox()},
+		Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+	}
+	watch := func(url string) {
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: url, Keywords: []string{"x"}, Sinks: []string{"box"}})
+	}
+	for _, u := range hanging {
+		for i := range 3 { // several pages each, so that they hold all that a host may have
+			watch(fmt.Sprintf("%s%d", u, i))
+		}
+	}
+	for _, u := range free {
+		watch(u)
+	}
+	r, stop := lives(t, cfg)
+	defer stop()
+	waitFor(t, func() bool { return r.Summary().Versions == len(free) })
+	if held.Load() < int64(len(hanging)) {
+		t.Errorf("%d of %d hanging hosts were asked", held.Load(), len(hanging))
+	}
+	if c := r.Summary().Counts; c.Checks != len(free) || c.Failed != 0 {
+		t.Errorf("summary %+v, want %d checks: nobody waits for those that hang", c, len(free))
+	}
+}
+
+// shouting reads plain text in capitals.
+type shouting struct{}
+
+func (shouting) ContentTypes() []string { return []string{"text/html"} }
+
+func (shouting) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+	return pipeline.Text{Content: strings.ToUpper(string(raw.Body)) + "\n"}, nil
+}
+
+func TestReadersComeAndGoWhileItRuns(t *testing.T) {
+	s, m := newSite(t, "old"), newMailbox()
+	cfg := watching(s, m, "", "NEW")
+	cfg.Checks = 0
+	cfg.Subscriptions[0].IgnoreCase = false
+	cfg.Expire.After = -1 // it fails at once again and again, and must not end before the test looks
+	r, stop := lives(t, cfg)
+	defer stop()
+	waitFor(t, func() bool { return r.Summary().Versions == 1 })
+	r.RegisterReader(shouting{})
+	waitFor(t, func() bool { return r.Summary().Checks > 1 })
+	s.set("new")
+	<-m.came
+	if got := m.take(); len(got) == 0 || got[0].Diffs[0].Text != "NEW" {
+		t.Errorf("got %+v, want the text of the registered reader", got)
+	}
+	r.UnregisterReader("text/html")
+	s.set("unread")
+	waitFor(t, func() bool {
+		d := r.Summary().Documents
+		return len(d) == 1 && strings.HasPrefix(d[0].LastError, "there is no reader for pages of type \"text/html\"")
+	})
+}
+
+// first stems a word to its first letter.
+type first struct{}
+
+func (first) Language() string        { return "en" }
+func (first) Stem(word string) string { return word[:1] }
+
+func TestStemmersComeAndGo(t *testing.T) {
+	s, m, dir := newSite(t, "<p>nothing here</p>"), newMailbox(), t.TempDir()
+	cfg := watching(s, m, dir, "argus")
+	cfg.Subscriptions[0].Stem, cfg.Subscriptions[0].Language = true, "en"
+	runs(t, cfg)
+	s.set("<p>nothing here</p><p>apples</p>")
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RegisterStemmer(first{})
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.take(); len(got) != 1 || got[0].Diffs[0].Text != "apples" {
+		t.Errorf("got %+v, want apples, which the registered stemmer takes for argus", got)
+	}
 }

@@ -3,15 +3,22 @@ package vokter
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
 )
 
 // outlet keeps what is published.
@@ -130,3 +137,250 @@ func TestSourcesFeedTheRouter(t *testing.T) {
 type invalidSource struct{ pipeline.Source }
 
 func (invalidSource) Validate() error { return errors.New("no") }
+
+// nowhere is a page that cannot be fetched.
+const nowhere = "https://nowhere.example/stock"
+
+// pushedTo is a Config whose page is only pushed.
+func pushedTo(box pipeline.Sink, dir string) Config {
+	return Config{Dir: dir, Sinks: map[string]pipeline.Sink{"box": box}, Subscriptions: []pipeline.Subscription{{
+		URL: nowhere, Keywords: []string{"stock"}, Sinks: []string{"box"}, Interval: pipeline.Never,
+	}}}
+}
+
+// ingest writes to TopicIngest as another program does.
+func ingest(t *testing.T, r *Router, body []byte, headers ...string) {
+	t.Helper()
+	m := message.NewMessage("any", body)
+	for i := 0; i < len(headers); i += 2 {
+		m.Metadata.Set(headers[i], headers[i+1])
+	}
+	if err := r.transport.(*local.Transport).Publisher().Publish(flow.TopicIngest, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// running runs r until stop is called.
+func running(t *testing.T, r *Router) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Running():
+	case err := <-ended:
+		t.Fatalf("Run: %v", err)
+	}
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+// gathered keeps the bodies of a topic's messages.
+type gathered[T any] struct {
+	mu  sync.Mutex
+	all []T
+}
+
+func (g *gathered[T]) Process(_ context.Context, _ flow.Tx, m flow.Message) error {
+	var v T
+	err := json.Unmarshal(m.Body, &v)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = append(g.all, v)
+	return err
+}
+
+func (g *gathered[T]) so() []T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[:len(g.all):len(g.all)]
+}
+
+func TestPagesThatArePushed(t *testing.T) {
+	m, changes := newMailbox(), &gathered[pipeline.Change]{}
+	r, err := New(pushedTo(m, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Handle("data", flow.TopicChanges, changes)
+	stop := running(t, r)
+	defer stop()
+
+	// What needs nothing but a subject and a type, with names as people write them.
+	ingest(t, r, []byte("<p>Zeus: none."), "ce_subject", nowhere, "Content-Type", "text/html")
+	waitFor(t, func() bool { return r.Summary().Versions == 1 })
+	ingest(t, r, []byte("<p>Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2", "ce_time", "2026-11-21T10:00:00Z")
+	<-m.came
+	got := m.take()
+	if len(got) != 1 || got[0].URL != nowhere || len(got[0].Diffs) != 1 || got[0].Diffs[0].Keyword != "stock" {
+		t.Errorf("got %+v, want one notification", got)
+	}
+	// Under the same ID with another body, and another page that nobody watches.
+	ingest(t, r, []byte("<p>Zeus: out of stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2")
+	ingest(t, r, []byte("<p>x"), "ce_subject", "https://nobody.example/", "content-type", "text/html")
+	waitFor(t, func() bool { return r.Summary().Repeated == 1 && r.Summary().Unwatched == 1 })
+	// The same text as plain text is no change.
+	ingest(t, r, []byte("Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/plain")
+	waitFor(t, func() bool { return r.Summary().Pushed == 3 })
+	if c := changes.so(); len(c) != 1 || c[0].Version != 2 || c[0].Check != 0 || c[0].Time.Format("15:04") != "10:00" {
+		t.Errorf("got changes %+v, want one to version 2 at the time of the page", c)
+	}
+	if s := r.Summary(); s.Checks != 0 || s.Dead != 0 || s.Notifications != 1 {
+		t.Errorf("got %+v, want no check, nothing dead, one notification", s.Counts)
+	}
+	e, err := r.Explain(t.Context(), nowhere, inspect.ExplainFilter{})
+	if err != nil || len(e.Checks) != 3 || e.Checks[0].Check != 0 || !e.Page.NextCheck.IsZero() || !e.Page.Pushed || !e.Page.LastCheck.Equal(e.Checks[0].Time) {
+		t.Errorf("got %+v, %v, want three pages and no next check", e, err)
+	}
+}
+
+// TestPoisonGoesToTheDeadLetters writes what can never be handled, and one page behind it.
+func TestPoisonGoesToTheDeadLetters(t *testing.T) {
+	r, err := New(pushedTo(newMailbox(), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := &gathered[flow.DeadLetter]{}
+	r.Handle("undertaker", flow.TopicDead, dead)
+	stop := running(t, r)
+	defer stop()
+	good := map[string]string{"ce_subject": nowhere, "content-type": "text/html"}
+	poison := map[string]struct {
+		change map[string]string
+		body   []byte
+	}{
+		"no header ce_subject":              {map[string]string{"ce_subject": ""}, nil},
+		"not an absolute URL":               {map[string]string{"ce_subject": "stock"}, nil},
+		"no header content-type":            {map[string]string{"content-type": ""}, nil},
+		`no reader for pages of type "appl`: {map[string]string{"content-type": "application/x-none"}, nil},
+		"ce_time":                           {map[string]string{"ce_time": "yesterday"}, nil},
+		`ce_type is "com.example"`:          {map[string]string{"ce_type": "com.example"}, nil},
+		"the page is empty":                 {nil, []byte(" ")},
+		"is not UTF-8":                      {map[string]string{"content-type": "text/html; charset=utf-8"}, []byte("caf\xe9")},
+		"larger than 2 MiB":                 {map[string]string{"content-type": "text/plain"}, bytes.Repeat([]byte("word "), pipeline.MaxText/5+1)},
+		"at most 4194304 are taken":         {nil, bytes.Repeat([]byte("<p>word"), pipeline.MaxPushed/7+1)},
+	}
+	for _, p := range poison {
+		h := maps.Clone(good)
+		maps.Copy(h, p.change)
+		var list []string
+		for name, value := range h {
+			if value != "" {
+				list = append(list, name, value)
+			}
+		}
+		if p.body == nil {
+			p.body = []byte("<p>x")
+		}
+		ingest(t, r, p.body, list...)
+	}
+	ingest(t, r, []byte("<p>fine"), "ce_subject", nowhere, "content-type", "text/html")
+	waitFor(t, func() bool { return len(dead.so()) == len(poison) && r.Summary().Pushed == 1 })
+	for want := range poison {
+		found := false
+		for _, d := range dead.so() {
+			if strings.Contains(d.Reason, want) {
+				found = true
+				if len(d.Body) > 512<<10 {
+					t.Errorf("%s: its dead letter holds %d bytes", want, len(d.Body))
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no dead letter says %q", want)
+		}
+	}
+	poisonIsShown(t, r, len(poison))
+}
+
+// poisonIsShown checks that n messages that could not be handled are counted and listed, and
+// that none is replayed.
+func poisonIsShown(t *testing.T, r *Router, n int) {
+	t.Helper()
+	waitFor(t, func() bool { return r.Summary().Unhandled == n })
+	for f, want := range map[flow.DeadFilter]int{
+		{}: 0, {Messages: true}: n, {Messages: true, Sink: "box"}: 0, {Messages: true, Client: "default"}: 0,
+		{Messages: true, URL: nowhere}: n - 2, // the others have no such URL
+	} {
+		letters, err := r.DeadLetters(t.Context(), f)
+		if err != nil || len(letters) != want {
+			t.Errorf("%+v: got %d letters, %v, want %d", f, len(letters), err, want)
+		}
+		for _, d := range letters {
+			if d.Reason == "" || len(d.Body) > 0 {
+				t.Errorf("got %+v, want a reason and no body", d)
+			}
+		}
+		if n, err := r.Replay(t.Context(), f); n != 0 || err != nil {
+			t.Errorf("%+v: %d were replayed, %v", f, n, err)
+		}
+	}
+	for _, g := range r.Gauges() {
+		if g.Name == "vokter_unhandled_messages_total" && g.Value != float64(n) {
+			t.Errorf("got %v unhandled messages, want %d", g.Value, n)
+		}
+	}
+}
+
+// TestAPushedPageSurvivesACrash ends the process in each of the steps.
+func TestAPushedPageSurvivesACrash(t *testing.T) {
+	for _, group := range []string{flow.GroupFetch, flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
+		t.Run(group, func(t *testing.T) {
+			m := newMailbox()
+			cfg := pushedTo(m, t.TempDir())
+			r, stop := lives(t, cfg)
+			ingest(t, r, []byte("<p>none"), "ce_subject", nowhere, "content-type", "text/html")
+			waitFor(t, func() bool { return r.Summary().Versions == 1 })
+			stop()
+			broken := cfg
+			broken.Middleware = map[string][]flow.Middleware{group: {func(next flow.Processor) flow.Processor {
+				return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
+					err := next.Process(ctx, tx, msg)
+					switch msg.Type {
+					case flow.TypePage, flow.TypePushed, flow.TypeSnapshot, flow.TypeChange:
+						return pipeline.Broken(errors.New("the end"))
+					}
+					return err
+				})
+			}}}
+			r, err := New(broken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(t.Context()) }()
+			<-r.Running()
+			ingest(t, r, []byte("<p>in stock"), "ce_subject", nowhere, "content-type", "text/html")
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "the end") {
+				t.Fatalf("Run: %v", err)
+			}
+			if got := m.take(); len(got) != 0 {
+				t.Fatalf("got %+v before the end", got)
+			}
+			_, stop = lives(t, cfg)
+			<-m.came
+			stop()
+			if got := m.take(); len(got) != 1 {
+				t.Errorf("got %+v, want one notification", got)
+			}
+		})
+	}
+}
+
+// TestKeptPagesAreOnlyPushed has no subscription, and a limited run that waits for no check.
+func TestKeptPagesAreOnlyPushed(t *testing.T) {
+	cfg := Config{Documents: []Document{{URL: nowhere, Keep: true, Interval: pipeline.Never}}, Dir: t.TempDir()}
+	r, stop := lives(t, cfg)
+	ingest(t, r, []byte("one"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
+	ingest(t, r, []byte("two"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
+	waitFor(t, func() bool { return r.Summary().Changes == 1 })
+	stop()
+	cfg.Checks = 1
+	if s := runs(t, cfg).Summary(); s.Checks != 0 || s.Failed != 0 {
+		t.Errorf("got %+v, want no check", s.Counts)
+	}
+}

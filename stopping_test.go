@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
@@ -84,4 +90,190 @@ func TestSinksAreClosedHoweverRunEnds(t *testing.T) {
 			t.Errorf("%s: closed %d times, want 1", name, n.Load())
 		}
 	}
+}
+
+// stuckTransport holds on to what it has: its disk takes no commit until released.
+type stuckTransport struct {
+	flow.Transport
+	released chan struct{}
+}
+
+func (stuckTransport) Idle() bool { return false }
+
+func (s stuckTransport) Close() error {
+	<-s.released
+	return s.Transport.Close()
+}
+
+// TestAStuckStoreEnds: Run ends within its limits though what is below it does not, and says
+// what to do.
+func TestAStuckStoreEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, err := local.Open(local.Config{Topics: topology(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stuck := stuckTransport{inner, make(chan struct{})}
+		defer close(stuck.released)
+		r, err := New(Config{Transport: stuck})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-r.Running()
+			cancel()
+		}()
+		began := time.Now()
+		if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "see that it answers") {
+			t.Errorf("got %v, want what to do", err)
+		}
+		if d := time.Since(began); d > 25*time.Second {
+			t.Errorf("Run ended after %v", d)
+		}
+	})
+}
+
+// ends runs cfg, while during is at work beside it, and fails if that takes longer than
+// limit.
+func ends(t *testing.T, cfg Config, limit time.Duration, during func(context.Context, *Router)) error {
+	t.Helper()
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New("too long"))
+	defer cancel()
+	if during != nil {
+		go func() {
+			<-r.Running()
+			during(ctx, r)
+		}()
+	}
+	err = r.Run(ctx)
+	if ctx.Err() != nil {
+		t.Errorf("Run did not end within %v", limit)
+	}
+	return err
+}
+
+// TestChecksOfNothingEnd: a page that was given up earlier is not waited for.
+func TestChecksOfNothingEnd(t *testing.T) {
+	s := newSite(t, "")
+	s.answer(http.StatusNotFound)
+	cfg := watching(s, newMailbox(), t.TempDir(), "argus")
+	cfg.Expire.After = 1
+	runs(t, cfg)
+	if err := ends(t, cfg, 5*time.Second, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestChecksEndThoughRequestsWait: pages that everybody left while their requests waited
+// for the host's turn do not hold the end up.
+func TestChecksEndThoughRequestsWait(t *testing.T) {
+	s := newSite(t, "<p>Zeus.</p>")
+	cfg := watching(s, newMailbox(), "", "argus")
+	cfg.Fetch.Rate, cfg.Fetch.Concurrency = 0.01, 1
+	for i := range 3 {
+		sub := cfg.Subscriptions[0]
+		sub.URL = fmt.Sprint(s.URL, "/", i)
+		cfg.Subscriptions = append(cfg.Subscriptions, sub)
+	}
+	if err := ends(t, cfg, 5*time.Second, func(ctx context.Context, r *Router) {
+		for _, sub := range cfg.Subscriptions {
+			if err := r.Cancel(ctx, sub.URL, "default"); err != nil {
+				t.Error(err)
+			}
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrainOfAFailingReceiverEnds: one that is retried every few seconds is given up
+// after the horizon, not after days.
+func TestDrainOfAFailingReceiverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
+		err := ends(t, Config{
+			Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error {
+				attempts++
+				return errors.New("not now")
+			})},
+			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &instantly,
+			Delivery: DeliveryConfig{Retry: []time.Duration{5 * time.Second}},
+		}, 5*time.Minute, nil)
+		if err == nil || attempts < 5 {
+			t.Errorf("err %v after %d attempts; want the loss to be told after 30 s of retries", err, attempts)
+		}
+	})
+}
+
+// The encoder is made here, outside the bubbles of the tests, which share it.
+var _ = flow.PackText("")
+
+// TestDrainLeavesWhatARateHolds: neither a signal nor the end of a number of checks waits for an
+// attempt that may begin in an hour; of those that may soon, the end of the checks waits.
+func TestDrainLeavesWhatARateHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		checks    int
+		perSecond float64
+		dir       bool
+		want      int           // attempts
+		within    time.Duration // from when it was to end, or began
+	}{
+		"checks":             {3, 1. / 3600, false, 1, time.Second},
+		"checks, held a bit": {3, 0.1, false, 2, 11 * time.Second},
+		"signal":             {0, 1. / 3600, true, 1, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts, second := 0, time.Second
+				box := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { attempts++; return nil })
+				cfg := Config{
+					Sinks:         map[string]pipeline.Sink{"box": pipeline.LimitRate(box, c.perSecond, 1)},
+					Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
+					Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>", "<p>Zeus.</p>"}}},
+					Checks:        c.checks, Every: &second,
+				}
+				if c.dir {
+					cfg.Dir = t.TempDir()
+				}
+				r, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				began := time.Now()
+				if c.checks == 0 {
+					time.AfterFunc(10*time.Second, func() { began = time.Now(); cancel() })
+				}
+				_ = r.Run(ctx) // without a directory the loss is an error
+				cancel()
+				if took := time.Since(began); attempts != c.want || took > c.within+3*time.Second {
+					t.Errorf("%d attempts, ended after %s; want %d, within %s", attempts, took, c.want, c.within)
+				}
+			})
+		})
+	}
+}
+
+// pagesFetcher answers each fetch with the next body; the last one stays.
+type pagesFetcher struct {
+	bodies []string
+	n      int
+}
+
+func (f *pagesFetcher) Schemes() []string { return []string{"https"} }
+
+func (f *pagesFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+	body := f.bodies[min(f.n, len(f.bodies)-1)]
+	f.n++
+	return pipeline.Response{
+		URL: "https://example.com/", Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -241,5 +242,55 @@ func TestRouterOfTheProgramEndsEarly(t *testing.T) {
 	cfg.WatermillMiddleware = []message.HandlerMiddleware{nil}
 	if _, err := New(cfg); err == nil {
 		t.Error("a middleware that is nil was accepted")
+	}
+}
+
+func TestHandleAndMiddleware(t *testing.T) {
+	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
+	cfg := watching(s, m, dir, "argus")
+	runs(t, cfg)
+	s.set("<p>a</p><p>argus panics</p>")
+	var mu sync.Mutex
+	var changes []pipeline.Change
+	attempts := 0
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupMatch: {func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
+			if msg.Type == flow.TypeChange {
+				mu.Lock()
+				attempts++
+				first := attempts == 1
+				mu.Unlock()
+				if first {
+					if err := next.Process(ctx, tx, msg); err != nil {
+						return err
+					}
+					return errors.New("after all was done")
+				}
+			}
+			return next.Process(ctx, tx, msg)
+		})
+	}}}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Handle("audit", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
+		var c pipeline.Change
+		if err := json.Unmarshal(msg.Body, &c); err != nil {
+			return pipeline.Permanent(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		changes = append(changes, c)
+		return nil
+	}))
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(changes) != 1 || changes[0].Version != 2 || attempts != 2 {
+		t.Errorf("branch saw %+v after %d attempts of match, want version 2 once and 2 attempts", changes, attempts)
+	}
+	if got := m.take(); len(got) != 1 {
+		t.Errorf("got %+v, want one notification although its handler failed once after it emitted", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/vokter/vokter/internal/render"
@@ -76,4 +78,80 @@ func terminalColumns(w io.Writer) int {
 		return usualColumns // a terminal that does not tell its size
 	}
 	return columns
+}
+
+// What the shell completes arguments of verbs with.
+var (
+	completeNothing     = cobra.NoFileCompletions
+	completeDirectories = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+)
+
+// flagValues are the values of flags of which there are few.
+var flagValues = map[string][]string{
+	"color":     {"always", "never"},
+	"events":    {"added", "removed"},
+	"format":    {"text", "json"},
+	"log-level": {"debug", "info", "warn", "error"},
+	"match":     {"phrase", "terms"},
+	"transport": {"local", "kafka"},
+}
+
+// complete makes the shell complete the values of the flags of root and its verbs, and no file
+// names where a verb does not say that it takes them.
+func complete(c *cobra.Command) {
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = completeNothing
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		var err error
+		switch values, ok := flagValues[f.Name]; {
+		case ok:
+			err = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		case f.Name == "config":
+			err = c.MarkFlagFilename(f.Name, "yaml", "yml")
+		case f.Name == "data":
+			err = c.MarkFlagDirname(f.Name)
+		case f.Name == "summary":
+		default:
+			err = c.RegisterFlagCompletionFunc(f.Name, completeNothing)
+		}
+		if err != nil {
+			panic(err) // a flag that was just visited is there, and has no completion yet
+		}
+	})
+	for _, sub := range c.Commands() {
+		complete(sub)
+	}
+}
+
+func (a *app) manual() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Writes the manual pages to a directory",
+		Example: `  vokter-stream man ~/.local/share/man/man1
+  man vokter-stream-watch`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "name one directory; write %s DIR", cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeDirectories,
+		RunE:              func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
+	}
+}
+
+// writeManual writes a page for root and for each of its verbs to dir, and makes that.
+func writeManual(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the manual pages cannot be written: %w", err)
+	}
+	root.DisableAutoGenTag = true
+	header := &doc.GenManHeader{Section: "1", Source: buildInfo().Version, Manual: "Vokter"}
+	if err := doc.GenManTree(root, header, dir); err != nil {
+		return fmt.Errorf("the manual pages cannot be written: %w", err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,5 +78,31 @@ func TestManual(t *testing.T) {
 	}
 	if r := vs(t, "man", file(t, "taken", "")); r.code != 1 || !strings.Contains(r.stderr, "cannot be written") {
 		t.Errorf("got %+v", r)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"watch", "--help"}, {"help", "run"}} {
+		r := vs(t, args...)
+		if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, "Usage:") {
+			t.Errorf("%v: got %+v", args, r)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := vs(t, "version"); r.code != 0 || !strings.HasPrefix(r.stdout, "vokter-stream ") || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if got, want := vs(t, "--version"), vs(t, "version"); got != want {
+		t.Errorf("--version: got %+v, want %+v", got, want)
+	}
+	var b build
+	if err := json.Unmarshal([]byte(vs(t, "version", "--format", "json").stdout), &b); err != nil || b.Version == "" || b.Go == "" {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	b = build{Version: "v1.2.3", Revision: "0123456789abcdef", Modified: true, Go: "go1.26", OS: "linux", Arch: "amd64"}
+	if got, want := b.String(), "vokter-stream v1.2.3 (0123456789ab, modified) go1.26 linux/amd64"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

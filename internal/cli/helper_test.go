@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -204,4 +206,147 @@ func file(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// hook is a receiver that answers what the test says, and keeps the IDs of what it got.
+type hook struct {
+	*httptest.Server
+	answers chan int // one for each request
+	ids     chan string
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{answers: make(chan int, 100), ids: make(chan string, 100)}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h.ids <- r.Header.Get("webhook-id")
+		select {
+		case status := <-h.answers:
+			w.WriteHeader(status)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// setup is a page, a receiver and the configuration for both.
+type setup struct {
+	page         *page
+	hook         *hook
+	config, data string
+}
+
+func newSetup(t *testing.T, more string) *setup {
+	t.Helper()
+	s := &setup{page: newPage(t, "<p>Zeus. In stock.</p>"), hook: newHook(t), data: filepath.Join(t.TempDir(), "d")}
+	s.config = file(t, "c.yaml", fmt.Sprintf(`
+data: %s
+fetch: {per_host: {rate: 1000/s}}
+delivery: {retry: [1h]}
+sinks: {hook: {webhook: {url: %q}}, out: {stdout: {}}}
+subscriptions:
+  - {url: %q, client: legal, keywords: [out of stock, privacy], ignore_case: true, sinks: [hook]}
+%s`, s.data, s.hook.URL, s.page.URL, more))
+	return s
+}
+
+// check makes one check of all pages.
+func (s *setup) check(t *testing.T, body string) {
+	t.Helper()
+	s.page.set(http.StatusOK, body)
+	if r := vs(t, "run", "-c", s.config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code != 0 && !strings.Contains(r.stderr, "notification") {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+// objects reads lines of JSON by their kind.
+func objects(t *testing.T, r result) map[string][]map[string]any {
+	t.Helper()
+	if r.code != 0 {
+		t.Fatalf("got %+v", r)
+	}
+	all := make(map[string][]map[string]any)
+	for line := range strings.Lines(r.stdout) {
+		var o map[string]any
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		kind, _ := o["kind"].(string)
+		all[kind] = append(all[kind], o)
+	}
+	return all
+}
+
+// expect runs a verb and holds its exit code and output to what is wanted.
+func expect(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	r := vs(t, args...)
+	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
+		t.Errorf("%v: got %d, stdout %s, stderr %s, want %d and %q", args, r.code, r.stdout, r.stderr, code, want)
+	}
+}
+
+// daemon is a process of the program that runs a configuration with a listener.
+type daemon struct {
+	*exec.Cmd
+	stderr bytes.Buffer
+	addr   string
+}
+
+// daemonOf returns one that is not started.
+func daemonOf(t *testing.T, args ...string) *daemon {
+	d := &daemon{Cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
+	d.Env = append(os.Environ(), asProgram+"=1")
+	d.Stderr = &d.stderr
+	return d
+}
+
+// startDaemon returns once the process listens.
+func startDaemon(t *testing.T, data string, args ...string) *daemon {
+	t.Helper()
+	d := daemonOf(t, args...)
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for t.Context().Err() == nil {
+		b, err := os.ReadFile(filepath.Join(data, "listen"))
+		if err != nil {
+			continue
+		}
+		d.addr = strings.TrimSpace(string(b))
+		c, err := manage.Find(data)
+		if err != nil {
+			continue // one that was killed left its address
+		}
+		_, err = c.Process(t.Context())
+		c.Close()
+		if err == nil {
+			return d
+		}
+	}
+	t.Fatal("it does not listen")
+	return nil
+}
+
+func (d *daemon) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := d.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopping returns once the process says that it is stopping.
+func (d *daemon) stopping(t *testing.T) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		resp, err := http.Get("http://" + d.addr + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return
+		}
+	}
 }

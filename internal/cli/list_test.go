@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -243,5 +244,71 @@ Keywords, in the last change
 	empty := printed(t, func(r *results) { r.explanation(inspect.Explanation{Page: page}) })
 	if !strings.Contains(empty, "none is known") || !strings.Contains(empty, "No change is known.") {
 		t.Errorf("got %s", empty)
+	}
+}
+
+// TestListSinks has a sink that took something and fails since, and one that nothing was sent to.
+func TestListSinks(t *testing.T) {
+	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s.check(t, "<p>Zeus. In stock.</p>")
+	s.hook.answers <- http.StatusOK
+	s.check(t, "<p>Zeus. Out of stock.</p>")
+	s.hook.answers <- http.StatusServiceUnavailable
+	s.check(t, "<p>Zeus. In stock.</p>")
+
+	check := func(where string, args ...string) {
+		t.Helper()
+		args = append([]string{"list", "--sinks"}, args...)
+		found := objects(t, vs(t, append(args, "--format", "json")...))
+		if len(found) != 1 || len(found["receiver"]) != 2 {
+			t.Fatalf("%s: got %v", where, found)
+		}
+		hook, out := found["receiver"][0], found["receiver"][1]
+		if hook["sink"] != "hook" || hook["health"] != "failing" || hook["state"] != "failing" || hook["pending"] != 1.0 || hook["last_error"] != "answered 503 Service Unavailable" ||
+			hook["last_success"] == nil || hook["last_failure"] == nil || hook["since"] != hook["last_failure"] {
+			t.Errorf("%s: got %v", where, hook)
+		}
+		if out["sink"] != "out" || out["health"] != "never_used" || out["used"] != false || out["pending"] != 0.0 || out["last_success"] != nil {
+			t.Errorf("%s: got %v", where, out)
+		}
+		r := vs(t, args...)
+		if r.code != 0 || strings.Count(r.stdout, "\n") != 3 || !strings.Contains(r.stdout, "\nhook  failing since ") || !strings.Contains(r.stdout, "\nout   never used") {
+			t.Errorf("%s: got %+v", where, r)
+		}
+	}
+	check("a stopped directory", "-c", s.config)
+
+	// What is only in the configuration is no part of other lists, nor of the directory.
+	for _, args := range [][]string{{"list", "--data", s.data}, {"list", "--sinks", "--data", s.data}, {"list", "--sinks", "--client", "legal", "-c", s.config}} {
+		if r := vs(t, args...); r.code != 0 || !strings.Contains(r.stdout, "hook") || strings.Contains(r.stdout, "out  ") {
+			t.Errorf("%v: got %+v", args, r)
+		}
+	}
+
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.listening(t, s.data)
+	check("a running process", "--data", s.data)
+	check("a running process, with its configuration", "-c", s.config)
+	run.stop()
+	if code := <-run.ended; code != 0 {
+		t.Errorf("exit code %d, stderr %s", code, &run.err)
+	}
+}
+
+func TestHowPushedPagesAreShown(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	r := &results{now: now}
+	for want, p := range map[string]inspect.Page{
+		"not pushed yet": {Pushed: true},
+		"pushed, the last time " + when(now, now):  {Pushed: true, LastCheck: now},
+		"not checked yet":                          {},
+		"1 check, the last " + when(now, now) + "": {Checks: 1, LastCheck: now},
+	} {
+		if got := r.checks(p); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if checkName(0) != "a push" || checkName(3) != "check 3" {
+		t.Errorf("got %q and %q", checkName(0), checkName(3))
 	}
 }

@@ -97,38 +97,3 @@ func TestHangup(t *testing.T) {
 		t.Errorf("got %v, stderr %s", err, stderr)
 	}
 }
-
-func TestWarningsOfWatch(t *testing.T) {
-	p := newPage(t, "<p>one</p>")
-	const forgets, never = "nothing is remembered", "can report nothing"
-	watch := func(args ...string) string {
-		r := vs(t, append([]string{"watch", "--allow", loopback, "--every", "0s", p.URL, "one"}, args...)...)
-		if r.code != 0 {
-			t.Errorf("%v: got %+v", args, r)
-		}
-		return r.stderr
-	}
-	if log := watch("--checks", "1"); !strings.Contains(log, never) || strings.Contains(log, forgets) {
-		t.Errorf("one check: %s", log)
-	}
-	log := watch("--checks", "2", "--stem", "--filter-stopwords", "--language", "de")
-	for _, want := range []string{forgets, "--stem has no effect", "--filter-stopwords has no effect", "only for en"} {
-		if !strings.Contains(log, want) || strings.Contains(log, never) {
-			t.Errorf("two checks: %q is not in %s", want, log)
-		}
-	}
-	if log := watch("--checks", "1", "--data", t.TempDir()); strings.Contains(log, "level=WARN") {
-		t.Errorf("with a data directory: %s", log)
-	}
-}
-
-// TestRaisedInterval checks that watch says how often it really checks.
-func TestRaisedInterval(t *testing.T) {
-	p := newPage(t, "<p>one</p>")
-	s := start(t, "watch", "--allow", loopback, "--interval", "5s", p.URL, "one")
-	s.await(t, &s.err, "check_every=10s")
-	s.stop()
-	if code := <-s.ended; code != 0 {
-		t.Errorf("exit code %d, stderr %s", code, &s.err)
-	}
-}

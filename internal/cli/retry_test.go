@@ -1,7 +1,17 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // TestRetryOfAStoppedDirectory tries by itself what waits, and says what still does.
@@ -38,4 +48,113 @@ func TestResumeOfASink(t *testing.T) {
 	expect(t, 1, "nothing that expired is to be resumed", "resume", "--sink", "out", "--data", s.data)
 	expect(t, 0, "is watched again for client legal", "resume", "--sink", "hook", "--data", s.data)
 	expect(t, 1, "nothing that expired is to be resumed", "resume", "--all", "--data", s.data)
+}
+
+// phones are the receivers of several kinds of sinks, which take one token.
+type phones struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got map[string][]string // by kind: the changes that were told
+}
+
+// ServeHTTP answers as the servers do, by the first part of the path.
+func (p *phones) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	kind, _, _ := strings.Cut(r.URL.Path[1:], "/")
+	right := strings.Contains(fmt.Sprint(r.Header, string(b)), "xoxb-right")
+	answers := map[string][2]string{
+		"gotify": {`{"id":7}`, `{"error":"Unauthorized","errorCode":401,"errorDescription":"no"}`},
+		"ntfy":   {`{"id":"x"}`, `{"code":40101,"http":401,"error":"unauthorized"}`},
+		"matrix": {`{"event_id":"$1"}`, `{"errcode":"M_UNKNOWN_TOKEN","error":"no"}`},
+		"slack":  {`{"ok":true,"channel":"C1","ts":"1.1"}`, `{"ok":false,"error":"invalid_auth"}`},
+	}[kind]
+	if !right {
+		if kind != "slack" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprint(w, answers[1])
+		return
+	}
+	p.mu.Lock()
+	for _, change := range []string{"uno", "dos", "tres"} {
+		if strings.Contains(string(b), change) {
+			p.got[kind] = append(p.got[kind], change)
+		}
+	}
+	p.mu.Unlock()
+	fmt.Fprint(w, answers[0])
+}
+
+func (p *phones) told(kind string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got[kind])
+}
+
+// TestMendedToken has a wrong token in a file while a page changes three times. With the right
+// one all three are told in order, and nothing expired meanwhile.
+func TestMendedToken(t *testing.T) {
+	page := newPage(t, "<p>none</p>")
+	p := &phones{got: make(map[string][]string)}
+	p.Server = httptest.NewServer(p)
+	defer p.Close()
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("xoxb-wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kinds := []string{"gotify", "ntfy", "matrix", "slack"}
+	c := file(t, "c.yaml", fmt.Sprintf(`data: %[1]s
+allow: {fetch: [127.0.0.0/8], sinks: [127.0.0.0/8]}
+delivery: {retry: [10h]}
+sinks:
+  gotify: {gotify: {url: "%[2]s/gotify", token_file: %[3]s}}
+  ntfy: {ntfy: {url: "%[2]s/ntfy/topic", token_file: %[3]s}}
+  matrix: {matrix: {homeserver: "%[2]s/matrix", room: "!r:example.org", token_file: %[3]s}}
+  slack: {slack: {channel: C1, api_url: "%[2]s/slack/", token_file: %[3]s}}
+subscriptions:
+  - {url: "%[4]s", keywords: [uno, dos, tres], events: [added], sinks: [gotify, ntfy, matrix, slack]}
+`, filepath.Join(dir, "data"), p.URL, token, page.URL))
+	looks := make(chan time.Time)
+	a := &app{look: looks}
+	s := startApp(t, a, "run", "-c", c, "--every", "20ms")
+	checked := func() {
+		t.Helper()
+		for n := page.count(); page.count() < n+3; {
+			select {
+			case <-t.Context().Done():
+				t.Fatal("the page is not checked any more")
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	checked()
+	for _, change := range []string{"uno", "dos", "tres"} {
+		page.set(200, "<p>now it says "+change+"</p>")
+		checked()
+	}
+	s.await(t, &s.err, "the token is refused")
+	if err := os.WriteFile(token, []byte("xoxb-right\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	looks <- time.Time{} // it is another one,
+	looks <- time.Time{} // and stays
+	for _, kind := range kinds {
+		s.await(t, &s.err, "sink changed: "+kind)
+		for len(p.told(kind)) < 3 {
+			select {
+			case <-t.Context().Done():
+				t.Fatalf("%s was told of %q", kind, p.told(kind))
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		if got := p.told(kind); !slices.Equal(got, []string{"uno", "dos", "tres"}) {
+			t.Errorf("%s was told of %q", kind, got)
+		}
+	}
+	s.stop()
+	<-s.ended
+	if log := s.err.String(); strings.Contains(log, "expired") {
+		t.Errorf("something expired: %s", log)
+	}
 }

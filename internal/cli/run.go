@@ -2,13 +2,22 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -144,4 +153,184 @@ func (a *app) plugins() *registry.Registry {
 	exec.Register(&r)
 	kafkasource.Register(&r)
 	return &r
+}
+
+// execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
+// empty, and writes the summary at its end. Unless it is nil, beside runs once the pipeline
+// is at work, until its context is done.
+func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
+	r, err := a.router(cfg)
+	if err != nil {
+		return inspect.Summary{}, err
+	}
+	err = runBeside(ctx, r, cfg, listen, beside)
+	sum := r.Summary()
+	select {
+	case <-r.Running(): // one that did not start leaves an earlier summary alone
+		if summaryFile != "" {
+			err = errors.Join(err, writeSummary(summaryFile, sum))
+		}
+	default:
+	}
+	return sum, err
+}
+
+// runBeside runs r with a listener, which answers from the beginning, and with beside once r
+// is at work.
+func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen string, beside func(context.Context, *vokter.Router)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	l, err := listenAt(ctx, r, cfg, listen)
+	if err != nil {
+		cancel()
+		if first := <-ended; first != nil { // a data directory that is in use says more
+			return first
+		}
+		return err
+	}
+	defer l.stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-r.Running():
+	}
+	// Before that another process may own the data directory.
+	if err := l.announce(); err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+	var g sync.WaitGroup
+	if beside != nil {
+		g.Go(func() { beside(ctx, r) })
+	}
+	err = <-ended
+	cancel()
+	g.Wait()
+	return err
+}
+
+// checkSummary says, before anything is done, why the summary could not be written to path.
+func checkSummary(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	case err == nil && !info.Mode().IsRegular():
+		return nil // opening a pipe would wait for its reader
+	case err == nil && !replaceable(path):
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return notWritable(path, err)
+		}
+		return f.Close()
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), temporary(path))
+	if err != nil {
+		return notWritable(path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func writeSummary(path string, s inspect.Summary) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(path, append(b, '\n')); err != nil {
+		return fmt.Errorf("--summary: %w", notWritable(path, err))
+	}
+	return nil
+}
+
+// notWritable names the file as the user did, not the temporary one beside it.
+func notWritable(path string, err error) error {
+	why := err
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		why = pe.Err
+	}
+	if le, ok := errors.AsType[*os.LinkError](err); ok {
+		why = le.Err
+	}
+	return fmt.Errorf("%s cannot be written to: %w", path, why)
+}
+
+// writeFile replaces the file at path at once, so that nobody reads half of it. What is
+// no plain file (/dev/stdout) is written to as it is.
+func writeFile(path string, b []byte) error {
+	if !replaceable(path) {
+		return writeInto(path, b)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), temporary(path))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// replaceable reports whether path is a plain file or nothing yet. A symbolic link is
+// neither: /dev/stdout is one.
+func replaceable(path string) bool {
+	info, err := os.Lstat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
+// writeInto writes to what is there. What the system's names such as /dev/stdout stand for
+// may have been written to before, and keeps that.
+func writeInto(path string, b []byte) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if strings.HasPrefix(path, "/dev/") {
+		flags = os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(path, flags, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
+
+func temporary(path string) string { return "." + filepath.Base(path) + "-*" }
+
+// maxFailures is how many pages that failed are named.
+const maxFailures = 10
+
+// failures says what went wrong in a run of some checks, one line each; nil: nothing did.
+func failures(sum inspect.Summary) error {
+	var lines []string
+	failed := 0
+	seen := make(map[string]bool) // a page has a line for each of its documents
+	for _, d := range sum.Documents {
+		if d.LastError == "" || seen[d.URL] {
+			continue
+		}
+		seen[d.URL] = true
+		if failed++; failed <= maxFailures {
+			lines = append(lines, fmt.Sprintf("the last check of %s failed: %s", d.URL, d.LastError))
+		}
+	}
+	if failed > maxFailures {
+		lines = append(lines, fmt.Sprintf("the last checks of %d more pages failed; list says why", failed-maxFailures))
+	}
+	if sum.Pending > 0 {
+		lines = append(lines, fmt.Sprintf("%s not delivered yet; they are kept, and sent when the data directory is used again; list --sinks says why", count(sum.Pending, "notification")))
+	}
+	if sum.Dead > 0 {
+		lines = append(lines, fmt.Sprintf("%s given up: list --sinks says why, replay sends them again", count(sum.Dead, "notification")))
+	}
+	if sum.Unhandled > 0 {
+		lines = append(lines, fmt.Sprintf("%s could not be handled: replay --dry-run says why", count(sum.Unhandled, "message")))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "\n"))
 }

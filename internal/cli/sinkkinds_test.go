@@ -2,11 +2,12 @@ package cli
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -87,55 +89,6 @@ func marked(body string) bool {
 	return strings.Contains(body, "this is a test")
 }
 
-// letters is a mail server that has one password.
-type letters struct{ taken chan string }
-
-func (l *letters) NewSession(*smtp.Conn) (smtp.Session, error) { return l, nil }
-func (*letters) Reset()                                        {}
-func (*letters) Logout() error                                 { return nil }
-func (*letters) Mail(string, *smtp.MailOptions) error          { return nil }
-func (*letters) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if to != "legal@example.com" {
-		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
-	}
-	return nil
-}
-
-func (l *letters) Data(r io.Reader) error {
-	b, err := io.ReadAll(r)
-	l.taken <- string(b)
-	return err
-}
-
-func TestSinkTestOfEmail(t *testing.T) {
-	mail := &letters{make(chan string, 10)}
-	server := smtp.NewServer(mail)
-	server.ErrorLog = log.New(io.Discard, "", 0)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { l.Close(); server.Close() })
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	conf := func(to string) string {
-		return file(t, "c.yaml", fmt.Sprintf("sinks: {mail: {email: {host: 127.0.0.1, port: %s, tls: none, from: vokter@example.com, to: %s}}}\n", port, to))
-	}
-	if got := vs(t, "sink", "test", "mail", "-c", conf("legal@example.com"), "--allow", loopback); got.code != 0 || !strings.HasPrefix(got.stdout, "mail: delivered") {
-		t.Errorf("got %+v", got)
-	}
-	if n := len(mail.taken); n != 1 {
-		t.Fatalf("%d messages, want 1", n)
-	}
-	if body := <-mail.taken; !strings.Contains(body, "Subject: Test") || !marked(body) {
-		t.Errorf("nothing marks it: %s", body)
-	}
-	got := vs(t, "sink", "test", "mail", "-c", conf("nobody@example.com"), "--allow", loopback)
-	if got.code != 1 || !strings.Contains(got.stderr, "550") || !strings.Contains(got.stderr, "; ") {
-		t.Errorf("a wrong address: got %+v", got)
-	}
-}
-
 func TestSinkTestOfExec(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "got.json")
 	conf := file(t, "c.yaml", fmt.Sprintf(`sinks:
@@ -175,5 +128,135 @@ func TestSinkTestOfKafka(t *testing.T) {
 	client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { records = append(records, string(r.Value)) })
 	if len(records) != 1 || !strings.Contains(records[0], `"type":"test"`) {
 		t.Errorf("got %q, want one test", records)
+	}
+}
+
+const mailPassword = "S3CRETPASSWORD"
+
+// mailServer takes mail for ann@example.com, and repeats passwords that are wrong.
+type mailServer chan string
+
+func (m mailServer) NewSession(*smtp.Conn) (smtp.Session, error) { return m, nil }
+func (m mailServer) AuthMechanisms() []string                    { return []string{sasl.Plain} }
+
+func (m mailServer) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, pass string) error {
+		if user != "bot" {
+			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong password " + pass}
+		}
+		return nil
+	}), nil
+}
+
+func (m mailServer) Mail(string, *smtp.MailOptions) error { return nil }
+
+func (m mailServer) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if to != "ann@example.com" {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	}
+	return nil
+}
+
+func (m mailServer) Data(r io.Reader) error {
+	b, err := io.ReadAll(r)
+	m <- string(b)
+	return err
+}
+
+func (m mailServer) Reset()        {}
+func (m mailServer) Logout() error { return nil }
+
+// TestSinkTestByMail runs in a process of its own, which trusts the server's certificate.
+func TestSinkTestByMail(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	t.Setenv("SSL_CERT_FILE", file(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))))
+	m := make(mailServer, 1)
+	server := smtp.NewServer(m)
+	server.TLSConfig = web.TLS
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { _ = server.Serve(l) }()
+	for name, tt := range map[string]struct {
+		user, to string
+		code     int
+		want     string // in the one line
+	}{
+		"delivered":         {"bot", "ann@example.com", 0, "mail: delivered, answered 250 2.0.0 OK: queued ("},
+		"wrong password":    {"bob", "ann@example.com", 1, "sink mail: the user name or password is refused: the server answered 535 5.7.8 wrong password ***; check its token, secret or password, and write the right one into the file; delivery tries again"},
+		"unknown recipient": {"bot", "bob@example.com", 1, "sink mail: the server answered 550 5.1.1 no such user; delivery would give this receiver up"},
+	} {
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := file(t, "c.yaml", fmt.Sprintf("allow: {sinks: [%s]}\nsinks:\n  mail: {email: {host: 127.0.0.1, port: %s, username: %s, password: %s, from: v@example.com, to: %s}}\n",
+			loopback, port, tt.user, mailPassword, tt.to))
+		got := process(t, "sink", "test", "mail", "-c", path)
+		line := got.stdout + got.stderr
+		if got.code != tt.code || !strings.Contains(line, tt.want) || strings.Count(line, "\n") != 1 || strings.Contains(line, mailPassword) {
+			t.Errorf("%s: got %+v, want %d and %s", name, got, tt.code, tt.want)
+		}
+		if got.code != 0 {
+			continue
+		}
+		if mail := <-m; !strings.Contains(mail, "Subject: Test: ") {
+			t.Errorf("%s: the message is not marked:\n%s", name, mail)
+		}
+	}
+}
+
+// TestMatrixRoom tests sinks for rooms that are encrypted, or that the account is not in.
+func TestMatrixRoom(t *testing.T) {
+	const (
+		encrypted = "sink team: the room is encrypted, and notifications would be sent to it without encryption; " +
+			"write the ID of a room that is not encrypted, or permit this with allow_unencrypted: true"
+		outside = "sink team: the account is not in the room: answered 403 Forbidden: M_FORBIDDEN: User @v:example.org not in room; " +
+			"invite the account to !r:example.org and let it join there"
+	)
+	for name, tt := range map[string]struct {
+		state     http.HandlerFunc // of the room: m.room.encryption
+		option    string
+		code      int
+		sent      string // by sink test
+		connected string // by lint --connect
+	}{
+		"not encrypted":      {text(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`), "", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
+		"encrypted":          {text(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), "", 1, encrypted, encrypted},
+		"encrypted, allowed": {text(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), ", allow_unencrypted: true", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
+		"outside":            {text(403, `{"errcode":"M_FORBIDDEN","error":"User @v:example.org not in room"}`), "", 1, outside, outside},
+		"wrong token":        {text(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"x"}`), "", 1, "check its token, secret or password", "check its token, secret or password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTested(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/state/m.room.encryption") {
+					tt.state(w, r)
+					return
+				}
+				text(200, `{"event_id":"$1"}`)(w, r)
+			})
+			path := sinkFile(t, r, fmt.Sprintf(`{matrix: {homeserver: "URL", room: "!r:example.org", token: %s%s}}`, testSecret, tt.option))
+			got := vs(t, "lint", "--connect", "-c", path)
+			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.connected) {
+				t.Errorf("lint: got %+v, want %d and %s", got, tt.code, tt.connected)
+			}
+			if bodies := strings.Join(r.got(), ""); bodies != "" {
+				t.Errorf("lint sent %s", bodies)
+			}
+			got = vs(t, "sink", "test", "team", "-c", path)
+			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.sent) {
+				t.Errorf("sink test: got %+v, want %d and %s", got, tt.code, tt.sent)
+			}
+			if bodies := strings.Join(r.got(), ""); (bodies == "") != (tt.code != 0) {
+				t.Errorf("sink test sent %q", bodies)
+			}
+			got = vs(t, "lint", "--connect", "-c", path, "--format", "json")
+			if want := fmt.Sprintf(`{"kind":"sink_check","sink":"team","ok":%v`, tt.code == 0); got.code != tt.code || !strings.Contains(got.stdout, want) {
+				t.Errorf("lint: got %+v, want %d and %s", got, tt.code, want)
+			}
+		})
 	}
 }

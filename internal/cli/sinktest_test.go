@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/slackfake"
 )
 
 // tested is a receiver of test messages.
@@ -197,5 +198,25 @@ func TestTestedSinksAreClosed(t *testing.T) {
 	closeSinks(map[string]pipeline.Sink{"plain": closable{closed: &n}, "rated": pipeline.LimitRate(closable{closed: &n}, 1, 1)})
 	if n != 2 {
 		t.Errorf("%d were closed, want 2", n)
+	}
+}
+
+// TestSinkTestOfSlack sends a test message as the bot, and with a token that was revoked.
+func TestSinkTestOfSlack(t *testing.T) {
+	fake := slackfake.Start(t, nil)
+	run := func(token string) result {
+		return vs(t, "sink", "test", "team", "--allow", loopback, "-c",
+			file(t, "c.yaml", fmt.Sprintf("sinks: {team: {slack: {token: %s, channel: C1, api_url: %q}}}\n", token, fake.API())))
+	}
+	if r := run(slackfake.Token); r.code != 0 || len(fake.Messages()) != 1 || fake.Messages()[0].Blocks == nil {
+		t.Errorf("got %+v and %+v", r, fake.Messages())
+	}
+	r := run("xoxb-S3CRETS3CRET")
+	if r.code != 1 || !strings.Contains(r.stderr, "invalid_auth") || strings.Contains(r.stderr+r.stdout, "S3CRET") || len(fake.Messages()) != 1 {
+		t.Errorf("got %+v", r)
+	}
+	fake.Script("C1", slackfake.Answer{Status: http.StatusOK, Body: "{}"})
+	if r := run(slackfake.Token); r.code != 1 || !strings.Contains(r.stderr, "without the ts of a message") {
+		t.Errorf("got %+v", r)
 	}
 }

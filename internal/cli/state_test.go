@@ -1,11 +1,18 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/vokter/vokter/internal/manage"
 )
 
 // TestStateMoves: from a data directory to Kafka and back a page goes on as if nothing had
@@ -94,5 +101,106 @@ func TestStateMistakes(t *testing.T) {
 	found := objects(t, vs(t, "state", "import", e, "--data", none, "--format", "json"))
 	if l := found["state_import"]; len(l) != 1 || l[0]["directory"] != e || l[0]["place"] != none || l[0]["groups"] == 0.0 {
 		t.Errorf("got %v", found)
+	}
+}
+
+// TestBackupInside: a copy within the data directory is refused, however it is named, for
+// a stopped process and a running one.
+func TestBackupInside(t *testing.T) {
+	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s.check(t, "<p>one</p>")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.data, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(s.data))
+	relative := filepath.Base(s.data)
+	all := func() {
+		t.Helper()
+		for _, args := range [][]string{
+			{filepath.Join(s.data, "in"), s.data}, {filepath.Join(s.data, "a", "b"), s.data},
+			{filepath.Join(relative, "in"), s.data}, {filepath.Join(s.data, "in"), relative}, {filepath.Join(relative, "in"), relative},
+			{filepath.Join(link, "in"), s.data}, {filepath.Join(s.data, "in"), link}, {filepath.Join(link, "a", "b"), relative},
+		} {
+			expect(t, 2, "no backup was made: "+args[0]+" and the data directory "+args[1]+" are one in the other; name another directory",
+				"backup", args[0], "--data", args[1])
+		}
+	}
+	all()
+	run := start(t, "run", "-c", s.config, "--allow", loopback)
+	run.listening(t, s.data)
+	all()
+	for _, dir := range []string{s.data + "-2", filepath.Join(t.TempDir(), "a", "b")} { // beside it
+		expect(t, 0, "is a copy of", "backup", dir, "--data", s.data)
+	}
+	run.stop()
+	<-run.ended
+}
+
+// sending is a Manager whose backups are part, and then fail.
+type sending struct {
+	manage.Manager
+	part string
+	err  error
+}
+
+func (s *sending) Backup(_ context.Context, w io.Writer) error {
+	if _, err := io.WriteString(w, s.part); err != nil {
+		return fmt.Errorf("the copy broke off: %w", err)
+	}
+	return s.err
+}
+
+// TestFailedCopy: what failed first is told, and nothing is left.
+func TestFailedCopy(t *testing.T) {
+	top := t.TempDir()
+	busy := errors.New("another backup is being made")
+	cut := fmt.Errorf("the copy broke off: %w", syscall.ECONNRESET)
+	for name, c := range map[string]struct {
+		m    sending
+		want string
+	}{
+		"refused":   {sending{err: busy}, busy.Error()},
+		"broke off": {sending{part: "half", err: cut}, cut.Error()},
+		"no tar":    {sending{part: strings.Repeat("no archive ", 1000)}, "nothing was restored: this is no backup of a store: archive/tar: invalid tar header"},
+	} {
+		if err := copyStore(t.Context(), &c.m, filepath.Join(top, "b")); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+	if left, err := os.ReadDir(top); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestVerbsOfADamagedDirectory: what is left of a store says that it is damaged, not that
+// there never was one.
+func TestVerbsOfADamagedDirectory(t *testing.T) {
+	for _, gone := range []string{"MANIFEST-*", "marker.format-version.*"} {
+		s := newSetup(t, "")
+		s.check(t, "<p>one</p>")
+		names, err := filepath.Glob(filepath.Join(s.data, gone))
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, n := range names {
+			if err := os.Remove(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, 1, "is damaged (", "list", "--data", s.data)
+		expect(t, 1, "restore a backup", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
+	}
+	for name, want := range map[string]bool{
+		"MANIFEST-000001": true, "marker.manifest.000001.MANIFEST-000001": true, "000004.sst": true, "000004.log": true,
+		"syslog.log": false, "notes.txt": false, "listen": false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkDirectory(dir); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "nothing was ever watched there") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

@@ -1,95 +1,12 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// hook is a receiver that answers what the test says, and keeps the IDs of what it got.
-type hook struct {
-	*httptest.Server
-	answers chan int // one for each request
-	ids     chan string
-}
-
-func newHook(t *testing.T) *hook {
-	h := &hook{answers: make(chan int, 100), ids: make(chan string, 100)}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		h.ids <- r.Header.Get("webhook-id")
-		select {
-		case status := <-h.answers:
-			w.WriteHeader(status)
-		case <-r.Context().Done():
-		}
-	}))
-	t.Cleanup(h.Close)
-	return h
-}
-
-// setup is a page, a receiver and the configuration for both.
-type setup struct {
-	page         *page
-	hook         *hook
-	config, data string
-}
-
-func newSetup(t *testing.T, more string) *setup {
-	t.Helper()
-	s := &setup{page: newPage(t, "<p>Zeus. In stock.</p>"), hook: newHook(t), data: filepath.Join(t.TempDir(), "d")}
-	s.config = file(t, "c.yaml", fmt.Sprintf(`
-data: %s
-fetch: {per_host: {rate: 1000/s}}
-delivery: {retry: [1h]}
-sinks: {hook: {webhook: {url: %q}}, out: {stdout: {}}}
-subscriptions:
-  - {url: %q, client: legal, keywords: [out of stock, privacy], ignore_case: true, sinks: [hook]}
-%s`, s.data, s.hook.URL, s.page.URL, more))
-	return s
-}
-
-// check makes one check of all pages.
-func (s *setup) check(t *testing.T, body string) {
-	t.Helper()
-	s.page.set(http.StatusOK, body)
-	if r := vs(t, "run", "-c", s.config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code != 0 && !strings.Contains(r.stderr, "notification") {
-		t.Fatalf("got %+v", r)
-	}
-}
-
-// objects reads lines of JSON by their kind.
-func objects(t *testing.T, r result) map[string][]map[string]any {
-	t.Helper()
-	if r.code != 0 {
-		t.Fatalf("got %+v", r)
-	}
-	all := make(map[string][]map[string]any)
-	for line := range strings.Lines(r.stdout) {
-		var o map[string]any
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		kind, _ := o["kind"].(string)
-		all[kind] = append(all[kind], o)
-	}
-	return all
-}
-
-// expect runs a verb and holds its exit code and output to what is wanted.
-func expect(t *testing.T, code int, want string, args ...string) {
-	t.Helper()
-	r := vs(t, args...)
-	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
-		t.Errorf("%v: got %d, stdout %s, stderr %s, want %d and %q", args, r.code, r.stdout, r.stderr, code, want)
-	}
-}
 
 func TestVerbsOfAStoppedDirectory(t *testing.T) {
 	s := newSetup(t, "")

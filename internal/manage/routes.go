@@ -2,13 +2,23 @@ package manage
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"mime"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -182,4 +192,133 @@ func (a *api) backup(w *writer, r *http.Request) error {
 		return &apiError{http.StatusServiceUnavailable, codeUnavailable, "another backup is being made; try again when it has ended"}
 	}
 	return a.service.Backup(r.Context(), &tarWriter{w})
+}
+
+// guarded keeps out what a browser sends for a web site.
+func guarded(next http.Handler) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if atLoopback(r) && !local(r.Host) {
+			forbid(w, "the Host of the request is not a loopback address; write 127.0.0.1 or localhost")
+			return
+		}
+		// Reading costs, too, so that a GET is held to what protects a POST.
+		asPost := *r
+		asPost.Method = http.MethodPost
+		if origins.Check(&asPost) != nil {
+			forbid(w, "the request comes from another web site")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authorized lets through what carries token; nothing where it is empty.
+func authorized(next http.Handler, token string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token == "" {
+			forbid(w, "nobody is answered here: the token would stand in the data directory, and this process has none")
+			return
+		}
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
+			_ = newWriter(w).send(http.StatusUnauthorized, errorBody{failure{codeUnauthorized,
+				"send the token, which stands in the file " + tokenFile + " of the data directory, as Authorization: Bearer TOKEN"}})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func forbid(w http.ResponseWriter, message string) {
+	_ = newWriter(w).send(http.StatusForbidden, errorBody{failure{codeForbidden, message}})
+}
+
+// atLoopback reports whether r arrived at a loopback address, or it is not known where.
+func atLoopback(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !ok || at.IP.IsLoopback()
+}
+
+// local reports whether host, with or without a port, is a loopback address or localhost.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// apiError is an answer other than 200.
+type apiError struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &apiError{http.StatusBadRequest, codeInvalid, fmt.Sprintf(format, args...)}
+}
+
+// query returns the query of r, which may hold each of known once.
+func query(r *http.Request, known ...string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("the query is malformed: %v", err)
+	}
+	for name, values := range q {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, invalid("unknown parameter %q", name)
+		case len(values) > 1:
+			return nil, invalid("%s is given %d times", name, len(values))
+		}
+	}
+	return q, nil
+}
+
+// flag returns whether the parameter name of q, which may be absent, is true.
+func flag(q url.Values, name string) (bool, error) {
+	switch q.Get(name) {
+	case "":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalid("%s: %q is not true; write that, or leave it out", name, q.Get(name))
+}
+
+// decode reads the JSON object of r's body into v. It takes no key that v does not know.
+func decode(w *writer, r *http.Request, v any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != mediaJSON {
+		return &apiError{http.StatusUnsupportedMediaType, codeMediaType, "the body must be sent as " + mediaJSON}
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.Join(more, errors.New("something follows the object"))
+		}
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &apiError{http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return invalid("the body is not the JSON object that is asked for: %v", err)
+	}
+	return w.patient()
+}
+
+func checkURL(raw string) error {
+	if _, err := pipeline.CanonicalURL(raw); err != nil {
+		return invalid("url: %v", err)
+	}
+	return nil
 }

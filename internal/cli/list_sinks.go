@@ -116,3 +116,35 @@ func (r *results) lastError(rc inspect.Receiver) string {
 	}
 	return s + ")"
 }
+
+func (r *results) receivers(all []inspect.Receiver) {
+	rows := make([][]string, 0, len(all))
+	for _, rc := range all {
+		r.object(receiverLine{"receiver", rc})
+		row := []string{rc.State, "sink " + rc.Sink, "", "", ""}
+		row[2] = r.waiting(rc)
+		if rc.Dead > 0 {
+			row[3] = count(rc.Dead, "dead letter")
+		}
+		if rc.State != inspect.StateActive {
+			row[4] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
+			if !rc.NextAttempt.IsZero() {
+				row[4] += "; the next " + when(rc.NextAttempt, r.now)
+			}
+		}
+		rows = append(rows, row)
+	}
+	r.table("", rows, stateWidth)
+}
+
+// waiting says what waits for rc.
+func (r *results) waiting(rc inspect.Receiver) string {
+	var parts []string
+	if rc.Pending > 0 {
+		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))
+	}
+	if rc.Collected > 0 {
+		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, when(rc.NextDigest, r.now)))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,142 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// site serves one page, which the test changes.
+type site struct {
+	*httptest.Server
+	mu   sync.Mutex
+	body string
+	code int
+	gets int
+}
+
+func newSite(t *testing.T, body string) *site {
+	s := &site{body: body, code: http.StatusOK}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gets++
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(s.code)
+		fmt.Fprint(w, s.body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) set(body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.body = body
+}
+
+// answer makes s answer with code.
+func (s *site) answer(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = code
+}
+
+// mailbox is a sink that keeps what it gets.
+type mailbox struct {
+	mu   sync.Mutex
+	all  []pipeline.Notification
+	came chan struct{}
+	fail func(n pipeline.Notification) error
+}
+
+func newMailbox() *mailbox { return &mailbox{came: make(chan struct{}, 1000)} }
+
+func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		if err := m.fail(n); err != nil {
+			return err
+		}
+	}
+	m.all = append(m.all, n)
+	m.came <- struct{}{}
+	return nil
+}
+
+// take returns what came since the last call.
+func (m *mailbox) take() []pipeline.Notification {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.all
+	m.all = nil
+	return all
+}
+
+var instantly time.Duration
+
+// watching is a Config that watches s for keywords with one check per Run.
+func watching(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
+	return Config{
+		Dir: dir, Sinks: map[string]pipeline.Sink{"box": m},
+		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
+		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Checks:        1, Every: &instantly,
+	}
+}
+
+// runs carries out cfg to its end.
+func runs(t *testing.T, cfg Config) *Router {
+	t.Helper()
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	return r
+}
+
+// lives starts cfg, which has no end, and returns when it runs; stop ends it.
+func lives(t *testing.T, cfg Config) (r *Router, stop func()) {
+	t.Helper()
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Running():
+	case err := <-ended:
+		t.Fatalf("Run: %v", err)
+	}
+	return r, sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// waitFor waits until done, which other goroutines bring about.
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for !done() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("it did not come about")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

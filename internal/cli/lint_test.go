@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const threeMistakes = `sinks: {out: {stdout: {}}}
+subscriptions:
+  - url: https://example.com/
+    keyword: [privacy]
+    interval: 10
+    sinks: [outt]
+`
+
+func TestLint(t *testing.T) {
+	path := file(t, "c.yaml", threeMistakes)
+	r := vs(t, "lint", "-c", path)
+	want := path + `:4:5: unknown key "keyword" in subscriptions[0]; did you mean "keywords"?
+` + path + `:5:15: subscriptions[0].interval: "10" has no unit; write 10s, 10m or 10h
+` + path + `:6:13: subscriptions[0].sinks[0]: no sink is named "outt"; did you mean "out"?
+`
+	if r.code != 2 || r.stdout != want || !strings.Contains(r.stderr, "3 mistakes") {
+		t.Errorf("got %+v, want 2 and %s", r, want)
+	}
+	r = vs(t, "run", "-c", path)
+	if r.code != 2 || r.stderr != want || r.stdout != "" {
+		t.Errorf("run: got %+v", r)
+	}
+	r = vs(t, "lint", "-c", path, "--format", "json")
+	var first mistake
+	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	if first.File != path || first.Line != 4 || first.Column != 5 || strings.Count(r.stdout, "\n") != 3 || r.code != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestLintOK(t *testing.T) {
+	path := file(t, "c.yaml", `
+documents: [{url: https://example.com/feed, keep: true}]
+sinks:
+  out: {stdout: {format: json}}
+  hook: {webhook: {url: "https://example.com/in", secret: "0123456789abcdef0123456789abcdef"}}
+subscriptions:
+  - {url: https://example.com/, keywords: [a], sinks: [out, hook]}
+`)
+	r := vs(t, "lint", "-c", path)
+	if want := path + ": ok (1 subscription, 1 document, 2 sinks)\n"; r.code != 0 || r.stdout != want || r.stderr != "" {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "lint", "-c", path, "--format", "json"); r != (result{}) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestLintOfNoFile(t *testing.T) {
+	r := vs(t, "lint", "-c", "none.yaml")
+	if r.code != 2 || r.stdout != "none.yaml: the file none.yaml does not exist\n" || r.stderr != "vokter-stream: none.yaml cannot be read\n" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestLintWarnings(t *testing.T) {
+	path := file(t, "c.yaml", `sinks: {out: {stdout: {}}}
+subscriptions:
+  - {url: https://example.com/a, keywords: [a], sinks: [out], language: en-GB, stem: true, filter_stopwords: true}
+  - url: https://example.com/
+    keywords: [a]
+    sinks: [out]
+    language: de
+    stem: true
+`)
+	r := vs(t, "lint", "-c", path)
+	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "de", only for en` + "\n"
+	if r.code != 0 || r.stdout != want+path+": ok (2 subscriptions, 0 documents, 1 sink)\n" {
+		t.Errorf("got %+v, want %s", r, want)
+	}
+	r = vs(t, "lint", "-c", path, "--format", "json")
+	var m mistake
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 8 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestLintWhatFails: an address that the flags permit as little as the file, an open loop of
+// a template, and a file that is named as an argument.
+func TestLintWhatFails(t *testing.T) {
+	path := file(t, "c.yaml", `sinks: {hook: {webhook: {url: "http://127.0.0.1:1/?token=hush"}}}
+documents: [{url: http://10.0.0.1/, keep: true}]
+`)
+	r := vs(t, "lint", "-c", path)
+	if r.code != 0 || !strings.Contains(r.stdout, ":1:31: warning: sinks.hook.webhook.url: every delivery will fail") ||
+		!strings.Contains(r.stdout, ":2:19: warning: documents[0].url: every check will fail") || strings.Contains(r.stdout, "hush") {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "lint", "-c", path, "--allow", "10.0.0.1,127.0.0.1"); r.code != 0 || strings.Contains(r.stdout, "warning") {
+		t.Errorf("what is permitted: got %+v", r)
+	}
+	r = vs(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json")
+	var m mistake
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 1 {
+		t.Errorf("an empty file: got %+v, %v", r, err)
+	}
+	path = file(t, "t.yaml", `sinks: {chat: {slack: {webhook_url: "https://hooks.example/x", template: "{{.Titel}} {{range .Diffs}}{{.Text}}"}}}
+`)
+	expect(t, 2, "template: line 1: {{range .Diffs}} has no {{end}}", "lint", "-c", path)
+	expect(t, 2, `lint takes no arguments, but got "m1.yaml"; write vokter-stream lint -c m1.yaml`, "lint", "m1.yaml")
+	expect(t, 2, `write vokter-stream run -c m1.yaml`, "run", "m1.yaml")
+	expect(t, 2, `list takes no arguments, but got "m1.yaml"`+"\n", "list", "m1.yaml")
+}
+
+// TestPluginMistakes checks that mistakes within the built-in sinks are placed.
+func TestPluginMistakes(t *testing.T) {
+	path := file(t, "c.yaml", `sinks:
+  out: {stdout: {format: xml}}
+  hook: {webhook: {urll: "https://example.com/in"}}
+  bad: {webhook: {url: "ftp://example.com/in?token=hunter2"}}
+  chat: {pager: {webhook_url: x}}
+`)
+	r := vs(t, "lint", "-c", path)
+	for _, want := range []string{":2:26: ", `:3:20: unknown key "urll"`, ":4:24: ", `:5:10: unknown kind of sink "pager"`} {
+		if !strings.Contains(r.stdout, path+want) {
+			t.Errorf("%s is not in %s", want, r.stdout)
+		}
+	}
+	if strings.Contains(r.stdout, "hunter2") {
+		t.Errorf("the secret is shown: %s", r.stdout)
+	}
+}
+
+// A template is tried in a process of its own, whose end says nothing about it.
+func TestTryTemplate(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	a := &app{executable: os.Args[0]}
+	if err := a.tryTemplate("{{.title}}"); err != nil {
+		t.Errorf("got %v for a good template", err)
+	}
+	const bad = `fails for an ordinary notification: line 1: at <.titel>: map has no entry for key "titel"`
+	if err := a.tryTemplate("{{.titel}}"); err == nil || err.Error() != bad {
+		t.Errorf("got %v, want %s", err, bad)
+	}
+	a.executable = filepath.Join(t.TempDir(), "gone")
+	if err := a.tryTemplate("{{.titel}}"); err == nil || err.Error() != bad {
+		t.Errorf("without the program: got %v, want %s", err, bad)
+	}
+	if err := os.WriteFile(a.executable, []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.tryTemplate("{{.title}}"); err == nil || !strings.Contains(err.Error(), "ended the process") {
+		t.Errorf("got %v of a process that breaks", err)
+	}
+}
+
+// TestLintOfSlack: what cannot be is told with its place, without the secrets.
+func TestLintOfSlack(t *testing.T) {
+	path := file(t, "c.yaml", `sinks:
+  a: {slack: {token: xapp-S3CRET, channel: C1}}
+  b: {slack: {}}
+  c: {slack: {webhook_url: "https://hooks.slack.com/S3CRET", thread: true}}
+  d: {slack: {token: xoxb-1, chanel: C1}}
+`)
+	r := vs(t, "lint", "-c", path)
+	for _, want := range []string{
+		":2:22: sinks.a.slack.token: a bot's token is needed", ":3:14: ", "either token and channel, or webhook_url",
+		":4:", "thread: threads need a token", `"chanel"`, `"channel"`,
+	} {
+		if !strings.Contains(r.stderr+r.stdout, want) {
+			t.Errorf("%q is not in\n%s%s", want, r.stdout, r.stderr)
+		}
+	}
+	if r.code != 2 || strings.Contains(r.stderr+r.stdout, "S3CRET") {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,124 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+)
+
+func TestReload(t *testing.T) {
+	s, box, other := newSite(t, "<p>in stock</p>"), newMailbox(), newMailbox()
+	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg.Checks = 0
+	r, stop := lives(t, cfg)
+	defer stop()
+	checked := func() bool { return r.Summary().Versions > 0 }
+	waitFor(t, checked)
+
+	bad := cfg
+	bad.Health = []string{"nobody"}
+	if _, err := r.Reload(t.Context(), bad); err == nil {
+		t.Error("a configuration that names no sink was taken")
+	}
+	next := cfg
+	next.Sinks = map[string]pipeline.Sink{"box": box, "other": other}
+	changed := cfg.Subscriptions[0]
+	changed.Sinks = []string{"other"}
+	next.Subscriptions = []pipeline.Subscription{changed}
+	lines, err := r.Reload(t.Context(), next)
+	if want := []string{`subscription changed: ` + s.URL + `/a for client "default"`, "sink added: other"}; err != nil || !slices.Equal(lines, want) {
+		t.Errorf("Reload: %q, %v; want %q", lines, err, want)
+	}
+	settled(t, r)
+	s.set("<p>none</p>")
+	<-other.came
+	if got := box.take(); len(got) != 0 {
+		t.Errorf("the sink of the old configuration got %+v", got)
+	}
+	next.Subscriptions = nil
+	if _, err := r.Reload(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		l, err := r.List(t.Context(), inspect.ListFilter{})
+		return err == nil && len(l.Pages) == 0
+	})
+}
+
+// TestReloadTellsOfTheNextStart: what does not take effect at once, and nothing of what did
+// not change.
+func TestReloadTellsOfTheNextStart(t *testing.T) {
+	wait := pipeline.SourceFunc(func(ctx context.Context, _ pipeline.Emit) error { <-ctx.Done(); return nil })
+	cfg := Config{Sources: map[string]pipeline.Source{"crawler": wait}}
+	r, stop := lives(t, cfg)
+	defer stop()
+	later := func(what ...string) (lines []string) {
+		for _, w := range what {
+			lines = append(lines, w+" changed: this takes effect with the next start")
+		}
+		return lines
+	}
+	for _, step := range []struct {
+		change func()
+		want   []string
+	}{
+		{func() { cfg.Sources = map[string]pipeline.Source{"crawler": wait} }, nil},
+		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &instantly }, later("name", "checks", "every", "drain")},
+		{func() { cfg.Sources = map[string]pipeline.Source{"other": wait} }, later("sources")},
+	} {
+		step.change()
+		if lines, err := r.Reload(t.Context(), cfg); err != nil || !slices.Equal(lines, step.want) {
+			t.Errorf("got %q, %v, want %q", lines, err, step.want)
+		}
+	}
+}
+
+// settled waits until the commands before it are carried out.
+func settled(t *testing.T, r *Router) {
+	t.Helper()
+	err := r.Cancel(t.Context(), r.cfg.Subscriptions[0].URL, "nobody")
+	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
+		t.Fatalf("Cancel: %v", err)
+	}
+}
+
+// TestOnlyKeepsSubscriptionsOfAKeptPage: with Only a document is kept beside the
+// subscriptions of its page, also those of clients that this Config does not name.
+func TestOnlyKeepsSubscriptionsOfAKeptPage(t *testing.T) {
+	s, box, dir := newSite(t, "<p>Zeus.</p>"), newMailbox(), t.TempDir()
+	cfg := watching(s, box, dir, "argus")
+	other := cfg
+	other.Subscriptions = slices.Clone(cfg.Subscriptions)
+	other.Subscriptions[0].Client = "other"
+	page := cfg.Subscriptions[0].URL
+	other.Only, cfg.Only = []string{page}, []string{page}
+	runs(t, other)
+	cfg.Documents = []Document{{URL: page, Keep: true}}
+	runs(t, cfg)
+	s.set("<p>Zeus. Argus.</p>")
+	runs(t, cfg)
+	var clients []string
+	for _, n := range box.take() {
+		clients = append(clients, n.Client)
+	}
+	slices.Sort(clients)
+	if want := []string{"default", "other"}; !slices.Equal(clients, want) {
+		t.Errorf("%q were told, want %q", clients, want)
+	}
+	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
+	defer stop()
+	for _, client := range []string{"default", "other"} {
+		if err := r.Cancel(t.Context(), page, client); err != nil {
+			t.Error(err)
+		}
+	}
+	l, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil || len(l.Pages) != 1 || l.Pages[0].URL != page {
+		t.Errorf("got %+v, %v, want the page kept without subscriptions", l.Pages, err)
+	}
+}
