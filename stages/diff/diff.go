@@ -1,6 +1,10 @@
 package diff
 
 import (
+	"slices"
+
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -65,4 +69,188 @@ func (c *comparison) group(s set, w *work) pipeline.Group {
 		g.Differences = append(g.Differences, differences(c.new, block.block, edits, pipeline.Added)...)
 	}
 	return g
+}
+
+// pairs says which units pair off: those with equal folded tokens and borders.
+type pairs struct {
+	// of[o] is the new unit that the old unit o pairs with, or -1.
+	of []int
+	// inOrder[o] says that the diff of the units kept o; o moved where it has a
+	// pair and is not kept.
+	inOrder []bool
+	// restOld and restNew are the units without a pair, in order.
+	restOld, restNew []int
+}
+
+// pairUnits pairs off equal units.
+func (c *comparison) pairUnits() pairs {
+	n, m := len(c.old.Units), len(c.new.Units)
+	p := pairs{of: make([]int, n), inOrder: make([]bool, n)}
+	taken := make([]bool, m)
+	pair := func(o, u int, inOrder bool) { p.of[o], p.inOrder[o], taken[u] = u, inOrder, true }
+	for o := range p.of {
+		p.of[o] = -1
+	}
+
+	// Equal texts at both ends are kept by the diff in any case, and cheaper to see.
+	lo, hi := equalEnds(c.old, c.new)
+	for i := range lo {
+		pair(i, i, true)
+	}
+	for i := range hi {
+		pair(n-1-i, m-1-i, true)
+	}
+	a, b := c.unitSymbols(c.old, lo, n-hi), c.unitSymbols(c.new, lo, m-hi)
+	w := work{left: c.limits.units}
+	kept, _ := w.align(a, b, c.limits.units, true)
+	c.spent += w.spent
+	for _, r := range kept {
+		for k := range r.n {
+			pair(lo+r.a+k, lo+r.b+k, true)
+		}
+	}
+
+	// What moved: the first left-over with the first, the second with the second.
+	// first is the first of b that is left over with each symbol, next the one behind it.
+	const none = -1
+	first, next := slices.Repeat([]int32{none}, len(c.symbols.keys)), make([]int32, len(b))
+	for j := len(b) - 1; j >= 0; j-- {
+		if !taken[lo+j] {
+			next[j], first[b[j]] = first[b[j]], int32(j)
+		}
+	}
+	for i, x := range a {
+		if j := first[x]; p.of[lo+i] < 0 && j != none {
+			pair(lo+i, lo+int(j), false)
+			first[x] = next[j]
+		}
+	}
+	for o, u := range p.of {
+		if u < 0 {
+			p.restOld = append(p.restOld, o)
+		}
+	}
+	for u, t := range taken {
+		if !t {
+			p.restNew = append(p.restNew, u)
+		}
+	}
+	return p
+}
+
+func (c *comparison) unitSymbols(d *text.Doc, from, to int) []int32 {
+	out := make([]int32, 0, to-from)
+	for u := from; u < to; u++ {
+		out = append(out, c.symbols.unit(d, u))
+	}
+	return out
+}
+
+// equalEnds returns how many units at the start and at the end have equal texts.
+func equalEnds(a, b *text.Doc) (start, end int) {
+	n, m := len(a.Units), len(b.Units)
+	for start < min(n, m) && unitText(a, start) == unitText(b, start) {
+		start++
+	}
+	for end < min(n, m)-start && unitText(a, n-1-end) == unitText(b, m-1-end) {
+		end++
+	}
+	return start, end
+}
+
+// tooMuch reports whether more blocks or tokens changed than the limits allow to group.
+func (c *comparison) tooMuch(p pairs) bool {
+	if len(c.old.Blocks)+len(c.new.Blocks) <= c.limits.blocks && len(c.old.Tokens)+len(c.new.Tokens) <= c.limits.tokens {
+		return false
+	}
+	blocks, tokens := 0, 0
+	add := func(d *text.Doc, u int) {
+		blocks += d.Units[u].LastBlock - d.Units[u].FirstBlock
+		tokens += unitTokens(d, u)
+	}
+	for o, u := range p.of {
+		if u >= 0 && (!p.inOrder[o] || !c.sameWords(o, u)) {
+			add(c.old, o)
+			add(c.new, u)
+		}
+	}
+	for _, o := range p.restOld {
+		add(c.old, o)
+	}
+	for _, u := range p.restNew {
+		add(c.new, u)
+	}
+	return blocks > c.limits.blocks || tokens > c.limits.tokens
+}
+
+// coarse returns the changed blocks as one group, and those that only moved as another, both
+// with pipeline.Group.Coarse set. It needs no memory for each token.
+func (c *comparison) coarse(p pairs) []pipeline.Group {
+	var changed, moved [2][]bool
+	for side, n := range [2]int{len(c.old.Units), len(c.new.Units)} {
+		changed[side], moved[side] = make([]bool, n), make([]bool, n)
+	}
+	for o, u := range p.of {
+		switch {
+		case u < 0:
+			changed[0][o] = true
+		case !c.sameWords(o, u):
+			changed[0][o], changed[1][u] = true, true
+		case !p.inOrder[o]:
+			moved[0][o], moved[1][u] = true, true
+		}
+	}
+	for _, u := range p.restNew {
+		changed[1][u] = true
+	}
+
+	var groups []pipeline.Group
+	g := pipeline.Group{Coarse: true}
+	for _, w := range stretches(c.old, changed[0]) {
+		g.Differences = append(g.Differences, pipeline.Difference{Event: pipeline.Removed, Text: w.Text, Offset: w.Offset})
+	}
+	for _, w := range stretches(c.new, changed[1]) {
+		g.Differences = append(g.Differences, pipeline.Difference{Event: pipeline.Added, Text: w.Text, Offset: w.Offset})
+	}
+	if len(g.Differences) > 0 {
+		groups = append(groups, g)
+	}
+	m := pipeline.Group{Coarse: true, Moved: true, Old: stretches(c.old, moved[0]), New: stretches(c.new, moved[1])}
+	if len(m.Old) > 0 {
+		groups = append(groups, m)
+	}
+	return groups
+}
+
+// stretches returns the texts of the units of d that which names. Neighbours are one.
+func stretches(d *text.Doc, which []bool) []pipeline.Window {
+	var out []pipeline.Window
+	for u := 0; u < len(which); u++ {
+		if !which[u] {
+			continue
+		}
+		first := u
+		for u+1 < len(which) && which[u+1] {
+			u++
+		}
+		start, end := d.Blocks[d.Units[first].FirstBlock].Start, d.Blocks[d.Units[u].LastBlock-1].End
+		out = append(out, pipeline.Window{Offset: start, Text: d.Content[start:end]})
+	}
+	return out
+}
+
+// sameWords is sameTokens for two units whose folded tokens are equal. It numbers no tokens,
+// which would take memory for each.
+func (c *comparison) sameWords(o, u int) bool {
+	if unitText(c.old, o) == unitText(c.new, u) {
+		return true
+	}
+	i, j := c.old.Blocks[c.old.Units[o].FirstBlock].First, c.new.Blocks[c.new.Units[u].FirstBlock].First
+	for k := range unitTokens(c.old, o) {
+		a, b := c.old.Text(i+k), c.new.Text(j+k)
+		if a != b && norm.NFC.String(a) != norm.NFC.String(b) {
+			return false
+		}
+	}
+	return true
 }

@@ -5,22 +5,251 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/schedule"
 )
 
-const (
-	// AskFor is how long after it was asked for a fetch may begin.
-	AskFor = 2 * time.Minute
-	// slack is how much later than it may an outcome is waited for: queues and clocks.
-	slack = 30 * time.Second
-	// heldWake is when a page that may not be checked in this run is looked at again. Its
-	// wake comes at the start of the next run anyway.
-	heldWake = time.Hour
-	// maxRetryAfter bounds how long a host may ask us to stay away.
-	maxRetryAfter = 24 * time.Hour
-	// maxInterval keeps schedules within what time.Duration can hold.
-	maxInterval = 366 * 24 * time.Hour
-)
+// Event is one thing that happened to a page, with all that Apply needs to know.
+type Event struct {
+	// URL is the page's canonical URL.
+	URL string
+	// Now is when it is handled.
+	Now time.Time
+	// Position is where a command or an outcome stands in its log; it names incarnations
+	// and the store in which versions are made.
+	Position string
+	Rules    Rules
+	// Budget is how many more checks of the page this run may accept; nil means any number.
+	// With none left no request is made.
+	Budget *int
+	// AtOnce makes the page due whatever its schedule says, until a check is complete.
+	AtOnce bool
+	// Lost says that the process that asked for the outstanding check is gone, and with it
+	// what it had to fetch.
+	Lost bool
+	// Nonce is that of the request that the event may lead to: unlike any other.
+	Nonce string
+	// Do is what happened.
+	Do Action
+}
+
+// Rules are the settings that Apply follows.
+type Rules struct {
+	// MinInterval is what smaller intervals are raised to.
+	MinInterval time.Duration
+	// Every replaces all intervals and lifts MinInterval, if not nil.
+	Every *time.Duration
+	// FetchTimeout is how long a fetch may last that began in time.
+	FetchTimeout time.Duration
+	// Keep is how many versions of a document are stored, at least 1.
+	Keep int
+	// ExpireAfter is how many checks in a row must fail for the page to be given up; 0 and
+	// less mean never.
+	ExpireAfter int
+	// SelectorGone says that a check counts as failed where the selectors of all its
+	// documents match nothing, or their texts are empty.
+	SelectorGone bool
+}
+
+// Action is one of Subscribe, Replace, Cancel, Resume, Expire, CheckNow, Outcome, Pushed and
+// Wake.
+type Action interface{ action() }
+
+// Subscribe adds a subscription, valid and with its defaults filled in.
+type Subscribe struct {
+	Origin       string
+	Subscription pipeline.Subscription
+	// Existing is the subscription that the pair has, if any; Expired the one that expired.
+	Existing *flow.Stamped
+	Expired  *ExpiredSubscription
+}
+
+// Replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
+// They are valid, have their defaults filled in, and no two are for one pair.
+type Replace struct {
+	Origin, Client string
+	Keep           bool
+	// KeepInterval is pipeline.Never where Keep asks for no checks.
+	KeepInterval  pipeline.Duration
+	Subscriptions []pipeline.Subscription
+	// Resume begins anew what expired, too, where it is wanted unchanged.
+	Resume bool
+	// Existing are the subscriptions of the page, and Expired its expired ones: all, or all
+	// of Client if it is set.
+	Existing []flow.Stamped
+	Expired  []ExpiredSubscription
+}
+
+// Cancel ends a client's subscriptions on the page.
+type Cancel struct {
+	Client string
+	// Existing are all that the client has; Expired those that expired.
+	Existing []flow.Stamped
+	Expired  []ExpiredSubscription
+}
+
+// Resume begins expired subscriptions of the page anew: those of Client, or all where it
+// is empty. With Receiver set, a pipeline.Receiver.ID that did not answer and does again,
+// only those that ended because of it; where there is none, nothing happens.
+type Resume struct {
+	Client, Receiver string
+	// Expired are the expired subscriptions of the page.
+	Expired []ExpiredSubscription
+}
+
+// Expire says that Receiver, a pipeline.Receiver.ID, is expired for Reason.
+type Expire struct {
+	Receiver, Reason string
+	// Existing are the subscriptions of the page.
+	Existing []flow.Stamped
+}
+
+// CheckNow asks for a check that begins after it. A run with a Budget makes its own
+// checks and no more.
+type CheckNow struct{}
+
+// Outcome is what a check found, or a part of that.
+type Outcome struct {
+	flow.Outcome
+	// Existing are the subscriptions of the page, where Page.MayExpire asks for them.
+	Existing []flow.Stamped
+	// Extractor is what made the standing text, where Page.AsksExtractor asks for it.
+	Extractor string
+}
+
+// Wake comes at the time of the last WakeAt, or when the process starts.
+type Wake struct{}
+
+func (Subscribe) action() {}
+func (Replace) action()   {}
+func (Cancel) action()    {}
+func (Resume) action()    {}
+func (Expire) action()    {}
+func (CheckNow) action()  {}
+func (Outcome) action()   {}
+func (Wake) action()      {}
+
+// Output is one thing to do after an event: one of Ask, Version, Rebase, KeepBody, DropBody,
+// Record, DropVersion, DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Taken,
+// Health, Ended and Clear.
+type Output interface{ output() }
+
+// Ask publishes a request.
+type Ask struct {
+	Request flow.Request
+	// Interval is how often the page is to be checked.
+	Interval time.Duration
+	// Since is when the page was asked for before; zero where it was not.
+	Since time.Time
+	// Rebase says that the request is to carry the body that is kept.
+	Rebase bool
+}
+
+// Version stores a version and publishes its snapshot.
+type Version struct {
+	// Snapshot lacks the texts and the language.
+	Snapshot flow.Snapshot
+	// Packed is the text, packed with pipeline.PackText; Declared the language that the
+	// page claims; Extractor what made the text.
+	Packed    []byte
+	Declared  string
+	Extractor string
+}
+
+// Rebase puts a text that was made anew in the place of version N of a document.
+type Rebase struct {
+	Document string
+	N        uint64
+	Text     flow.Rebased
+}
+
+// KeepBody keeps the page's body in the place of an earlier one.
+type KeepBody struct{ Body flow.Body }
+
+// DropBody keeps no body of the page.
+type DropBody struct{}
+
+// Record keeps what a check found.
+type Record struct {
+	CheckRecord
+	// N is one more than that of the record before, whatever lives and the clock did between.
+	N uint64
+}
+
+// DropVersion removes version N of a document.
+type DropVersion struct {
+	Document string
+	N        uint64
+}
+
+// DropDocument removes all versions and tokens of a document.
+type DropDocument struct{ Document string }
+
+// Stamp stores the subscription, or removes it where Until is not Forever, and publishes
+// the record.
+type Stamp struct{ flow.Stamped }
+
+// Withdraw tells delivery that a subscription was cancelled.
+type Withdraw struct{ flow.Withdraw }
+
+// ListExpired keeps a subscription that expired, until it begins anew or is cancelled.
+type ListExpired struct{ ExpiredSubscription }
+
+// DropExpired forgets the expired subscription of a pair.
+type DropExpired struct{ Document, Client string }
+
+// Health publishes a health event.
+type Health struct{ pipeline.Health }
+
+// Decide answers the command that is being handled: with nil where it was accepted.
+type Decide struct{ Refusal *pipeline.Refusal }
+
+// WakeAt sets the page's wake, which is to come at the process's start too with AtStart.
+type WakeAt struct {
+	Time    time.Time
+	AtStart bool
+}
+
+// Checked tells that a check was accepted and is complete.
+type Checked struct {
+	Time time.Time
+	// Unchanged says that it found nothing new and nothing wrong.
+	Unchanged bool
+	// Class and Reason are of the first failure, of the page or one of its documents.
+	Class, Reason string
+	// Before is the Trouble that the page had before.
+	Before string
+}
+
+// Ended tells those behind that this life of the page is over, whose last stamp was Stamp,
+// and why if it was given up. Listed says that something of it is listed as expired.
+type Ended struct {
+	Incarnation string
+	Stamp       uint64
+	Expiry      *flow.Expiry
+	Listed      bool
+}
+
+// Clear removes what a life of the page stored, but for its expired subscriptions and its
+// history. All removes these too.
+type Clear struct{ All bool }
+
+func (Ask) output()          {}
+func (Version) output()      {}
+func (Rebase) output()       {}
+func (KeepBody) output()     {}
+func (DropBody) output()     {}
+func (Record) output()       {}
+func (DropVersion) output()  {}
+func (DropDocument) output() {}
+func (Stamp) output()        {}
+func (Withdraw) output()     {}
+func (ListExpired) output()  {}
+func (DropExpired) output()  {}
+func (Health) output()       {}
+func (Decide) output()       {}
+func (WakeAt) output()       {}
+func (Checked) output()      {}
+func (Ended) output()        {}
+func (Clear) output()        {}
 
 // Apply returns the page after ev, and what is to be done, in order. It is a pure
 // function: it changes nothing that p and ev hold. A Page without Incarnation is returned
@@ -85,143 +314,3 @@ type application struct {
 func (a *application) emit(o Output) { a.out = append(a.out, o) }
 
 func (a *application) exists() bool { return a.p.Incarnation != "" }
-
-// giveUp forgets a request that is lost, so that another is made. Only a wake may: one at
-// the start comes behind the log, while a command that is handled again after a crash may
-// have the outcome right behind it.
-func (a *application) giveUp() {
-	o := a.p.Open
-	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {
-		return
-	}
-	a.p.Open, a.p.Soon, a.p.Bare, a.p.Rebase = nil, true, o.Bare, o.Rebase
-}
-
-// interval is what the most impatient subscription asks for.
-func (a *application) interval() time.Duration {
-	if a.Rules.Every != nil {
-		return min(max(*a.Rules.Every, 0), maxInterval)
-	}
-	every := time.Duration(pipeline.DefaultInterval)
-	if len(a.p.Intervals) > 0 {
-		every = time.Duration(a.p.Intervals[0].Every)
-	}
-	return min(max(every, a.Rules.MinInterval), maxInterval)
-}
-
-// held reports whether no more requests are made in this run.
-func (a *application) held() bool {
-	if a.Budget == nil {
-		return false
-	}
-	left := *a.Budget
-	if a.spent {
-		left--
-	}
-	return left <= 0
-}
-
-// settle asks for a check if one is due, and sets the wake.
-func (a *application) settle() {
-	p := &a.p
-	switch {
-	case !a.exists():
-		return
-	case !p.Fetched():
-		a.rest()
-		return
-	case p.Open != nil:
-		at := p.Open.Deadline
-		if a.Lost {
-			at = a.Now // in the place of the start's wake, which gives up
-		}
-		a.emit(WakeAt{at, true})
-		return
-	case a.held():
-		a.emit(WakeAt{a.Now.Add(heldWake), true})
-		return
-	}
-	if at := a.next(); at.After(a.Now) {
-		a.emit(WakeAt{at, false})
-		return
-	}
-	a.ask()
-}
-
-// next is when to ask for the next check.
-func (a *application) next() time.Time {
-	p, interval := &a.p, a.interval()
-	if interval < p.Paced {
-		// Somebody more impatient came.
-		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
-	}
-	at := p.Due
-	switch {
-	case p.Soon || a.AtOnce && !a.spent:
-		at = a.Now
-	case !p.Delayed.IsZero():
-		at = p.Delayed
-	case a.Rules.Every == nil:
-		if t, overdue := schedule.Overdue(p.URL, latest(at, p.NotBefore), a.Now, interval); overdue {
-			p.Delayed, at = t, t
-		}
-	}
-	return latest(at, p.NotBefore)
-}
-
-// gap is the least time between two checks. An interval that the user forces is kept
-// exactly.
-func (a *application) gap(interval time.Duration) time.Duration {
-	if a.Rules.Every != nil {
-		return interval
-	}
-	return min(a.Rules.MinInterval, interval)
-}
-
-// reschedule sets when the page is due again, after a check that is complete.
-func (a *application) reschedule(retryAfter time.Duration) {
-	p, interval := &a.p, a.interval()
-	switch {
-	case a.Rules.Every != nil:
-		// A forced interval leaves no phase behind: all pages would have the same.
-		p.Due, p.Phased = schedule.Next(p.Due, p.Asked, a.Now, interval, 0), false
-	case !p.Phased:
-		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), true
-	default:
-		p.Due = schedule.Next(p.Due, p.Asked, a.Now, interval, a.gap(interval))
-	}
-	p.Paced, p.Wish, p.NotBefore = interval, max(min(retryAfter, maxRetryAfter), 0), time.Time{}
-	if p.Wish > 0 {
-		p.NotBefore = a.Now.Add(p.Wish)
-	}
-}
-
-// ask makes a request with a new number.
-func (a *application) ask() {
-	p := &a.p
-	p.Check++
-	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
-	if !p.Bare && p.standsFor(p.Check) {
-		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
-	}
-	for _, d := range p.Documents {
-		rd := flow.RequestDocument{ID: d.ID, View: d.View}
-		if !p.Bare {
-			rd.TextHash = d.TextHash
-		}
-		r.Documents = append(r.Documents, rd)
-	}
-	r.KeepBody = p.wantsBody(a.Now)
-	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
-	since := p.Asked
-	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
-	a.emit(Ask{r, a.interval(), since, p.Open.Rebase})
-	a.emit(WakeAt{p.Open.Deadline, true})
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -235,3 +235,33 @@ func (a *application) counts(class string) bool { return a.Rules.SelectorGone ||
 func missing(class string) bool {
 	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty
 }
+
+// record keeps what a complete check found, which open was; its last outcome is o.
+func (a *application) record(o flow.Outcome, open *Open) {
+	r := CheckRecord{
+		Check: o.Check, Time: a.at(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
+		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made,
+	}
+	switch {
+	case open.Class != "":
+		r.Result = flow.OutcomeFailed
+	case open.Again:
+		r.Result, r.Reason = flow.OutcomeRead, "other rules make the text now; the page as it was is read by them before it is compared"
+	case o.Parts > 0:
+		if r.Reason = a.waiting(); r.Reason != "" || len(open.Made) > 0 {
+			r.Result = flow.OutcomeRead
+		}
+	}
+	a.p.Records++
+	a.emit(Record{r, a.p.Records})
+}
+
+// waiting says which document has a text that is no version yet.
+func (a *application) waiting() string {
+	for _, d := range a.p.Documents {
+		if d.Candidate != "" {
+			return fmt.Sprintf("a new text stood for %d of %d checks", d.Stood, d.View.Confirm)
+		}
+	}
+	return ""
+}

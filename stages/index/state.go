@@ -1,8 +1,12 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -160,4 +164,122 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 		return v, pipeline.Broken(fmt.Errorf("index: a stored subscription is damaged: %w", err))
 	}
 	return v, nil
+}
+
+// cached is how many pages are remembered.
+const cached = 4096
+
+// cache remembers what stored pages decode to. It is told what is stored each time, so
+// that it cannot be wrong, whatever became of the transaction that filled it.
+type cache struct {
+	mu    sync.Mutex
+	pages map[string]decoded
+}
+
+type decoded struct {
+	stored []byte
+	page   Page
+}
+
+// page decodes what is stored for the page with the given URL. Nobody may change what it
+// returns but a clone.
+func (c *cache) page(url string, stored []byte) (Page, error) {
+	c.mu.Lock()
+	d, ok := c.pages[url]
+	c.mu.Unlock()
+	if ok && bytes.Equal(d.stored, stored) {
+		return d.page, nil
+	}
+	var p Page
+	if err := decode(stored, &p); err != nil {
+		return p, err
+	}
+	c.put(url, stored, p)
+	return p, nil
+}
+
+// put remembers that p is what stored decodes to.
+func (c *cache) put(url string, stored []byte, p Page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pages == nil {
+		c.pages = make(map[string]decoded)
+	}
+	if _, ok := c.pages[url]; !ok && len(c.pages) >= cached {
+		for other := range c.pages { // any will do
+			delete(c.pages, other)
+			break
+		}
+	}
+	c.pages[url] = decoded{stored, p}
+}
+
+// historySize is how many checks of a page are remembered.
+const historySize = 20
+
+// CheckRecord is what one check found.
+type CheckRecord struct {
+	// Check is the check's number; 0 where the page was pushed.
+	Check uint64    `cbor:"1,keyasint"`
+	Time  time.Time `cbor:"2,keyasint"`
+	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of
+	// the first failure, of the page or one of its documents; Reason says why it failed, or
+	// why a text that was read is no version.
+	Result string `cbor:"3,keyasint"`
+	Class  string `cbor:"4,keyasint,omitempty"`
+	Reason string `cbor:"5,keyasint,omitempty"`
+	// Offline says that the failure does not count, since nothing could be reached.
+	Offline bool              `cbor:"6,keyasint,omitempty"`
+	Status  int               `cbor:"7,keyasint,omitempty"`
+	Bytes   int64             `cbor:"8,keyasint,omitempty"`
+	Took    pipeline.Duration `cbor:"9,keyasint,omitempty"`
+	// Versions are those that it made, by document.
+	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
+}
+
+// storedRecord is a record as it is kept. Its number puts it in order: clocks are set back,
+// and the checks of each life of a page begin at 1.
+type storedRecord struct {
+	CheckRecord
+	N uint64 `cbor:"11,keyasint"`
+}
+
+func storeRecord(st flow.State, r Record) error {
+	b, err := encode(storedRecord(r))
+	if err != nil {
+		return err
+	}
+	return st.Set(recordNames[r.N%historySize], b)
+}
+
+// recordNames are the names of records, by their number mod historySize.
+var recordNames = func() (names [historySize]string) {
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%02d", historyName, i)
+	}
+	return names
+}()
+
+// History returns the last checks of the page whose state st is, the newest first whatever
+// the clock said: also of a page that expired, and of an earlier life of it.
+func History(st flow.State) ([]CheckRecord, error) {
+	var stored []storedRecord
+	for name, v := range st.Scan(historyName) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		var r storedRecord
+		if err := decode(v.Bytes, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		stored = append(stored, r)
+	}
+	slices.SortFunc(stored, func(a, b storedRecord) int {
+		return cmp.Compare(b.N, a.N)
+	})
+	rs := make([]CheckRecord, len(stored))
+	for i, r := range stored {
+		rs[i] = r.CheckRecord
+	}
+	return rs, nil
 }

@@ -2,6 +2,8 @@ package match
 
 import (
 	"cmp"
+	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -182,4 +184,100 @@ type finding struct {
 func inOrder(a, b *hit) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.side, b.side),
 		cmp.Compare(a.window, b.window), cmp.Compare(a.full[0], b.full[0]), cmp.Compare(a.full[1], b.full[1]))
+}
+
+// Check returns what is wrong with the windows of c, or nil: tokens ascend and lie within the
+// text, none is empty, edits ascend and lie within the tokens.
+func Check(c *pipeline.Change) error {
+	for g := range c.Groups {
+		for _, side := range [2][]pipeline.Window{c.Groups[g].Old, c.Groups[g].New} {
+			for i := range side {
+				w := &side[i]
+				if !ascend(w.Tokens, len(w.Text), 1) || !ascend(w.Edits, len(w.Tokens), 0) {
+					return fmt.Errorf("change %s: group %d: a window whose tokens or edits do not fit its text", c.ID, g)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ascend reports whether the spans are in order, within limit, and of at least the given length.
+func ascend(spans []pipeline.Span, limit, least int) bool {
+	end := 0
+	for _, s := range spans {
+		if s[0] < end || s[1] < s[0]+least || s[1] > limit {
+			return false
+		}
+		end = s[1]
+	}
+	return true
+}
+
+// eachWindow returns the windows of g, each with its side. Those of a coarse group are made
+// one after the other, from its blocks, so that no more of them need be in memory than are kept.
+func eachWindow(g *pipeline.Group) iter.Seq2[int, window] {
+	return func(yield func(int, window) bool) {
+		if g.Coarse {
+			eachBlock(g, yield)
+			return
+		}
+		for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
+			for i := range ws {
+				if !yield(side, newWindow(&ws[i], g.Moved)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// eachBlock returns the blocks of the stretches of a coarse group, in order.
+func eachBlock(g *pipeline.Group, yield func(int, window) bool) {
+	for side, stretch := range stretches(g) {
+		doc := text.Analyze(stretch.Text)
+		for _, b := range doc.Blocks {
+			w := &pipeline.Window{
+				Offset: stretch.Offset + b.Start, Text: stretch.Text[b.Start:b.End],
+				Tokens: make([]pipeline.Span, 0, b.Last-b.First), Edits: []pipeline.Span{{0, b.Last - b.First}},
+			}
+			for _, t := range doc.Tokens[b.First:b.Last] {
+				w.Tokens = append(w.Tokens, pipeline.Span{t.Start - b.Start, t.End - b.Start})
+			}
+			if !yield(side, newWindow(w, g.Moved)) {
+				return
+			}
+		}
+	}
+}
+
+// stretches returns the stretches of a coarse group, the older side first.
+func stretches(g *pipeline.Group) iter.Seq2[int, pipeline.Window] {
+	return func(yield func(int, pipeline.Window) bool) {
+		for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
+			for _, w := range ws {
+				if !yield(side, w) {
+					return
+				}
+			}
+			for _, d := range g.Differences {
+				if d.Event == events[side] && !yield(side, pipeline.Window{Offset: d.Offset, Text: d.Text}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// knows reports whether w holds a word of any keyword.
+func (x *index) knows(w *window) bool {
+	for c := range x.classes {
+		keep := x.keep(uint8(c), w)
+		for i := range w.Tokens {
+			if keep(i) && x.dicts[c][x.norm.Term(w.token(i), x.classes[c].form)] != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

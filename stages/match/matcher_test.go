@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -120,5 +121,104 @@ func BenchmarkBuild(b *testing.B) {
 				newIndex(entries, all, norm)
 			}
 		})
+	}
+}
+
+// fineOf returns the coarse group g as a group of windows, one for each block.
+func fineOf(g pipeline.Group) pipeline.Group {
+	fine := pipeline.Group{Moved: g.Moved}
+	for side, s := range stretches(&g) {
+		to := []*[]pipeline.Window{older: &fine.Old, newer: &fine.New}[side]
+		at := 0
+		for block := range strings.SplitSeq(s.Text, "\n") {
+			w := pipeline.Window{Offset: s.Offset + at, Text: block}
+			for _, t := range text.Tokens(block) {
+				w.Tokens = append(w.Tokens, pipeline.Span{t.Start, t.End})
+			}
+			w.Edits = []pipeline.Span{{0, len(w.Tokens)}}
+			*to = append(*to, w)
+			at += len(block) + 1
+		}
+	}
+	return fine
+}
+
+// TestCoarseGroups: a coarse group says the same as one with a window for each of its blocks.
+func TestCoarseGroups(t *testing.T) {
+	words := []string{"god", "gods", "God", "house", "of", "the", "argus", "x"}
+	hits := 0
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		phrase := func(n int) string {
+			out := make([]string, 1+r.IntN(n))
+			for i := range out {
+				out[i] = words[r.IntN(len(words))]
+			}
+			return strings.Join(out, " ")
+		}
+		stretch := func() string {
+			blocks := make([]string, 1+r.IntN(4))
+			for i := range blocks {
+				blocks[i] = phrase(6)
+			}
+			return strings.Join(blocks, "\n")
+		}
+		changed := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{
+			{Event: pipeline.Removed, Text: stretch(), Offset: 7}, {Event: pipeline.Removed, Text: stretch(), Offset: 900},
+			{Event: pipeline.Added, Text: stretch(), Offset: 3}, {Event: pipeline.Added, Text: stretch(), Offset: 800},
+		}}
+		went := stretch()
+		moved := pipeline.Group{Coarse: true, Moved: true, Old: []pipeline.Window{{Offset: 400, Text: went}}, New: []pipeline.Window{{Offset: 500, Text: went}}}
+		var subs []Entry
+		for i := range 4 {
+			s := kw(phrase(3), phrase(2))
+			s.Stem, s.FilterStopwords, s.Moved, s.IgnoreCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+			if r.IntN(2) == 0 {
+				s.Match = pipeline.MatchTerms
+			}
+			subs = append(subs, Entry{fmt.Sprint(i), s})
+		}
+		m := NewMatcher(subs, text.NewLanguages())
+		got := m.Match(&pipeline.Change{Language: "en", Groups: []pipeline.Group{changed, moved}})
+		want := m.Match(&pipeline.Change{Language: "en", Groups: []pipeline.Group{fineOf(changed), fineOf(moved)}})
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: %+v\ngot  %+v\nwant %+v", seed, subs, got, want)
+		}
+		hits += len(got)
+	}
+	if hits == 0 {
+		t.Error("no keyword was found in any group")
+	}
+}
+
+// TestCoarseCounts: a keyword is new where what was added holds more of it than what was removed.
+func TestCoarseCounts(t *testing.T) {
+	g := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{
+		{Event: pipeline.Removed, Text: "left gone\nequal here"},
+		{Event: pipeline.Added, Text: "came more\ncame again\nequal there"},
+	}}
+	ms := NewMatcher([]Entry{{"s", kw("came", "gone", "equal", "gone equal", "more came")}}, text.NewLanguages()).Match(&pipeline.Change{Groups: []pipeline.Group{g}})
+	if len(ms) != 1 {
+		t.Fatalf("got %+v", ms)
+	}
+	var got []string
+	for _, d := range ms[0].Diffs {
+		got = append(got, fmt.Sprintf("%s %s: %s", d.Event, d.Keyword, d.Text))
+	}
+	if want := []string{"removed gone: left gone", "added came: came more", "added came: came again"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCoarseFilter: the filter that is kept with a table passes over no keyword of a coarse group.
+func TestCoarseFilter(t *testing.T) {
+	g := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{{Event: pipeline.Added, Text: "one\nneedle"}}}
+	langs := text.NewLanguages()
+	for keyword, want := range map[string]bool{"needle": true, "absent": false} {
+		m := NewMatcher([]Entry{{"s", kw(keyword)}}, langs)
+		f := m.filter("test", 1, "")
+		if got := f.mayTouch(&pipeline.Change{Groups: []pipeline.Group{g}}, langs); got != want {
+			t.Errorf("%q: may touch %v, want %v", keyword, got, want)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package match
 
-import "github.com/vokter/vokter/pipeline"
+import (
+	"sort"
+
+	"github.com/vokter/vokter/pipeline"
+)
 
 // The sides of a group.
 const (
@@ -178,4 +182,183 @@ func (s *search) note(t *tally, at spot, pl place) {
 
 func union(a, b pipeline.Span) pipeline.Span {
 	return pipeline.Span{min(a[0], b[0]), max(a[1], b[1])}
+}
+
+// term notes that a term of p, a keyword whose terms may stand in any order, is token i of
+// a window, where that is within a difference that holds all the others too.
+func (s *search) term(p int32, side, window, i int) {
+	w := &s.sides[side][window]
+	k := w.showing(i)
+	if k < 0 {
+		return
+	}
+	t := s.tally(p)
+	here := position{window, k + 1}
+	if t.read[side] == here {
+		return
+	}
+	t.read[side] = here
+	pl := place{window: window, shown: k, full: w.shown[k]}
+	if s.terms(p, side, &pl) {
+		s.note(t, spot{p, side, window, k, 0}, pl)
+	}
+}
+
+// terms reports whether the difference at pl holds every term of p, at least one of them
+// in a changed token and with a count in the group that is higher on this side. It makes
+// the places of the terms, as near to that one as can be, the core.
+func (s *search) terms(p int32, side int, pl *place) bool {
+	pat := &s.x.patterns[p]
+	w := &s.sides[side][pl.window]
+	at := s.stream(w, pat.class, w.shown[pl.shown]).places()
+	anchor := -1
+	for _, t := range pat.terms {
+		if len(at[t]) == 0 {
+			return false
+		}
+		if !s.risen(pat.class, t, side) {
+			continue
+		}
+		for _, i := range at[t] {
+			if (anchor < 0 || i < anchor) && w.changed(i) {
+				anchor = i
+			}
+		}
+	}
+	if anchor < 0 {
+		return false
+	}
+	pl.core = pipeline.Span{anchor, anchor + 1}
+	for _, t := range pat.terms {
+		best := at[t][0]
+		for _, i := range at[t] {
+			if abs(i-anchor) < abs(best-anchor) {
+				best = i
+			}
+		}
+		pl.tokens = append(pl.tokens, best)
+		pl.core = union(pl.core, pipeline.Span{best, best + 1})
+	}
+	return true
+}
+
+// stream returns the stretch r of w as class reads it, which several keywords may ask for.
+func (s *search) stream(w *window, class uint8, r pipeline.Span) *stream {
+	k := reading{w, class, r}
+	st := s.streams[k]
+	if st == nil {
+		st = s.x.read(w, class, r, s.x.keep(class, w))
+		s.streams[k] = st
+	}
+	return st
+}
+
+// risen reports whether side holds more of term t than the other side. Only changed
+// tokens are counted: all others stand on both sides.
+func (s *search) risen(class uint8, t uint32, side int) bool {
+	if s.moved {
+		return true
+	}
+	net, ok := s.net[class]
+	if !ok {
+		net = map[uint32]int{}
+		for side, sign := range [2]int{older: -1, newer: 1} {
+			for i := range s.sides[side] {
+				w := &s.sides[side][i]
+				for _, e := range w.edits {
+					for _, t := range s.stream(w, class, e).terms {
+						if t != 0 {
+							net[t] += sign
+						}
+					}
+				}
+			}
+		}
+		if s.net == nil {
+			s.net = map[uint8]map[uint32]int{}
+		}
+		s.net[class] = net
+	}
+	if side == older {
+		return net[t] < 0
+	}
+	return net[t] > 0
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// window is a stretch of one block with its edits, as they are searched.
+type window struct {
+	*pipeline.Window
+	// edits are Window.Edits, or the whole stretch of a moved block.
+	edits []pipeline.Span
+	// shown are the edits as people read them; see pipeline.ShownEdits.
+	shown []pipeline.Span
+}
+
+func newWindow(w *pipeline.Window, moved bool) window {
+	v := window{Window: w, edits: w.Edits}
+	if moved {
+		v.edits = []pipeline.Span{{0, len(w.Tokens)}}
+	}
+	v.shown = pipeline.ShownEdits(v.edits)
+	return v
+}
+
+// token returns token i.
+func (w *window) token(i int) string { return w.Text[w.Tokens[i][0]:w.Tokens[i][1]] }
+
+// touching returns the edits, as a range of indexes, that the tokens of s touch: those
+// that hold one of them, and the empty ones between them.
+func (w *window) touching(s pipeline.Span) (from, to int) {
+	from = sort.Search(len(w.edits), func(i int) bool { return w.edits[i][1] > s[0] })
+	to = from
+	for to < len(w.edits) && w.edits[to][0] < s[1] {
+		to++
+	}
+	return from, to
+}
+
+// showing returns which of shown token i is in, or -1.
+func (w *window) showing(i int) int {
+	k := sort.Search(len(w.shown), func(k int) bool { return w.shown[k][1] > i })
+	if k < len(w.shown) && w.shown[k][0] <= i {
+		return k
+	}
+	return -1
+}
+
+// changed reports whether token i is in an edit.
+func (w *window) changed(i int) bool {
+	k := sort.Search(len(w.edits), func(k int) bool { return w.edits[k][1] > i })
+	return k < len(w.edits) && w.edits[k][0] <= i
+}
+
+// regions returns the stretches of tokens in which every occurrence lies that touches an
+// edit: what is shown, and reach tokens around every edit, not counting those that
+// keep denies.
+func (w *window) regions(reach int, keep func(i int) bool) []pipeline.Span {
+	var out []pipeline.Span
+	for _, e := range w.edits {
+		if k := w.showing(e[0]); k >= 0 {
+			e = w.shown[k]
+		}
+		left, right := e[0], e[1]
+		for n := reach; left > 0 && n > 0; {
+			if left--; keep(left) {
+				n--
+			}
+		}
+		for n := reach; right < len(w.Tokens) && n > 0; right++ {
+			if keep(right) {
+				n--
+			}
+		}
+		if k := len(out) - 1; k >= 0 && left <= out[k][1] {
+			out[k][1] = max(out[k][1], right)
+			continue
+		}
+		out = append(out, pipeline.Span{left, right})
+	}
+	return out
 }

@@ -1,11 +1,142 @@
 package match
 
 import (
+	"container/list"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/bits-and-blooms/bloom/v3"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
+
+// table is the subscriptions of one document as of one stamp, indexed. It never changes.
+type table struct {
+	stamp      uint64
+	generation uint64 // of the languages
+	matcher    *Matcher
+	records    map[string]*flow.Stamped // by the ID of their Entry
+}
+
+func newTable(stamp uint64, records map[string]*flow.Stamped, build func([]Entry) *Matcher) *table {
+	entries := make([]Entry, 0, len(records))
+	for id, s := range records {
+		entries = append(entries, Entry{id, s.Subscription})
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+	return &table{stamp: stamp, matcher: build(entries), records: records}
+}
+
+// cache keeps the tables used last. A table is named by all that it was made from, so
+// that one made in a transaction that did not commit harms nobody.
+type cache struct {
+	limit int
+
+	mu    sync.Mutex
+	size  int
+	used  *list.List // of *cached, the latest first
+	items map[docKey]*list.Element
+}
+
+type docKey struct{ incarnation, document string }
+
+type cached struct {
+	key docKey
+	*table
+}
+
+func newCache(limit int) *cache {
+	return &cache{limit: limit, used: list.New(), items: map[docKey]*list.Element{}}
+}
+
+// weight counts an empty table too, so that pages without subscriptions do not add up.
+func (t *table) weight() int { return len(t.records) + 10 }
+
+func (c *cache) get(k docKey, stamp, generation uint64) *table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.items[k]
+	if e == nil {
+		return nil
+	}
+	t := e.Value.(*cached).table
+	if t.stamp != stamp || t.generation != generation {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return t
+}
+
+// put keeps t, and drops what was used longest ago; t itself stays however large it is.
+func (c *cache) put(k docKey, t *table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(c.items[k])
+	c.items[k] = c.used.PushFront(&cached{k, t})
+	c.size += t.weight()
+	for c.size > c.limit && c.used.Len() > 1 {
+		c.remove(c.used.Back())
+	}
+}
+
+func (c *cache) remove(e *list.Element) {
+	if e == nil {
+		return
+	}
+	c.used.Remove(e)
+	v := e.Value.(*cached)
+	c.size -= v.weight()
+	delete(c.items, v.key)
+}
+
+// drop forgets the documents of an incarnation.
+func (c *cache) drop(incarnation string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.items {
+		if k.incarnation == incarnation {
+			c.remove(e)
+		}
+	}
+}
+
+// table returns the subscriptions of c's document as of the stamp applied, or nil where c
+// cannot touch any of their keywords.
+func (p *Processor) table(st flow.State, c *pipeline.Change, applied uint64) (*table, error) {
+	langs := p.cfg.Languages
+	generation := langs.Generation()
+	made := fmt.Sprint(p.run, " ", generation)
+	k := docKey{c.Incarnation, c.Document}
+	if t := p.cache.get(k, applied, generation); t != nil {
+		return t, nil
+	}
+	at := name(filtered, c.Incarnation, c.Document)
+	v, ok, err := st.Get(at)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		f := readFilter(v)
+		if f.Made == made && f.Stamp == applied && f.Language == c.Language && !f.mayTouch(c, langs) {
+			return nil, nil
+		}
+	}
+	records, err := load(st, c.Incarnation, c.Document, c.Version)
+	if err != nil {
+		return nil, err
+	}
+	t := newTable(applied, records, func(es []Entry) *Matcher { return NewMatcher(es, langs) })
+	t.generation = generation
+	if err := put(st, at, t.matcher.filter(made, applied, c.Language)); err != nil {
+		return nil, err
+	}
+	p.cache.put(k, t)
+	return t, nil
+}
 
 // filtered is the name under which a document's filter is stored.
 const filtered = "filter"

@@ -195,3 +195,91 @@ func distinct(terms []uint32) []uint32 {
 	slices.Sort(terms)
 	return slices.Compact(terms)
 }
+
+// stream is a stretch of a window as one class reads it: the indexes of the tokens that
+// are not passed over, and their terms, 0 for those that no keyword has.
+type stream struct {
+	at    []int
+	terms []uint32
+	where map[uint32][]int
+}
+
+// places returns the tokens that are each term.
+func (s *stream) places() map[uint32][]int {
+	if s.where == nil {
+		s.where = map[uint32][]int{}
+		for i, t := range s.terms {
+			if t != 0 {
+				s.where[t] = append(s.where[t], s.at[i])
+			}
+		}
+	}
+	return s.where
+}
+
+// scan calls f for each place near an edit of w where a pattern's key stands: the
+// stream, and where in it the key begins.
+func (x *index) scan(w *window, f func(p int32, s *stream, i int)) {
+	for c := range x.classes {
+		keep := x.keep(uint8(c), w)
+		for _, r := range w.regions(x.reach(), keep) {
+			s := x.read(w, uint8(c), r, keep)
+			x.lookUp(uint8(c), s, f)
+		}
+	}
+}
+
+// reach is how many tokens around an edit may belong to a phrase that touches it.
+func (x *index) reach() int { return max(x.longest-1, 0) }
+
+// keep returns which tokens of w class c does not pass over.
+func (x *index) keep(c uint8, w *window) func(i int) bool {
+	if !x.classes[c].filtered {
+		return func(int) bool { return true }
+	}
+	return func(i int) bool { return !x.norm.IsStop(w.token(i)) }
+}
+
+// read returns region r of w as class c reads it.
+func (x *index) read(w *window, c uint8, r pipeline.Span, keep func(i int) bool) *stream {
+	s := &stream{at: make([]int, 0, r[1]-r[0]), terms: make([]uint32, 0, r[1]-r[0])}
+	for i := r[0]; i < r[1]; i++ {
+		if keep(i) {
+			s.at = append(s.at, i)
+			s.terms = append(s.terms, x.dicts[c][x.norm.Term(w.token(i), x.classes[c].form)])
+		}
+	}
+	return s
+}
+
+func (x *index) lookUp(c uint8, s *stream, f func(p int32, s *stream, i int)) {
+	for i, t := range s.terms {
+		if t == 0 {
+			continue
+		}
+		for _, p := range x.postings[key{class: c, a: t}] {
+			f(p, s, i)
+		}
+		if i+1 == len(s.terms) || s.terms[i+1] == 0 {
+			continue
+		}
+		for _, p := range x.postings[key{c, t, s.terms[i+1]}] {
+			f(p, s, i)
+		}
+	}
+}
+
+// occurrence returns the tokens of the occurrence of phrase p whose key stands at i, or
+// nil if there is none.
+func (p *pattern) occurrence(s *stream, i int) []int {
+	from := i - p.at
+	if from < 0 || from+len(p.terms) > len(s.terms) {
+		return nil
+	}
+	for k, t := range p.terms {
+		if s.terms[from+k] != t {
+			return nil
+		}
+	}
+	return s.at[from : from+len(p.terms)]
+}
