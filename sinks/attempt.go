@@ -7,8 +7,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -93,6 +95,59 @@ func (a Attempt) result(ends []ending) flow.Message {
 	return m
 }
 
+// outcome says how an attempt ended.
+type outcome struct {
+	Delivered bool `json:"delivered,omitempty"`
+	// Class, After and Reason describe a failure: its error's class, the least delay that
+	// the receiver asked for, and the reason in one line.
+	Class  pipeline.Class `json:"class,omitempty"`
+	After  time.Duration  `json:"after,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+	// Tell says that the failure is told at once.
+	Tell bool `json:"tell,omitempty"`
+}
+
+// arrived is said behind the reason of an Ambiguous failure.
+const arrived = " (it may have arrived)"
+
+// outcomeOf says what err, the result of Sink.Deliver, means.
+func outcomeOf(err error) outcome {
+	if err == nil {
+		return outcome{Delivered: true}
+	}
+	class, after := pipeline.ClassOf(err)
+	reason := oneLine(err.Error())
+	if pipeline.IsAmbiguous(err) {
+		reason += arrived
+	}
+	return outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
+}
+
+// maxReason bounds what is kept of an error, in bytes.
+const maxReason = 400
+
+// oneLine makes s fit for logs and records: one line of valid UTF-8 without control
+// characters, cut at a rune.
+func oneLine(s string) string {
+	var b strings.Builder
+	space := false
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			space = b.Len() > 0
+			continue
+		}
+		if b.Len() >= maxReason {
+			return b.String() + "..."
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // said is what a sink said in an attempt beside its error.
 type said struct {
 	// Note is what it noted, nil for nothing; Degraded why it was not delivered as wanted.
@@ -141,52 +196,9 @@ func (h *handle) end() said {
 	return h.said
 }
 
-// maxBatch and maxBatchBytes bound what one attempt delivers, whatever its sink takes: all of
-// it is held in memory, and ends in one transaction.
-const (
-	maxBatch      = 100
-	maxBatchBytes = 1 << 20
-)
-
 // batchFor is for how long an attempt begins to deliver what it has. It bounds what is
 // delivered twice after a crash.
 const batchFor = 100 * time.Millisecond
-
-// include puts a pending notification into an attempt.
-func (w *work) include(a *Attempt, p pendingRecord) error {
-	note, err := w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember))
-	if err != nil {
-		return err
-	}
-	a.Notifications = append(a.Notifications, p.Addressed.Notification)
-	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription, p.Trace})
-	return nil
-}
-
-// fill puts the pending notifications from seq on into an attempt, so that it has most, or as
-// many as its sink takes at a time, up to the first whose subscription was cancelled.
-func (w *work) fill(a *Attempt, seq uint64, most int) error {
-	limit, _ := pipeline.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
-	limit = min(limit, maxBatch, most)
-	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
-		p, err := w.st.pending(seq)
-		if err != nil {
-			return err
-		}
-		if w.marked {
-			if withdrawn, err := w.st.withdrawn(p.Addressed.Subscription); err != nil || withdrawn {
-				return err
-			}
-		}
-		if bytes += p.size; bytes > maxBatchBytes {
-			return nil
-		}
-		if err := w.include(a, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // batch delivers the Notifications of a to s until one fails, the time for it is over, or
 // ctx is done, and returns how each ended that was tried: at least one, and only the last

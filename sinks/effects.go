@@ -166,6 +166,49 @@ func (w *work) send(s send) error {
 	return nil
 }
 
+// maxBatch and maxBatchBytes bound what one attempt delivers, whatever its sink takes: all of
+// it is held in memory, and ends in one transaction.
+const (
+	maxBatch      = 100
+	maxBatchBytes = 1 << 20
+)
+
+// include puts a pending notification into an attempt.
+func (w *work) include(a *Attempt, p pendingRecord) error {
+	note, err := w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember))
+	if err != nil {
+		return err
+	}
+	a.Notifications = append(a.Notifications, p.Addressed.Notification)
+	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription, p.Trace})
+	return nil
+}
+
+// fill puts the pending notifications from seq on into an attempt, so that it has most, or as
+// many as its sink takes at a time, up to the first whose subscription was cancelled.
+func (w *work) fill(a *Attempt, seq uint64, most int) error {
+	limit, _ := pipeline.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
+	limit = min(limit, maxBatch, most)
+	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
+		p, err := w.st.pending(seq)
+		if err != nil {
+			return err
+		}
+		if w.marked {
+			if withdrawn, err := w.st.withdrawn(p.Addressed.Subscription); err != nil || withdrawn {
+				return err
+			}
+		}
+		if bytes += p.size; bytes > maxBatchBytes {
+			return nil
+		}
+		if err := w.include(a, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // end takes a pending notification away and remembers what became of it.
 func (w *work) end(seq uint64, kind string, r Record) error {
 	p, err := w.st.pending(seq)

@@ -1,10 +1,9 @@
 package sinks
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -130,55 +129,263 @@ func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
 	return d + time.Duration(ev.Jitter*jitterShare*float64(d))
 }
 
-// outcome says how an attempt ended.
-type outcome struct {
-	Delivered bool `json:"delivered,omitempty"`
-	// Class, After and Reason describe a failure: its error's class, the least delay that
-	// the receiver asked for, and the reason in one line.
-	Class  pipeline.Class `json:"class,omitempty"`
-	After  time.Duration  `json:"after,omitempty"`
-	Reason string         `json:"reason,omitempty"`
-	// Tell says that the failure is told at once.
-	Tell bool `json:"tell,omitempty"`
+// apply returns what ev makes of q, and what is to be done, in this order. withdrawn
+// reports whether the subscription of a pending notification was cancelled; nil says
+// that none was. The last action is always a wake, which replaces earlier ones; a result
+// that is not that of the attempt in flight changes nothing and asks for nothing.
+func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue, []action) {
+	p = p.withDefaults()
+	if withdrawn == nil {
+		withdrawn = func(uint64) bool { return false }
+	}
+	at := ev.at()
+	if ev, ok := ev.(resulted); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
+		return q, nil
+	}
+	q.clamp(at, p)
+	var acts []action
+	switch ev := ev.(type) {
+	case enqueued:
+		q.enqueue(at)
+	case hurried:
+		q.hurry()
+	case lost:
+		q.lose()
+	case remembered:
+		q.Markers += ev.Markers
+		q.remember(at, p)
+	case pruned:
+		q.pruned(ev)
+	case resulted:
+		q.held(earlier(ev.Ready, at))
+		q.notice(at)
+		began := q.Began
+		q.InFlight, q.Began = false, time.Time{}
+		acts = q.degraded(at, ev.Degraded)
+		for range ev.Before {
+			acts = append(acts, q.delivered(at)...)
+			q.First = began
+		}
+		if q.Took = ev.Before; ev.Outcome.Delivered {
+			q.Took++
+			acts = append(acts, q.delivered(at)...)
+		} else {
+			acts = append(acts, p.failed(&q, ev, withdrawn)...)
+		}
+	}
+	taken, more := q.clear(withdrawn)
+	acts = append(acts, taken...)
+	q.unlimited()
+	if len(acts) > 0 {
+		q.remember(at, p)
+	}
+	if !q.PruneAt.IsZero() && !at.Before(q.PruneAt) {
+		acts = append(acts, prune{Before: at.Add(-p.Remember)})
+		q.PruneAt = at.Add(pruneEvery)
+	}
+	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
+		q.notice(at)
+		q.Attempt++
+		q.InFlight, q.Began = true, at
+		if q.First.IsZero() {
+			q.First = at
+		}
+		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Most: q.most(), Slow: q.Failures > 0})
+	}
+	return q, append(acts, q.wake(at, more))
 }
 
-// arrived is said behind the reason of an Ambiguous failure.
-const arrived = " (it may have arrived)"
-
-// outcomeOf says what err, the result of Sink.Deliver, means.
-func outcomeOf(err error) outcome {
-	if err == nil {
-		return outcome{Delivered: true}
+// wake says when q is to be looked at next; more says that there is more to clear.
+func (q *Queue) wake(at time.Time, more bool) wake {
+	w := q.wakePending(at, more)
+	switch {
+	case q.Windows.Open == 0:
+		return w
+	case q.endsWindows():
+		w.At = at
+	case q.Windows.Over == "" && (w.At.IsZero() || q.Windows.Due.Before(w.At)):
+		w.At = q.Windows.Due
 	}
-	class, after := pipeline.ClassOf(err)
-	reason := oneLine(err.Error())
-	if pipeline.IsAmbiguous(err) {
-		reason += arrived
-	}
-	return outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
+	w.AtStart = true
+	return w
 }
 
-// maxReason bounds what is kept of an error, in bytes.
-const maxReason = 400
-
-// oneLine makes s fit for logs and records: one line of valid UTF-8 without control
-// characters, cut at a rune.
-func oneLine(s string) string {
-	var b strings.Builder
-	space := false
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			space = b.Len() > 0
-			continue
-		}
-		if b.Len() >= maxReason {
-			return b.String() + "..."
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
+// wakePending says when to look at what is pending, or remembered.
+func (q *Queue) wakePending(at time.Time, more bool) wake {
+	switch {
+	case q.Pending() == 0:
+		return wake{At: q.PruneAt}
+	case q.InFlight:
+		return wake{At: at.Add(lookAfter), AtStart: true}
+	case more:
+		return wake{At: at, AtStart: true}
+	default:
+		return wake{At: q.Due, AtStart: true}
 	}
-	return b.String()
+}
+
+// clear takes what is not to be tried from the head of the queue: what was withdrawn, and
+// what is to be given up. More says that it did not come to the end of that.
+func (q *Queue) clear(withdrawn func(uint64) bool) (acts []action, more bool) {
+	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
+		cancelled := withdrawn(q.Head)
+		if !cancelled && q.Head >= q.DropTo {
+			break
+		}
+		if n == dropBatch {
+			return acts, true
+		}
+		if cancelled {
+			acts = append(acts, drop{Seq: q.Head, Attempts: q.Tries})
+			q.skip()
+		} else {
+			acts = append(acts, q.giveUp(q.DropReason)...)
+		}
+	}
+	return acts, false
+}
+
+// delivered ends the attempt in flight with success, which opens a receiver that was
+// expired.
+func (q *Queue) delivered(at time.Time) []action {
+	var acts []action
+	since := q.FailingSince
+	if q.Expired() {
+		since = q.ExpiredSince
+	}
+	if q.Expired() || q.ToldFailing {
+		acts = append(acts, tell{
+			Seq: q.Head, Event: pipeline.HealthReceiverRecovered, Since: since, Count: q.Failures, Expired: q.Expired(),
+		})
+	}
+	acts = append(acts, done{Seq: q.Head, Attempts: q.Tries + 1})
+	q.advance()
+	q.LastSuccess = at
+	if q.Failures > 0 {
+		q.PastReason = q.Reason
+	}
+	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
+	q.ToldFailing, q.ToldDead, q.Again = false, false, false
+	q.ExpiredSince, q.ExpiredReason, q.Windows.Over = time.Time{}, "", ""
+	return acts
+}
+
+// failed ends the attempt in flight without success.
+func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
+	o, again := ev.Outcome, q.Again
+	q.Again = false
+	switch o.Class {
+	case pipeline.ClassCanceled:
+		q.Due, q.Delay = time.Time{}, 0
+		q.lose()
+		return nil
+	case pipeline.ClassLimited:
+		return p.limited(q, ev, withdrawn)
+	}
+	q.PutOff = 0
+	q.Tries++
+	q.Failures++
+	q.Reason, q.LastFailure = o.Reason, ev.At
+	if q.FailingSince.IsZero() {
+		q.FailingSince = ev.At
+	}
+	if o.Class == pipeline.ClassRefused {
+		q.Refusals++
+	}
+
+	var acts []action
+	switch {
+	case q.Expired():
+	case o.Class == pipeline.ClassGone:
+		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
+	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
+		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
+	case (q.Failures >= failingAfter || o.Tell) && !q.ToldFailing:
+		q.ToldFailing = true
+		acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
+	}
+	switch {
+	case withdrawn(q.Head): // clear drops it
+	case q.Expired():
+		return append(acts, q.giveUp("the receiver is expired: "+o.Reason)...)
+	case o.Class == pipeline.ClassPermanent:
+		return append(acts, q.giveUp(o.Reason)...)
+	case q.Refusals >= maxRefusals:
+		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
+	case q.Tries-q.OldTries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
+		return append(acts, q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
+	}
+	if again {
+		q.Due, q.Delay = time.Time{}, 0
+		return acts
+	}
+	q.Delay = p.delay(q, o, ev)
+	q.Due = ev.At.Add(q.Delay)
+	return acts
+}
+
+// limited ends the attempt in flight, which the receiver put off since it was sent too much.
+// That is no failure, but a limit that lets nothing through ends as failures do: what waits
+// must not grow for ever.
+func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
+	q.PutOff++
+	q.Limits++
+	q.LimitReason = ev.Outcome.Reason
+	if !q.Limited() {
+		q.LimitedSince = ev.At
+	}
+	since := q.FailingSince
+	if since.IsZero() {
+		since = later(q.LimitedSince, q.LastSuccess)
+	}
+	switch {
+	case withdrawn(q.Head): // clear drops it
+		return nil
+	case !q.Expired() && q.Failures-q.OldFailures+q.PutOff >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
+		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, ev.Outcome.Reason))
+	case q.Tries-q.OldTries+q.PutOff >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
+		return q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, ev.Outcome.Reason))
+	}
+	q.Delay = p.limitDelay(q, ev)
+	q.Due = ev.At.Add(q.Delay)
+	return nil
+}
+
+// degraded tells, once in a while, that notifications are not delivered as was wanted.
+func (q *Queue) degraded(at time.Time, reason string) []action {
+	if reason == "" || !q.ToldDegraded.IsZero() && at.Sub(q.ToldDegraded) < degradedAgain {
+		return nil
+	}
+	q.ToldDegraded = at
+	return []action{tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
+}
+
+// expire gives up the receiver, and with it all that is pending or in digests.
+func (q *Queue) expire(at time.Time, reason string) []action {
+	q.ExpiredSince, q.ExpiredReason = at, reason
+	q.DropTo, q.DropReason = q.Next, reason
+	if q.Windows.Open > 0 {
+		q.Windows.Over = reason
+	}
+	since := q.FailingSince
+	if since.IsZero() {
+		since = q.LimitedSince
+	}
+	return []action{q.tell(pipeline.HealthReceiverExpired, since, reason)}
+}
+
+// giveUp gives up the oldest notification. The first since the last success is told.
+func (q *Queue) giveUp(reason string) []action {
+	var acts []action
+	if !q.ToldDead {
+		q.ToldDead = true
+		acts = append(acts, q.tell(pipeline.HealthDeadLetter, q.FailingSince, reason))
+	}
+	acts = append(acts, dead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
+	q.advance()
+	return acts
+}
+
+func (q *Queue) tell(event pipeline.HealthEvent, since time.Time, reason string) tell {
+	return tell{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
 }

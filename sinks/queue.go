@@ -223,6 +223,32 @@ func (q *Queue) clamp(at time.Time, p Policy) {
 	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
 }
 
+func (q *Queue) pruned(ev pruned) {
+	q.Markers -= ev.Markers
+	switch {
+	case ev.More:
+		q.PruneAt = ev.At.Add(pruneAgain)
+	case ev.Left:
+		q.PruneAt = ev.At.Add(pruneEvery)
+	default:
+		q.PruneAt = q.forgetPast(ev.At)
+	}
+}
+
+// forgetPast returns when the last success and failure are to be forgotten; where that is
+// not after at, they are.
+func (q *Queue) forgetPast(at time.Time) time.Time {
+	last := q.LastSuccess
+	if q.LastFailure.After(last) {
+		last = q.LastFailure
+	}
+	if forget := last.Add(keepPast); !last.IsZero() && forget.After(at) {
+		return forget
+	}
+	q.LastSuccess, q.LastFailure, q.PastReason = time.Time{}, time.Time{}, ""
+	return time.Time{}
+}
+
 func earlier(a, b time.Time) time.Time {
 	if a.After(b) {
 		return b

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,32 +203,6 @@ func TestWithdraw(t *testing.T) {
 		if keys := store.Keys(); len(keys) > 0 {
 			t.Errorf("long after there is still %v", store.Names("a"))
 		}
-	})
-}
-
-func TestReconfigure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		old := &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": old}})
-		r.notify("a", "x")
-		synctest.Wait()
-		r.notify("a", "y")
-		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
-		sinks := map[string]pipeline.Sink{"a": s}
-		var wg sync.WaitGroup
-		wg.Go(func() { r.d.Reconfigure(sinks, Policy{Retry: []time.Duration{time.Hour}}) })
-		wg.Wait()
-		clear(sinks)
-		close(release)
-		synctest.Wait()
-		if got, want := old.got()+s.got(), "[x][y]"; got != want {
-			t.Errorf("attempts %s, want %s", got, want)
-		}
-		if got := r.queue("a"); got.Delay != time.Hour {
-			t.Errorf("the next attempt is after %s, want 1h", got.Delay)
-		}
-		r.stop()
 	})
 }
 

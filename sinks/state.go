@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -174,50 +176,89 @@ func (s state) prune(before, markers time.Time, head uint64) (p pruned, err erro
 	return p, nil
 }
 
-func (s state) read(name string, v any) (bool, error) {
-	b, ok, err := s.Get(name)
-	if err != nil || !ok {
-		return false, err
-	}
-	return true, decode(name, b, v)
+// window returns what is being collected for a subscription.
+func (s state) window(subscription string) (win window, err error) {
+	_, err = s.read(nameWindow+subscription, &win)
+	return win, err
 }
 
-func (s state) write(name string, v any) error {
-	b, err := encode(v)
-	if err != nil {
-		return err
+// windows returns what is being collected, by subscription.
+func (s state) windows() (map[string]window, error) {
+	all := make(map[string]window)
+	for name, v := range s.Scan(nameWindow) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		var win window
+		if err := decode(name, v.Bytes, &win); err != nil {
+			return nil, err
+		}
+		all[name[len(nameWindow):]] = win
 	}
-	return s.Set(name, b)
+	return all, nil
 }
 
-func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, pipeline.Permanent(fmt.Errorf("delivery: %w", err))
+// setWindow replaces the window of a subscription. One without items is none.
+func (s state) setWindow(subscription string, before, after window) error {
+	var errs []error
+	moved := before.Items == 0 || after.Items == 0 || !before.Due.Equal(after.Due)
+	if moved && before.Items > 0 {
+		errs = append(errs, s.Delete(timedName(nameEnd, before.Due)+subscription))
 	}
-	return append([]byte{stateFormat}, b...), nil
+	if moved && after.Items > 0 {
+		errs = append(errs, s.Set(timedName(nameEnd, after.Due)+subscription, []byte{stateFormat}))
+	}
+	if after.Items == 0 {
+		return errors.Join(append(errs, s.Delete(nameWindow+subscription))...)
+	}
+	return errors.Join(append(errs, s.write(nameWindow+subscription, after))...)
 }
 
-func decode(name string, b []byte, v any) error {
-	if len(b) == 0 || b[0] != stateFormat {
-		return damaged(name, errors.New("its format is not known"))
-	}
-	if err := json.Unmarshal(b[1:], v); err != nil {
-		return damaged(name, err)
-	}
-	return nil
+// end says when the window of a subscription ends.
+type end struct {
+	due          time.Time
+	subscription string
 }
 
-// damaged says that a value cannot be read. To go on without it would lose something.
-func damaged(name string, err error) error {
-	return pipeline.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
+// ends yields when windows end, in that order. An error is the last.
+func (s state) ends() iter.Seq2[end, error] {
+	return func(yield func(end, error) bool) {
+		for name, v := range s.Scan(nameEnd) {
+			if v.Err != nil {
+				yield(end{}, v.Err)
+				return
+			}
+			at, subscription, _ := strings.Cut(name[len(nameEnd):], "/")
+			var nanos int64
+			if _, err := fmt.Sscanf(at, "%d", &nanos); err != nil {
+				yield(end{}, damaged(name, err))
+				return
+			}
+			if !yield(end{time.Unix(0, nanos).UTC(), subscription}, nil) {
+				return
+			}
+		}
+	}
 }
 
-func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }
+// firstWindow returns when the first window ends. There has to be one.
+func (s state) firstWindow() (time.Time, error) {
+	for end, err := range s.ends() {
+		return end.due, err
+	}
+	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
+}
 
-// timedName returns the beginning of the names of what happened at at.
-func timedName(prefix string, at time.Time) string {
-	return fmt.Sprintf("%s%020d/", prefix, max(at.UnixNano(), 0))
+// dueWindows returns whose windows end by by, or at all where that is zero: at most so many,
+// the first one first.
+func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
+	for end, err := range s.ends() {
+		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
+			return subscriptions, err
+		}
+		subscriptions = append(subscriptions, end.subscription)
+	}
+	return subscriptions, nil
 }
 
 // note is what an attempt noted.
@@ -265,4 +306,54 @@ func (s state) pruneNotes(before time.Time) (left bool, err error) {
 		err = errors.Join(err, s.Delete(name))
 	}
 	return left, err
+}
+
+func (s state) read(name string, v any) (bool, error) {
+	b, ok, err := s.Get(name)
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, decode(name, b, v)
+}
+
+func (s state) write(name string, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return s.Set(name, b)
+}
+
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, pipeline.Permanent(fmt.Errorf("delivery: %w", err))
+	}
+	return append([]byte{stateFormat}, b...), nil
+}
+
+func decode(name string, b []byte, v any) error {
+	if len(b) == 0 || b[0] != stateFormat {
+		return damaged(name, errors.New("its format is not known"))
+	}
+	if err := json.Unmarshal(b[1:], v); err != nil {
+		return damaged(name, err)
+	}
+	return nil
+}
+
+// damaged says that a value cannot be read. To go on without it would lose something.
+func damaged(name string, err error) error {
+	return pipeline.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
+}
+
+func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }
+
+func itemName(subscription string, i int) string {
+	return fmt.Sprintf("%s%s/%08d", nameItem, subscription, i)
+}
+
+// timedName returns the beginning of the names of what happened at at.
+func timedName(prefix string, at time.Time) string {
+	return fmt.Sprintf("%s%020d/", prefix, max(at.UnixNano(), 0))
 }

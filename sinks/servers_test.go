@@ -1,15 +1,16 @@
 package sinks_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,105 +179,48 @@ func TestReceiverThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// BenchmarkThousandReceivers takes notifications from the log to 1,000 webhooks, and posts
-// the same bodies with a bare client: ratio is the rate of the one to that of the other.
-func BenchmarkThousandReceivers(b *testing.B) {
-	const receivers, atOnce = 1000, 128
+// TestTwoThousandSockets has 1,000 receivers that accept connections and never answer,
+// which come first, and 1,000 that answer. These get all of theirs, while each of the
+// others has one connection at most. How long they waited is logged.
+func TestTwoThousandSockets(t *testing.T) {
+	const each, rounds = 1000, 3
+	var mu sync.Mutex
+	published := make(map[string]time.Time)
+	var waited []time.Duration
 	var arrived sync.WaitGroup
-	r := newReceiver(b, func() { arrived.Done() })
+	arrived.Add(each * rounds)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		waited = append(waited, time.Since(published[strings.TrimPrefix(req.URL.Path, "/")]))
+		arrived.Done()
+	}))
+	t.Cleanup(server.Close)
+	hole, open := newHole(t)
 	to := make(map[string]pipeline.Sink)
-	for i := range receivers {
-		to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
+	for i := range each {
+		to[fmt.Sprint("dead", i)] = hook(t, fmt.Sprint(hole, "/", i))
+		to[fmt.Sprint("alive", i)] = hook(t, fmt.Sprint(server.URL, "/", i))
 	}
-	tr := deliver(b, to)
-	arrived.Add(receivers)
-	publish(b, tr, "r", receivers, 0, receivers) // connects
-	arrived.Wait()
-
-	arrived.Add(b.N)
-	b.ResetTimer()
-	publish(b, tr, "r", receivers, receivers, receivers+b.N)
-	arrived.Wait()
-	b.StopTimer()
-	ours := float64(b.N) / b.Elapsed().Seconds()
-
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
-	defer client.CloseIdleConnections()
-	arrived.Add(b.N)
-	start := time.Now()
-	var next atomic.Int64
-	var posts sync.WaitGroup
-	for range atOnce {
-		posts.Go(func() {
-			for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
-				body, err := json.Marshal(addressed("bare", i).Notification)
-				if err != nil {
-					b.Error(err)
-				}
-				resp, err := client.Post(fmt.Sprint(r.URL, "/", i%receivers), "application/json", bytes.NewReader(body))
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-			}
-		})
+	tr := deliver(t, to)
+	publish(t, tr, "dead", each, 0, each)
+	for open.Load() < each/2 { // they come first
+		runtime.Gosched()
 	}
-	posts.Wait()
-	bare := float64(b.N) / time.Since(start).Seconds()
-	b.ReportMetric(ours, "deliveries/s")
-	b.ReportMetric(bare, "bare/s")
-	b.ReportMetric(ours/bare, "ratio")
-}
-
-// BenchmarkAmongDead delivers to 500 healthy receivers alone, and then to as many among
-// 500 that accept connections and never answer, which come first: ratio is the second rate
-// to the first.
-func BenchmarkAmongDead(b *testing.B) {
-	const healthy, dead = 500, 500
-	rate := func(dead int) float64 {
-		var arrived sync.WaitGroup
-		r := newReceiver(b, func() { arrived.Done() })
-		hole, _ := newHole(b)
-		to := make(map[string]pipeline.Sink)
-		for i := range healthy {
-			to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
+	for round := range rounds {
+		for i := range each {
+			mu.Lock()
+			published[fmt.Sprint(i)] = time.Now()
+			mu.Unlock()
+			publish(t, tr, "alive", each, round*each+i, round*each+i+1)
 		}
-		for i := range dead {
-			to[fmt.Sprint("dead", i)] = hook(b, hole)
-		}
-		tr := deliver(b, to)
-		publish(b, tr, "dead", max(dead, 1), 0, 2*dead)
-		arrived.Add(b.N)
-		start := time.Now()
-		publish(b, tr, "r", healthy, 0, b.N)
-		arrived.Wait()
-		return float64(b.N) / time.Since(start).Seconds()
 	}
-	alone := rate(0)
-	among := rate(dead)
-	b.ReportMetric(alone, "alone/s")
-	b.ReportMetric(among, "among/s")
-	b.ReportMetric(among/alone, "ratio")
-}
-
-// BenchmarkOneReceiver delivers what waits for one webhook, several in each attempt, and then
-// one by one: ratio is the first rate to the second.
-func BenchmarkOneReceiver(b *testing.B) {
-	rate := func(wrap func(pipeline.Sink) pipeline.Sink) float64 {
-		var arrived sync.WaitGroup
-		r := newReceiver(b, func() { arrived.Done() })
-		tr := deliver(b, map[string]pipeline.Sink{"r0": wrap(hook(b, r.URL))})
-		arrived.Add(b.N)
-		start := time.Now()
-		publish(b, tr, "r", 1, 0, b.N)
-		arrived.Wait()
-		return float64(b.N) / time.Since(start).Seconds()
+	arrived.Wait()
+	if got := open.Load(); got > each {
+		t.Errorf("%d connections to those that never answer, want at most %d", got, each)
 	}
-	batches := rate(func(s pipeline.Sink) pipeline.Sink { return s })
-	alone := rate(func(s pipeline.Sink) pipeline.Sink { return pipeline.SinkFunc(s.Deliver) })
-	b.ReportMetric(batches, "batches/s")
-	b.ReportMetric(alone, "alone/s")
-	b.ReportMetric(batches/alone, "ratio")
+	slices.Sort(waited)
+	n := len(waited)
+	t.Logf("%d deliveries: median %v, p99 %v, longest %v", n, waited[n/2], waited[n*99/100], waited[n-1])
 }

@@ -1,0 +1,116 @@
+// Package mill is what the transports share of being a Watermill Pub/Sub, and of dealing with
+// clocks that are set.
+package mill
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Publish publishes messages of one transaction, or of none: that of the context of the
+// first one, which is that of all.
+type Publish func(topic string, msgs []*message.Message) error
+
+// NewPublisher returns a Watermill publisher that hands messages to publish, those of one
+// call and transaction together. Once it is closed, which ends nothing else, it returns
+// closed.
+func NewPublisher(publish Publish, closed error) message.Publisher {
+	return &publisher{publish: publish, closed: closed}
+}
+
+type publisher struct {
+	publish Publish
+	closed  error
+	over    atomic.Bool
+}
+
+func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
+	if p.over.Load() {
+		return p.closed
+	}
+	for len(msgs) > 0 {
+		// Messages of one transaction stand together in all but odd cases.
+		tx, _ := flow.TxFrom(msgs[0].Context())
+		n := 1
+		for n < len(msgs) {
+			if next, _ := flow.TxFrom(msgs[n].Context()); next != tx {
+				break
+			}
+			n++
+		}
+		if err := p.publish(topic, msgs[:n]); err != nil {
+			return err
+		}
+		msgs = msgs[n:]
+	}
+	return nil
+}
+
+func (p *publisher) Close() error {
+	p.over.Store(true)
+	return nil
+}
+
+// Subscribe opens a subscription to topic that ends with ctx, and returns its channel and what
+// closes it: that returns when the channel is closed.
+type Subscribe func(ctx context.Context, topic string) (out <-chan *message.Message, end func(), err error)
+
+// NewSubscriber returns a Watermill subscriber whose subscriptions subscribe opens. Closing it
+// closes all that were made through it; after that it returns closed.
+func NewSubscriber(subscribe Subscribe, closed error) message.Subscriber {
+	return &subscriber{subscribe: subscribe, closed: closed}
+}
+
+type subscriber struct {
+	subscribe Subscribe
+	closed    error
+
+	mu   sync.Mutex
+	over bool
+	ends []func()
+}
+
+func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil, s.closed
+	}
+	out, end, err := s.subscribe(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	s.ends = append(s.ends, end)
+	return out, nil
+}
+
+func (s *subscriber) Close() error {
+	s.mu.Lock()
+	s.over = true
+	ends := s.ends
+	s.mu.Unlock()
+	EndAll(ends)
+	return nil
+}
+
+// EndAll calls all of ends at the same time and returns when they have returned.
+func EndAll(ends []func()) {
+	var wg sync.WaitGroup
+	for _, end := range ends {
+		wg.Go(end)
+	}
+	wg.Wait()
+}
+
+const (
+	// InboxSize is how many posted messages wait in a lane before Post blocks.
+	InboxSize = 256
+	// FirstPause is the pause after a message is rejected for the first time; pauses double.
+	FirstPause = 5 * time.Millisecond
+)
