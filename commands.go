@@ -201,7 +201,7 @@ func receiverOf(d flow.DeadLetter) string {
 	if d.Addressed == nil {
 		return ""
 	}
-	return d.Addressed.Receiver.ID()
+	return d.Addressed.Receiver.Sink
 }
 
 // Replay brings the notifications that f selects back into delivery, and returns how many
@@ -305,7 +305,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	commands := make([]flow.Message, 0, len(tried))
 	for _, t := range tried {
 		commands = append(commands, flow.Message{
-			ID: rand.Text(), Topic: flow.TopicNotifications, Key: pipeline.Receiver{Sink: t.Sink}.ID(),
+			ID: rand.Text(), Topic: flow.TopicNotifications, Key: t.Sink,
 			Type: flow.TypeRetry, Subject: page, Time: r.cfg.Now(),
 			Header: map[string]string{"content-type": "application/json"}, Body: body,
 		})
@@ -333,7 +333,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.live.Load().Sinks)) {
-		if to := (pipeline.Receiver{Sink: name}); !r.transport.Owns(to.ID()) && (sink == "" || sink == name) {
+		if !r.transport.Owns(name) && (sink == "" || sink == name) {
 			tried = append(tried, Retried{Sink: name, Elsewhere: true})
 		}
 	}

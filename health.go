@@ -131,7 +131,7 @@ func setTime(st flow.State, name string, t time.Time) error {
 func tell(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
 	out, err := flow.Addressed{Receiver: r, Document: e.Document, Notification: pipeline.Notification{
 		Status: string(e.Event), URL: e.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationTypeHealth,
-		ID: flow.DeriveID("notification", e.ID, r.ID()), Time: e.Time, Reason: e.Reason, Health: &e,
+		ID: flow.DeriveID("notification", e.ID, r.Sink), Time: e.Time, Reason: e.Reason, Health: &e,
 	}}.Message()
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (l *lookout) of(lane string) *laneLook {
 // broadcast asks every lane to tell its pages what became of the receiver of e: their
 // states may be kept by other processes.
 func broadcast(tx flow.Tx, e pipeline.Health) {
-	s := flow.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.ID(), Reason: e.Reason}
+	s := flow.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.Sink, Reason: e.Reason}
 	if e.Event == pipeline.HealthReceiverRecovered {
 		s.Resume, s.Reason = true, ""
 	}

@@ -91,11 +91,11 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 
 // addDelivery fills in how the delivery of m to a receiver ended.
 func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
-	if !s.Owns(to.ID()) {
+	if !s.Owns(to.Sink) {
 		m.Delivery = DeliveryElsewhere
 		return nil
 	}
-	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, to.ID()), m.Notification)
+	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, to.Sink), m.Notification)
 	if err != nil {
 		return err
 	}

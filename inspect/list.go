@@ -222,13 +222,13 @@ func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Rece
 	for _, p := range pages {
 		for _, sub := range p.Subscriptions {
 			for _, sink := range sub.Sinks {
-				known[pipeline.Receiver{Sink: sink}.ID()] = true
+				known[sink] = true
 			}
 		}
 	}
 	if all && f.Sinks {
 		for _, name := range configured {
-			known[pipeline.Receiver{Sink: name}.ID()] = true
+			known[name] = true
 		}
 	}
 	if all {

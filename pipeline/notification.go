@@ -177,14 +177,11 @@ type RetryCommand struct {
 	Page string `json:"page,omitempty"`
 }
 
-// Receiver is whom a sink delivers to.
+// Receiver is whom a sink delivers to. The name of its sink is the key of its messages.
 type Receiver struct {
 	// Sink is the name of the sink in the configuration.
 	Sink string `json:"sink"`
 }
-
-// ID names the receiver in keys and IDs. It is the name of its sink.
-func (r Receiver) ID() string { return r.Sink }
 
 // Receivers returns whom s is to be delivered to, each once.
 func (s Subscription) Receivers() []Receiver {

@@ -86,7 +86,7 @@ func (a Attempt) result(ends []ending) flow.Message {
 	first := a.Notifications[0]
 	m := flow.Message{
 		ID:    flow.DeriveID("delivery", first.ID, strconv.FormatUint(a.Number, 10)),
-		Topic: flow.TopicNotifications, Key: a.Receiver.ID(), Type: typeResult,
+		Topic: flow.TopicNotifications, Key: a.Receiver.Sink, Type: typeResult,
 		Subject: first.URL, Body: body,
 	}
 	if trace := a.contexts[len(ends)-1].trace; trace != "" {

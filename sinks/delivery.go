@@ -155,7 +155,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 // Posted notes that the result of an attempt that Config.Hand was given has been handed on,
 // or belongs to another process now: the attempt is made again unless it is handled soon.
 func (d *Delivery) Posted(a Attempt) {
-	id := a.Receiver.ID()
+	id := a.Receiver.Sink
 	d.book.posted(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
 }
 
@@ -217,7 +217,7 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	if err := json.Unmarshal(m.Body, &a); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: notification %s: %w", m.ID, err))
 	}
-	if a.Receiver.ID() != m.Key || a.Notification.ID == "" {
+	if a.Receiver.Sink != m.Key || a.Notification.ID == "" {
 		return pipeline.Permanent(fmt.Errorf("delivery: notification %s: its key is not its receiver, or it has no ID", m.ID))
 	}
 	w, err := d.open(tx, m.Key)
@@ -286,7 +286,7 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 	if err := json.Unmarshal(m.Body, &wd); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
 	}
-	if wd.Receiver.ID() != m.Key || wd.Subscription == "" {
+	if wd.Receiver.Sink != m.Key || wd.Subscription == "" {
 		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: its key is not its receiver, or it names no subscription", m.ID))
 	}
 	w, err := d.open(tx, m.Key)

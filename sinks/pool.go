@@ -75,7 +75,7 @@ func (p *pool) hand(a Attempt) {
 		return
 	}
 	p.open++
-	a.owned = p.cfg.Owned(a.Receiver.ID())
+	a.owned = p.cfg.Owned(a.Receiver.Sink)
 	p.admit(a)
 }
 
@@ -199,7 +199,7 @@ func (p *pool) attempt(a Attempt, s slot) {
 // wanted reports whether a, which may have waited for long, is still to be made: not where
 // the receiver was this process's and is another's now, or was meanwhile.
 func (p *pool) wanted(a Attempt) bool {
-	id := a.Receiver.ID()
+	id := a.Receiver.Sink
 	if (!a.owned || p.cfg.Owned(id)) && p.book.knows(id, a.Number, p.cfg.Epoch(id)) {
 		return true
 	}
@@ -286,7 +286,7 @@ type held struct {
 
 // admit makes a wait until its sink may be used, and then for a slot. p.mu is held.
 func (p *pool) admit(a Attempt) {
-	id, now, d := a.Receiver.ID(), time.Now(), time.Duration(0)
+	id, now, d := a.Receiver.Sink, time.Now(), time.Duration(0)
 	reservation := p.limiters.reserve(a.Receiver.Sink, p.live.Load().sinks[a.Receiver.Sink], now)
 	if reservation != nil {
 		d = reservation.DelayFrom(now)
@@ -319,7 +319,7 @@ func (p *pool) admit(a Attempt) {
 func (p *pool) recall(to pipeline.Receiver, number uint64, subscription string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := to.ID()
+	id := to.Sink
 	if h := p.held[id]; h != nil && h.attempt.Number == number && h.attempt.has(subscription) {
 		h.timer.Stop()
 		h.reservation.CancelAt(time.Now())

@@ -108,7 +108,7 @@ func (r *rig) events() []string {
 	defer r.mu.Unlock()
 	var es []string
 	for _, h := range r.health {
-		es = append(es, h.Receiver.ID()+" "+string(h.Event))
+		es = append(es, h.Receiver.Sink+" "+string(h.Event))
 	}
 	return es
 }

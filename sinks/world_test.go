@@ -126,7 +126,7 @@ func (w *world) startWakes() {
 func (w *world) forgotten(at time.Time) bool { return w.latest.Sub(at) >= remember }
 
 func (w *world) hand(a Attempt) {
-	key := a.Receiver.ID()
+	key := a.Receiver.Sink
 	if other, ok := w.flying[key]; ok {
 		w.fatalf("%s: attempt %d begins while %d is in flight", key, a.Number, other.Number)
 	}
@@ -287,7 +287,7 @@ func (w *world) health(key string, m flow.Message) {
 		w.toldDead[key] = true
 		h.Event = before
 	}
-	if !ok || h.Receiver.ID() != key || h.Since.IsZero() || h.Since.After(w.now) {
+	if !ok || h.Receiver.Sink != key || h.Since.IsZero() || h.Since.After(w.now) {
 		w.fatalf("%s: after %q came %+v", key, before, h)
 	}
 	w.state[key] = h.Event

@@ -119,7 +119,7 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilt
 		}
 		out.object(letterLine{"dead_letter", d})
 		n := d.Addressed.Notification
-		to := "by " + d.Addressed.Receiver.ID()
+		to := "by " + d.Addressed.Receiver.Sink
 		again = append(again, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
 	}
 	switch {

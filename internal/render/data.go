@@ -76,7 +76,7 @@ func health(h *pipeline.Health) map[string]any {
 		"receiver": "", "class": clean(h.Class), "reason": clean(h.Reason), "since": moment(h.Since), "count": strconv.Itoa(h.Count),
 	}
 	if h.Receiver != nil {
-		d["receiver"] = clean(h.Receiver.ID())
+		d["receiver"] = clean(h.Receiver.Sink)
 	}
 	urls := make([]string, len(h.URLs))
 	for i, u := range h.URLs {

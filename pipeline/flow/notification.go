@@ -39,7 +39,7 @@ func (w Withdraw) Message(at time.Time) Message {
 	if err != nil {
 		panic(fmt.Sprintf("pipeline: withdraw: %v", err)) // every field is encodable
 	}
-	return Message{ID: DeriveID("withdraw", w.Subscription, w.Receiver.ID()), Topic: TopicNotifications, Key: w.Receiver.ID(),
+	return Message{ID: DeriveID("withdraw", w.Subscription, w.Receiver.Sink), Topic: TopicNotifications, Key: w.Receiver.Sink,
 		Type: TypeWithdraw, Subject: w.Page, Time: at, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
@@ -49,7 +49,7 @@ func (a Addressed) Message() (Message, error) {
 	if err != nil {
 		return Message{}, pipeline.Permanent(fmt.Errorf("notification %s: %w", a.Notification.ID, err))
 	}
-	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.ID(), Type: TypeNotification,
+	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.Sink, Type: TypeNotification,
 		Subject: a.Notification.URL, Time: a.Notification.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
 }
@@ -68,7 +68,7 @@ func HealthMessage(h pipeline.Health) Message {
 	key := HealthKey
 	switch {
 	case h.Receiver != nil:
-		key = h.Receiver.ID()
+		key = h.Receiver.Sink
 	case h.URL != "":
 		key = h.URL
 	}

@@ -49,10 +49,10 @@ type ApplyCommand struct {
 type ResumeCommand struct {
 	URL      string `json:"url"`
 	Client   string `json:"client,omitempty"`
-	Receiver string `json:"receiver,omitempty"` // a Receiver.ID
+	Receiver string `json:"receiver,omitempty"` // the name of a sink
 }
 
-// ExpireCommand tells index that Receiver (a Receiver.ID) expired: subscriptions of the page
+// ExpireCommand tells index that Receiver (the name of a sink) expired: subscriptions of the page
 // of URL that have no other receiver end, listed as expired for Reason.
 type ExpireCommand struct {
 	URL      string `json:"url"`
@@ -131,7 +131,7 @@ type Sweep struct {
 	// Event is the ID of the health event that says so, Time when it happened.
 	Event string    `json:"event"`
 	Time  time.Time `json:"time"`
-	// Receiver is a Receiver.ID.
+	// Receiver is the name of a sink.
 	Receiver string `json:"receiver"`
 	// Resume begins anew what ended with the receiver, which answers again; otherwise what
 	// has no other receiver ends for Reason.

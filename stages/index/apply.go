@@ -87,7 +87,7 @@ type Cancel struct {
 }
 
 // Resume begins expired subscriptions of the page anew: those of Client, or all where it
-// is empty. With Receiver set, a pipeline.Receiver.ID that did not answer and does again,
+// is empty. With Receiver set, the name of a sink that did not answer and does again,
 // only those that ended because of it; where there is none, nothing happens.
 type Resume struct {
 	Client, Receiver string
@@ -95,7 +95,7 @@ type Resume struct {
 	Expired []ExpiredSubscription
 }
 
-// Expire says that Receiver, a pipeline.Receiver.ID, is expired for Reason.
+// Expire says that Receiver, the name of a sink, is expired for Reason.
 type Expire struct {
 	Receiver, Reason string
 	// Existing are the subscriptions of the page.

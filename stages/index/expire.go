@@ -137,7 +137,7 @@ func (a *application) expireReceiver(e Expire) bool {
 // unreachable reports whether all receivers of s expired.
 func (p *Page) unreachable(s pipeline.Subscription) bool {
 	return !slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool {
-		_, expired := slices.BinarySearch(p.Unreachable, r.ID())
+		_, expired := slices.BinarySearch(p.Unreachable, r.Sink)
 		return !expired
 	})
 }
@@ -227,7 +227,7 @@ func Origins(st flow.State) ([]string, error) {
 	return slices.Compact(origins), nil
 }
 
-// Receivers returns the receivers, by pipeline.Receiver.ID and in order, about which an
+// Receivers returns the receivers, by name and in order, about which an
 // ExpireCommand or a ResumeCommand can change anything of the page whose state st is.
 func Receivers(st flow.State) ([]string, error) {
 	p, err := Load(st)
@@ -241,7 +241,7 @@ func Receivers(st flow.State) ([]string, error) {
 	ids := slices.Clone(p.Unreachable)
 	for _, s := range standing {
 		for _, r := range s.Subscription.Receivers() {
-			ids = append(ids, r.ID())
+			ids = append(ids, r.Sink)
 		}
 	}
 	slices.Sort(ids)
@@ -250,7 +250,7 @@ func Receivers(st flow.State) ([]string, error) {
 
 // names reports whether s is to be delivered to receiver.
 func names(s pipeline.Subscription, receiver string) bool {
-	return slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool { return r.ID() == receiver })
+	return slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool { return r.Sink == receiver })
 }
 
 // health tells what the check of o changed: about the page, or about h.Document.

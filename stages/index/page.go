@@ -66,7 +66,7 @@ type Page struct {
 	Failing     bool      `cbor:"26,keyasint,omitempty"`
 
 	// Expired is how many expired subscriptions are kept. Unreachable lists the receivers
-	// that expired, by pipeline.Receiver.ID and in order. Expiry says how the last life
+	// that expired, by name and in order. Expiry says how the last life
 	// ended, if it was given up, until another begins; beyond that, while it has a Keep.
 	Expired     int      `cbor:"27,keyasint,omitempty"`
 	Unreachable []string `cbor:"28,keyasint,omitempty"`

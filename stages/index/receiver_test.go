@@ -176,7 +176,7 @@ func TestEachReceiverIsWithdrawnOnce(t *testing.T) {
 	b.cancel("x")
 	var got []string
 	for _, w := range all[Withdraw](b.out) {
-		got = append(got, w.Receiver.ID())
+		got = append(got, w.Receiver.Sink)
 	}
 	if want := []string{"a", "b"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -198,7 +198,7 @@ func (b *bench) withdrawn() []string {
 	var all []string
 	for _, o := range b.out {
 		if w, ok := o.(Withdraw); ok {
-			all = append(all, w.Receiver.ID()+" "+w.Subscription)
+			all = append(all, w.Receiver.Sink+" "+w.Subscription)
 		}
 	}
 	slices.Sort(all)

@@ -86,7 +86,7 @@ func (a *application) replace(r Replace) {
 		// One timeout at a receiver is for all that the client had there.
 		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
 			for _, other := range expired { // what stays
-				if other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.ID()) {
+				if other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.Sink) {
 					return true
 				}
 			}
@@ -181,7 +181,7 @@ const maxFormer = 64
 // succeed returns the Former of the record that follows e, for next under incarnation.
 func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []flow.Former {
 	former := slices.DeleteFunc(told(e), func(f flow.Former) bool {
-		return f.Subscription == incarnation && names(next, f.Receiver.ID())
+		return f.Subscription == incarnation && names(next, f.Receiver.Sink)
 	})
 	if len(former) == 0 {
 		return nil

@@ -180,7 +180,7 @@ func (p *Processor) tell(tx flow.Tx, c *pipeline.Change, t *table, r *ChangeReco
 			Truncated: found.Omitted > 0, Omitted: found.Omitted,
 		}
 		for _, to := range s.Subscription.Receivers() {
-			n.ID = flow.NotificationID(c.ID, s.Incarnation, to.ID())
+			n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
 			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
 				return told, err
 			}
@@ -215,7 +215,7 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
 				continue
 			}
 			told[ear{client, to}] = true
-			n.ID = flow.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.ID())
+			n.ID = flow.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.Sink)
 			if err := p.send(tx, s, to, n, nil, &r); err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ func (h house) says(c *pipeline.Change) string {
 	}
 	var out []string
 	for _, a := range as {
-		out = append(out, a.Notification.Client+"/"+a.Receiver.ID())
+		out = append(out, a.Notification.Client+"/"+a.Receiver.Sink)
 	}
 	return strings.Join(out, " ")
 }

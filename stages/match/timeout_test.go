@@ -29,7 +29,7 @@ func (h house) expire(stamp uint64) ([]flow.Addressed, error) {
 	var out []flow.Addressed
 	for _, m := range h.Take() {
 		var a flow.Addressed
-		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != flow.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.ID() {
+		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != flow.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.Sink {
 			h.t.Fatalf("emitted %+v: %v", m, jerr)
 		}
 		out = append(out, a)
@@ -40,7 +40,7 @@ func (h house) expire(stamp uint64) ([]flow.Addressed, error) {
 // to returns who is told: "client/sink".
 func to(as []flow.Addressed) (out []string) {
 	for _, a := range as {
-		out = append(out, a.Notification.Client+"/"+a.Receiver.ID())
+		out = append(out, a.Notification.Client+"/"+a.Receiver.Sink)
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func TestOneTimeoutForAClient(t *testing.T) {
 	}
 	for i, a := range as {
 		if a.Subscription != want[i].subscription || a.Document != want[i].document || a.Notification.URL != want[i].url ||
-			a.Notification.ID != flow.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.ID()) {
+			a.Notification.ID != flow.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.Sink) {
 			t.Errorf("got %+v, want it named by %+v", a, want[i])
 		}
 	}

@@ -84,11 +84,11 @@ func keyOf(t *testing.T, m flow.Message) string {
 		if body.Addressed == nil {
 			return m.Key // that of the message
 		}
-		return body.Addressed.Receiver.ID()
+		return body.Addressed.Receiver.Sink
 	}
 	switch {
 	case body.Receiver != nil:
-		return body.Receiver.ID()
+		return body.Receiver.Sink
 	case body.URL != "":
 		return body.URL
 	}

@@ -68,7 +68,7 @@ func (w *world) recordDelivery(h handleable, out []flow.Message) error {
 		if err != nil {
 			return err
 		}
-		if told = append(told, e.Event); e.Receiver == nil || e.Receiver.ID() != key {
+		if told = append(told, e.Event); e.Receiver == nil || e.Receiver.Sink != key {
 			return fmt.Errorf("delivery tells of %s about %v, not %s", e.Event, e.Receiver, key)
 		}
 	}
@@ -232,7 +232,7 @@ func (b *book) givenUp(letter flow.DeadLetter, now time.Time, policy policy) err
 
 // hand takes an attempt that delivery makes in p. It makes none of what was withdrawn.
 func (w *world) hand(p *process, a sinks.Attempt) {
-	receiver := a.Receiver.ID()
+	receiver := a.Receiver.Sink
 	l := p.lanes[w.t.lane(receiver)]
 	b := l.books[receiver].clone()
 	if b.tried == nil {

@@ -42,7 +42,7 @@ func (w *world) disturb() error {
 	case 3, 4:
 		lane := w.rng.IntN(w.t.lanes)
 		if p := w.busy(func(p *process) int { return len(p.attempts) }); p != nil { // while it delivers
-			lane = w.t.lane(p.attempts[0].Receiver.ID())
+			lane = w.t.lane(p.attempts[0].Receiver.Sink)
 		}
 		return w.move(lane, false)
 	case 5, 6, 7:

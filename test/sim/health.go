@@ -44,9 +44,9 @@ func (w *world) sweep(tx flow.Tx, m flow.Message) error {
 		var kind string
 		var body any
 		if e.Event == pipeline.HealthReceiverExpired {
-			kind, body = flow.TypeExpire, flow.ExpireCommand{URL: page, Receiver: e.Receiver.ID(), Reason: e.Reason}
+			kind, body = flow.TypeExpire, flow.ExpireCommand{URL: page, Receiver: e.Receiver.Sink, Reason: e.Reason}
 		} else {
-			kind, body = flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: e.Receiver.ID()}
+			kind, body = flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: e.Receiver.Sink}
 		}
 		b, err := json.Marshal(body)
 		if err != nil {

@@ -104,7 +104,7 @@ func (w *world) lose(p *process, id int) {
 		w.owner[id] = nil
 	}
 	for i, a := range p.attempts {
-		if w.t.lane(a.Receiver.ID()) == id {
+		if w.t.lane(a.Receiver.Sink) == id {
 			p.attempts[i].stale = true
 		}
 	}

@@ -106,7 +106,7 @@ func (w *world) stepAttempt(p *process) {
 	}
 	w.stats.Batched += len(errs) - 1
 	x.message = a.Result(errs...)
-	if p.lanes[w.t.lane(a.Receiver.ID())] == nil {
+	if p.lanes[w.t.lane(a.Receiver.Sink)] == nil {
 		p.forget(x)
 		return
 	}

@@ -198,7 +198,7 @@ func (d *deeds) compare(e entry) error {
 		}
 	}
 	for _, w := range e.withdrawn {
-		name := w.Subscription + " " + w.Receiver.ID()
+		name := w.Subscription + " " + w.Receiver.Sink
 		if !d.withdrawn[name] {
 			return fmt.Errorf("subscription %s was withdrawn, but not cancelled", name)
 		}

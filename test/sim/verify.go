@@ -77,9 +77,9 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 				return nil, nil, err
 			}
 			n := a.Notification
-			k := about{a.Document, a.Subscription, n.Client, a.Receiver.ID(), n.Version}
+			k := about{a.Document, a.Subscription, n.Client, a.Receiver.Sink, n.Version}
 			if n.Status == pipeline.StatusTimeout {
-				k = about{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.ID(), 0}
+				k = about{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, 0}
 			}
 			if m.Header[flow.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
 				w.broughtBack[n.ID]++
@@ -95,8 +95,8 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 				w.stats.Replays++
 				continue
 			}
-			if m.ID != n.ID || m.Key != a.Receiver.ID() {
-				return nil, nil, fmt.Errorf("message %s for %s holds notification %s for %s", m.ID, m.Key, n.ID, a.Receiver.ID())
+			if m.ID != n.ID || m.Key != a.Receiver.Sink {
+				return nil, nil, fmt.Errorf("message %s for %s holds notification %s for %s", m.ID, m.Key, n.ID, a.Receiver.Sink)
 			}
 			if byID[n.ID] != nil {
 				return nil, nil, fmt.Errorf("two notifications with ID %s: %+v and %+v", n.ID, byID[n.ID].about, k)
