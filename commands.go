@@ -176,7 +176,7 @@ func (d *decisions) tell(m flow.Message) {
 	case decision.Code == 0:
 		d.decided(decision.Command, nil)
 	default:
-		d.decided(decision.Command, &pipeline.Refusal{Code: decision.Code, Message: decision.Reason})
+		d.decided(decision.Command, &flow.Refusal{Code: decision.Code, Message: decision.Reason})
 	}
 }
 
@@ -298,7 +298,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	if err != nil {
 		return nil, r.unlessClosing(err)
 	}
-	body, err := json.Marshal(pipeline.RetryCommand{Page: page})
+	body, err := json.Marshal(flow.RetryCommand{Page: page})
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +339,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	}
 	if len(tried) == 0 && sink != "" && r.live.Load().Sinks[sink] == nil {
 		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
-		return nil, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
 	}
 	return tried, nil
 }

@@ -95,7 +95,7 @@ func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	err := r.Resume(t.Context(), "https://example.com/", "")
-	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
+	if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound {
 		t.Errorf("Resume: %v", err)
 	}
 	if _, err := r.Explain(t.Context(), "https://example.com/", inspect.ExplainFilter{}); err == nil {

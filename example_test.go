@@ -18,6 +18,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/webhook"
@@ -157,7 +158,7 @@ func Example_diffAndMatch() {
 	before := text.Analyze("Zeus is in stock.\nHera is here.\n")
 	after := text.Analyze("Hera is here.\nZeus is out of stock.\n")
 
-	change := &pipeline.Change{Language: "en", Groups: diff.Diff(before, after)}
+	change := &flow.Change{Language: "en", Groups: diff.Diff(before, after)}
 	matcher := match.NewMatcher([]match.Entry{{
 		ID:           "shop",
 		Subscription: pipeline.Subscription{Keywords: []string{"out of stock", "Hera"}}.WithDefaults(),

@@ -179,7 +179,7 @@ func TestExplainAfterFailures(t *testing.T) {
 
 	looks(t, cfg, func(r *Router) {
 		_, err := r.Explain(t.Context(), "https://example.com/other", inspect.ExplainFilter{})
-		if refusal, ok := errors.AsType[*pipeline.Refusal](err); !ok || refusal.Code != pipeline.CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
+		if refusal, ok := errors.AsType[*flow.Refusal](err); !ok || refusal.Code != flow.CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
 			t.Errorf("of an unknown page: %v", err)
 		}
 		if _, err := r.Explain(t.Context(), "nowhere", inspect.ExplainFilter{}); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestReload(t *testing.T) {
@@ -82,7 +83,7 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 func settled(t *testing.T, r *Router) {
 	t.Helper()
 	err := r.Cancel(t.Context(), r.cfg.Subscriptions[0].URL, "nobody")
-	if refused, ok := errors.AsType[*pipeline.Refusal](err); !ok || refused.Code != pipeline.CodeNotFound {
+	if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound {
 		t.Fatalf("Cancel: %v", err)
 	}
 }

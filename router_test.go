@@ -115,8 +115,8 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	if err := r.Subscribe(t.Context(), sub); err != nil {
 		t.Fatal(err)
 	}
-	var refusal *pipeline.Refusal
-	if err := r.Subscribe(t.Context(), sub); !errors.As(err, &refusal) || refusal.Code != pipeline.CodeConflict {
+	var refusal *flow.Refusal
+	if err := r.Subscribe(t.Context(), sub); !errors.As(err, &refusal) || refusal.Code != flow.CodeConflict {
 		t.Errorf("second Subscribe: %v, want code 5", err)
 	}
 	// The baseline must stand before the page changes, or the change is not seen as one.
@@ -129,7 +129,7 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	if err := r.Cancel(t.Context(), s.URL, "c"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Cancel(t.Context(), s.URL, "c"); !errors.As(err, &refusal) || refusal.Code != pipeline.CodeNotFound {
+	if err := r.Cancel(t.Context(), s.URL, "c"); !errors.As(err, &refusal) || refusal.Code != flow.CodeNotFound {
 		t.Errorf("second Cancel: %v, want code 7", err)
 	}
 	if err := r.Subscribe(t.Context(), pipeline.Subscription{URL: s.URL, Keywords: []string{"!!!"}, Sinks: []string{"nowhere"}}); err == nil ||

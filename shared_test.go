@@ -304,9 +304,9 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 		if err := r.Subscribe(t.Context(), s); err != nil {
 			t.Errorf("Subscribe to a page of the other: %v", err)
 		}
-		want := pipeline.Refusal{Code: pipeline.CodeConflict, Message: page + ` is already being watched for client "default"`}
+		want := flow.Refusal{Code: flow.CodeConflict, Message: page + ` is already being watched for client "default"`}
 		err := r.Subscribe(t.Context(), s)
-		if got, ok := errors.AsType[*pipeline.Refusal](err); !ok || *got != want {
+		if got, ok := errors.AsType[*flow.Refusal](err); !ok || *got != want {
 			t.Errorf("Subscribe again: got %v, want %v", err, want)
 		}
 		if err := r.Cancel(t.Context(), page, ""); err != nil {

@@ -201,7 +201,7 @@ func (g *gathered[T]) so() []T {
 }
 
 func TestPagesThatArePushed(t *testing.T) {
-	m, changes := newMailbox(), &gathered[pipeline.Change]{}
+	m, changes := newMailbox(), &gathered[flow.Change]{}
 	r, err := New(pushedTo(m, ""))
 	if err != nil {
 		t.Fatal(err)

@@ -98,8 +98,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("at work without brokers: %v", err)
 	}
 	// Of several lanes one may be missing here: whoever has the page's decides.
-	var refused *pipeline.Refusal
-	if err := r.Cancel(ctx, "https://unknown.example/", "legal"); !errors.As(err, &refused) || refused.Code != pipeline.CodeNotFound {
+	var refused *flow.Refusal
+	if err := r.Cancel(ctx, "https://unknown.example/", "legal"); !errors.As(err, &refused) || refused.Code != flow.CodeNotFound {
 		t.Errorf("a command while a lane is missing: %v", err)
 	}
 	stop()

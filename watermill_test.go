@@ -251,7 +251,7 @@ func TestHandleAndMiddleware(t *testing.T) {
 	runs(t, cfg)
 	s.set("<p>a</p><p>argus panics</p>")
 	var mu sync.Mutex
-	var changes []pipeline.Change
+	var changes []flow.Change
 	attempts := 0
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupMatch: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, msg flow.Message) error {
@@ -275,7 +275,7 @@ func TestHandleAndMiddleware(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Handle("audit", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
-		var c pipeline.Change
+		var c flow.Change
 		if err := json.Unmarshal(msg.Body, &c); err != nil {
 			return pipeline.Permanent(err)
 		}

@@ -18,7 +18,7 @@ import (
 // Explain says what the last checks of the page of url found, which notifications its last changes
 // made, how their deliveries ended, and whether each keyword matched in the last change of its
 // document: for the clients and keywords that f selects. It compares texts again and may take some
-// seconds of computing. It fails where url is no URL, with a *pipeline.Refusal of CodeNotFound
+// seconds of computing. It fails where url is no URL, with a *flow.Refusal of CodeNotFound
 // where the page is neither watched nor expired, with [ErrElsewhere] where another process owns
 // it, and where the store cannot be read.
 func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f ExplainFilter) (Explanation, error) {
@@ -37,9 +37,9 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	case err != nil:
 		return e, err
 	case !ok:
-		return e, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	case !e.Page.only(f.Client):
-		return e, &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
+		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
 	}
 	checks, err := index.History(st)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	case c.explainer == nil:
 		return c.none
 	}
-	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: pipeline.Forever, Subscription: s.Subscription}, keyword)
+	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: flow.Forever, Subscription: s.Subscription}, keyword)
 }
 
 // textVersion is a stored version with its text.

@@ -184,10 +184,6 @@ func (s Subscription) Validate() error {
 // Wants reports whether s asks for e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
 
-// Forever is the Until of a subscription that was not ended. It is exact in JSON readers
-// that keep numbers as doubles.
-const Forever = uint64(1)<<53 - 1
-
 // Bounds of a Digest.
 const (
 	MinDigest          = Duration(time.Second)

@@ -312,7 +312,7 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 // retry tries now what waits for a receiver, if a page is named only where something about it
 // waits.
 func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
-	var c pipeline.RetryCommand
+	var c flow.RetryCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return pipeline.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
 	}

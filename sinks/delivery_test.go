@@ -187,7 +187,7 @@ func TestLostResultIsNoticed(t *testing.T) {
 // TestResultOfAnEarlierTenureIsLost: a result that was handed on, or refused, just before the
 // receiver came back to the process is not waited for.
 func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
-	for name, answer := range map[string]error{"handed on": nil, "refused": pipeline.ErrMoved} {
+	for name, answer := range map[string]error{"handed on": nil, "refused": flow.ErrMoved} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := txtest.New()
@@ -271,7 +271,7 @@ func TestTraceReachesTheResult(t *testing.T) {
 // retryOf is the message that tries now what waits for receiver about page.
 func retryOf(t *testing.T, receiver, page string) flow.Message {
 	t.Helper()
-	b, err := json.Marshal(pipeline.RetryCommand{Page: page})
+	b, err := json.Marshal(flow.RetryCommand{Page: page})
 	if err != nil {
 		t.Fatal(err)
 	}

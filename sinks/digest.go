@@ -12,7 +12,7 @@ import (
 )
 
 // maxDigestBytes is how large a digest becomes.
-const maxDigestBytes = pipeline.MaxNotification
+const maxDigestBytes = flow.MaxNotification
 
 // Windows is what a Queue knows of the digests that are being collected for its receiver, one
 // for each subscription that wants them.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 const (
@@ -228,7 +229,7 @@ func (p *pool) post(a Attempt, ends []ending) {
 		case err == nil:
 			p.book.posted(m.Key, a.Number, p.cfg.Now(), epoch)
 			return
-		case errors.Is(err, pipeline.ErrMoved):
+		case errors.Is(err, flow.ErrMoved):
 			p.book.lost(m.Key, a.Number)
 			return
 		}

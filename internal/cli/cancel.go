@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // doneLine is the JSON of a command that was carried out.
@@ -213,6 +214,6 @@ func clientsOf(subs []inspect.Subscription) string {
 }
 
 func notFound(err error) bool {
-	refused, ok := errors.AsType[*pipeline.Refusal](err)
-	return ok && refused.Code == pipeline.CodeNotFound
+	refused, ok := errors.AsType[*flow.Refusal](err)
+	return ok && refused.Code == flow.CodeNotFound
 }

@@ -2,7 +2,6 @@ package manage
 
 import (
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/pipeline"
 
 	"bytes"
 	"context"
@@ -205,9 +204,9 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 func (f failure) err() error {
 	switch f.Code {
 	case codeNotFound:
-		return &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: f.Message}
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: f.Message}
 	case codeConflict:
-		return &pipeline.Refusal{Code: pipeline.CodeConflict, Message: f.Message}
+		return &flow.Refusal{Code: flow.CodeConflict, Message: f.Message}
 	case codeBusy:
 		return remote{vokter.ErrBusy, f.Message}
 	case codeElsewhere:

@@ -74,8 +74,8 @@ func TestRoundTrip(t *testing.T) {
 // TestErrorsKeepTheirMeaning checks that a client sees what a Router would have returned.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for _, want := range []error{
-		&pipeline.Refusal{Code: pipeline.CodeNotFound, Message: "there is no such page"},
-		&pipeline.Refusal{Code: pipeline.CodeConflict, Message: "it is watched already"},
+		&flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such page"},
+		&flow.Refusal{Code: flow.CodeConflict, Message: "it is watched already"},
 		vokter.ErrBusy,
 		fmt.Errorf("%w (the disk has too little room)", vokter.ErrBusy),
 		fmt.Errorf("https://example.com/: %w", inspect.ErrElsewhere),
@@ -94,7 +94,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 					t.Errorf("%s: %v is %q, unlike %v", what, err, kind, want)
 				}
 			}
-			var refused, refusal *pipeline.Refusal
+			var refused, refusal *flow.Refusal
 			if errors.As(want, &refusal) && (!errors.As(err, &refused) || *refused != *refusal) {
 				t.Errorf("%s: got %T %v, want %v", what, err, err, want)
 			}

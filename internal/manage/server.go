@@ -9,7 +9,6 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -136,11 +135,11 @@ func (a *api) classify(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
-	if refused, ok := errors.AsType[*pipeline.Refusal](err); ok {
+	if refused, ok := errors.AsType[*flow.Refusal](err); ok {
 		switch refused.Code {
-		case pipeline.CodeNotFound:
+		case flow.CodeNotFound:
 			return &apiError{http.StatusNotFound, codeNotFound, refused.Message}
-		case pipeline.CodeConflict:
+		case flow.CodeConflict:
 			return &apiError{http.StatusConflict, codeConflict, refused.Message}
 		}
 		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestHostile holds requests that must not be carried out to their answers.
@@ -181,9 +181,9 @@ func TestStatuses(t *testing.T) {
 		code   string
 		retry  bool
 	}{
-		"not found": {fake{err: &pipeline.Refusal{Code: pipeline.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
-		"conflict":  {fake{err: &pipeline.Refusal{Code: pipeline.CodeConflict, Message: "one"}}, 409, codeConflict, false},
-		"refused":   {fake{err: &pipeline.Refusal{Code: pipeline.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
+		"not found": {fake{err: &flow.Refusal{Code: flow.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
+		"conflict":  {fake{err: &flow.Refusal{Code: flow.CodeConflict, Message: "one"}}, 409, codeConflict, false},
+		"refused":   {fake{err: &flow.Refusal{Code: flow.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
 		"busy":      {fake{err: vokter.ErrBusy}, 503, codeBusy, true},
 		"no room":   {fake{err: down, down: down}, 503, codeUnavailable, true},
 		"broken":    {fake{err: errBroken}, 500, codeInternal, false},

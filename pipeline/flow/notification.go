@@ -214,3 +214,7 @@ func samePage(a, b string) bool {
 type ReplayCommand struct {
 	Filter DeadFilter `json:"filter"`
 }
+
+// MaxNotification is how large the JSON of a notification is at most, in bytes. A digest is at
+// most that large too.
+const MaxNotification = 256 << 10

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 )
@@ -125,6 +126,10 @@ type Publisher interface {
 	Publish(ctx context.Context, ms ...Message) error
 }
 
+// ErrMoved is what a Poster returns for a key whose owner is another process by now: that
+// one begins the work anew, and nothing is lost.
+var ErrMoved = errors.New("the key went to another process")
+
 type txKey struct{}
 
 // WithTx returns a context that carries tx. Transports call it.
@@ -134,4 +139,18 @@ func WithTx(ctx context.Context, tx Tx) context.Context { return context.WithVal
 func TxFrom(ctx context.Context) (Tx, bool) {
 	tx, ok := ctx.Value(txKey{}).(Tx)
 	return tx, ok
+}
+
+// Memory bounds how much memory the stages take at the same time for what needs much. It waits
+// until there is room for bytes more, or where they are more than there is at all for all of
+// it, and returns a function that gives the room back, to be called once. It fails with the
+// cause of ctx where that ends first. It must be safe for concurrent use.
+type Memory func(ctx context.Context, bytes int64) (free func(), err error)
+
+// Take calls m. A nil Memory has no bound.
+func (m Memory) Take(ctx context.Context, bytes int64) (free func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	return m(ctx, bytes)
 }

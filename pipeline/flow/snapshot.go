@@ -108,7 +108,7 @@ var errTexts = errors.New("unpacking two texts: a length is wrong")
 // The coders are safe for concurrent use with EncodeAll and DecodeAll.
 var (
 	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
-	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(pipeline.MaxUnpacked), zstd.WithDecoderConcurrency(0))
+	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
 )
 
 // PackText compresses a text.
@@ -132,27 +132,6 @@ func UnpackText(packed []byte) (string, error) {
 		return "", fmt.Errorf("unpacking a text: %w", err)
 	}
 	return string(b), nil
-}
-
-// ChangeMessage returns c as a message on TopicChanges.
-func ChangeMessage(c pipeline.Change) (Message, error) {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return Message{}, pipeline.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
-	}
-	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
-		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
-}
-
-// ChangeFrom returns the change that m, a message of TypeChange, carries. Its error is permanent.
-func ChangeFrom(m Message) (c pipeline.Change, err error) {
-	if m.Type != TypeChange {
-		return c, pipeline.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
-	}
-	if err := json.Unmarshal(m.Body, &c); err != nil {
-		return c, pipeline.Permanent(fmt.Errorf("change %s: %w", m.ID, err))
-	}
-	return c, nil
 }
 
 // Decision is what index decided about a command that somebody may wait for, in whichever
@@ -183,4 +162,18 @@ func DecisionFrom(m Message) (Decision, error) {
 		return d, pipeline.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
 	}
 	return d, nil
+}
+
+// maxUnpacked is the largest size of anything packed, once it is unpacked: two texts with their
+// tokens, which take no more bytes than their text.
+const maxUnpacked = 4*pipeline.MaxText + 64
+
+// UnpackedSize returns how many bytes a packed text, body or snapshot has unpacked; 0 where its
+// frame does not say.
+func UnpackedSize(packed []byte) int64 {
+	var h zstd.Header
+	if h.Decode(packed) != nil || !h.HasFCS {
+		return 0
+	}
+	return int64(min(h.FrameContentSize, maxUnpacked))
 }

@@ -52,6 +52,13 @@ type ResumeCommand struct {
 	Receiver string `json:"receiver,omitempty"` // the name of a sink
 }
 
+// RetryCommand asks delivery to try now what waits for the receiver that is the key of its
+// message, whatever its schedule says; with Page, a canonical URL, only where something about
+// that page waits.
+type RetryCommand struct {
+	Page string `json:"page,omitempty"`
+}
+
 // ExpireCommand tells index that Receiver (the name of a sink) expired: subscriptions of the page
 // of URL that have no other receiver end, listed as expired for Reason.
 type ExpireCommand struct {
@@ -59,6 +66,27 @@ type ExpireCommand struct {
 	Receiver string `json:"receiver"`
 	Reason   string `json:"reason"`
 }
+
+// Codes of refused commands. Programs in other languages read them (Code in the schema of
+// health events), so that each keeps its number; there is no 2.
+const (
+	CodeURL      = 1 // the document's URL is invalid
+	CodeKeywords = 3 // no keyword, or one that is invalid
+	CodeEvents   = 4 // no event that exists
+	CodeConflict = 5 // the pair of document and client has a subscription
+	CodeFormat   = 6 // anything else is wrong with the command
+	CodeNotFound = 7 // there is nothing to cancel or resume
+)
+
+// Refusal is why index did not do what a command asked for.
+type Refusal struct {
+	// Code is one of the Code constants.
+	Code int
+	// Message says it in words for the user.
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
 
 // Stamped is a subscription as index stamped it: it hears change n of its document
 // if From < n <= Until.
@@ -86,6 +114,10 @@ type Stamped struct {
 	// another record of the same subscription replaced it.
 	End string `json:"end,omitempty"`
 }
+
+// Forever is the Until of a subscription that was not ended. It is exact in JSON readers
+// that keep numbers as doubles.
+const Forever = uint64(1)<<53 - 1
 
 // Former is a receiver of an earlier record, and the incarnation that the record had.
 type Former struct {

@@ -20,7 +20,7 @@ import (
 
 var (
 	errOver  = errors.New("kafka: the transaction is over")
-	errMoved = fmt.Errorf("kafka: %w", pipeline.ErrMoved)
+	errMoved = fmt.Errorf("kafka: %w", flow.ErrMoved)
 )
 
 // kind says where a piece of work comes from.

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -14,15 +15,15 @@ import (
 // for each block that only changed place. The groups are in document order: by where they
 // are in new, and those that only went where they were. It returns none where only
 // spacing or markup differs. Where more than 100,000 blocks or 1,000,000 tokens of both texts
-// together changed, the groups are coarse: see pipeline.Group. The texts are not changed and
+// together changed, the groups are coarse: see flow.Group. The texts are not changed and
 // may be shared; Diff is a pure function of them and safe for concurrent use.
-func Diff(old, new *text.Doc) []pipeline.Group {
+func Diff(old, new *text.Doc) []flow.Group {
 	groups, _ := compare(old, new, standard)
 	return groups
 }
 
 // compare is Diff within limits. It also returns the cells that were spent.
-func compare(old, new *text.Doc, l limits) (groups []pipeline.Group, spent int64) {
+func compare(old, new *text.Doc, l limits) (groups []flow.Group, spent int64) {
 	if old.Content == new.Content {
 		return nil, 0
 	}
@@ -50,14 +51,14 @@ type comparison struct {
 }
 
 // group finds the differences within s.
-func (c *comparison) group(s set, w *work) pipeline.Group {
+func (c *comparison) group(s set, w *work) flow.Group {
 	a, b := c.symbols.sequence(c.old, s.old, exact), c.symbols.sequence(c.new, s.new, exact)
 	if s.moved {
-		return pipeline.Group{Moved: true, Old: whole(c.old, a), New: whole(c.new, b)}
+		return flow.Group{Moved: true, Old: whole(c.old, a), New: whole(c.new, b)}
 	}
 	kept, _ := w.align(a.symbols, b.symbols, c.limits.region, true)
 	inA, inB := partners(kept, len(a.symbols), len(b.symbols))
-	var g pipeline.Group
+	var g flow.Group
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		g.Old = append(g.Old, windows(c.old, block.block, edits)...)
@@ -184,8 +185,8 @@ func (c *comparison) tooMuch(p pairs) bool {
 }
 
 // coarse returns the changed blocks as one group, and those that only moved as another, both
-// with pipeline.Group.Coarse set. It needs no memory for each token.
-func (c *comparison) coarse(p pairs) []pipeline.Group {
+// with flow.Group.Coarse set. It needs no memory for each token.
+func (c *comparison) coarse(p pairs) []flow.Group {
 	var changed, moved [2][]bool
 	for side, n := range [2]int{len(c.old.Units), len(c.new.Units)} {
 		changed[side], moved[side] = make([]bool, n), make([]bool, n)
@@ -204,18 +205,18 @@ func (c *comparison) coarse(p pairs) []pipeline.Group {
 		changed[1][u] = true
 	}
 
-	var groups []pipeline.Group
-	g := pipeline.Group{Coarse: true}
+	var groups []flow.Group
+	g := flow.Group{Coarse: true}
 	for _, w := range stretches(c.old, changed[0]) {
-		g.Differences = append(g.Differences, pipeline.Difference{Event: pipeline.Removed, Text: w.Text, Offset: w.Offset})
+		g.Differences = append(g.Differences, flow.Difference{Event: pipeline.Removed, Text: w.Text, Offset: w.Offset})
 	}
 	for _, w := range stretches(c.new, changed[1]) {
-		g.Differences = append(g.Differences, pipeline.Difference{Event: pipeline.Added, Text: w.Text, Offset: w.Offset})
+		g.Differences = append(g.Differences, flow.Difference{Event: pipeline.Added, Text: w.Text, Offset: w.Offset})
 	}
 	if len(g.Differences) > 0 {
 		groups = append(groups, g)
 	}
-	m := pipeline.Group{Coarse: true, Moved: true, Old: stretches(c.old, moved[0]), New: stretches(c.new, moved[1])}
+	m := flow.Group{Coarse: true, Moved: true, Old: stretches(c.old, moved[0]), New: stretches(c.new, moved[1])}
 	if len(m.Old) > 0 {
 		groups = append(groups, m)
 	}
@@ -223,8 +224,8 @@ func (c *comparison) coarse(p pairs) []pipeline.Group {
 }
 
 // stretches returns the texts of the units of d that which names. Neighbours are one.
-func stretches(d *text.Doc, which []bool) []pipeline.Window {
-	var out []pipeline.Window
+func stretches(d *text.Doc, which []bool) []flow.Window {
+	var out []flow.Window
 	for u := 0; u < len(which); u++ {
 		if !which[u] {
 			continue
@@ -234,7 +235,7 @@ func stretches(d *text.Doc, which []bool) []pipeline.Window {
 			u++
 		}
 		start, end := d.Blocks[d.Units[first].FirstBlock].Start, d.Blocks[d.Units[u].LastBlock-1].End
-		out = append(out, pipeline.Window{Offset: start, Text: d.Content[start:end]})
+		out = append(out, flow.Window{Offset: start, Text: d.Content[start:end]})
 	}
 	return out
 }

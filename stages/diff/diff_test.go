@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -36,7 +37,7 @@ func analyze(blocks ...string) *text.Doc { return text.Analyze(content(blocks...
 
 // show writes groups as people would: "-removed +added", "moved: text", and for an empty
 // edit "old: a^b" or "new: a^b", where ^ stands between its neighbours.
-func show(groups []pipeline.Group) []string {
+func show(groups []flow.Group) []string {
 	var out []string
 	for _, g := range groups {
 		var parts []string
@@ -49,7 +50,7 @@ func show(groups []pipeline.Group) []string {
 			sign := map[pipeline.Event]string{pipeline.Removed: "-", pipeline.Added: "+"}[d.Event]
 			parts = append(parts, sign+d.Text)
 		}
-		empty := func(side string, ws []pipeline.Window) {
+		empty := func(side string, ws []flow.Window) {
 			for _, w := range ws {
 				for _, e := range w.Edits {
 					if e[0] == e[1] {
@@ -182,7 +183,7 @@ func (n counts) add(d *text.Doc, by int) {
 // checkCoarse holds coarse groups against brute force. What was removed and added are whole
 // blocks that account for the whole difference between the texts, what moved stands on both
 // sides, and nothing is named twice.
-func checkCoarse(t *testing.T, old, new *text.Doc, groups []pipeline.Group) {
+func checkCoarse(t *testing.T, old, new *text.Doc, groups []flow.Group) {
 	t.Helper()
 	want, got := counts{}, counts{}
 	want.add(old, -1)

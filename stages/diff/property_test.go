@@ -11,13 +11,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // check holds groups against what must be true of any result for old and new.
-func check(t testing.TB, old, new *text.Doc, groups []pipeline.Group) {
+func check(t testing.TB, old, new *text.Doc, groups []flow.Group) {
 	t.Helper()
-	if again := Diff(old, new); !slices.EqualFunc(groups, again, func(a, b pipeline.Group) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+	if again := Diff(old, new); !slices.EqualFunc(groups, again, func(a, b flow.Group) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Fatalf("another result the second time")
 	}
 	touched := [2]map[int]bool{{}, {}} // offsets of tokens in edits
@@ -25,7 +26,7 @@ func check(t testing.TB, old, new *text.Doc, groups []pipeline.Group) {
 		if len(g.Old)+len(g.New) == 0 {
 			t.Fatalf("a group without windows")
 		}
-		for side, ws := range [][]pipeline.Window{g.Old, g.New} {
+		for side, ws := range [][]flow.Window{g.Old, g.New} {
 			d := []*text.Doc{old, new}[side]
 			for _, w := range ws {
 				checkWindow(t, d, w)
@@ -47,7 +48,7 @@ func check(t testing.TB, old, new *text.Doc, groups []pipeline.Group) {
 	}
 }
 
-func checkWindow(t testing.TB, d *text.Doc, w pipeline.Window) {
+func checkWindow(t testing.TB, d *text.Doc, w flow.Window) {
 	t.Helper()
 	if w.Offset < 0 || w.Offset+len(w.Text) > len(d.Content) || d.Content[w.Offset:w.Offset+len(w.Text)] != w.Text {
 		t.Fatalf("window %q is not at %d", w.Text, w.Offset)
@@ -78,7 +79,7 @@ func checkWindow(t testing.TB, d *text.Doc, w pipeline.Window) {
 	}
 }
 
-func checkDifferences(t testing.TB, old, new *text.Doc, g pipeline.Group) {
+func checkDifferences(t testing.TB, old, new *text.Doc, g flow.Group) {
 	t.Helper()
 	for _, d := range g.Differences {
 		doc := new
@@ -244,11 +245,11 @@ func TestPhraseCounts(t *testing.T) {
 
 const longestPhrase = 4
 
-func countTouching(ws []pipeline.Window, sign int, n map[string]int) {
+func countTouching(ws []flow.Window, sign int, n map[string]int) {
 	for _, w := range ws {
 		for p := range w.Tokens {
 			for q := p + 1; q <= min(len(w.Tokens), p+longestPhrase); q++ {
-				if slices.ContainsFunc(w.Edits, func(e pipeline.Span) bool { return p < e[1] && e[0] < q || e[0] == e[1] && p < e[0] && e[0] < q }) {
+				if slices.ContainsFunc(w.Edits, func(e flow.Span) bool { return p < e[1] && e[0] < q || e[0] == e[1] && p < e[0] && e[0] < q }) {
 					var words []string
 					for _, tok := range w.Tokens[p:q] {
 						words = append(words, w.Text[tok[0]:tok[1]])

@@ -46,7 +46,7 @@ type Config struct {
 	// Observe hears of each change, as pipeline.KindChange, once it is committed.
 	Observe flow.Observer
 	// Memory bounds what comparing large texts takes. Default: no bound.
-	Memory pipeline.Memory
+	Memory flow.Memory
 }
 
 // Processor is the stage: it turns the snapshots of pipeline.TopicSnapshots into
@@ -83,7 +83,7 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 const memoryFor = 128
 
 func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	free, err := p.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(m.Body))
+	free, err := p.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(m.Body))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) er
 	if !ok {
 		return nil
 	}
-	out, err := flow.ChangeMessage(c)
+	out, err := c.Message()
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
@@ -111,12 +111,12 @@ func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) er
 
 // ChangeOf returns the change that s tells of, and whether there is one: not for a first
 // version, which is a baseline, nor where no token differs and no block moved.
-func ChangeOf(s flow.Snapshot) (pipeline.Change, bool) {
+func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
-		return pipeline.Change{}, false
+		return flow.Change{}, false
 	}
 	groups := Diff(text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens))
-	return pipeline.Change{
+	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,

@@ -51,26 +51,26 @@ func TestTokensOfTheIndex(t *testing.T) {
 		name string
 		old  []byte
 		new  []byte
-		want []pipeline.Difference
+		want []flow.Difference
 	}{
-		{"read", one, one, []pipeline.Difference{{Event: pipeline.Removed, Text: "a b"}, {Event: pipeline.Added, Text: "a c"}}},
-		{"missing", nil, nil, []pipeline.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
-		{"foreign", foreign, foreign, []pipeline.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
+		{"read", one, one, []flow.Difference{{Event: pipeline.Removed, Text: "a b"}, {Event: pipeline.Added, Text: "a c"}}},
+		{"missing", nil, nil, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
+		{"foreign", foreign, foreign, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
 	} {
 		s.OldTokens, s.NewTokens = tc.old, tc.new
 		tx := &fakeTx{}
 		if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
 			t.Fatalf("%s: %d messages, %v", tc.name, len(tx.emitted), err)
 		}
-		var got pipeline.Change
+		var got flow.Change
 		if err := json.Unmarshal(tx.emitted[0].Body, &got); err != nil {
 			t.Fatal(err)
 		}
-		var differences []pipeline.Difference
+		var differences []flow.Difference
 		for _, g := range got.Groups {
 			differences = append(differences, g.Differences...)
 		}
-		slices.SortFunc(differences, func(a, b pipeline.Difference) int { return -strings.Compare(string(a.Event), string(b.Event)) })
+		slices.SortFunc(differences, func(a, b flow.Difference) int { return -strings.Compare(string(a.Event), string(b.Event)) })
 		if !reflect.DeepEqual(differences, tc.want) {
 			t.Errorf("%s: got %+v, want %+v", tc.name, differences, tc.want)
 		}
@@ -98,17 +98,17 @@ func TestProcessSnapshot(t *testing.T) {
 	if m.Topic != flow.TopicChanges || m.Type != flow.TypeChange || m.Key != s.Page || m.ID != id || !m.Time.Equal(s.Time) {
 		t.Errorf("message %+v", m)
 	}
-	var got pipeline.Change
+	var got flow.Change
 	if err := json.Unmarshal(m.Body, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := pipeline.Change{
+	want := flow.Change{
 		ID: id, URL: s.Page, Page: s.Page, Document: "doc", Incarnation: "life", Check: s.Check, Version: 7, Previous: 6,
 		Time: s.Time, Stamp: 3, Language: "en", Title: "Zeus",
-		Groups: []pipeline.Group{{
-			Old: []pipeline.Window{{Text: "Zeus is in stock", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []pipeline.Span{{2, 3}}}},
-			New: []pipeline.Window{{Text: "Zeus is out of stock", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []pipeline.Span{{2, 4}}}},
-			Differences: []pipeline.Difference{
+		Groups: []flow.Group{{
+			Old: []flow.Window{{Text: "Zeus is in stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []flow.Span{{2, 3}}}},
+			New: []flow.Window{{Text: "Zeus is out of stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []flow.Span{{2, 4}}}},
+			Differences: []flow.Difference{
 				{Event: pipeline.Removed, Text: "in", Offset: 8}, {Event: pipeline.Added, Text: "out of", Offset: 8},
 			},
 		}},

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -17,17 +18,17 @@ const (
 type view struct {
 	first, last int
 	start, end  int
-	edits       []pipeline.Span // as tokens of the text
+	edits       []flow.Span // as tokens of the text
 }
 
 // windows returns the stretches of block b of d around its edits, which are indexes
 // of tokens within the block, in order.
-func windows(d *text.Doc, b int, edits []pipeline.Span) []pipeline.Window {
+func windows(d *text.Doc, b int, edits []flow.Span) []flow.Window {
 	block := d.Blocks[b]
 	var views []view
 	for _, e := range edits {
-		e = pipeline.Span{block.First + e[0], block.First + e[1]}
-		v := view{edits: []pipeline.Span{e}}
+		e = flow.Span{block.First + e[0], block.First + e[1]}
+		v := view{edits: []flow.Span{e}}
 		v.first, v.start = before(d, block, e)
 		v.last, v.end = behind(d, block, e)
 		if k := len(views) - 1; k >= 0 && v.first <= views[k].last {
@@ -37,7 +38,7 @@ func windows(d *text.Doc, b int, edits []pipeline.Span) []pipeline.Window {
 		}
 		views = append(views, v)
 	}
-	out := make([]pipeline.Window, len(views))
+	out := make([]flow.Window, len(views))
 	for i, v := range views {
 		out[i] = v.window(d, block)
 	}
@@ -46,7 +47,7 @@ func windows(d *text.Doc, b int, edits []pipeline.Span) []pipeline.Window {
 
 // before returns where the window around edit e begins, in tokens and in bytes. The
 // neighbours of an empty edit are in it however long they are.
-func before(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) {
+func before(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	token, offset = e[0], d.Tokens[e[0]].Start
 	room := contextRunes
 	for token > block.First && e[0]-token < contextTokens {
@@ -64,7 +65,7 @@ func before(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) 
 }
 
 // behind returns where the window around edit e ends.
-func behind(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) {
+func behind(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	token, offset = e[1], d.Tokens[e[1]-1].End
 	room := contextRunes
 	for token < block.Last && token-e[1] < contextTokens {
@@ -81,29 +82,29 @@ func behind(d *text.Doc, block text.Block, e pipeline.Span) (token, offset int) 
 	return token, offset
 }
 
-func (v view) window(d *text.Doc, block text.Block) pipeline.Window {
-	w := pipeline.Window{
+func (v view) window(d *text.Doc, block text.Block) flow.Window {
+	w := flow.Window{
 		Offset:  v.start,
 		Text:    d.Content[v.start:v.end],
 		CutLeft: v.start > block.Start, CutRight: v.end < block.End,
-		Tokens: make([]pipeline.Span, 0, v.last-v.first),
-		Edits:  make([]pipeline.Span, 0, len(v.edits)),
+		Tokens: make([]flow.Span, 0, v.last-v.first),
+		Edits:  make([]flow.Span, 0, len(v.edits)),
 	}
 	for _, t := range d.Tokens[v.first:v.last] {
-		w.Tokens = append(w.Tokens, pipeline.Span{t.Start - v.start, t.End - v.start})
+		w.Tokens = append(w.Tokens, flow.Span{t.Start - v.start, t.End - v.start})
 	}
 	for _, e := range v.edits {
-		w.Edits = append(w.Edits, pipeline.Span{e[0] - v.first, e[1] - v.first})
+		w.Edits = append(w.Edits, flow.Span{e[0] - v.first, e[1] - v.first})
 	}
 	return w
 }
 
 // whole returns the blocks of q as windows of one edit each.
-func whole(d *text.Doc, q sequence) []pipeline.Window {
-	out := make([]pipeline.Window, len(q.blocks))
+func whole(d *text.Doc, q sequence) []flow.Window {
+	out := make([]flow.Window, len(q.blocks))
 	for i, s := range q.blocks {
 		b := d.Blocks[s.block]
-		v := view{b.First, b.Last, b.Start, b.End, []pipeline.Span{{b.First, b.Last}}}
+		v := view{b.First, b.Last, b.Start, b.End, []flow.Span{{b.First, b.Last}}}
 		out[i] = v.window(d, b)
 	}
 	return out
@@ -130,13 +131,13 @@ func partners(kept []run, n, m int) (a, b []int) {
 // of its tokens is kept: runs of tokens that are not, and empty edits between two that
 // are kept but not side by side. At a block's border there are no empty edits: no
 // phrase can have been joined or split there.
-func blockEdits(partner []int) []pipeline.Span {
-	var edits []pipeline.Span
+func blockEdits(partner []int) []flow.Span {
+	var edits []flow.Span
 	for i := 0; i < len(partner); {
 		if partner[i] >= 0 {
 			i++
 			if i < len(partner) && partner[i] >= 0 && partner[i] != partner[i-1]+1 {
-				edits = append(edits, pipeline.Span{i, i})
+				edits = append(edits, flow.Span{i, i})
 			}
 			continue
 		}
@@ -144,19 +145,19 @@ func blockEdits(partner []int) []pipeline.Span {
 		for i < len(partner) && partner[i] < 0 {
 			i++
 		}
-		edits = append(edits, pipeline.Span{from, i})
+		edits = append(edits, flow.Span{from, i})
 	}
 	return edits
 }
 
 // differences returns the edits of block b of d as people read them.
-func differences(d *text.Doc, b int, edits []pipeline.Span, event pipeline.Event) []pipeline.Difference {
-	shown := pipeline.ShownEdits(edits)
-	out := make([]pipeline.Difference, len(shown))
+func differences(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) []flow.Difference {
+	shown := flow.ShownEdits(edits)
+	out := make([]flow.Difference, len(shown))
 	for i, e := range shown {
 		first := d.Blocks[b].First
 		start, end := d.Tokens[first+e[0]].Start, d.Tokens[first+e[1]-1].End
-		out[i] = pipeline.Difference{Event: event, Text: d.Content[start:end], Offset: start}
+		out[i] = flow.Difference{Event: event, Text: d.Content[start:end], Offset: start}
 	}
 	return out
 }

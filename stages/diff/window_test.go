@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // numbered returns "w0 w1 ..." of n words.
@@ -18,7 +18,7 @@ func numbered(prefix string, n int) string {
 	return strings.Join(words, " ")
 }
 
-func onlyGroup(t *testing.T, old, new string) pipeline.Group {
+func onlyGroup(t *testing.T, old, new string) flow.Group {
 	t.Helper()
 	a, b := analyze(old), analyze(new)
 	groups := Diff(a, b)
@@ -39,7 +39,7 @@ func TestWindowReach(t *testing.T) {
 	if !strings.HasPrefix(w.Text, "l36 ") || !strings.HasSuffix(w.Text, " r63") || !w.CutLeft || !w.CutRight {
 		t.Errorf("window %q, cut %v %v", w.Text, w.CutLeft, w.CutRight)
 	}
-	if w.Edits[0] != (pipeline.Span{64, 65}) {
+	if w.Edits[0] != (flow.Span{64, 65}) {
 		t.Errorf("edits %v", w.Edits)
 	}
 }
@@ -71,7 +71,7 @@ func TestWindowOfLongWords(t *testing.T) {
 func TestWindowOfAnEmptyEdit(t *testing.T) {
 	x, y := strings.Repeat("x", 1500), strings.Repeat("y", 1500)
 	g := onlyGroup(t, x+" cat "+y, x+" "+y)
-	if w := g.New[0]; w.Text != x+" "+y || len(w.Edits) != 1 || w.Edits[0] != (pipeline.Span{1, 1}) {
+	if w := g.New[0]; w.Text != x+" "+y || len(w.Edits) != 1 || w.Edits[0] != (flow.Span{1, 1}) {
 		t.Errorf("window of %d bytes with edits %v", len(w.Text), w.Edits)
 	}
 	if w := g.Old[0]; w.Text != "cat" || !w.CutLeft || !w.CutRight {
@@ -109,8 +109,8 @@ func TestMovedBlockIsWhole(t *testing.T) {
 	if len(groups) != 1 || !groups[0].Moved || len(groups[0].Differences) != 0 {
 		t.Fatalf("groups %+v", groups)
 	}
-	for side, ws := range [][]pipeline.Window{groups[0].Old, groups[0].New} {
-		if len(ws) != 1 || ws[0].Text != long+"." || ws[0].Edits[0] != (pipeline.Span{0, 300}) || ws[0].CutLeft || ws[0].CutRight {
+	for side, ws := range [][]flow.Window{groups[0].Old, groups[0].New} {
+		if len(ws) != 1 || ws[0].Text != long+"." || ws[0].Edits[0] != (flow.Span{0, 300}) || ws[0].CutLeft || ws[0].CutRight {
 			t.Errorf("side %d: %d windows", side, len(ws))
 		}
 	}

@@ -200,7 +200,7 @@ type DropExpired struct{ Document, Client string }
 type Health struct{ pipeline.Health }
 
 // Decide answers the command that is being handled: with nil where it was accepted.
-type Decide struct{ Refusal *pipeline.Refusal }
+type Decide struct{ Refusal *flow.Refusal }
 
 // WakeAt sets the page's wake, which is to come at the process's start too with AtStart.
 type WakeAt struct {

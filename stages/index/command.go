@@ -18,7 +18,7 @@ import (
 
 // command reads a command and the subscriptions that it is about. What is wrong with it
 // comes back as a refusal; the error is the store's. Acceptable is that of Config.
-func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (Action, *pipeline.Refusal, error) {
+func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (Action, *flow.Refusal, error) {
 	switch m.Type {
 	case flow.TypeSubscribe:
 		var c flow.SubscribeCommand
@@ -67,17 +67,17 @@ func public(body []byte, command any) error {
 	return nil
 }
 
-func malformed(err error) *pipeline.Refusal {
-	return &pipeline.Refusal{Code: pipeline.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
+func malformed(err error) *flow.Refusal {
+	return &flow.Refusal{Code: flow.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *pipeline.Refusal, error) {
+func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *flow.Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
 	}
 	if err := acceptable(s); err != nil {
-		return nil, &pipeline.Refusal{Code: codeOf(err), Message: err.Error()}, nil
+		return nil, &flow.Refusal{Code: codeOf(err), Message: err.Error()}, nil
 	}
 	document := flow.DocumentID(page, s.View)
 	existing, err := subscription(st, document, s.Client)
@@ -91,7 +91,7 @@ func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeComman
 	return do, nil, err
 }
 
-func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Action, *pipeline.Refusal, error) {
+func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -109,7 +109,7 @@ func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Acti
 			return nil, r, nil
 		}
 		if c.Client != "" && s.Client != c.Client {
-			return nil, &pipeline.Refusal{Code: pipeline.CodeFormat, Message: fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
+			return nil, &flow.Refusal{Code: flow.CodeFormat, Message: fmt.Sprintf("client: %q in a list of client %q", s.Client, c.Client)}, nil
 		}
 		name := subscriptionName(flow.DocumentID(page, s.View), s.Client)
 		if seen[name] {
@@ -126,7 +126,7 @@ func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Acti
 	return do, nil, err
 }
 
-func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Action, *pipeline.Refusal, error) {
+func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -139,7 +139,7 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Ac
 	return Cancel{Client: client, Existing: es, Expired: xs}, nil, err
 }
 
-func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (Action, *pipeline.Refusal, error) {
+func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (Action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -147,7 +147,7 @@ func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (Ac
 	return Resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
 }
 
-func expireCommand(st flow.State, page string, c flow.ExpireCommand) (Action, *pipeline.Refusal, error) {
+func expireCommand(st flow.State, page string, c flow.ExpireCommand) (Action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -186,32 +186,32 @@ func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error
 }
 
 // refuseURL returns what is wrong with the URL of a command for page, or nil.
-func refuseURL(page, raw string) *pipeline.Refusal {
+func refuseURL(page, raw string) *flow.Refusal {
 	url, err := pipeline.CanonicalURL(raw)
 	if err != nil {
-		return &pipeline.Refusal{Code: pipeline.CodeURL, Message: "url: " + err.Error()}
+		return &flow.Refusal{Code: flow.CodeURL, Message: "url: " + err.Error()}
 	}
 	if url != page {
-		return &pipeline.Refusal{Code: pipeline.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
+		return &flow.Refusal{Code: flow.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
 	}
 	return nil
 }
 
-func conflict(s pipeline.Subscription) *pipeline.Refusal {
-	return &pipeline.Refusal{Code: pipeline.CodeConflict, Message: fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
+func conflict(s pipeline.Subscription) *flow.Refusal {
+	return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
 }
 
 // refuse returns what is wrong with s, which is meant for page, or nil.
-func refuse(page string, s pipeline.Subscription) *pipeline.Refusal {
+func refuse(page string, s pipeline.Subscription) *flow.Refusal {
 	if err := s.Validate(); err != nil {
-		return &pipeline.Refusal{Code: codeOf(err), Message: err.Error()}
+		return &flow.Refusal{Code: codeOf(err), Message: err.Error()}
 	}
 	if r := refuseURL(page, s.URL); r != nil {
 		return r
 	}
 	for _, k := range s.Keywords {
 		if err := text.ValidKeyword(k); err != nil {
-			return &pipeline.Refusal{Code: pipeline.CodeKeywords, Message: "keywords: " + err.Error()}
+			return &flow.Refusal{Code: flow.CodeKeywords, Message: "keywords: " + err.Error()}
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func awaited(m flow.Message) bool {
 }
 
 // refused is the event that answers the command m, which was refused at the time at.
-func refused(m flow.Message, r *pipeline.Refusal, at time.Time) pipeline.Health {
+func refused(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
 	h := pipeline.Health{
 		ID: flow.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
 		Command: m.ID, Code: r.Code, Reason: r.Message, Client: clientOf(m),
@@ -259,7 +259,7 @@ func clientOf(m flow.Message) string {
 // come before CodeFormat.
 func codeOf(err error) int {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		code := pipeline.CodeFormat
+		code := flow.CodeFormat
 		for _, e := range joined.Unwrap() {
 			code = min(code, codeOf(e))
 		}
@@ -267,15 +267,15 @@ func codeOf(err error) int {
 	}
 	field, _ := errors.AsType[*pipeline.FieldError](err)
 	if field == nil {
-		return pipeline.CodeFormat
+		return flow.CodeFormat
 	}
 	switch name, _, _ := strings.Cut(field.Field, "["); name {
 	case "url":
-		return pipeline.CodeURL
+		return flow.CodeURL
 	case "keywords":
-		return pipeline.CodeKeywords
+		return flow.CodeKeywords
 	case "events":
-		return pipeline.CodeEvents
+		return flow.CodeEvents
 	}
-	return pipeline.CodeFormat
+	return flow.CodeFormat
 }

@@ -37,7 +37,7 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 	h := d.send(page, flow.TypeSubscribe, good)
 	want := &pipeline.Health{
 		ID: flow.HealthID(pipeline.HealthRefused, "foreign", 0), Event: pipeline.HealthRefused, Time: d.now, URL: page,
-		Command: "foreign", Code: pipeline.CodeConflict, Client: "default", Reason: page + ` is already being watched for client "default"`,
+		Command: "foreign", Code: flow.CodeConflict, Client: "default", Reason: page + ` is already being watched for client "default"`,
 	}
 	if !reflect.DeepEqual(h, want) {
 		t.Errorf("got %+v, want %+v", h, want)
@@ -50,16 +50,16 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 		code           int
 		client, reason string
 	}{
-		"nothing to cancel":  {page, flow.TypeCancel, `{"url":"` + page + `","client":"c"}`, pipeline.CodeNotFound, "c", `client "c"`},
-		"nothing to resume":  {page, flow.TypeResume, `{"url":"` + page + `"}`, pipeline.CodeNotFound, "", "nothing of this page expired"},
-		"a misspelt option":  {page, flow.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), pipeline.CodeFormat, "default", `unknown field "keyword"`},
-		"two objects":        {page, flow.TypeSubscribe, good + good, pipeline.CodeFormat, "", "something follows"},
-		"no body":            {page, flow.TypeSubscribe, "", pipeline.CodeFormat, "", "cannot be read"},
-		"no JSON":            {page, flow.TypeCancel, "url=x", pipeline.CodeFormat, "", "cannot be read"},
-		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), pipeline.CodeFormat, "c", "neither phrase nor terms"},
-		"the key of another": {page + "b", flow.TypeSubscribe, good, pipeline.CodeURL, "default", `is to be "` + page + `"`},
-		"no key":             {"", flow.TypeCancel, `{"url":"` + page + `"}`, pipeline.CodeURL, "default", `not ""`},
-		"not canonical":      {"HTTPS://example.com/a", flow.TypeCancel, `{"url":"` + page + `"}`, pipeline.CodeURL, "default", `not "HTTPS://example.com/a"`},
+		"nothing to cancel":  {page, flow.TypeCancel, `{"url":"` + page + `","client":"c"}`, flow.CodeNotFound, "c", `client "c"`},
+		"nothing to resume":  {page, flow.TypeResume, `{"url":"` + page + `"}`, flow.CodeNotFound, "", "nothing of this page expired"},
+		"a misspelt option":  {page, flow.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), flow.CodeFormat, "default", `unknown field "keyword"`},
+		"two objects":        {page, flow.TypeSubscribe, good + good, flow.CodeFormat, "", "something follows"},
+		"no body":            {page, flow.TypeSubscribe, "", flow.CodeFormat, "", "cannot be read"},
+		"no JSON":            {page, flow.TypeCancel, "url=x", flow.CodeFormat, "", "cannot be read"},
+		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), flow.CodeFormat, "c", "neither phrase nor terms"},
+		"the key of another": {page + "b", flow.TypeSubscribe, good, flow.CodeURL, "default", `is to be "` + page + `"`},
+		"no key":             {"", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not ""`},
+		"not canonical":      {"HTTPS://example.com/a", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not "HTTPS://example.com/a"`},
 	} {
 		h := d.send(c.key, c.typ, c.body)
 		if h == nil || h.Event != pipeline.HealthRefused || h.Code != c.code || h.Client != c.client || !strings.Contains(h.Reason, c.reason) {
@@ -97,12 +97,12 @@ func TestSubscriptionsThatThisProgramCannotServeAreRefused(t *testing.T) {
 		return errors.Join(&pipeline.FieldError{Field: "sinks", Reason: `no sink is named "s"`})
 	}})
 	h := d.send(page, flow.TypeSubscribe, `{"subscription":{"url":"`+page+`","keywords":["k"],"sinks":["s"]}}`)
-	if h == nil || h.Code != pipeline.CodeFormat || h.Reason != `sinks: no sink is named "s"` || asked.Client != "default" {
+	if h == nil || h.Code != flow.CodeFormat || h.Reason != `sinks: no sink is named "s"` || asked.Client != "default" {
 		t.Errorf("got %+v for %+v", h, asked)
 	}
 	d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml",
 		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"k"}, Sinks: []string{"s"}}}})
-	if !slices.Equal(d.codes, []int{pipeline.CodeFormat, 0}) {
+	if !slices.Equal(d.codes, []int{flow.CodeFormat, 0}) {
 		t.Errorf("got codes %v, want the list of a file, which was checked, accepted", d.codes)
 	}
 }

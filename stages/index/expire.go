@@ -170,7 +170,7 @@ func (a *application) resume(r Resume) bool {
 	case resumed:
 		a.emit(Decide{})
 	case r.Receiver == "":
-		a.emit(Decide{&pipeline.Refusal{Code: pipeline.CodeNotFound, Message: "nothing of this page expired that could be resumed"}})
+		a.emit(Decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "nothing of this page expired that could be resumed"}})
 	}
 	return resumed || r.Receiver == ""
 }

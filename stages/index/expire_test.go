@@ -189,7 +189,7 @@ func TestAPageExpires(t *testing.T) {
 	none[Ask](b)
 	none[Withdraw](b)
 	for _, x := range b.gone {
-		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != flow.EndExpired || x.Until == pipeline.Forever {
+		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != flow.EndExpired || x.Until == flow.Forever {
 			t.Errorf("got %+v listed", x)
 		}
 	}
@@ -248,10 +248,10 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 		"subscribe":                   {func(b *bench) { b.subscribe("a", pipeline.View{}) }, want{1, 1, 0}},
 		"subscribe another":           {func(b *bench) { b.subscribe("a", main) }, want{1, 2, 0}},
 		"cancel":                      {func(b *bench) { b.cancel("a") }, want{0, 1, 0}},
-		"cancel nobody":               {func(b *bench) { b.cancel("c") }, want{0, 2, pipeline.CodeNotFound}},
+		"cancel nobody":               {func(b *bench) { b.cancel("c") }, want{0, 2, flow.CodeNotFound}},
 		"resume one":                  {func(b *bench) { b.resume("a", "") }, want{1, 1, 0}},
 		"resume all":                  {func(b *bench) { b.resume("", "") }, want{2, 0, 0}},
-		"resume nobody":               {func(b *bench) { b.resume("c", "") }, want{0, 2, pipeline.CodeNotFound}},
+		"resume nobody":               {func(b *bench) { b.resume("c", "") }, want{0, 2, flow.CodeNotFound}},
 	} {
 		b := watched(t)
 		b.failing(checks{n: 10, class: pipeline.FailStatus})

@@ -58,7 +58,7 @@ func (b *bench) do(a Action) []Output {
 		switch o := o.(type) {
 		case Stamp:
 			name := subscriptionName(o.Document, o.Subscription.Client)
-			if o.Until == pipeline.Forever {
+			if o.Until == flow.Forever {
 				b.subs[name] = o.Stamped
 			} else {
 				delete(b.subs, name)

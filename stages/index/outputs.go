@@ -92,7 +92,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 // stamp stores and publishes a record of a subscription.
 func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
 	name := subscriptionName(r.Document, r.Subscription.Client)
-	if r.Until == pipeline.Forever {
+	if r.Until == flow.Forever {
 		if err := setJSON(st, name, r); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
 
 // decide answers the command m once the commit stands. Where its sender may wait for that,
 // in this process or another, it is told, so the commit must be durable first.
-func (s *Stage) decide(tx flow.Tx, m flow.Message, r *pipeline.Refusal) {
+func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 	if awaited(m) {
 		tx.Sync()
 		d := flow.Decision{Command: m.ID}
@@ -132,7 +132,7 @@ const memoryFor = 64
 
 // version stores a version with its tokens and publishes its snapshot.
 func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Version) error {
-	free, err := s.cfg.Memory.Take(ctx, memoryFor*pipeline.UnpackedSize(v.Packed))
+	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))
 	if err != nil {
 		return err
 	}

@@ -345,7 +345,7 @@ func (c *chaos) counted() {
 		c.Errorf("got %d subscriptions, %d intervals and %d expired; want %d and %d", n, asked, p.Expired, len(c.subs), len(c.gone))
 	}
 	for name, x := range c.gone {
-		if x.End != flow.EndExpired && x.End != flow.EndReceiver || x.Until == pipeline.Forever || x.Time.IsZero() {
+		if x.End != flow.EndExpired && x.End != flow.EndReceiver || x.Until == flow.Forever || x.Time.IsZero() {
 			c.Errorf("%s: got %+v listed", name, x)
 		}
 	}
@@ -391,7 +391,7 @@ func (c *chaos) stamped(s flow.Stamped) {
 	c.stamp[s.PageIncarnation] = s.Stamp
 	record := fmt.Sprint(s.PageIncarnation, s.Incarnation, s.Since)
 	stands, known := c.records[record]
-	ends := s.Until != pipeline.Forever
+	ends := s.Until != flow.Forever
 	if known == !ends || stands != ends || s.From > s.Until {
 		c.Errorf("got %+v of a record that is known %v and stands %v", s, known, stands)
 	}

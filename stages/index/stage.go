@@ -53,7 +53,7 @@ type Config struct {
 	// FetchTimeout is how long a fetch may last. Default 30 s.
 	FetchTimeout time.Duration
 	// Memory bounds what reading the words of large texts takes. Default: no bound.
-	Memory pipeline.Memory
+	Memory flow.Memory
 	// Logger is where troubles of pages go; nil discards them.
 	Logger *slog.Logger
 	// Read reads pages that are pushed; nil: they go to the dead letters.
@@ -228,7 +228,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 }
 
 // action reads what m is about and what state Apply needs for it.
-func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules Rules) (Action, *pipeline.Refusal, error) {
+func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules Rules) (Action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {
 	case flow.TypeOutcome:

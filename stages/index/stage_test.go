@@ -48,7 +48,7 @@ func (d *desk) restart(cfg Config) {
 	}
 	cfg.Decided = func(id string, err error) {
 		code := 0
-		if r, ok := errors.AsType[*pipeline.Refusal](err); ok {
+		if r, ok := errors.AsType[*flow.Refusal](err); ok {
 			code = r.Code
 		} else if err != nil {
 			d.Errorf("%s: got error %v, want a *Refusal", id, err)
@@ -193,7 +193,7 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	stamp := body[flow.Stamped](d, d.out[0])
-	if stamp.Incarnation != "S/documents/0/1" || stamp.Stamp != 1 || stamp.Until != pipeline.Forever || d.out[0].Key != page {
+	if stamp.Incarnation != "S/documents/0/1" || stamp.Stamp != 1 || stamp.Until != flow.Forever || d.out[0].Key != page {
 		t.Errorf("got %+v", stamp)
 	}
 	if got, want := d.out[1].Key, "example.com:443"; got != want {
@@ -351,25 +351,25 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 		body any
 		want int
 	}{
-		"no URL":           {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL = "nonsense" }), pipeline.CodeURL},
-		"another page":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL += "b" }), pipeline.CodeURL},
-		"no keyword":       {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = nil }), pipeline.CodeKeywords},
-		"no token":         {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), pipeline.CodeKeywords},
-		"17 tokens":        {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), pipeline.CodeKeywords},
-		"an unknown event": {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), pipeline.CodeEvents},
-		"a bad interval":   {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), pipeline.CodeFormat},
-		"no sink":          {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), pipeline.CodeFormat},
-		"two mistakes":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), pipeline.CodeKeywords},
-		"no JSON object":   {flow.TypeSubscribe, "text", pipeline.CodeFormat},
-		"no cancel":        {flow.TypeCancel, 1, pipeline.CodeFormat},
-		"no list":          {flow.TypeApply, 1, pipeline.CodeFormat},
-		"cancel nonsense":  {flow.TypeCancel, flow.CancelCommand{URL: "x"}, pipeline.CodeURL},
-		"cancel nothing":   {flow.TypeCancel, flow.CancelCommand{URL: page, Client: "c"}, pipeline.CodeNotFound},
-		"apply elsewhere":  {flow.TypeApply, flow.ApplyCommand{URL: page + "b"}, pipeline.CodeURL},
-		"a bad entry":      {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, pipeline.CodeKeywords},
-		"a pair twice":     {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, pipeline.CodeConflict},
+		"no URL":           {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL = "nonsense" }), flow.CodeURL},
+		"another page":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.URL += "b" }), flow.CodeURL},
+		"no keyword":       {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = nil }), flow.CodeKeywords},
+		"no token":         {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), flow.CodeKeywords},
+		"17 tokens":        {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), flow.CodeKeywords},
+		"an unknown event": {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), flow.CodeEvents},
+		"a bad interval":   {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), flow.CodeFormat},
+		"no sink":          {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), flow.CodeFormat},
+		"two mistakes":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, nil }), flow.CodeKeywords},
+		"no JSON object":   {flow.TypeSubscribe, "text", flow.CodeFormat},
+		"no cancel":        {flow.TypeCancel, 1, flow.CodeFormat},
+		"no list":          {flow.TypeApply, 1, flow.CodeFormat},
+		"cancel nonsense":  {flow.TypeCancel, flow.CancelCommand{URL: "x"}, flow.CodeURL},
+		"cancel nothing":   {flow.TypeCancel, flow.CancelCommand{URL: page, Client: "c"}, flow.CodeNotFound},
+		"apply elsewhere":  {flow.TypeApply, flow.ApplyCommand{URL: page + "b"}, flow.CodeURL},
+		"a bad entry":      {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, flow.CodeKeywords},
+		"a pair twice":     {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, flow.CodeConflict},
 		"another's entry": {flow.TypeApply, flow.ApplyCommand{URL: page, Client: "c",
-			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, pipeline.CodeFormat},
+			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, flow.CodeFormat},
 	} {
 		d := newDesk(t, Config{})
 		d.command(c.typ, c.body)

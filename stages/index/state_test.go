@@ -127,7 +127,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		t.Errorf("got %v of the list it had", d.types())
 	}
 	d.command(flow.TypeResume, flow.ResumeCommand{URL: page, Client: "a"})
-	if got := body[flow.Stamped](d, d.out[0]); got.Subscription.Client != "a" || got.Until != pipeline.Forever {
+	if got := body[flow.Stamped](d, d.out[0]); got.Subscription.Client != "a" || got.Until != flow.Forever {
 		t.Errorf("got %+v", got)
 	}
 	if !slices.Contains(d.types(), flow.TypeRequest) {
@@ -139,7 +139,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		t.Errorf("got %q left", got)
 	}
 	d.cancel("b")
-	if got := d.codes[len(d.codes)-1]; got != pipeline.CodeNotFound {
+	if got := d.codes[len(d.codes)-1]; got != flow.CodeNotFound {
 		t.Errorf("got %d of a cancel of nothing", got)
 	}
 }

@@ -109,7 +109,7 @@ func (a *application) name(s pipeline.Subscription) string {
 // cancel ends a client's subscriptions, and forgets those that expired.
 func (a *application) cancel(c Cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
-		a.emit(Decide{&pipeline.Refusal{Code: pipeline.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
+		a.emit(Decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {
@@ -134,7 +134,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 	p.Stamp++
 	a.emit(Stamp{flow.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
-		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: pipeline.Forever,
+		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: flow.Forever,
 		Origin: origin, Subscription: s, Former: former,
 	}})
 }

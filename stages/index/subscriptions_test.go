@@ -15,7 +15,7 @@ func stamps(b *bench) []string {
 	var got []string
 	for _, s := range all[Stamp](b.out) {
 		until := fmt.Sprint(s.Until)
-		if s.Until == pipeline.Forever {
+		if s.Until == flow.Forever {
 			until = "-"
 		}
 		got = append(got, fmt.Sprintf("%s %s %d/%d (%d,%s] %s", s.Subscription.Client, s.Origin, s.Stamp, s.Since, s.From, until, s.Incarnation))
@@ -49,7 +49,7 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	decided(b, 0)
 	wantStamps(b, "a api 1/1 (0,-] S/1")
 	b.subscribe("a", pipeline.View{})
-	decided(b, pipeline.CodeConflict)
+	decided(b, flow.CodeConflict)
 	wantStamps(b)
 	b.read("A")
 	b.subscribe("b", pipeline.View{})
@@ -65,13 +65,13 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	decided(b, 0)
 	wantStamps(b, "a api 4/1 (0,2] S/1")
 	b.cancel("a")
-	decided(b, pipeline.CodeNotFound)
+	decided(b, flow.CodeNotFound)
 }
 
 func TestCancelOnNoPage(t *testing.T) {
 	b := newBench(t)
 	b.cancel("a")
-	decided(b, pipeline.CodeNotFound)
+	decided(b, flow.CodeNotFound)
 	if b.p.Incarnation != "" {
 		t.Errorf("got page %+v", b.p)
 	}
@@ -228,7 +228,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got %q, want z taken over", got)
 	}
 	b.replace("api", false, x2)
-	decided(b, pipeline.CodeConflict)
+	decided(b, flow.CodeConflict)
 	wantStamps(b)
 
 	moved := x

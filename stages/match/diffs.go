@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // maxDiffs is how many diffs a notification has at most, unless it has more keywords.
@@ -42,7 +43,7 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 			kinds++
 		}
 	}
-	room := pipeline.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
+	room := flow.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
 	kept := make(map[int]pipeline.Diff, min(len(reports), max(maxDiffs, kinds)))
 	keep := func(i int) bool {
 		d := reports[i].diff(s)
@@ -146,7 +147,7 @@ type hit struct {
 	group, side int
 	moved       bool
 	place
-	w *pipeline.Window
+	w *flow.Window
 
 	// text and from and to, its place in w.Text, are made when first asked for. So are the
 	// snippets and sums, by the offset of the snippet.
@@ -164,15 +165,15 @@ func (h *hit) render() {
 		return
 	}
 	full := h.full
-	size := func(s pipeline.Span) int { return h.w.Tokens[s[1]-1][1] - h.w.Tokens[s[0]][0] }
+	size := func(s flow.Span) int { return h.w.Tokens[s[1]-1][1] - h.w.Tokens[s[0]][0] }
 	if size(full) > maxText {
 		cut := h.core
 		for grown := true; grown; {
 			grown = false
-			if left := (pipeline.Span{cut[0] - 1, cut[1]}); left[0] >= full[0] && size(left) <= maxText {
+			if left := (flow.Span{cut[0] - 1, cut[1]}); left[0] >= full[0] && size(left) <= maxText {
 				cut, grown = left, true
 			}
-			if right := (pipeline.Span{cut[0], cut[1] + 1}); right[1] <= full[1] && size(right) <= maxText {
+			if right := (flow.Span{cut[0], cut[1] + 1}); right[1] <= full[1] && size(right) <= maxText {
 				cut, grown = right, true
 			}
 		}
@@ -270,10 +271,10 @@ func (h *hit) behind(offset int) string {
 }
 
 // inToken returns the token that at is within, not at its border.
-func (h *hit) inToken(at int) (pipeline.Span, bool) {
-	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t pipeline.Span, at int) int { return t[1] - at })
+func (h *hit) inToken(at int) (flow.Span, bool) {
+	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t flow.Span, at int) int { return t[1] - at })
 	if i < len(h.w.Tokens) && h.w.Tokens[i][0] < at && at < h.w.Tokens[i][1] {
 		return h.w.Tokens[i], true
 	}
-	return pipeline.Span{}, false
+	return flow.Span{}, false
 }

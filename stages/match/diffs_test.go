@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -57,7 +58,7 @@ func TestNoLanguage(t *testing.T) {
 	}
 }
 
-func one(t *testing.T, c *pipeline.Change, s pipeline.Subscription) Match {
+func one(t *testing.T, c *flow.Change, s pipeline.Subscription) Match {
 	t.Helper()
 	ms := NewMatcher([]Entry{{"s", s}}, text.NewLanguages()).Match(c)
 	if len(ms) != 1 || ms[0].ID != "s" {
@@ -200,22 +201,22 @@ func TestNotMoreThanFits(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	good := pipeline.Window{Text: "ab cd", Tokens: []pipeline.Span{{0, 2}, {3, 5}}, Edits: []pipeline.Span{{0, 1}, {2, 2}}}
-	for name, spoil := range map[string]func(w *pipeline.Window){
-		"token behind the text": func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{0, 6}} },
-		"token before the text": func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{-1, 2}} },
-		"empty token":           func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{1, 1}} },
-		"tokens overlap":        func(w *pipeline.Window) { w.Tokens = []pipeline.Span{{0, 3}, {2, 5}} },
-		"edit behind tokens":    func(w *pipeline.Window) { w.Edits = []pipeline.Span{{2, 3}} },
-		"edit backwards":        func(w *pipeline.Window) { w.Edits = []pipeline.Span{{1, 0}} },
-		"edits overlap":         func(w *pipeline.Window) { w.Edits = []pipeline.Span{{0, 2}, {1, 2}} },
+	good := flow.Window{Text: "ab cd", Tokens: []flow.Span{{0, 2}, {3, 5}}, Edits: []flow.Span{{0, 1}, {2, 2}}}
+	for name, spoil := range map[string]func(w *flow.Window){
+		"token behind the text": func(w *flow.Window) { w.Tokens = []flow.Span{{0, 6}} },
+		"token before the text": func(w *flow.Window) { w.Tokens = []flow.Span{{-1, 2}} },
+		"empty token":           func(w *flow.Window) { w.Tokens = []flow.Span{{1, 1}} },
+		"tokens overlap":        func(w *flow.Window) { w.Tokens = []flow.Span{{0, 3}, {2, 5}} },
+		"edit behind tokens":    func(w *flow.Window) { w.Edits = []flow.Span{{2, 3}} },
+		"edit backwards":        func(w *flow.Window) { w.Edits = []flow.Span{{1, 0}} },
+		"edits overlap":         func(w *flow.Window) { w.Edits = []flow.Span{{0, 2}, {1, 2}} },
 	} {
 		w := good
-		if err := Check(&pipeline.Change{Groups: []pipeline.Group{{New: []pipeline.Window{w}}}}); err != nil {
+		if err := Check(&flow.Change{Groups: []flow.Group{{New: []flow.Window{w}}}}); err != nil {
 			t.Fatal(err)
 		}
 		spoil(&w)
-		if err := Check(&pipeline.Change{Groups: []pipeline.Group{{Old: []pipeline.Window{w}}}}); err == nil {
+		if err := Check(&flow.Change{Groups: []flow.Group{{Old: []flow.Window{w}}}}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -236,8 +237,8 @@ func TestNotLargerThanANotificationMayBe(t *testing.T) {
 		Status: pipeline.StatusOK, URL: "https://example.com/", Diffs: m.Diffs, ID: strings.Repeat("i", 26), Type: pipeline.NotificationType, Time: time.Now(),
 		Client: "default", Version: 1 << 50, Title: ch.Title, Language: "en", Change: strings.Repeat("c", 26), Truncated: true, Omitted: m.Omitted,
 	})
-	if err != nil || len(b) > pipeline.MaxNotification || len(b) < pipeline.MaxNotification*9/10 {
-		t.Errorf("%d bytes, %v; want at most %d and not much less", len(b), err, pipeline.MaxNotification)
+	if err != nil || len(b) > flow.MaxNotification || len(b) < flow.MaxNotification*9/10 {
+		t.Errorf("%d bytes, %v; want at most %d and not much less", len(b), err, flow.MaxNotification)
 	}
 	if len(m.Diffs)+m.Omitted != n || m.Diffs[0].Keyword != words[0] {
 		t.Errorf("%d diffs and %d omitted, want %d together", len(m.Diffs), m.Omitted, n)

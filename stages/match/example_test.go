@@ -4,15 +4,16 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/match"
 )
 
 // Example matches a change made by hand: "in" became "out of" in a paragraph.
 func Example() {
-	change := &pipeline.Change{Language: "en", Groups: []pipeline.Group{{
-		Old: []pipeline.Window{{Text: "Zeus is in stock.", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []pipeline.Span{{2, 3}}}},
-		New: []pipeline.Window{{Text: "Zeus is out of stock.", Tokens: []pipeline.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []pipeline.Span{{2, 4}}}},
+	change := &flow.Change{Language: "en", Groups: []flow.Group{{
+		Old: []flow.Window{{Text: "Zeus is in stock.", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []flow.Span{{2, 3}}}},
+		New: []flow.Window{{Text: "Zeus is out of stock.", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []flow.Span{{2, 4}}}},
 	}}}
 	m := match.NewMatcher([]match.Entry{
 		{ID: "shop", Subscription: pipeline.Subscription{Keywords: []string{"OUT OF STOCK", "Zeus"}, IgnoreCase: true}},

@@ -13,21 +13,21 @@ import (
 // change, and about whole versions, with the options of a subscription and with others. It
 // is safe for concurrent use.
 type Explainer struct {
-	change    *pipeline.Change
-	old, new  *pipeline.Change
+	change    *flow.Change
+	old, new  *flow.Change
 	languages *text.Languages
 }
 
 // NewExplainer returns an Explainer of c, which is what changed between two versions of a
 // document with the Contents old and new. It has no groups where they hold the same words.
-func NewExplainer(c *pipeline.Change, old, new string, languages *text.Languages) *Explainer {
+func NewExplainer(c *flow.Change, old, new string, languages *text.Languages) *Explainer {
 	return &Explainer{change: c, old: whole(old, c.Language), new: whole(new, c.Language), languages: languages}
 }
 
 // whole returns a text as a change that added all of it.
-func whole(content, language string) *pipeline.Change {
-	all := pipeline.Difference{Event: pipeline.Added, Text: content}
-	return &pipeline.Change{Language: language, Groups: []pipeline.Group{{Coarse: true, Differences: []pipeline.Difference{all}}}}
+func whole(content, language string) *flow.Change {
+	all := flow.Difference{Event: pipeline.Added, Text: content}
+	return &flow.Change{Language: language, Groups: []flow.Group{{Coarse: true, Differences: []flow.Difference{all}}}}
 }
 
 // WhyNot says in one sentence, without a full stop, why the change says nothing of keyword to
@@ -59,7 +59,7 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 
 // find returns how the keyword of s is spelled where c says something of it, and "" where it
 // does not.
-func (e *Explainer) find(c *pipeline.Change, s pipeline.Subscription) string {
+func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	m := NewMatcher([]Entry{{Subscription: s}}, e.languages)
 	if len(m.Match(c)) == 0 {
 		return ""
@@ -232,7 +232,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 }
 
 // language is that in which a keyword of s is compared with c.
-func language(s pipeline.Subscription, c *pipeline.Change) string {
+func language(s pipeline.Subscription, c *flow.Change) string {
 	if s.Language != "" {
 		return s.Language
 	}

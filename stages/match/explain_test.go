@@ -67,7 +67,7 @@ func TestWhyNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			change, _ := changeOf(64, c.groups...)
 			old, new := contents(c.groups)
-			r := flow.Stamped{From: 1, Until: pipeline.Forever, Subscription: c.sub}
+			r := flow.Stamped{From: 1, Until: flow.Forever, Subscription: c.sub}
 			if got := NewExplainer(change, old, new, text.NewLanguages()).WhyNot(r, c.sub.Keywords[0]); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
@@ -82,9 +82,9 @@ func TestWhyNotInTime(t *testing.T) {
 		from, until uint64
 		want        string
 	}{
-		{1, pipeline.Forever, ""},
+		{1, flow.Forever, ""},
 		{1, 2, ""},
-		{2, pipeline.Forever, "the subscription began when version 2 stood and hears what comes after it; this was version 2"},
+		{2, flow.Forever, "the subscription began when version 2 stood and hears what comes after it; this was version 2"},
 		{0, 1, "the subscription ended with version 1; this was version 2"},
 	} {
 		if got := e.WhyNot(flow.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {

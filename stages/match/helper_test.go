@@ -3,7 +3,7 @@ package match
 import (
 	"strings"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -101,8 +101,8 @@ func align(a, b *sideOf) {
 }
 
 // edits returns the edits of block b.
-func (s *sideOf) edits(b int) []pipeline.Span {
-	var out []pipeline.Span
+func (s *sideOf) edits(b int) []flow.Span {
+	var out []flow.Span
 	n := len(s.tokens[b])
 	for i := 0; i < n; i++ {
 		if s.changed[b][i] {
@@ -110,9 +110,9 @@ func (s *sideOf) edits(b int) []pipeline.Span {
 			for i < n && s.changed[b][i] {
 				i++
 			}
-			out = append(out, pipeline.Span{from, i})
+			out = append(out, flow.Span{from, i})
 		} else if s.gaps[b][i] && i > 0 && !s.changed[b][i-1] {
-			out = append(out, pipeline.Span{i, i})
+			out = append(out, flow.Span{i, i})
 		}
 		if i < n && s.gaps[b][i] && i > 0 && s.changed[b][i-1] {
 			continue // a gap beside an edit adds nothing
@@ -122,8 +122,8 @@ func (s *sideOf) edits(b int) []pipeline.Span {
 }
 
 // windows returns the windows of all blocks, with context tokens around the edits.
-func (s *sideOf) windows(offset, context int) ([]pipeline.Window, int) {
-	var out []pipeline.Window
+func (s *sideOf) windows(offset, context int) ([]flow.Window, int) {
+	var out []flow.Window
 	for b, block := range s.blocks {
 		edits := s.edits(b)
 		tokens := text.Tokens(block)
@@ -140,7 +140,7 @@ func (s *sideOf) windows(offset, context int) ([]pipeline.Window, int) {
 	return out, offset
 }
 
-func window1(block string, tokens []text.Token, edits []pipeline.Span, offset, context int) pipeline.Window {
+func window1(block string, tokens []text.Token, edits []flow.Span, offset, context int) flow.Window {
 	first, last := max(edits[0][0]-context, 0), min(edits[len(edits)-1][1]+context, len(tokens))
 	start, end := 0, len(block)
 	if first > 0 {
@@ -149,12 +149,12 @@ func window1(block string, tokens []text.Token, edits []pipeline.Span, offset, c
 	if last < len(tokens) {
 		end = tokens[last-1].End
 	}
-	w := pipeline.Window{Offset: offset + start, Text: block[start:end], CutLeft: first > 0, CutRight: last < len(tokens)}
+	w := flow.Window{Offset: offset + start, Text: block[start:end], CutLeft: first > 0, CutRight: last < len(tokens)}
 	for _, t := range tokens[first:last] {
-		w.Tokens = append(w.Tokens, pipeline.Span{t.Start - start, t.End - start})
+		w.Tokens = append(w.Tokens, flow.Span{t.Start - start, t.End - start})
 	}
 	for _, e := range edits {
-		w.Edits = append(w.Edits, pipeline.Span{e[0] - first, e[1] - first})
+		w.Edits = append(w.Edits, flow.Span{e[0] - first, e[1] - first})
 	}
 	return w
 }
@@ -173,14 +173,14 @@ func blocksOf(s string) []string {
 }
 
 // changeOf makes a change of groups, with their sides for whoever wants to count.
-func changeOf(context int, groups ...pairOf) (*pipeline.Change, [][2]*sideOf) {
-	c := &pipeline.Change{ID: "change", URL: "https://example.com/", Page: "https://example.com/", Document: "doc",
+func changeOf(context int, groups ...pairOf) (*flow.Change, [][2]*sideOf) {
+	c := &flow.Change{ID: "change", URL: "https://example.com/", Page: "https://example.com/", Document: "doc",
 		Incarnation: "inc", Version: 2, Previous: 1, Language: "en"}
 	var sides [][2]*sideOf
 	var at [2]int
 	for _, g := range groups {
 		s := [2]*sideOf{newSide(blocksOf(g.old)), newSide(blocksOf(g.new))}
-		var out pipeline.Group
+		var out flow.Group
 		if g.moved {
 			out.Moved = true
 			for i := range s {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -23,7 +24,7 @@ type Match struct {
 	// Diffs are in the order of the text, at least one.
 	Diffs []pipeline.Diff
 	// Omitted is how many more there were: a notification has at most 50 of them, or one for each
-	// keyword and event if those are more, and at most pipeline.MaxNotification bytes.
+	// keyword and event if those are more, and at most flow.MaxNotification bytes.
 	Omitted int
 }
 
@@ -95,7 +96,7 @@ func (m *Matcher) index(k int, language string) *index {
 // Match returns what c says to each subscription whose keywords it touches, in the order
 // in which NewMatcher got them. The windows of c must be as diff makes them: see
 // Check.
-func (m *Matcher) Match(c *pipeline.Change) []Match {
+func (m *Matcher) Match(c *flow.Change) []Match {
 	found := map[int32][]finding{}
 	for k := range m.parts {
 		x := m.index(k, c.Language)
@@ -120,7 +121,7 @@ func (m *Matcher) Match(c *pipeline.Change) []Match {
 }
 
 // match returns the hits of each pattern that c touches, in the order of the text.
-func (x *index) match(c *pipeline.Change) map[int32]*hits {
+func (x *index) match(c *flow.Change) map[int32]*hits {
 	out := map[int32]*hits{}
 	kept := 0
 	if len(x.patterns) == 0 {
@@ -188,9 +189,9 @@ func inOrder(a, b *hit) int {
 
 // Check returns what is wrong with the windows of c, or nil: tokens ascend and lie within the
 // text, none is empty, edits ascend and lie within the tokens.
-func Check(c *pipeline.Change) error {
+func Check(c *flow.Change) error {
 	for g := range c.Groups {
-		for _, side := range [2][]pipeline.Window{c.Groups[g].Old, c.Groups[g].New} {
+		for _, side := range [2][]flow.Window{c.Groups[g].Old, c.Groups[g].New} {
 			for i := range side {
 				w := &side[i]
 				if !ascend(w.Tokens, len(w.Text), 1) || !ascend(w.Edits, len(w.Tokens), 0) {
@@ -203,7 +204,7 @@ func Check(c *pipeline.Change) error {
 }
 
 // ascend reports whether the spans are in order, within limit, and of at least the given length.
-func ascend(spans []pipeline.Span, limit, least int) bool {
+func ascend(spans []flow.Span, limit, least int) bool {
 	end := 0
 	for _, s := range spans {
 		if s[0] < end || s[1] < s[0]+least || s[1] > limit {
@@ -216,13 +217,13 @@ func ascend(spans []pipeline.Span, limit, least int) bool {
 
 // eachWindow returns the windows of g, each with its side. Those of a coarse group are made
 // one after the other, from its blocks, so that no more of them need be in memory than are kept.
-func eachWindow(g *pipeline.Group) iter.Seq2[int, window] {
+func eachWindow(g *flow.Group) iter.Seq2[int, window] {
 	return func(yield func(int, window) bool) {
 		if g.Coarse {
 			eachBlock(g, yield)
 			return
 		}
-		for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
+		for side, ws := range [2][]flow.Window{older: g.Old, newer: g.New} {
 			for i := range ws {
 				if !yield(side, newWindow(&ws[i], g.Moved)) {
 					return
@@ -233,16 +234,16 @@ func eachWindow(g *pipeline.Group) iter.Seq2[int, window] {
 }
 
 // eachBlock returns the blocks of the stretches of a coarse group, in order.
-func eachBlock(g *pipeline.Group, yield func(int, window) bool) {
+func eachBlock(g *flow.Group, yield func(int, window) bool) {
 	for side, stretch := range stretches(g) {
 		doc := text.Analyze(stretch.Text)
 		for _, b := range doc.Blocks {
-			w := &pipeline.Window{
+			w := &flow.Window{
 				Offset: stretch.Offset + b.Start, Text: stretch.Text[b.Start:b.End],
-				Tokens: make([]pipeline.Span, 0, b.Last-b.First), Edits: []pipeline.Span{{0, b.Last - b.First}},
+				Tokens: make([]flow.Span, 0, b.Last-b.First), Edits: []flow.Span{{0, b.Last - b.First}},
 			}
 			for _, t := range doc.Tokens[b.First:b.Last] {
-				w.Tokens = append(w.Tokens, pipeline.Span{t.Start - b.Start, t.End - b.Start})
+				w.Tokens = append(w.Tokens, flow.Span{t.Start - b.Start, t.End - b.Start})
 			}
 			if !yield(side, newWindow(w, g.Moved)) {
 				return
@@ -252,16 +253,16 @@ func eachBlock(g *pipeline.Group, yield func(int, window) bool) {
 }
 
 // stretches returns the stretches of a coarse group, the older side first.
-func stretches(g *pipeline.Group) iter.Seq2[int, pipeline.Window] {
-	return func(yield func(int, pipeline.Window) bool) {
-		for side, ws := range [2][]pipeline.Window{older: g.Old, newer: g.New} {
+func stretches(g *flow.Group) iter.Seq2[int, flow.Window] {
+	return func(yield func(int, flow.Window) bool) {
+		for side, ws := range [2][]flow.Window{older: g.Old, newer: g.New} {
 			for _, w := range ws {
 				if !yield(side, w) {
 					return
 				}
 			}
 			for _, d := range g.Differences {
-				if d.Event == events[side] && !yield(side, pipeline.Window{Offset: d.Offset, Text: d.Text}) {
+				if d.Event == events[side] && !yield(side, flow.Window{Offset: d.Offset, Text: d.Text}) {
 					return
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -21,7 +22,7 @@ func TestConcurrentUse(t *testing.T) {
 	for i := range 50 {
 		entries = append(entries, Entry{fmt.Sprint(i), someSubscription(r)})
 	}
-	var changes []*pipeline.Change
+	var changes []*flow.Change
 	var want [][]Match
 	for i := range 60 {
 		c, _ := changeOf(20, someGroups(r)...)
@@ -125,17 +126,17 @@ func BenchmarkBuild(b *testing.B) {
 }
 
 // fineOf returns the coarse group g as a group of windows, one for each block.
-func fineOf(g pipeline.Group) pipeline.Group {
-	fine := pipeline.Group{Moved: g.Moved}
+func fineOf(g flow.Group) flow.Group {
+	fine := flow.Group{Moved: g.Moved}
 	for side, s := range stretches(&g) {
-		to := []*[]pipeline.Window{older: &fine.Old, newer: &fine.New}[side]
+		to := []*[]flow.Window{older: &fine.Old, newer: &fine.New}[side]
 		at := 0
 		for block := range strings.SplitSeq(s.Text, "\n") {
-			w := pipeline.Window{Offset: s.Offset + at, Text: block}
+			w := flow.Window{Offset: s.Offset + at, Text: block}
 			for _, t := range text.Tokens(block) {
-				w.Tokens = append(w.Tokens, pipeline.Span{t.Start, t.End})
+				w.Tokens = append(w.Tokens, flow.Span{t.Start, t.End})
 			}
-			w.Edits = []pipeline.Span{{0, len(w.Tokens)}}
+			w.Edits = []flow.Span{{0, len(w.Tokens)}}
 			*to = append(*to, w)
 			at += len(block) + 1
 		}
@@ -163,12 +164,12 @@ func TestCoarseGroups(t *testing.T) {
 			}
 			return strings.Join(blocks, "\n")
 		}
-		changed := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{
+		changed := flow.Group{Coarse: true, Differences: []flow.Difference{
 			{Event: pipeline.Removed, Text: stretch(), Offset: 7}, {Event: pipeline.Removed, Text: stretch(), Offset: 900},
 			{Event: pipeline.Added, Text: stretch(), Offset: 3}, {Event: pipeline.Added, Text: stretch(), Offset: 800},
 		}}
 		went := stretch()
-		moved := pipeline.Group{Coarse: true, Moved: true, Old: []pipeline.Window{{Offset: 400, Text: went}}, New: []pipeline.Window{{Offset: 500, Text: went}}}
+		moved := flow.Group{Coarse: true, Moved: true, Old: []flow.Window{{Offset: 400, Text: went}}, New: []flow.Window{{Offset: 500, Text: went}}}
 		var subs []Entry
 		for i := range 4 {
 			s := kw(phrase(3), phrase(2))
@@ -179,8 +180,8 @@ func TestCoarseGroups(t *testing.T) {
 			subs = append(subs, Entry{fmt.Sprint(i), s})
 		}
 		m := NewMatcher(subs, text.NewLanguages())
-		got := m.Match(&pipeline.Change{Language: "en", Groups: []pipeline.Group{changed, moved}})
-		want := m.Match(&pipeline.Change{Language: "en", Groups: []pipeline.Group{fineOf(changed), fineOf(moved)}})
+		got := m.Match(&flow.Change{Language: "en", Groups: []flow.Group{changed, moved}})
+		want := m.Match(&flow.Change{Language: "en", Groups: []flow.Group{fineOf(changed), fineOf(moved)}})
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: %+v\ngot  %+v\nwant %+v", seed, subs, got, want)
 		}
@@ -193,11 +194,11 @@ func TestCoarseGroups(t *testing.T) {
 
 // TestCoarseCounts: a keyword is new where what was added holds more of it than what was removed.
 func TestCoarseCounts(t *testing.T) {
-	g := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{
+	g := flow.Group{Coarse: true, Differences: []flow.Difference{
 		{Event: pipeline.Removed, Text: "left gone\nequal here"},
 		{Event: pipeline.Added, Text: "came more\ncame again\nequal there"},
 	}}
-	ms := NewMatcher([]Entry{{"s", kw("came", "gone", "equal", "gone equal", "more came")}}, text.NewLanguages()).Match(&pipeline.Change{Groups: []pipeline.Group{g}})
+	ms := NewMatcher([]Entry{{"s", kw("came", "gone", "equal", "gone equal", "more came")}}, text.NewLanguages()).Match(&flow.Change{Groups: []flow.Group{g}})
 	if len(ms) != 1 {
 		t.Fatalf("got %+v", ms)
 	}
@@ -212,12 +213,12 @@ func TestCoarseCounts(t *testing.T) {
 
 // TestCoarseFilter: the filter that is kept with a table passes over no keyword of a coarse group.
 func TestCoarseFilter(t *testing.T) {
-	g := pipeline.Group{Coarse: true, Differences: []pipeline.Difference{{Event: pipeline.Added, Text: "one\nneedle"}}}
+	g := flow.Group{Coarse: true, Differences: []flow.Difference{{Event: pipeline.Added, Text: "one\nneedle"}}}
 	langs := text.NewLanguages()
 	for keyword, want := range map[string]bool{"needle": true, "absent": false} {
 		m := NewMatcher([]Entry{{"s", kw(keyword)}}, langs)
 		f := m.filter("test", 1, "")
-		if got := f.mayTouch(&pipeline.Change{Groups: []pipeline.Group{g}}, langs); got != want {
+		if got := f.mayTouch(&flow.Change{Groups: []flow.Group{g}}, langs); got != want {
 			t.Errorf("%q: may touch %v, want %v", keyword, got, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -166,7 +167,7 @@ func (s *sideOf) show(b int, r [2]int) string {
 }
 
 // diffs returns all that is said, without what repeats, as event, keyword and text.
-func (n naive) diffs(c *pipeline.Change, groups [][2]*sideOf) []string {
+func (n naive) diffs(c *flow.Change, groups [][2]*sideOf) []string {
 	var out []string
 	for g, sides := range groups {
 		if c.Groups[g].Moved && !n.s.Moved {

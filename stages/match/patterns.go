@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -241,7 +242,7 @@ func (x *index) keep(c uint8, w *window) func(i int) bool {
 }
 
 // read returns region r of w as class c reads it.
-func (x *index) read(w *window, c uint8, r pipeline.Span, keep func(i int) bool) *stream {
+func (x *index) read(w *window, c uint8, r flow.Span, keep func(i int) bool) *stream {
 	s := &stream{at: make([]int, 0, r[1]-r[0]), terms: make([]uint32, 0, r[1]-r[0])}
 	for i := r[0]; i < r[1]; i++ {
 		if keep(i) {

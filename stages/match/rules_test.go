@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // say matches one subscription and returns its diffs as "+keyword: text" and "-keyword: text".
-func say(t *testing.T, c *pipeline.Change, s pipeline.Subscription) []string {
+func say(t *testing.T, c *flow.Change, s pipeline.Subscription) []string {
 	t.Helper()
 	if err := Check(c); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // The sides of a group.
@@ -21,7 +22,7 @@ type place struct {
 	// shown is which difference of the window; -1 at an empty edit.
 	shown int
 	// full is what the text reaches to, core the occurrence it is cut around: tokens.
-	full, core pipeline.Span
+	full, core flow.Span
 	// tokens are those of the keyword, where they need not stand together.
 	tokens []int
 }
@@ -56,7 +57,7 @@ type position struct{ window, at int }
 type reading struct {
 	window *window
 	class  uint8
-	at     pipeline.Span
+	at     flow.Span
 }
 
 // search is the work on one group.
@@ -72,7 +73,7 @@ type search struct {
 	net map[uint8]map[uint32]int
 }
 
-func newSearch(x *index, g *pipeline.Group) *search {
+func newSearch(x *index, g *flow.Group) *search {
 	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, spots: map[spot]int{}, streams: map[reading]*stream{}}
 	if !g.Coarse {
 		s.sides = [2][]window{older: make([]window, 0, len(g.Old)), newer: make([]window, 0, len(g.New))}
@@ -136,7 +137,7 @@ func (s *search) tally(p int32) *tally {
 // put into it.
 func (s *search) occurrence(p int32, side, i int, tokens []int) {
 	w := &s.sides[side][i]
-	found := pipeline.Span{tokens[0], tokens[len(tokens)-1] + 1}
+	found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
 	from, to := w.touching(found)
 	if from == to {
 		return
@@ -180,8 +181,8 @@ func (s *search) note(t *tally, at spot, pl place) {
 	}
 }
 
-func union(a, b pipeline.Span) pipeline.Span {
-	return pipeline.Span{min(a[0], b[0]), max(a[1], b[1])}
+func union(a, b flow.Span) flow.Span {
+	return flow.Span{min(a[0], b[0]), max(a[1], b[1])}
 }
 
 // term notes that a term of p, a keyword whose terms may stand in any order, is token i of
@@ -228,7 +229,7 @@ func (s *search) terms(p int32, side int, pl *place) bool {
 	if anchor < 0 {
 		return false
 	}
-	pl.core = pipeline.Span{anchor, anchor + 1}
+	pl.core = flow.Span{anchor, anchor + 1}
 	for _, t := range pat.terms {
 		best := at[t][0]
 		for _, i := range at[t] {
@@ -237,13 +238,13 @@ func (s *search) terms(p int32, side int, pl *place) bool {
 			}
 		}
 		pl.tokens = append(pl.tokens, best)
-		pl.core = union(pl.core, pipeline.Span{best, best + 1})
+		pl.core = union(pl.core, flow.Span{best, best + 1})
 	}
 	return true
 }
 
 // stream returns the stretch r of w as class reads it, which several keywords may ask for.
-func (s *search) stream(w *window, class uint8, r pipeline.Span) *stream {
+func (s *search) stream(w *window, class uint8, r flow.Span) *stream {
 	k := reading{w, class, r}
 	st := s.streams[k]
 	if st == nil {
@@ -289,19 +290,19 @@ func abs(n int) int { return max(n, -n) }
 
 // window is a stretch of one block with its edits, as they are searched.
 type window struct {
-	*pipeline.Window
+	*flow.Window
 	// edits are Window.Edits, or the whole stretch of a moved block.
-	edits []pipeline.Span
-	// shown are the edits as people read them; see pipeline.ShownEdits.
-	shown []pipeline.Span
+	edits []flow.Span
+	// shown are the edits as people read them; see flow.ShownEdits.
+	shown []flow.Span
 }
 
-func newWindow(w *pipeline.Window, moved bool) window {
+func newWindow(w *flow.Window, moved bool) window {
 	v := window{Window: w, edits: w.Edits}
 	if moved {
-		v.edits = []pipeline.Span{{0, len(w.Tokens)}}
+		v.edits = []flow.Span{{0, len(w.Tokens)}}
 	}
-	v.shown = pipeline.ShownEdits(v.edits)
+	v.shown = flow.ShownEdits(v.edits)
 	return v
 }
 
@@ -310,7 +311,7 @@ func (w *window) token(i int) string { return w.Text[w.Tokens[i][0]:w.Tokens[i][
 
 // touching returns the edits, as a range of indexes, that the tokens of s touch: those
 // that hold one of them, and the empty ones between them.
-func (w *window) touching(s pipeline.Span) (from, to int) {
+func (w *window) touching(s flow.Span) (from, to int) {
 	from = sort.Search(len(w.edits), func(i int) bool { return w.edits[i][1] > s[0] })
 	to = from
 	for to < len(w.edits) && w.edits[to][0] < s[1] {
@@ -337,8 +338,8 @@ func (w *window) changed(i int) bool {
 // regions returns the stretches of tokens in which every occurrence lies that touches an
 // edit: what is shown, and reach tokens around every edit, not counting those that
 // keep denies.
-func (w *window) regions(reach int, keep func(i int) bool) []pipeline.Span {
-	var out []pipeline.Span
+func (w *window) regions(reach int, keep func(i int) bool) []flow.Span {
+	var out []flow.Span
 	for _, e := range w.edits {
 		if k := w.showing(e[0]); k >= 0 {
 			e = w.shown[k]
@@ -358,7 +359,7 @@ func (w *window) regions(reach int, keep func(i int) bool) []pipeline.Span {
 			out[k][1] = max(out[k][1], right)
 			continue
 		}
-		out = append(out, pipeline.Span{left, right})
+		out = append(out, flow.Span{left, right})
 	}
 	return out
 }

@@ -41,7 +41,7 @@ type Config struct {
 	// document at hand. Default 200,000, about 100 MB.
 	Cache int
 	// Memory bounds what reading large changes takes. Default: no bound.
-	Memory pipeline.Memory
+	Memory flow.Memory
 }
 
 // Processor is the stage. It keeps the stamped subscriptions of each page in the page's
@@ -91,7 +91,7 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	case flow.TypeStamp:
 		err = handle(m, func(s *flow.Stamped) error { return applyStamp(tx.State(m.Key), s) })
 	case flow.TypeChange:
-		err = handle(m, func(c *pipeline.Change) error { return p.change(tx, m, c) })
+		err = handle(m, func(c *flow.Change) error { return p.change(tx, m, c) })
 	case flow.TypeEnded:
 		err = handle(m, func(e *flow.Ended) error { return p.ended(tx, m, e) })
 	default:
@@ -112,7 +112,7 @@ func handle[T any](m flow.Message, f func(*T) error) error {
 	return f(&body)
 }
 
-func (p *Processor) change(tx flow.Tx, m flow.Message, c *pipeline.Change) error {
+func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 	if err := Check(c); err != nil {
 		return pipeline.Permanent(err)
 	}
@@ -166,7 +166,7 @@ func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 
 // tell emits what c says to the subscriptions of t and notes it in r. It returns how many
 // subscriptions are told.
-func (p *Processor) tell(tx flow.Tx, c *pipeline.Change, t *table, r *ChangeRecord) (int, error) {
+func (p *Processor) tell(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
 	told := 0
 	for _, found := range t.matcher.Match(c) {
 		s := t.records[found.ID]

@@ -66,14 +66,14 @@ func (h house) stamp(ss ...flow.Stamped) {
 }
 
 // changed is version n, made at a stamp, which added words.
-func changed(n, stamp int, words string) *pipeline.Change {
+func changed(n, stamp int, words string) *flow.Change {
 	c, _ := changeOf(64, pairOf{old: "old", new: "old " + words})
 	c.ID, c.Version, c.Previous, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(n-1), uint64(stamp)
 	c.Time, c.Title = time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), "A title"
 	return c
 }
 
-func (h house) try(c *pipeline.Change) ([]flow.Addressed, error) {
+func (h house) try(c *flow.Change) ([]flow.Addressed, error) {
 	err := h.Handle(context.Background(), h.p, body(flow.TypeChange, c))
 	var out []flow.Addressed
 	for _, m := range h.Take() {
@@ -87,7 +87,7 @@ func (h house) try(c *pipeline.Change) ([]flow.Addressed, error) {
 }
 
 // says returns who is told of c: "client/sink".
-func (h house) says(c *pipeline.Change) string {
+func (h house) says(c *flow.Change) string {
 	h.t.Helper()
 	as, err := h.try(c)
 	if err != nil {
@@ -103,7 +103,7 @@ func (h house) says(c *pipeline.Change) string {
 func TestNotification(t *testing.T) {
 	var seen []flow.Observation
 	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	c := changed(1, 1, "argus sees")
 	as, err := h.try(c)
 	if err != nil || len(as) != 2 {
@@ -131,7 +131,7 @@ func TestNotification(t *testing.T) {
 
 func TestWhoHearsWhat(t *testing.T) {
 	h := newHouse(t, Config{})
-	first, second := stamped(1, 1, 0, pipeline.Forever, "argus"), stamped(2, 2, 1, pipeline.Forever, "argus")
+	first, second := stamped(1, 1, 0, flow.Forever, "argus"), stamped(2, 2, 1, flow.Forever, "argus")
 	h.stamp(first, second)
 	if got := h.says(changed(1, 1, "argus")); got != "c1/hook c1/log" {
 		t.Errorf("version 1 is told to %q", got)
@@ -148,7 +148,7 @@ func TestWhoHearsWhat(t *testing.T) {
 		t.Errorf("version 4 is told to %q", got)
 	}
 	// The second asks for another keyword from version 4 on.
-	again := stamped(2, 5, 4, pipeline.Forever, "zeus")
+	again := stamped(2, 5, 4, flow.Forever, "zeus")
 	h.stamp(ended(second, 4, 4), again)
 	if got := h.says(changed(5, 5, "argus zeus")); got != "c2/hook c2/log" {
 		t.Errorf("version 5 is told to %q", got)
@@ -170,7 +170,7 @@ func TestWhoHearsWhat(t *testing.T) {
 
 func TestASubscriptionThatHeardNothingIsNotKept(t *testing.T) {
 	h := newHouse(t, Config{})
-	s := stamped(1, 1, 4, pipeline.Forever, "argus")
+	s := stamped(1, 1, 4, flow.Forever, "argus")
 	h.stamp(s, ended(s, 2, 4))
 	if n := h.Names(page); len(n) != 1 { // the stamp
 		t.Errorf("the state holds %q", n)
@@ -179,7 +179,7 @@ func TestASubscriptionThatHeardNothingIsNotKept(t *testing.T) {
 
 func TestNotYet(t *testing.T) {
 	h := newHouse(t, Config{})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	_, err := h.try(changed(1, 2, "argus"))
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
@@ -188,8 +188,8 @@ func TestNotYet(t *testing.T) {
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
-	h.stamp(stamped(2, 2, 0, pipeline.Forever, "argus"))
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus")) // again: what was applied stays applied
+	h.stamp(stamped(2, 2, 0, flow.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus")) // again: what was applied stays applied
 	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("told to %q", got)
 	}
@@ -197,8 +197,8 @@ func TestNotYet(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, pipeline.Forever, "argus")
-	next := stamped(1, 1, 0, pipeline.Forever, "argus")
+	s := stamped(1, 1, 0, flow.Forever, "argus")
+	next := stamped(1, 1, 0, flow.Forever, "argus")
 	next.PageIncarnation = "inc2"
 	h.stamp(s, next)
 	h.says(changed(1, 1, "argus"))
@@ -224,7 +224,7 @@ func TestEnded(t *testing.T) {
 func TestWhatCannotBeHandled(t *testing.T) {
 	h := newHouse(t, Config{})
 	bad := changed(1, 0, "argus")
-	bad.Groups[0].New[0].Edits = []pipeline.Span{{0, 99}}
+	bad.Groups[0].New[0].Edits = []flow.Span{{0, 99}}
 	for name, c := range map[string]struct {
 		flow.Message
 		want pipeline.Class
@@ -255,7 +255,7 @@ func TestDamagedState(t *testing.T) {
 	} {
 		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {format, '{'}, "empty": {}} {
 			h := newHouse(t, Config{})
-			h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+			h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 			tx := h.Begin()
 			_ = tx.State(page).Set(c.at, value)
 			tx.Commit()
@@ -271,7 +271,7 @@ func TestDamagedState(t *testing.T) {
 func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	var seen int
 	h := newHouse(t, Config{Observe: func(flow.Observation) { seen++ }})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	c := changed(1, 1, "argus")
 	for range 3 {
 		tx := h.Begin()
@@ -294,11 +294,11 @@ func TestFilterSparesTheTable(t *testing.T) {
 	langs := text.NewLanguages()
 	h := newHouse(t, Config{Languages: langs, Cache: 1})
 	for i := range 30 {
-		h.stamp(stamped(i, i+1, 0, pipeline.Forever, fmt.Sprint("word", i), "out of stock"))
+		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
 	}
 	h.says(changed(1, 30, "nothing of it"))
 	evict := func() { h.p.cache.put(docKey{"x", "y"}, &table{}) }
-	load := func(p *Processor, c *pipeline.Change, stamp uint64) *table {
+	load := func(p *Processor, c *flow.Change, stamp uint64) *table {
 		tx := h.Begin()
 		tab, err := p.table(tx.State(page), c, stamp)
 		if err != nil {
@@ -315,7 +315,7 @@ func TestFilterSparesTheTable(t *testing.T) {
 	}
 	german := changed(2, 30, "none")
 	german.Language = "de"
-	for name, c := range map[string]*pipeline.Change{
+	for name, c := range map[string]*flow.Change{
 		"a word": changed(2, 30, "a word17"), "a phrase": changed(2, 30, "out of stock"), "another language": german,
 	} {
 		evict()
@@ -375,7 +375,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		held += bytes
 		return func() { held -= bytes }, nil
 	}})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	c := changed(2, 1, "argus")
 	if told, err := h.try(c); err != nil || len(told) == 0 {
 		t.Fatalf("told %v, %v", told, err)

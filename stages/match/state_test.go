@@ -33,7 +33,7 @@ func TestHistory(t *testing.T) {
 	if got := h.past(); len(got) != 0 {
 		t.Errorf("at first it holds %+v", got)
 	}
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus", "sees"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus", "sees"))
 	quiet, loud := changed(1, 1, "nothing"), changed(2, 1, "argus sees, argus")
 	quiet.Check, loud.Check = 6, 7
 	h.says(quiet)
@@ -55,7 +55,7 @@ func TestHistory(t *testing.T) {
 // table being read.
 func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 	h := newHouse(t, Config{Cache: 1})
-	h.stamp(stamped(1, 1, 0, pipeline.Forever, "argus"))
+	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	h.says(changed(1, 1, "zeus"))
 	h.p.cache.put(docKey{"x", "y"}, &table{})
 	h.says(changed(2, 1, "hera"))
@@ -91,7 +91,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	const subs = MaxMatches/2 + 3
 	for i := range subs {
-		h.stamp(stamped(i, i+1, 0, pipeline.Forever, words...))
+		h.stamp(stamped(i, i+1, 0, flow.Forever, words...))
 	}
 	h.says(changed(1, subs, text))
 	r := h.past()[0]
@@ -124,7 +124,7 @@ func TestHistoryWhileItIsWritten(t *testing.T) {
 
 func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	s := stamped(1, 1, 0, flow.Forever, "argus")
 	h.stamp(s)
 	h.says(changed(1, 1, "argus"))
 	h.stamp(over(s, 2, 1, flow.EndExpired))
@@ -162,7 +162,7 @@ func TestHistoryOfWhatIsStillListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	s := stamped(1, 1, 0, flow.Forever, "argus")
 	h.stamp(s)
 	h.says(changed(1, 1, "argus"))
 	h.stamp(over(s, 2, 1, flow.EndReceiver))

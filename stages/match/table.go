@@ -9,7 +9,6 @@ import (
 
 	"github.com/bits-and-blooms/bloom/v3"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -106,7 +105,7 @@ func (c *cache) drop(incarnation string) {
 
 // table returns the subscriptions of c's document as of the stamp applied, or nil where c
 // cannot touch any of their keywords.
-func (p *Processor) table(st flow.State, c *pipeline.Change, applied uint64) (*table, error) {
+func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table, error) {
 	langs := p.cfg.Languages
 	generation := langs.Generation()
 	made := fmt.Sprint(p.run, " ", generation)
@@ -214,7 +213,7 @@ func readFilter(value []byte) *filter {
 }
 
 // mayTouch reports whether c may touch a keyword; false is certain.
-func (f *filter) mayTouch(c *pipeline.Change, langs *text.Languages) bool {
+func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 	for k, p := range f.Parts {
 		// An index without patterns, to read the windows with.
 		x := &index{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}

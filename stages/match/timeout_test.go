@@ -48,7 +48,7 @@ func to(as []flow.Addressed) (out []string) {
 func TestTimeout(t *testing.T) {
 	var seen []flow.Observation
 	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
-	first := stamped(1, 1, 3, pipeline.Forever, "argus") // has heard nothing yet
+	first := stamped(1, 1, 3, flow.Forever, "argus") // has heard nothing yet
 	h.stamp(first, over(first, 2, 3, flow.EndExpired))
 	as, err := h.expire(2)
 	if err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
@@ -82,7 +82,7 @@ func TestTimeout(t *testing.T) {
 
 func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
 	h := newHouse(t, Config{})
-	first, second := stamped(1, 1, 0, pipeline.Forever, "argus"), stamped(2, 2, 0, pipeline.Forever, "argus")
+	first, second := stamped(1, 1, 0, flow.Forever, "argus"), stamped(2, 2, 0, flow.Forever, "argus")
 	h.stamp(first, second, over(first, 3, 1, flow.EndExpired))
 	as, err := h.expire(4)
 	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet || len(as) != 0 {
@@ -103,7 +103,7 @@ func TestOneTimeoutForAClient(t *testing.T) {
 	// The client watches three documents of the page; one it cancelled before.
 	var ss [3]flow.Stamped
 	for i, sinks := range [][]string{{"log", "mail"}, {"hook", "log"}, {"chat"}} {
-		ss[i] = stamped(9-i, i+1, 0, pipeline.Forever, "argus")
+		ss[i] = stamped(9-i, i+1, 0, flow.Forever, "argus")
 		ss[i].Document, ss[i].Subscription.Client, ss[i].Subscription.Sinks = string(rune('a'+i)), "", sinks
 	}
 	ss[1].Subscription.URL = "https://EXAMPLE.com"
@@ -130,8 +130,8 @@ func TestOneTimeoutForAClient(t *testing.T) {
 // is handled.
 func TestATimeoutOfAnotherLife(t *testing.T) {
 	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, pipeline.Forever, "argus")
-	next := stamped(2, 1, 0, pipeline.Forever, "argus")
+	s := stamped(1, 1, 0, flow.Forever, "argus")
+	next := stamped(2, 1, 0, flow.Forever, "argus")
 	next.PageIncarnation = "inc2"
 	h.stamp(s, over(s, 2, 0, flow.EndExpired), next, over(next, 2, 0, flow.EndExpired))
 	if as, err := h.expire(2); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
@@ -144,7 +144,7 @@ func TestATimeoutOfAnotherLife(t *testing.T) {
 
 func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, pipeline.Forever, "argus")
+	s := stamped(1, 1, 0, flow.Forever, "argus")
 	h.stamp(s, over(s, 2, 0, flow.EndExpired))
 	var first []flow.Message
 	for range 2 { // a crash before the commit, and again
@@ -174,7 +174,7 @@ func TestHowItEnded(t *testing.T) {
 		{flow.EndExpired, "c1/hook c1/log"},
 	} {
 		h := newHouse(t, Config{})
-		s := stamped(1, 1, 0, pipeline.Forever, "argus")
+		s := stamped(1, 1, 0, flow.Forever, "argus")
 		h.stamp(s)
 		h.says(changed(1, 1, "argus")) // so that a table is in memory
 		h.stamp(over(s, 2, 2, c.why))

@@ -97,7 +97,7 @@ func TestChangesSayWhatMovedAndWhatWasCut(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	var c pipeline.Change
+	var c flow.Change
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const schemaDir = "../../docs/schemas"
 
 // bodies says what the body of each public type with JSON is decoded into.
 var bodies = map[string]any{
-	flow.TypeChange:       pipeline.Change{},
+	flow.TypeChange:       flow.Change{},
 	flow.TypeEnded:        flow.Ended{},
 	flow.TypeNotification: flow.Addressed{},
 	flow.TypeWithdraw:     flow.Withdraw{},

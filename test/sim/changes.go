@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/oracle"
 )
@@ -16,13 +15,13 @@ type edition struct{ page, document string }
 // each version but the first of a life has one change, in their order. Only one that brings no
 // news may be left out.
 func (w *world) verifyChanges(truths []*truth) error {
-	published := make(map[edition][]pipeline.Change)
+	published := make(map[edition][]flow.Change)
 	for _, lane := range w.t.log(flow.TopicChanges) {
 		for _, m := range lane {
 			if m.Type != flow.TypeChange {
 				continue
 			}
-			var c pipeline.Change
+			var c flow.Change
 			if err := json.Unmarshal(m.Body, &c); err != nil {
 				return err
 			}
@@ -49,7 +48,7 @@ func (w *world) verifyChanges(truths []*truth) error {
 }
 
 // verifyChanges takes the changes of l from the beginning of all of its document.
-func (l *life) verifyChanges(published []pipeline.Change) ([]pipeline.Change, error) {
+func (l *life) verifyChanges(published []flow.Change) ([]flow.Change, error) {
 	for i := 1; i < len(l.versions); i++ {
 		n := l.versions[i].n
 		if len(published) > 0 && published[0].Version == n {

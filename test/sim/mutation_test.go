@@ -332,9 +332,9 @@ func TestCatches(t *testing.T) {
 		{"memory ahead of the commit", flow.GroupDiff, hasty, "no change to version"},
 		{"an old outcome taken for the new", flow.GroupIndex, renumber, "versions were told"},
 		{"a subscription without its beginning", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.From = 0 }), "invented"},
-		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = pipeline.Forever }), ""},
+		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = flow.Forever }), ""},
 		{"a change that does not wait", flow.GroupMatch,
-			input(alter(flow.TypeChange, func(c *pipeline.Change) { c.Stamp = 0 })), ""},
+			input(alter(flow.TypeChange, func(c *flow.Change) { c.Stamp = 0 })), ""},
 		{"an end that does not wait", flow.GroupMatch,
 			input(alter(flow.TypeEnded, func(e *flow.Ended) { e.Stamp = 0 })), ""},
 		{"an end that is not passed on", flow.GroupDiff, output(nth(1, flow.TypeEnded, drop)), "keeps"},
@@ -343,7 +343,7 @@ func TestCatches(t *testing.T) {
 		{"terms taken for a phrase", flow.GroupMatch,
 			stamp(func(s *flow.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},
 		{"one group of all blocks", flow.GroupMatch, input(alter(flow.TypeChange, oneGroup)), "missed"},
-		{"an edit taken for none", flow.GroupMatch, input(alter(flow.TypeChange, func(c *pipeline.Change) {
+		{"an edit taken for none", flow.GroupMatch, input(alter(flow.TypeChange, func(c *flow.Change) {
 			c.Groups = c.Groups[:len(c.Groups)-1]
 		})), "missed"},
 		{"events exchanged", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
@@ -463,8 +463,8 @@ func caught(t *testing.T, want string, config func(seed uint64) Config) {
 }
 
 // oneGroup makes one group of all that are no moved blocks.
-func oneGroup(c *pipeline.Change) {
-	var all pipeline.Group
+func oneGroup(c *flow.Change) {
+	var all flow.Group
 	groups := c.Groups
 	c.Groups = nil
 	for _, g := range groups {

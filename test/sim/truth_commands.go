@@ -37,7 +37,7 @@ func (t *truth) add(s pipeline.Subscription, origin, incarnation, position strin
 	t.stopped = nil
 	delete(t.expired, t.pair(s))
 	l := t.begin(s.View, position)
-	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: pipeline.Forever, before: before}
+	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: flow.Forever, before: before}
 	t.w.incarnations[incarnation] = t.incarnation
 	t.subs[t.pair(s)] = r
 	t.records = append(t.records, r)

@@ -197,13 +197,13 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 			rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Offset: d.Offset})
 		}
 		size := len(asJSON(n.Notification))
-		if size > pipeline.MaxNotification {
-			return fmt.Errorf("wrong: sink %s was told %d bytes, want at most %d", sink, size, pipeline.MaxNotification)
+		if size > flow.MaxNotification {
+			return fmt.Errorf("wrong: sink %s was told %d bytes, want at most %d", sink, size, flow.MaxNotification)
 		}
 		if n.Notification.Truncated != (n.Notification.Omitted > 0) {
 			return fmt.Errorf("wrong: sink %s was told truncated %v, omitted %d", sink, n.Notification.Truncated, n.Notification.Omitted)
 		}
-		if err := e.Check(rs, n.Notification.Omitted, size > pipeline.MaxNotification/2); err != nil {
+		if err := e.Check(rs, n.Notification.Omitted, size > flow.MaxNotification/2); err != nil {
 			return fmt.Errorf("sink %s: %w\nreports: %+v", sink, err, rs)
 		}
 	}

@@ -57,7 +57,7 @@ func (printer) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 func (p printer) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for record := range claim.Messages() {
 		if header(record, "ce_type") == flow.TypeChange { // others may come; they are not for us
-			var c pipeline.Change
+			var c flow.Change
 			if err := json.Unmarshal(record.Value, &c); err != nil {
 				return fmt.Errorf("change at offset %d: %w", record.Offset, err)
 			}
@@ -81,7 +81,7 @@ func header(record *sarama.ConsumerMessage, name string) string {
 
 // show prints one change. A program that keeps changes keeps them under c.ID: one that comes
 // again has the same.
-func show(w io.Writer, c pipeline.Change) error {
+func show(w io.Writer, c flow.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s version %d (%s)\n", c.URL, c.Version, c.ID)
 	for _, g := range c.Groups {

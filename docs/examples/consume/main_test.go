@@ -46,13 +46,13 @@ func TestConsume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	change, err := flow.ChangeMessage(pipeline.Change{
+	change, err := (flow.Change{
 		ID: "C1", URL: "https://example.com/", Page: "https://example.com/", Version: 2,
-		Groups: []pipeline.Group{
-			{Differences: []pipeline.Difference{{Event: pipeline.Removed, Text: "in"}, {Event: pipeline.Added, Text: "out of"}}},
-			{Moved: true, New: []pipeline.Window{{Text: "Opening hours"}}},
+		Groups: []flow.Group{
+			{Differences: []flow.Difference{{Event: pipeline.Removed, Text: "in"}, {Event: pipeline.Added, Text: "out of"}}},
+			{Moved: true, New: []flow.Window{{Text: "Opening hours"}}},
 		},
-	})
+	}).Message()
 	if err != nil {
 		t.Fatal(err)
 	}
