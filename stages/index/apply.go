@@ -7,8 +7,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Event is one thing that happened to a page, with all that Apply needs to know.
-type Event struct {
+// event is one thing that happened to a page, with all that apply needs to know.
+type event struct {
 	// URL is the page's canonical URL.
 	URL string
 	// Now is when it is handled.
@@ -16,7 +16,7 @@ type Event struct {
 	// Position is where a command or an outcome stands in its log; it names incarnations
 	// and the store in which versions are made.
 	Position string
-	Rules    Rules
+	Rules    rules
 	// Budget is how many more checks of the page this run may accept; nil means any number.
 	// With none left no request is made.
 	Budget *int
@@ -28,11 +28,11 @@ type Event struct {
 	// Nonce is that of the request that the event may lead to: unlike any other.
 	Nonce string
 	// Do is what happened.
-	Do Action
+	Do action
 }
 
-// Rules are the settings that Apply follows.
-type Rules struct {
+// rules are the settings that apply follows.
+type rules struct {
 	// MinInterval is what smaller intervals are raised to.
 	MinInterval time.Duration
 	// Every replaces all intervals and lifts MinInterval, if not nil.
@@ -49,12 +49,11 @@ type Rules struct {
 	SelectorGone bool
 }
 
-// Action is one of Subscribe, Replace, Cancel, Resume, Expire, CheckNow, Outcome, Pushed and
-// Wake.
-type Action interface{ action() }
+// action is what happened to a page: a command, an outcome, a pushed page or a wake.
+type action interface{ action() }
 
-// Subscribe adds a subscription, valid and with its defaults filled in.
-type Subscribe struct {
+// subscribe adds a subscription, valid and with its defaults filled in.
+type subscribe struct {
 	Origin       string
 	Subscription pipeline.Subscription
 	// Existing is the subscription that the pair has, if any; Expired the one that expired.
@@ -62,9 +61,9 @@ type Subscribe struct {
 	Expired  *ExpiredSubscription
 }
 
-// Replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
+// replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
 // They are valid, have their defaults filled in, and no two are for one pair.
-type Replace struct {
+type replace struct {
 	Origin, Client string
 	Keep           bool
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
@@ -78,62 +77,60 @@ type Replace struct {
 	Expired  []ExpiredSubscription
 }
 
-// Cancel ends a client's subscriptions on the page.
-type Cancel struct {
+// cancel ends a client's subscriptions on the page.
+type cancel struct {
 	Client string
 	// Existing are all that the client has; Expired those that expired.
 	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
 }
 
-// Resume begins expired subscriptions of the page anew: those of Client, or all where it
+// resume begins expired subscriptions of the page anew: those of Client, or all where it
 // is empty. With Receiver set, the name of a sink that did not answer and does again,
 // only those that ended because of it; where there is none, nothing happens.
-type Resume struct {
+type resume struct {
 	Client, Receiver string
 	// Expired are the expired subscriptions of the page.
 	Expired []ExpiredSubscription
 }
 
-// Expire says that Receiver, the name of a sink, is expired for Reason.
-type Expire struct {
+// expire says that Receiver, the name of a sink, is expired for Reason.
+type expire struct {
 	Receiver, Reason string
 	// Existing are the subscriptions of the page.
 	Existing []flow.Stamped
 }
 
-// CheckNow asks for a check that begins after it. A run with a Budget makes its own
+// checkNow asks for a check that begins after it. A run with a Budget makes its own
 // checks and no more.
-type CheckNow struct{}
+type checkNow struct{}
 
-// Outcome is what a check found, or a part of that.
-type Outcome struct {
+// outcome is what a check found, or a part of that.
+type outcome struct {
 	flow.Outcome
-	// Existing are the subscriptions of the page, where Page.MayExpire asks for them.
+	// Existing are the subscriptions of the page, where Page.mayExpire asks for them.
 	Existing []flow.Stamped
-	// Extractor is what made the standing text, where Page.AsksExtractor asks for it.
+	// Extractor is what made the standing text, where Page.asksExtractor asks for it.
 	Extractor string
 }
 
-// Wake comes at the time of the last WakeAt, or when the process starts.
-type Wake struct{}
+// wake comes at the time of the last wakeAt, or when the process starts.
+type wake struct{}
 
-func (Subscribe) action() {}
-func (Replace) action()   {}
-func (Cancel) action()    {}
-func (Resume) action()    {}
-func (Expire) action()    {}
-func (CheckNow) action()  {}
-func (Outcome) action()   {}
-func (Wake) action()      {}
+func (subscribe) action() {}
+func (replace) action()   {}
+func (cancel) action()    {}
+func (resume) action()    {}
+func (expire) action()    {}
+func (checkNow) action()  {}
+func (outcome) action()   {}
+func (wake) action()      {}
 
-// Output is one thing to do after an event: one of Ask, Version, Rebase, KeepBody, DropBody,
-// Record, DropVersion, DropDocument, Stamp, Withdraw, ListExpired, DropExpired, Decide, WakeAt, Checked, Taken,
-// Health, Ended and Clear.
-type Output interface{ output() }
+// output is one thing to do after an event.
+type output interface{ output() }
 
-// Ask publishes a request.
-type Ask struct {
+// ask publishes a request.
+type ask struct {
 	Request flow.Request
 	// Interval is how often the page is to be checked.
 	Interval time.Duration
@@ -143,8 +140,8 @@ type Ask struct {
 	Rebase bool
 }
 
-// Version stores a version and publishes its snapshot.
-type Version struct {
+// version stores a version and publishes its snapshot.
+type version struct {
 	// Snapshot lacks the texts and the language.
 	Snapshot flow.Snapshot
 	// Packed is the text, packed with pipeline.PackText; Declared the language that the
@@ -154,62 +151,62 @@ type Version struct {
 	Extractor string
 }
 
-// Rebase puts a text that was made anew in the place of version N of a document.
-type Rebase struct {
+// rebase puts a text that was made anew in the place of version N of a document.
+type rebase struct {
 	Document string
 	N        uint64
 	Text     flow.Rebased
 }
 
-// KeepBody keeps the page's body in the place of an earlier one.
-type KeepBody struct{ Body flow.Body }
+// keepBody keeps the page's body in the place of an earlier one.
+type keepBody struct{ Body flow.Body }
 
-// DropBody keeps no body of the page.
-type DropBody struct{}
+// dropBody keeps no body of the page.
+type dropBody struct{}
 
-// Record keeps what a check found.
-type Record struct {
+// record keeps what a check found.
+type record struct {
 	CheckRecord
 	// N is one more than that of the record before, whatever lives and the clock did between.
 	N uint64
 }
 
-// DropVersion removes version N of a document.
-type DropVersion struct {
+// dropVersion removes version N of a document.
+type dropVersion struct {
 	Document string
 	N        uint64
 }
 
-// DropDocument removes all versions and tokens of a document.
-type DropDocument struct{ Document string }
+// dropDocument removes all versions and tokens of a document.
+type dropDocument struct{ Document string }
 
-// Stamp stores the subscription, or removes it where Until is not Forever, and publishes
+// stamp stores the subscription, or removes it where Until is not Forever, and publishes
 // the record.
-type Stamp struct{ flow.Stamped }
+type stamp struct{ flow.Stamped }
 
-// Withdraw tells delivery that a subscription was cancelled.
-type Withdraw struct{ flow.Withdraw }
+// withdraw tells delivery that a subscription was cancelled.
+type withdraw struct{ flow.Withdraw }
 
-// ListExpired keeps a subscription that expired, until it begins anew or is cancelled.
-type ListExpired struct{ ExpiredSubscription }
+// listExpired keeps a subscription that expired, until it begins anew or is cancelled.
+type listExpired struct{ ExpiredSubscription }
 
-// DropExpired forgets the expired subscription of a pair.
-type DropExpired struct{ Document, Client string }
+// dropExpired forgets the expired subscription of a pair.
+type dropExpired struct{ Document, Client string }
 
-// Health publishes a health event.
-type Health struct{ pipeline.Health }
+// healthEvent publishes a health event.
+type healthEvent struct{ pipeline.Health }
 
-// Decide answers the command that is being handled: with nil where it was accepted.
-type Decide struct{ Refusal *flow.Refusal }
+// decide answers the command that is being handled: with nil where it was accepted.
+type decide struct{ Refusal *flow.Refusal }
 
-// WakeAt sets the page's wake, which is to come at the process's start too with AtStart.
-type WakeAt struct {
+// wakeAt sets the page's wake, which is to come at the process's start too with AtStart.
+type wakeAt struct {
 	Time    time.Time
 	AtStart bool
 }
 
-// Checked tells that a check was accepted and is complete.
-type Checked struct {
+// checked tells that a check was accepted and is complete.
+type checked struct {
 	Time time.Time
 	// Unchanged says that it found nothing new and nothing wrong.
 	Unchanged bool
@@ -219,75 +216,75 @@ type Checked struct {
 	Before string
 }
 
-// Ended tells those behind that this life of the page is over, whose last stamp was Stamp,
+// ended tells those behind that this life of the page is over, whose last stamp was Stamp,
 // and why if it was given up. Listed says that something of it is listed as expired.
-type Ended struct {
+type ended struct {
 	Incarnation string
 	Stamp       uint64
 	Expiry      *flow.Expiry
 	Listed      bool
 }
 
-// Clear removes what a life of the page stored, but for its expired subscriptions and its
+// clearPage removes what a life of the page stored, but for its expired subscriptions and its
 // history. All removes these too.
-type Clear struct{ All bool }
+type clearPage struct{ All bool }
 
-func (Ask) output()          {}
-func (Version) output()      {}
-func (Rebase) output()       {}
-func (KeepBody) output()     {}
-func (DropBody) output()     {}
-func (Record) output()       {}
-func (DropVersion) output()  {}
-func (DropDocument) output() {}
-func (Stamp) output()        {}
-func (Withdraw) output()     {}
-func (ListExpired) output()  {}
-func (DropExpired) output()  {}
-func (Health) output()       {}
-func (Decide) output()       {}
-func (WakeAt) output()       {}
-func (Checked) output()      {}
-func (Ended) output()        {}
-func (Clear) output()        {}
+func (ask) output()          {}
+func (version) output()      {}
+func (rebase) output()       {}
+func (keepBody) output()     {}
+func (dropBody) output()     {}
+func (record) output()       {}
+func (dropVersion) output()  {}
+func (dropDocument) output() {}
+func (stamp) output()        {}
+func (withdraw) output()     {}
+func (listExpired) output()  {}
+func (dropExpired) output()  {}
+func (healthEvent) output()  {}
+func (decide) output()       {}
+func (wakeAt) output()       {}
+func (checked) output()      {}
+func (ended) output()        {}
+func (clearPage) output()    {}
 
-// Apply returns the page after ev, and what is to be done, in order. It is a pure
+// apply returns the page after ev, and what is to be done, in order. It is a pure
 // function: it changes nothing that p and ev hold. A Page without Incarnation is returned
 // where the page ended, the zero Page where nothing of it is kept. Without outputs the page
 // is as it was.
-func Apply(p Page, ev Event) (Page, []Output) {
-	a := &application{Event: ev, p: p.clone()}
+func apply(p Page, ev event) (Page, []output) {
+	a := &application{event: ev, p: p.clone()}
 	a.clamp()
 	switch do := ev.Do.(type) {
-	case Subscribe:
+	case subscribe:
 		a.subscribe(do)
-	case Replace:
+	case replace:
 		a.replace(do)
-	case Cancel:
+	case cancel:
 		a.cancel(do)
-	case Resume:
+	case resume:
 		if !a.resume(do) {
 			return p, nil
 		}
-	case Expire:
+	case expire:
 		if !a.expireReceiver(do) {
 			return p, nil
 		}
-	case CheckNow:
+	case checkNow:
 		if !a.exists() {
 			return p, nil
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
-	case Outcome:
+	case outcome:
 		a.existing, a.extractor = do.Existing, do.Extractor
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
-	case Pushed:
+	case pushedPage:
 		if !a.pushed(do) {
 			return p, nil
 		}
-	case Wake:
+	case wake:
 		if !a.exists() {
 			return p, nil
 		}
@@ -297,11 +294,11 @@ func Apply(p Page, ev Event) (Page, []Output) {
 	return a.p, a.out
 }
 
-// application is one call of Apply.
+// application is one call of apply.
 type application struct {
-	Event
+	event
 	p   Page
-	out []Output
+	out []output
 	// spent says that the event completed a check.
 	spent bool
 	// existing are the page's subscriptions, where an outcome may end them.
@@ -311,6 +308,6 @@ type application struct {
 	extractor string
 }
 
-func (a *application) emit(o Output) { a.out = append(a.out, o) }
+func (a *application) emit(o output) { a.out = append(a.out, o) }
 
 func (a *application) exists() bool { return a.p.Incarnation != "" }

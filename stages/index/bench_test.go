@@ -17,7 +17,7 @@ import (
 func benchPage() Page {
 	return Page{
 		URL: page, Incarnation: "STORE/documents/3/12345", Stamp: 4, Check: 1000, Asked: t0,
-		Intervals: []Interval{{pipeline.Duration(10 * time.Minute), 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
+		Intervals: []intervalCount{{pipeline.Duration(10 * time.Minute), 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
 		Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
 		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
 		Documents: []Document{{ID: whole, N: 17, Oldest: 8, TextHash: text.Hash("text"), Subscriptions: 3}},
@@ -44,12 +44,12 @@ func BenchmarkPageCodec(b *testing.B) {
 
 func BenchmarkApplyUnchanged(b *testing.B) {
 	p := benchPage()
-	ev := Event{URL: page, Now: t0.Add(time.Second), Rules: Rules{MinInterval: 10 * time.Second, Keep: 10}, Do: Outcome{Outcome: flow.Outcome{
+	ev := event{URL: page, Now: t0.Add(time.Second), Rules: rules{MinInterval: 10 * time.Second, Keep: 10}, Do: outcome{Outcome: flow.Outcome{
 		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash,
 	}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, out := Apply(p, ev); len(out) == 0 {
+		if _, out := apply(p, ev); len(out) == 0 {
 			b.Fatal("dropped")
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // command reads a command and the subscriptions that it is about. What is wrong with it
 // comes back as a refusal; the error is the store's. Acceptable is that of Config.
-func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (Action, *flow.Refusal, error) {
+func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	switch m.Type {
 	case flow.TypeSubscribe:
 		var c flow.SubscribeCommand
@@ -71,7 +71,7 @@ func malformed(err error) *flow.Refusal {
 	return &flow.Refusal{Code: flow.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (Action, *flow.Refusal, error) {
+func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
@@ -84,18 +84,18 @@ func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeComman
 	if err != nil {
 		return nil, nil, err
 	}
-	do := Subscribe{Origin: cmp.Or(c.Origin, flow.OriginAPI), Subscription: s, Existing: existing}
+	do := subscribe{Origin: cmp.Or(c.Origin, flow.OriginAPI), Subscription: s, Existing: existing}
 	if p.Expired > 0 {
 		do.Expired, err = expiredSubscription(st, document, s.Client)
 	}
 	return do, nil, err
 }
 
-func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Action, *flow.Refusal, error) {
+func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	do := Replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Resume: c.Resume}
+	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Resume: c.Resume}
 	if c.KeepOnly { // with none at hand, none is replaced
 		return do, nil, nil
 	}
@@ -126,7 +126,7 @@ func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (Acti
 	return do, nil, err
 }
 
-func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Action, *flow.Refusal, error) {
+func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -136,23 +136,23 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (Ac
 		return nil, nil, err
 	}
 	xs, err := expired(st, p, client)
-	return Cancel{Client: client, Existing: es, Expired: xs}, nil, err
+	return cancel{Client: client, Existing: es, Expired: xs}, nil, err
 }
 
-func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (Action, *flow.Refusal, error) {
+func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	xs, err := expired(st, p, "")
-	return Resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
+	return resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
 }
 
-func expireCommand(st flow.State, page string, c flow.ExpireCommand) (Action, *flow.Refusal, error) {
+func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	es, err := Subscriptions(st)
-	return Expire{Receiver: c.Receiver, Reason: c.Reason, Existing: es}, nil, err
+	return expire{Receiver: c.Receiver, Reason: c.Reason, Existing: es}, nil, err
 }
 
 // existing returns the subscriptions of the page, or of one client.

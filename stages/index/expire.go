@@ -42,9 +42,9 @@ const (
 	failingAfter = 3
 )
 
-// MayExpire reports whether p may be given up after o, so that Apply needs the page's
+// mayExpire reports whether p may be given up after o, so that apply needs the page's
 // subscriptions.
-func (p *Page) MayExpire(o flow.Outcome, r Rules) bool {
+func (p *Page) mayExpire(o flow.Outcome, r rules) bool {
 	if p.Open == nil || r.ExpireAfter <= 0 || p.Failures+1 < r.ExpireAfter {
 		return false
 	}
@@ -105,7 +105,7 @@ func (a *application) expirePage(at time.Time, open *Open) {
 	for _, s := range a.existing {
 		a.list(ExpiredSubscription{Stamped: a.end(s, flow.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
 	}
-	a.emit(Ended{p.Incarnation, p.Stamp, &flow.Expiry{
+	a.emit(ended{p.Incarnation, p.Stamp, &flow.Expiry{
 		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: flow.Lineage(a.Position),
 	}, p.leaves(e)})
 	a.over(e)
@@ -113,7 +113,7 @@ func (a *application) expirePage(at time.Time, open *Open) {
 
 // expireReceiver ends the subscriptions all of whose receivers expired with that of e, and
 // reports whether anything changed.
-func (a *application) expireReceiver(e Expire) bool {
+func (a *application) expireReceiver(e expire) bool {
 	addressed := func(s flow.Stamped) bool { return names(s.Subscription, e.Receiver) }
 	if !slices.ContainsFunc(e.Existing, addressed) {
 		return false
@@ -144,7 +144,7 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 
 // resume begins anew what expired: for a client or for all, or because a receiver answers
 // again. It reports whether there is anything to do or to say.
-func (a *application) resume(r Resume) bool {
+func (a *application) resume(r resume) bool {
 	p, resumed := &a.p, false
 	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
 		p.Unreachable = slices.Delete(p.Unreachable, i, i+1)
@@ -168,9 +168,9 @@ func (a *application) resume(r Resume) bool {
 	}
 	switch {
 	case resumed:
-		a.emit(Decide{})
+		a.emit(decide{})
 	case r.Receiver == "":
-		a.emit(Decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "nothing of this page expired that could be resumed"}})
+		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "nothing of this page expired that could be resumed"}})
 	}
 	return resumed || r.Receiver == ""
 }
@@ -178,13 +178,13 @@ func (a *application) resume(r Resume) bool {
 // list keeps x, which expired.
 func (a *application) list(x ExpiredSubscription) {
 	a.p.Expired++
-	a.emit(ListExpired{x})
+	a.emit(listExpired{x})
 }
 
 // unlist forgets x.
 func (a *application) unlist(x ExpiredSubscription) {
 	a.p.Expired--
-	a.emit(DropExpired{x.Document, x.Subscription.Client})
+	a.emit(dropExpired{x.Document, x.Subscription.Client})
 }
 
 // Expired returns the expired subscriptions of the page whose state st is, by document and
@@ -261,7 +261,7 @@ func (a *application) health(o flow.Outcome, h pipeline.Health) {
 	}
 	h.ID = flow.HealthID(h.Event, about, a.p.number(o))
 	h.URL, h.Time = a.p.URL, a.at(o)
-	a.emit(Health{h})
+	a.emit(healthEvent{h})
 }
 
 // at is when the check of o was made.

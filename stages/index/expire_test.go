@@ -19,9 +19,9 @@ type checks struct {
 }
 
 // healths names the health events among the outputs.
-func healths(out []Output) []string {
+func healths(out []output) []string {
 	var events []string
-	for _, h := range all[Health](out) {
+	for _, h := range all[healthEvent](out) {
 		events = append(events, string(h.Event))
 	}
 	return events
@@ -120,17 +120,17 @@ func TestAHealthEventSaysSinceWhen(t *testing.T) {
 	for range 2 {
 		b.due()
 		b.failed(pipeline.FailStatus)
-		first := one[Checked](b).Time
+		first := one[checked](b).Time
 		for range 2 {
 			b.due()
 			b.failed(pipeline.FailDNS)
 		}
-		if h := one[Health](b).Health; h.Event != pipeline.HealthFailing || h.Since != first || h.Count != 3 || h.Class != pipeline.FailDNS || h.ID != flow.HealthID("failing", b.p.Incarnation, b.p.Check) {
+		if h := one[healthEvent](b).Health; h.Event != pipeline.HealthFailing || h.Since != first || h.Count != 3 || h.Class != pipeline.FailDNS || h.ID != flow.HealthID("failing", b.p.Incarnation, b.p.Check) {
 			t.Errorf("got %+v, want it failing since %v", h, first)
 		}
 		b.due()
 		b.unchanged()
-		if h := one[Health](b).Health; h.Event != pipeline.HealthRecovered || h.Since != first || h.Count != 3 || h.Document != "" || h.Time != one[Checked](b).Time {
+		if h := one[healthEvent](b).Health; h.Event != pipeline.HealthRecovered || h.Since != first || h.Count != 3 || h.Document != "" || h.Time != one[checked](b).Time {
 			t.Errorf("got %+v, want it recovered of failing since %v", h, first)
 		}
 	}
@@ -161,33 +161,33 @@ func TestAPageExpires(t *testing.T) {
 	b.failing(checks{n: 9, class: pipeline.FailStatus})
 	since, check, last := b.p.FailedSince, b.p.Check+1, b.now
 	b.failing(checks{n: 1, class: pipeline.FailTimeout})
-	at := one[Checked](b).Time
+	at := one[checked](b).Time
 	if !at.After(last) || !since.Before(last) {
 		t.Fatalf("got the last check at %v, the first failure at %v", at, since)
 	}
 	wantStamps(b, "a yaml 4/1 (0,1] S/1/0", "b yaml 5/2 (0,1] S/1/1", "c api 6/3 (0,0] S/3")
-	for _, s := range all[Stamp](b.out) {
+	for _, s := range all[stamp](b.out) {
 		if s.End != flow.EndExpired {
 			t.Errorf("got %+v, want it ended by expiry", s)
 		}
 	}
 	want := flow.Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S"}
-	if e := one[Ended](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
+	if e := one[ended](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
 		t.Errorf("got %+v, %+v; want %+v", e, e.Expiry, want)
 	}
 	health := pipeline.Health{
 		ID: flow.HealthID("expired", life, check), Event: "expired", Time: at, URL: page,
 		Class: pipeline.FailTimeout, Reason: "why", Since: since, Count: 10, Sinks: []string{"s"},
 	}
-	if got := one[Health](b).Health; !reflect.DeepEqual(got, health) {
+	if got := one[healthEvent](b).Health; !reflect.DeepEqual(got, health) {
 		t.Errorf("got %+v, want %+v", got, health)
 	}
-	if one[Clear](b).All {
+	if one[clearPage](b).All {
 		t.Error("what expired is cleared")
 	}
-	none[WakeAt](b)
-	none[Ask](b)
-	none[Withdraw](b)
+	none[wakeAt](b)
+	none[ask](b)
+	none[withdraw](b)
 	for _, x := range b.gone {
 		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != flow.EndExpired || x.Until == flow.Forever {
 			t.Errorf("got %+v listed", x)
@@ -197,7 +197,7 @@ func TestAPageExpires(t *testing.T) {
 	if !reflect.DeepEqual(normal(b.p), wantPage) {
 		t.Errorf("got page %+v, want %+v", b.p, wantPage)
 	}
-	for _, a := range []Action{Wake{}, CheckNow{}, Expire{Receiver: "s"}} {
+	for _, a := range []action{wake{}, checkNow{}, expire{Receiver: "s"}} {
 		if out := b.do(a); len(out) != 0 {
 			t.Errorf("%T: got %+v of an expired page", a, out)
 		}
@@ -212,14 +212,14 @@ func TestAnOutcomeBehindTheEndChangesNothing(t *testing.T) {
 	o.Class = pipeline.FailStatus
 	b.cancel("a")
 	b.cancel("b")
-	if !one[Clear](b).All {
+	if !one[clearPage](b).All {
 		t.Error("something is left of a cancelled page")
 	}
-	if out := b.do(Outcome{Outcome: o, Existing: nil}); len(out) != 0 {
+	if out := b.do(outcome{Outcome: o, Existing: nil}); len(out) != 0 {
 		t.Errorf("got %+v of an outcome behind the cancel", out)
 	}
 	b.subscribe("a", pipeline.View{})
-	if out := b.do(Outcome{Outcome: o}); len(out) != 0 || b.p.Failures != 0 {
+	if out := b.do(outcome{Outcome: o}); len(out) != 0 || b.p.Failures != 0 {
 		t.Errorf("got %+v of an outcome of the life before", out)
 	}
 }
@@ -238,7 +238,7 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 	}{
 		"the same list again": {func(b *bench) { b.replace("yaml", false, list...) }, want{0, 2, 0}},
 		"a list that resumes": {func(b *bench) {
-			b.do(Replace{Origin: "yaml", Resume: true, Subscriptions: list, Expired: b.expired("")})
+			b.do(replace{Origin: "yaml", Resume: true, Subscriptions: list, Expired: b.expired("")})
 		}, want{2, 0, 0}},
 		"a changed entry":             {func(b *bench) { b.replace("yaml", false, changed...) }, want{1, 1, 0}},
 		"an entry that is missing":    {func(b *bench) { b.replace("yaml", false, list[1]) }, want{0, 1, 0}},
@@ -265,8 +265,8 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 			t.Errorf("%s: got a page that lives: %v", name, lives)
 		}
 		if c.want.standing == 0 {
-			none[Ask](b)
-			none[Stamp](b)
+			none[ask](b)
+			none[stamp](b)
 		}
 		if (b.p.Expiry == nil) != (c.want.standing > 0 || c.want.expired == 0) {
 			t.Errorf("%s: got expiry %+v", name, b.p.Expiry)
@@ -280,14 +280,14 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 			}
 		}
 		if c.want.standing > 0 {
-			r := one[Ask](b).Request
+			r := one[ask](b).Request
 			if r.BodyHash != "" || r.Check != 1 {
 				t.Errorf("%s: got %+v, want a first check", name, r)
 			}
 			for i, d := range r.Documents {
 				b.text(d.ID, "B", i, len(r.Documents))
 			}
-			if s := all[Version](b.out); len(s) != 1 || s[0].Snapshot.Previous != 0 {
+			if s := all[version](b.out); len(s) != 1 || s[0].Snapshot.Previous != 0 {
 				t.Errorf("%s: got %+v, want a baseline", name, s)
 			}
 		}
@@ -298,15 +298,15 @@ func TestCancellingAnExpiredOneWithdrawsIt(t *testing.T) {
 	b := watched(t)
 	b.failing(checks{n: 10, class: pipeline.FailStatus})
 	b.cancel("a")
-	if w := one[Withdraw](b).Withdraw; w.Subscription != "S/1/0" || w.Receiver.Sink != "s" || w.Page != page {
+	if w := one[withdraw](b).Withdraw; w.Subscription != "S/1/0" || w.Receiver.Sink != "s" || w.Page != page {
 		t.Errorf("got %+v", w)
 	}
-	none[Clear](b)
+	none[clearPage](b)
 	b.replace("yaml", false)
-	if w := one[Withdraw](b).Withdraw; w.Subscription != "S/1/1" || !one[Clear](b).All {
+	if w := one[withdraw](b).Withdraw; w.Subscription != "S/1/1" || !one[clearPage](b).All {
 		t.Errorf("got %+v, want b withdrawn and the page cleared", b.out)
 	}
-	if e := one[Ended](b); e != (Ended{}) {
+	if e := one[ended](b); e != (ended{}) {
 		t.Errorf("got %+v, want an end of no life, behind which nothing of the page is kept", e)
 	}
 }
@@ -319,11 +319,11 @@ func TestAKeptPageExpires(t *testing.T) {
 	}{
 		"kept again":                  {func(b *bench) { b.replace("yaml", true) }, false, true},
 		"kept again, with more":       {func(b *bench) { b.replace("yaml", true, sub("n", main)) }, false, true},
-		"kept again, resumed":         {func(b *bench) { b.do(Replace{Origin: "yaml", Keep: true, Resume: true}) }, true, false},
+		"kept again, resumed":         {func(b *bench) { b.do(replace{Origin: "yaml", Keep: true, Resume: true}) }, true, false},
 		"kept by another":             {func(b *bench) { b.replace("watch", true) }, true, true},
 		"not kept any more":           {func(b *bench) { b.replace("yaml", false) }, false, false},
 		"not kept by another":         {func(b *bench) { b.replace("watch", false) }, false, true},
-		"a list of one client":        {func(b *bench) { b.do(Replace{Origin: "yaml", Client: "a"}) }, false, true},
+		"a list of one client":        {func(b *bench) { b.do(replace{Origin: "yaml", Client: "a"}) }, false, true},
 		"resumed":                     {func(b *bench) { b.resume("", "") }, true, false},
 		"resumed for another":         {func(b *bench) { b.resume("x", "") }, false, true},
 		"subscribed to and cancelled": {func(b *bench) { b.subscribe("x", pipeline.View{}); b.cancel("x") }, false, true},
@@ -399,7 +399,7 @@ func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 		o.Document, o.Part, o.Parts, o.Class = id, 1, 2, pipeline.FailSelectorGone
 		b.text(whole, fmt.Sprint(i), 0, 2)
 		b.found(o)
-		if got := len(all[Health](b.out)) == 1; got != (i == 0) {
+		if got := len(all[healthEvent](b.out)) == 1; got != (i == 0) {
 			t.Errorf("round %d: got %v", i, healths(b.out))
 		}
 	}
@@ -411,14 +411,14 @@ func TestAPartlyReadPageDoesNotExpire(t *testing.T) {
 	b.due()
 	b.text(whole, "x", 0, 2)
 	b.text(id, "x", 1, 2)
-	h := one[Health](b).Health
+	h := one[healthEvent](b).Health
 	if h.Event != pipeline.HealthRecovered || h.Document != id || h.Since != since || h.ID != flow.HealthID("recovered", b.p.Incarnation+"/"+id, b.p.Check) {
 		t.Errorf("got %+v", h)
 	}
 	b.due()
 	b.text(whole, "y", 0, 2)
 	b.text(id, "y", 1, 2)
-	none[Health](b)
+	none[healthEvent](b)
 	if h.Time.Sub(since) < time.Minute {
 		t.Errorf("got it told at %v, gone since %v", h.Time, since)
 	}

@@ -24,25 +24,25 @@ type bench struct {
 	*testing.T
 	p      Page
 	now    time.Time
-	rules  Rules
+	rules  rules
 	budget *int
 	lost   bool
 	n      int
 	subs   map[string]flow.Stamped // the standing ones, by name
 	gone   map[string]ExpiredSubscription
 	body   *flow.Body // that is kept
-	out    []Output
+	out    []output
 }
 
 func newBench(t *testing.T) *bench {
 	return &bench{
 		T: t, now: t0, subs: make(map[string]flow.Stamped), gone: make(map[string]ExpiredSubscription),
-		rules: Rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: 3},
+		rules: rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: 3},
 	}
 }
 
 // do applies one event and returns its outputs.
-func (b *bench) do(a Action) []Output {
+func (b *bench) do(a action) []output {
 	b.Helper()
 	b.now = b.now.Add(time.Second)
 	b.n++
@@ -51,27 +51,27 @@ func (b *bench) do(a Action) []Output {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.p, b.out = Apply(b.p, Event{
+	b.p, b.out = apply(b.p, event{
 		URL: page, Now: b.now, Position: fmt.Sprintf("S/%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Nonce: fmt.Sprint(b.n), Do: a,
 	})
 	for _, o := range b.out {
 		switch o := o.(type) {
-		case Stamp:
+		case stamp:
 			name := subscriptionName(o.Document, o.Subscription.Client)
 			if o.Until == flow.Forever {
 				b.subs[name] = o.Stamped
 			} else {
 				delete(b.subs, name)
 			}
-		case ListExpired:
+		case listExpired:
 			b.gone[subscriptionName(o.Document, o.Subscription.Client)] = o.ExpiredSubscription
-		case DropExpired:
+		case dropExpired:
 			delete(b.gone, subscriptionName(o.Document, o.Client))
-		case KeepBody:
+		case keepBody:
 			b.body = &o.Body
-		case DropBody:
+		case dropBody:
 			b.body = nil
-		case Clear:
+		case clearPage:
 			b.body = nil
 			if o.All && len(b.gone) > 0 {
 				b.Errorf("%T cleared what expired: %+v", a, b.gone)
@@ -97,7 +97,7 @@ func (b *bench) do(a Action) []Output {
 }
 
 // restart applies an event as a new process would.
-func (b *bench) restart(a Action) []Output {
+func (b *bench) restart(a action) []output {
 	b.Helper()
 	b.lost = true
 	defer func() { b.lost = false }()
@@ -131,7 +131,7 @@ func normal(p Page) Page {
 }
 
 // all returns the outputs of one kind.
-func all[T Output](out []Output) []T {
+func all[T output](out []output) []T {
 	var ts []T
 	for _, o := range out {
 		if t, ok := o.(T); ok {
@@ -142,7 +142,7 @@ func all[T Output](out []Output) []T {
 }
 
 // one returns the only output of a kind.
-func one[T Output](b *bench) T {
+func one[T output](b *bench) T {
 	b.Helper()
 	ts := all[T](b.out)
 	if len(ts) != 1 {
@@ -151,7 +151,7 @@ func one[T Output](b *bench) T {
 	return ts[0]
 }
 
-func none[T Output](b *bench) {
+func none[T output](b *bench) {
 	b.Helper()
 	if ts := all[T](b.out); len(ts) != 0 {
 		b.Fatalf("got %+v, want none", ts)
@@ -165,7 +165,7 @@ func sub(client string, view pipeline.View) pipeline.Subscription {
 func (b *bench) subscribe(client string, view pipeline.View) {
 	b.Helper()
 	s := sub(client, view)
-	do := Subscribe{Origin: "api", Subscription: s}
+	do := subscribe{Origin: "api", Subscription: s}
 	if e, ok := b.subs[subscriptionName(flow.DocumentID(page, view), client)]; ok {
 		do.Existing = &e
 	}
@@ -199,29 +199,29 @@ func (b *bench) expired(client string) []ExpiredSubscription {
 
 func (b *bench) cancel(client string) {
 	b.Helper()
-	b.do(Cancel{Client: client, Existing: b.standing(client), Expired: b.expired(client)})
+	b.do(cancel{Client: client, Existing: b.standing(client), Expired: b.expired(client)})
 }
 
 func (b *bench) resume(client, receiver string) {
 	b.Helper()
-	b.do(Resume{Client: client, Receiver: receiver, Expired: b.expired("")})
+	b.do(resume{Client: client, Receiver: receiver, Expired: b.expired("")})
 }
 
 func (b *bench) expire(receiver string) {
 	b.Helper()
-	b.do(Expire{Receiver: receiver, Reason: "gone", Existing: b.standing("")})
+	b.do(expire{Receiver: receiver, Reason: "gone", Existing: b.standing("")})
 }
 
 func (b *bench) replace(origin string, keep bool, list ...pipeline.Subscription) {
 	b.Helper()
-	b.do(Replace{Origin: origin, Keep: keep, Subscriptions: list, Existing: b.standing(""), Expired: b.expired("")})
+	b.do(replace{Origin: origin, Keep: keep, Subscriptions: list, Existing: b.standing(""), Expired: b.expired("")})
 }
 
 // found brings an outcome, with what the stage reads for it.
-func (b *bench) found(o flow.Outcome) []Output {
+func (b *bench) found(o flow.Outcome) []output {
 	b.Helper()
-	do := Outcome{Outcome: o}
-	if b.p.MayExpire(o, b.rules) {
+	do := outcome{Outcome: o}
+	if b.p.mayExpire(o, b.rules) {
 		do.Existing = b.standing("")
 	}
 	return b.do(do)
@@ -237,7 +237,7 @@ func (b *bench) outcome(kind string) flow.Outcome {
 }
 
 // text answers the outstanding check with a text for one of parts documents.
-func (b *bench) text(document, text string, part, parts int) []Output {
+func (b *bench) text(document, text string, part, parts int) []output {
 	b.Helper()
 	o := b.outcome(flow.OutcomeRead)
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = document, part, parts, "text:"+text, "body:"+text, "etag:"+text
@@ -245,19 +245,19 @@ func (b *bench) text(document, text string, part, parts int) []Output {
 	return b.found(o)
 }
 
-func (b *bench) read(text string) []Output {
+func (b *bench) read(text string) []output {
 	b.Helper()
 	return b.text(whole, text, 0, 1)
 }
 
-func (b *bench) unchanged() []Output {
+func (b *bench) unchanged() []output {
 	b.Helper()
 	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = b.p.BodyHash
 	return b.found(o)
 }
 
-func (b *bench) failed(class string) []Output {
+func (b *bench) failed(class string) []output {
 	b.Helper()
 	o := b.outcome(flow.OutcomeFailed)
 	o.Class, o.Reason = class, "why"
@@ -268,13 +268,13 @@ func (b *bench) failed(class string) []Output {
 func (b *bench) due() flow.Request {
 	b.Helper()
 	for range 3 {
-		ws := all[WakeAt](b.out)
+		ws := all[wakeAt](b.out)
 		if len(ws) == 0 {
 			b.Fatalf("no wake in %+v", b.out)
 		}
 		b.now = latest(b.now, ws[len(ws)-1].Time.Add(-time.Second))
-		b.do(Wake{})
-		if as := all[Ask](b.out); len(as) == 1 {
+		b.do(wake{})
+		if as := all[ask](b.out); len(as) == 1 {
 			return as[0].Request
 		}
 	}

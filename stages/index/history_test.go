@@ -142,17 +142,17 @@ func TestHistoryOfDocuments(t *testing.T) {
 	scoped := flow.DocumentID(page, main)
 	b.due()
 	b.text(b.p.Documents[0].ID, "A", 0, 2)
-	none[Record](b)
+	none[record](b)
 	b.text(b.p.Documents[1].ID, "A", 1, 2)
-	if r := one[Record](b); !reflect.DeepEqual(r.Versions, map[string]uint64{whole: 1, scoped: 1}) || r.Result != flow.OutcomeRead {
+	if r := one[record](b); !reflect.DeepEqual(r.Versions, map[string]uint64{whole: 1, scoped: 1}) || r.Result != flow.OutcomeRead {
 		t.Errorf("got %+v", r)
 	}
 	b.due()
 	b.text(b.p.Documents[0].ID, "B", 0, 2)
 	o := b.outcome(flow.OutcomeFailed)
 	o.Part, o.Parts, o.Document, o.Class, o.Reason = 1, 2, b.p.Documents[1].ID, pipeline.FailSelectorGone, "gone"
-	b.do(Outcome{Outcome: o})
-	if r := one[Record](b); len(r.Versions) != 1 || r.Result != flow.OutcomeFailed || r.Class != pipeline.FailSelectorGone || r.Reason != "gone" {
+	b.do(outcome{Outcome: o})
+	if r := one[record](b); len(r.Versions) != 1 || r.Result != flow.OutcomeFailed || r.Class != pipeline.FailSelectorGone || r.Reason != "gone" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -165,7 +165,7 @@ func TestHistorySaysWhatWaits(t *testing.T) {
 	var got []string
 	for _, s := range []string{"A", "B", "B", "B"} {
 		b.text(id, s, 0, 1)
-		r := one[Record](b)
+		r := one[record](b)
 		got = append(got, strings.TrimSpace(fmt.Sprint(r.Result, " ", len(r.Versions), " ", r.Reason)))
 		b.due()
 	}

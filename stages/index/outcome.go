@@ -172,7 +172,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		a.p.Open.Made = make(map[string]uint64)
 	}
 	a.p.Open.Made[d.ID] = d.N
-	a.emit(Version{
+	a.emit(version{
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, TextHash: o.TextHash,
@@ -180,7 +180,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
 	})
 	for ; d.N-d.Oldest >= uint64(max(a.Rules.Keep, 1)); d.Oldest++ {
-		a.emit(DropVersion{d.ID, d.Oldest})
+		a.emit(dropVersion{d.ID, d.Oldest})
 	}
 }
 
@@ -205,7 +205,7 @@ func (a *application) close(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
 	a.record(o, open)
-	a.emit(Checked{
+	a.emit(checked{
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
 	})
@@ -253,7 +253,7 @@ func (a *application) record(o flow.Outcome, open *Open) {
 		}
 	}
 	a.p.Records++
-	a.emit(Record{r, a.p.Records})
+	a.emit(record{r, a.p.Records})
 }
 
 // waiting says which document has a text that is no version yet.

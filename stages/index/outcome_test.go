@@ -13,25 +13,25 @@ var main = pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
 func TestTheFirstVersionIsTheBaseline(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
-	r := one[Ask](b).Request
+	r := one[ask](b).Request
 	if r.Check != 1 || r.BodyHash != "" || r.ETag != "" || len(r.Documents) != 1 || r.Documents[0].TextHash != "" {
 		t.Errorf("got request %+v, want a full one, number 1", r)
 	}
 	if got, want := r.NotAfter, b.now.Add(2*time.Minute); got != want {
 		t.Errorf("got NotAfter %v, want %v", got, want)
 	}
-	if w := one[WakeAt](b); !w.AtStart || !w.Time.After(r.NotAfter.Add(30*time.Second)) {
+	if w := one[wakeAt](b); !w.AtStart || !w.Time.After(r.NotAfter.Add(30*time.Second)) {
 		t.Errorf("got wake %+v, want it behind the last moment of the fetch, also at start", w)
 	}
 	b.read("A")
-	v := one[Version](b)
+	v := one[version](b)
 	if s := v.Snapshot; s.N != 1 || s.Previous != 0 || s.Stamp != 1 || s.Document != whole || s.Check != 1 || s.TextHash != "text:A" {
 		t.Errorf("got snapshot %+v, want version 1 without a previous one", s)
 	}
-	if c := one[Checked](b); c.Unchanged || c.Class != "" {
+	if c := one[checked](b); c.Unchanged || c.Class != "" {
 		t.Errorf("got %+v, want a check that found something", c)
 	}
-	if w := one[WakeAt](b); w.AtStart || w.Time.Sub(b.now) > 10*time.Minute {
+	if w := one[wakeAt](b); w.AtStart || w.Time.Sub(b.now) > 10*time.Minute {
 		t.Errorf("got wake %+v, want the next check within the interval", w)
 	}
 }
@@ -46,7 +46,7 @@ func TestVersionsFollowTexts(t *testing.T) {
 			t.Fatalf("got request %+v, want number %d with validators and hashes", r, i+2)
 		}
 		b.read(text)
-		s := one[Version](b).Snapshot
+		s := one[version](b).Snapshot
 		if s.N != uint64(i+2) || s.Previous != uint64(i+1) {
 			t.Errorf("%s: got version %d after %d", text, s.N, s.Previous)
 		}
@@ -54,13 +54,13 @@ func TestVersionsFollowTexts(t *testing.T) {
 	if d := b.p.Document(whole); d.N != 5 || d.Oldest != 3 {
 		t.Errorf("got %+v, want 3 versions up to 5", d)
 	}
-	if got := one[DropVersion](b); got != (DropVersion{whole, 2}) {
+	if got := one[dropVersion](b); got != (dropVersion{whole, 2}) {
 		t.Errorf("got %+v, want version 2 dropped", got)
 	}
 	b.due()
 	b.read("A")
-	none[Version](b)
-	if !one[Checked](b).Unchanged {
+	none[version](b)
+	if !one[checked](b).Unchanged {
 		t.Error("an equal text counts as news")
 	}
 }
@@ -71,24 +71,24 @@ func TestUnchangedMustBeAgainstWhatStands(t *testing.T) {
 	b.read("A")
 	b.due()
 	b.unchanged()
-	if !one[Checked](b).Unchanged {
+	if !one[checked](b).Unchanged {
 		t.Error("want the check to count")
 	}
 	b.due()
 	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = "body:Z"
-	b.do(Outcome{Outcome: o})
-	none[Checked](b)
-	r := one[Ask](b).Request
+	b.do(outcome{Outcome: o})
+	none[checked](b)
+	r := one[ask](b).Request
 	if r.Check != o.Check+1 || r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a new full request", r)
 	}
 	// A fetch that says so again is broken, and asking on would never end.
 	b.unchanged()
-	if c := one[Checked](b); c.Class != pipeline.FailUnreadable {
+	if c := one[checked](b); c.Class != pipeline.FailUnreadable {
 		t.Errorf("got %+v, want a failed check", c)
 	}
-	none[Ask](b)
+	none[ask](b)
 }
 
 func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
@@ -98,23 +98,23 @@ func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
 	part := func(against string) {
 		o := b.outcome(flow.OutcomeUnchanged)
 		o.Document, o.Parts, o.Against, o.BodyHash = whole, 1, against, "body:A2"
-		b.do(Outcome{Outcome: o})
+		b.do(outcome{Outcome: o})
 	}
 	b.due()
 	part("text:A")
-	if !one[Checked](b).Unchanged || b.p.BodyHash != "body:A2" {
+	if !one[checked](b).Unchanged || b.p.BodyHash != "body:A2" {
 		t.Errorf("got %+v, want unchanged and the new body's hash", b.out)
 	}
 	b.due()
 	part("text:Z")
-	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
+	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request", r)
 	}
 	part("text:Z")
-	if c := one[Checked](b); c.Class != pipeline.FailUnreadable {
+	if c := one[checked](b); c.Class != pipeline.FailUnreadable {
 		t.Errorf("got %+v, want a failed check", c)
 	}
-	none[Ask](b)
+	none[ask](b)
 }
 
 func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
@@ -137,13 +137,13 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if out := b.do(Outcome{Outcome: o}); len(out) != 0 {
+		if out := b.do(outcome{Outcome: o}); len(out) != 0 {
 			t.Errorf("%s: got %+v, want nothing", name, out)
 		}
 	}
-	b.do(Outcome{Outcome: good})
-	one[Version](b)
-	if out := b.do(Outcome{Outcome: good}); len(out) != 0 {
+	b.do(outcome{Outcome: good})
+	one[version](b)
+	if out := b.do(outcome{Outcome: good}); len(out) != 0 {
 		t.Errorf("a duplicate: got %+v, want nothing", out)
 	}
 }
@@ -153,13 +153,13 @@ func TestPartsCountOnceEach(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("c", main)
 	b.read("A") // the first check was asked for before there was a second document
-	if r := one[Ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
+	if r := one[ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
 		t.Fatalf("got %+v, want a full request for both documents at once", r)
 	}
 	id := flow.DocumentID(page, main)
 	b.text(whole, "B", 0, 2)
-	one[Version](b)
-	none[Checked](b)
+	one[version](b)
+	none[checked](b)
 	if b.p.BodyHash != "" {
 		t.Error("a body stands before all its texts were read")
 	}
@@ -170,10 +170,10 @@ func TestPartsCountOnceEach(t *testing.T) {
 		t.Errorf("an outcome of the whole page among parts: got %+v", out)
 	}
 	b.text(id, "B", 1, 2)
-	if s := one[Version](b).Snapshot; s.Document != id || s.N != 1 {
+	if s := one[version](b).Snapshot; s.Document != id || s.N != 1 {
 		t.Errorf("got %+v, want version 1 of the second document", s)
 	}
-	one[Checked](b)
+	one[checked](b)
 	if b.p.BodyHash != "body:B" {
 		t.Errorf("got body hash %q, want that of the body that was read", b.p.BodyHash)
 	}
@@ -189,8 +189,8 @@ func TestPartsOfTwoBodiesStandForNeither(t *testing.T) {
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = flow.DocumentID(page, main), 1, 2, "text:B", "body:B", "etag:B"
 	o.Packed, o.Body = []byte("B"), &flow.Body{URL: page}
 	b.found(o)
-	one[Checked](b)
-	none[KeepBody](b)
+	one[checked](b)
+	none[keepBody](b)
 	// Were the hash of B sent, the page would be unchanged, and A would stand for ever.
 	if r := b.due(); r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash == "" {
 		t.Errorf("got %+v, want hashes of texts and no validators", r)
@@ -222,7 +222,7 @@ func TestFailedChecksLeaveTheBaseline(t *testing.T) {
 			t.Errorf("the request speaks of %d failures, want %d", r.Failures, i)
 		}
 		b.failed(pipeline.FailTimeout)
-		if c := one[Checked](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
+		if c := one[checked](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
 			t.Errorf("got %+v, want the failure", c)
 		}
 		if b.p.Failures != i+1 || b.p.BodyHash != "body:A" {
@@ -245,15 +245,15 @@ func TestRetryAfter(t *testing.T) {
 		b.subscribe("c", pipeline.View{})
 		o := b.outcome(flow.OutcomeFailed)
 		o.Class, o.RetryAfter = pipeline.FailBusy, c.wish
-		b.do(Outcome{Outcome: o})
+		b.do(outcome{Outcome: o})
 		until := b.now.Add(c.want)
-		if w := one[WakeAt](b); w.Time != until {
+		if w := one[wakeAt](b); w.Time != until {
 			t.Errorf("%s: got %v, want %v", name, w.Time, until)
 		}
 		b.subscribe("d", main) // a new document must wait, too
-		none[Ask](b)
-		b.do(CheckNow{})
-		none[Ask](b)
+		none[ask](b)
+		b.do(checkNow{})
+		none[ask](b)
 		b.due()
 		if b.now.Before(until) {
 			t.Errorf("%s: asked at %v, before %v", name, b.now, until)
@@ -272,12 +272,12 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 	b.due()
 	o := b.outcome(flow.OutcomeFailed)
 	o.Document, o.Part, o.Parts, o.Class, o.BodyHash = id, 0, 2, pipeline.FailSelectorGone, "body:B"
-	b.do(Outcome{Outcome: o})
+	b.do(outcome{Outcome: o})
 	b.text(whole, "B", 1, 2)
-	if s := one[Version](b).Snapshot; s.Document != whole || s.N != 2 {
+	if s := one[version](b).Snapshot; s.Document != whole || s.N != 2 {
 		t.Errorf("got %+v, want version 2 of the page", s)
 	}
-	if c := one[Checked](b); c.Class != pipeline.FailSelectorGone || c.Unchanged {
+	if c := one[checked](b); c.Class != pipeline.FailSelectorGone || c.Unchanged {
 		t.Errorf("got %+v, want a failed check", c)
 	}
 	if d := b.p.Document(id); d.N != 1 || d.TextHash != "text:A" {
@@ -297,7 +297,7 @@ func TestConfirm(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", view)
 	b.text(id, "A", 0, 1)
-	one[Version](b)
+	one[version](b)
 	for _, step := range []struct {
 		text    string
 		version bool
@@ -309,7 +309,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate, r)
 		}
 		b.text(id, step.text, 0, 1)
-		if got := len(all[Version](b.out)) == 1; got != step.version {
+		if got := len(all[version](b.out)) == 1; got != step.version {
 			t.Errorf("%s: got version %v, want %v", step.text, got, step.version)
 		}
 	}
@@ -319,7 +319,7 @@ func TestConfirm(t *testing.T) {
 	b.failed(pipeline.FailTimeout) // says nothing about the text
 	b.due()
 	b.text(id, "Z", 0, 1)
-	one[Version](b)
+	one[version](b)
 }
 
 func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
@@ -327,12 +327,12 @@ func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	b.subscribe("c", main)
-	if r := one[Ask](b).Request; r.BodyHash != "" || r.ETag != "" {
+	if r := one[ask](b).Request; r.BodyHash != "" || r.ETag != "" {
 		t.Errorf("got %+v, want a full request", r)
 	}
 	b.unchanged() // which such a request cannot give
-	none[Checked](b)
-	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
+	none[checked](b)
+	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
 		t.Errorf("got %+v, want one without any hash", r)
 	}
 }
@@ -345,12 +345,12 @@ func TestADocumentThatLeftIsPassedOver(t *testing.T) {
 	id := flow.DocumentID(page, main)
 	b.cancel("d")
 	b.text(id, "A", 0, 2)
-	none[Version](b)
+	none[version](b)
 	b.text(whole, "B", 1, 2)
-	if s := one[Version](b).Snapshot; s.N != 2 {
+	if s := one[version](b).Snapshot; s.N != 2 {
 		t.Errorf("got %+v, want version 2 of the other", s)
 	}
-	if c := one[Checked](b); c.Class != "" {
+	if c := one[checked](b); c.Class != "" {
 		t.Errorf("got %+v, want a good check", c)
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // execute carries out one output of the event that m brought; p is the page after it.
-func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o Output) error {
+func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o output) error {
 	st := tx.State(m.Key)
 	switch o := o.(type) {
-	case Ask:
+	case ask:
 		epoch := s.cfg.Epoch(o.Request.Page)
 		s.run.makes(o.Request.Page, o.Request.Nonce, epoch)
 		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), epoch) })
@@ -34,53 +34,53 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 			o.Request.Rebase = body
 		}
 		tx.Emit(o.Request.Message(s.cfg.Now()))
-	case Version:
+	case version:
 		return s.version(ctx, tx, st, o)
-	case Rebase:
-		return rebase(st, o)
-	case KeepBody:
+	case rebase:
+		return storeRebased(st, o)
+	case keepBody:
 		return storeBody(st, o.Body)
-	case DropBody:
+	case dropBody:
 		return st.Delete(bodyName)
-	case Record:
+	case record:
 		return storeRecord(st, o)
-	case DropVersion:
+	case dropVersion:
 		return st.Delete(versionName(o.Document, o.N))
-	case DropDocument:
+	case dropDocument:
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
 			return err
 		}
 		return st.Delete(tokensName + o.Document)
-	case Stamp:
+	case stamp:
 		return s.stamp(tx, st, o.Stamped)
-	case Withdraw:
+	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
-	case ListExpired:
+	case listExpired:
 		return setJSON(st, expiredName(o.Document, o.Subscription.Client), o.ExpiredSubscription)
-	case DropExpired:
+	case dropExpired:
 		return st.Delete(expiredName(o.Document, o.Client))
-	case Health:
+	case healthEvent:
 		tx.Emit(flow.HealthMessage(o.Health))
-	case Decide:
+	case decide:
 		s.decide(tx, m, o.Refusal)
-	case WakeAt:
+	case wakeAt:
 		if o.AtStart {
 			tx.WakeAt(m.Key, o.Time, flow.AtStart)
 		} else {
 			tx.WakeAt(m.Key, o.Time)
 		}
-	case Checked:
+	case checked:
 		tx.OnCommit(func() { s.checked(m.Key, p, o) })
-	case Taken:
+	case taken:
 		tx.OnCommit(func() { s.taken(m.Key, p, o) })
-	case Ended:
+	case ended:
 		tx.WakeAt(m.Key, noWake)
 		tx.OnCommit(func() { s.ended(m.Key, o) })
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
 		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
-	case Clear:
+	case clearPage:
 		if o.All {
 			return clearNames(st, "")
 		}
@@ -131,7 +131,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 const memoryFor = 64
 
 // version stores a version with its tokens and publishes its snapshot.
-func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v Version) error {
+func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v version) error {
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func clearNames(st flow.State, prefix string, but ...string) error {
 var noWake time.Time
 
 // checked tells of a check of page, which is p now.
-func (s *Stage) checked(page string, p Page, c Checked) {
+func (s *Stage) checked(page string, p Page, c checked) {
 	s.run.done(page)
 	ob := flow.Observation{Kind: flow.KindCheck, Page: page, URL: page, Time: c.Time}
 	if len(p.Documents) == 1 {
@@ -245,7 +245,7 @@ func (s *Stage) checked(page string, p Page, c Checked) {
 }
 
 // ended tells that a life of page is over.
-func (s *Stage) ended(page string, e Ended) {
+func (s *Stage) ended(page string, e ended) {
 	ob := flow.Observation{Kind: flow.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
 	if e.Expiry != nil {
 		ob.Time, ob.Text = e.Expiry.Time, "expired: "+e.Expiry.Class

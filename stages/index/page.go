@@ -22,7 +22,7 @@ type Page struct {
 	// Keep lists the origins that keep the page without subscriptions, in order.
 	Keep []string `cbor:"4,keyasint,omitempty"`
 	// Intervals are those of the subscriptions, the most impatient first.
-	Intervals []Interval `cbor:"5,keyasint,omitempty"`
+	Intervals []intervalCount `cbor:"5,keyasint,omitempty"`
 	// Documents are in order of their IDs.
 	Documents []Document `cbor:"6,keyasint,omitempty"`
 	// Gone and Floor are up to which number documents that left the page had versions: a
@@ -93,8 +93,8 @@ type Page struct {
 	Wish time.Duration `cbor:"37,keyasint,omitempty"`
 }
 
-// Interval is how many subscriptions ask for a check every so often.
-type Interval struct {
+// intervalCount is how many subscriptions ask for a check every so often.
+type intervalCount struct {
 	Every pipeline.Duration `cbor:"1,keyasint"`
 	N     int               `cbor:"2,keyasint"`
 }
@@ -150,7 +150,7 @@ type Open struct {
 	// needs it to be compared.
 	Rebase bool `cbor:"12,keyasint,omitempty"`
 	Again  bool `cbor:"13,keyasint,omitempty"`
-	// KeepBody says that the request asked for the body.
+	// keepBody says that the request asked for the body.
 	KeepBody bool `cbor:"14,keyasint,omitempty"`
 	// BodyHash is that of the first part that came; Mixed says that a later one is of another
 	// body.
@@ -163,7 +163,7 @@ type Open struct {
 // maxGone bounds Page.Gone.
 const maxGone = 32
 
-// clone returns a copy of p that shares nothing which Apply changes.
+// clone returns a copy of p that shares nothing which apply changes.
 func (p Page) clone() Page {
 	p.Keep = slices.Clone(p.Keep)
 	p.Intervals = slices.Clone(p.Intervals)
@@ -236,9 +236,9 @@ func (p *Page) count(every pipeline.Duration, n int) {
 	if every == pipeline.Never {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v Interval, e pipeline.Duration) int { return cmp.Compare(v.Every, e) })
+	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v intervalCount, e pipeline.Duration) int { return cmp.Compare(v.Every, e) })
 	if !ok {
-		p.Intervals = slices.Insert(p.Intervals, i, Interval{Every: every})
+		p.Intervals = slices.Insert(p.Intervals, i, intervalCount{Every: every})
 	}
 	if p.Intervals[i].N += n; p.Intervals[i].N <= 0 {
 		p.Intervals = slices.Delete(p.Intervals, i, i+1)

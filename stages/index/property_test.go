@@ -99,18 +99,18 @@ func (c *chaos) upgrade() {
 			c.cancel("c")
 			return
 		}
-		c.do(CheckNow{})
+		c.do(checkNow{})
 	case 2, 3:
 		c.texts[flow.DocumentID(page, view)] = c.rnd.IntN(3)
-		c.do(CheckNow{})
+		c.do(checkNow{})
 	case 4:
 		c.reader = c.rnd.IntN(3)
-		c.restart(Wake{})
+		c.restart(wake{})
 	case 5:
 		if len(c.inflight) > 0 && c.rnd.IntN(3) == 0 {
 			c.inflight = c.inflight[1:] // lost
 		}
-		c.restart(Wake{})
+		c.restart(wake{})
 	default:
 		c.deliver()
 	}
@@ -122,11 +122,11 @@ func (c *chaos) step() {
 	switch c.rnd.IntN(22) {
 	case 21:
 		c.reader = c.rnd.IntN(3)
-		c.restart(Wake{})
+		c.restart(wake{})
 	case 0, 1:
 		s := sub(client, view)
 		s.Sinks = [][]string{{"s"}, {"s", "t"}}[c.rnd.IntN(2)]
-		do := Subscribe{Origin: "api", Subscription: s}
+		do := subscribe{Origin: "api", Subscription: s}
 		name := subscriptionName(flow.DocumentID(page, view), client)
 		if e, ok := c.subs[name]; ok {
 			do.Existing = &e
@@ -142,36 +142,36 @@ func (c *chaos) step() {
 	case 4:
 		c.replace("yaml", false)
 	case 5:
-		c.do(CheckNow{})
+		c.do(checkNow{})
 	case 6:
-		c.restart(Wake{})
+		c.restart(wake{})
 	case 7:
 		c.now = c.now.Add(time.Duration(c.rnd.Int64N(int64(10 * time.Minute))))
-		c.do(Wake{})
+		c.do(wake{})
 	case 8, 9:
 		c.texts[flow.DocumentID(page, view)] = c.rnd.IntN(3)
-		c.do(Wake{})
+		c.do(wake{})
 	case 10:
 		if len(c.done) > 0 {
-			c.do(Outcome{Outcome: c.done[c.rnd.IntN(len(c.done))]})
+			c.do(outcome{Outcome: c.done[c.rnd.IntN(len(c.done))]})
 			break
 		}
-		c.do(Wake{})
+		c.do(wake{})
 	case 11:
 		if len(c.inflight) > 0 {
 			c.inflight = c.inflight[1:] // lost
 		}
-		c.do(Wake{})
+		c.do(wake{})
 	case 12:
 		c.resume([]string{"", client}[c.rnd.IntN(2)], []string{"", "s", "t"}[c.rnd.IntN(3)])
 	case 13:
 		c.expire([]string{"s", "t"}[c.rnd.IntN(2)])
 	case 14:
 		c.broken = c.rnd.IntN(3) > 0
-		c.do(Wake{})
+		c.do(wake{})
 	case 15:
 		c.now = c.now.Add(-time.Duration(c.rnd.Int64N(int64(time.Hour))))
-		c.do(Wake{})
+		c.do(wake{})
 	default:
 		c.deliver()
 	}
@@ -181,7 +181,7 @@ func (c *chaos) step() {
 func (c *chaos) deliver() {
 	if len(c.inflight) == 0 {
 		c.now = c.now.Add(time.Minute)
-		c.do(Wake{})
+		c.do(wake{})
 		return
 	}
 	i := 0
@@ -224,7 +224,7 @@ func (c *chaos) rebase(document string, r flow.Request) *flow.Rebased {
 }
 
 // fetch answers what a asks for as the page is now.
-func (c *chaos) fetch(a Ask, honest bool) {
+func (c *chaos) fetch(a ask, honest bool) {
 	r := a.Request
 	if a.Rebase {
 		r.Rebase = c.body
@@ -277,34 +277,34 @@ func (c *chaos) fetch(a Ask, honest bool) {
 // watch holds the outputs of the last event to what must always be true.
 func (c *chaos) watch() {
 	c.Helper()
-	if n := len(all[Ask](c.out)); n > 1 {
+	if n := len(all[ask](c.out)); n > 1 {
 		c.Fatalf("%d requests at once", n)
 	}
 	for _, o := range c.out {
 		switch o := o.(type) {
-		case Ask:
+		case ask:
 			if c.p.Open == nil || o.Request.Check != c.p.Check {
 				c.Errorf("asked for %d, and %+v is outstanding", o.Request.Check, c.p.Open)
 			}
 			c.fetch(o, false)
-		case Checked:
+		case checked:
 			k := c.before.Incarnation + fmt.Sprint(c.before.Check)
 			if c.checked[k] {
 				c.Errorf("check %s counted twice", k)
 			}
 			c.checked[k] = true
-		case Rebase:
+		case rebase:
 			c.remade(o)
-		case Version:
+		case version:
 			c.version(o.Snapshot)
-		case Stamp:
+		case stamp:
 			c.stamped(o.Stamped)
-		case Health:
+		case healthEvent:
 			if c.told[o.ID] || o.URL != page || o.Time.IsZero() {
 				c.Errorf("got %+v, told before: %v", o.Health, c.told[o.ID])
 			}
 			c.told[o.ID] = true
-		case Ended:
+		case ended:
 			if o.Incarnation != "" && c.ended[o.Incarnation] || o.Stamp != c.stamp[o.Incarnation] {
 				c.Errorf("got %+v behind stamp %d, ended before: %v", o, c.stamp[o.Incarnation], c.ended[o.Incarnation])
 			}
@@ -315,7 +315,7 @@ func (c *chaos) watch() {
 		}
 	}
 	c.counted()
-	if c.p.Incarnation != "" && len(c.out) > 0 && len(all[WakeAt](c.out)) != 1 {
+	if c.p.Incarnation != "" && len(c.out) > 0 && len(all[wakeAt](c.out)) != 1 {
 		c.Errorf("got outputs %+v without one wake", c.out)
 	}
 }
@@ -402,7 +402,7 @@ func (c *chaos) stamped(s flow.Stamped) {
 }
 
 // remade holds a text that was made anew to the one whose place it takes.
-func (c *chaos) remade(r Rebase) {
+func (c *chaos) remade(r rebase) {
 	c.Helper()
 	c.rebased++
 	k := c.p.Incarnation + r.Document
@@ -419,10 +419,10 @@ func (c *chaos) remade(r Rebase) {
 func (c *chaos) quiet() {
 	for range 3 {
 		c.inflight = nil
-		c.do(CheckNow{})
-		c.restart(Wake{})
+		c.do(checkNow{})
+		c.restart(wake{})
 		for rounds := 0; ; rounds++ {
-			as := all[Ask](c.out)
+			as := all[ask](c.out)
 			for _, a := range as {
 				c.fetch(a, true)
 			}

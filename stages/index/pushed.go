@@ -17,23 +17,23 @@ import (
 // nil if ctx ends first.
 type Read func(ctx context.Context, r flow.Request, p pipeline.Pushed) []flow.Outcome
 
-// Pushed brings what is in a page that somebody pushed. Its outcomes have no check number:
+// pushedPage brings what is in a page that somebody pushed. Its outcomes have no check number:
 // they are taken in order of arrival.
-type Pushed struct {
+type pushedPage struct {
 	ID string
 	// Outcomes are one for each document of the page; none where the page need not be read.
 	Outcomes []flow.Outcome
 	// Extractors are what made the standing texts, by document, as far as the page does not
-	// know; see Page.AsksExtractor.
+	// know; see Page.asksExtractor.
 	Extractors map[string]string
 }
 
-func (Pushed) action() {}
+func (pushedPage) action() {}
 
-// Taken tells that a page that was pushed was read.
-type Taken struct{ Time time.Time }
+// taken tells that a page that was pushed was read.
+type taken struct{ Time time.Time }
 
-func (Taken) output() {}
+func (taken) output() {}
 
 // seenSize is how much of an ID's hash is remembered, in bytes.
 const seenSize = 8
@@ -43,8 +43,8 @@ func seenHash(id string) string {
 	return string(sum[:seenSize])
 }
 
-// HasSeen reports whether a page was pushed under id among the last ones.
-func (p *Page) HasSeen(id string) bool {
+// hasSeen reports whether a page was pushed under id among the last ones.
+func (p *Page) hasSeen(id string) bool {
 	want := seenHash(id)
 	for i := 0; i < len(p.Seen); i += seenSize {
 		if string(p.Seen[i:i+seenSize]) == want {
@@ -62,9 +62,9 @@ func (p *Page) remember(id string) {
 
 // pushed takes a page that was pushed, and reports whether it counts. It is a check of its
 // own, which nobody asked for and which says nothing about how the page is reached.
-func (a *application) pushed(do Pushed) bool {
+func (a *application) pushed(do pushedPage) bool {
 	p := &a.p
-	if !a.exists() || p.HasSeen(do.ID) || len(do.Outcomes) == 0 {
+	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
 	p.remember(do.ID)
@@ -79,7 +79,7 @@ func (a *application) pushed(do Pushed) bool {
 	last := do.Outcomes[len(do.Outcomes)-1]
 	a.keepBody(last)
 	a.record(last, p.Open)
-	a.emit(Taken{a.at(last)})
+	a.emit(taken{a.at(last)})
 	p.Open = outstanding
 	a.overtake(do.Outcomes)
 	return true
@@ -150,17 +150,17 @@ func (p *Page) othersMade(os []flow.Outcome, extractors map[string]string) bool 
 }
 
 // push reads the page that m brings, if anybody wants it.
-func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (Action, error) {
+func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (action, error) {
 	page, err := flow.TakenFrom(m)
 	if err != nil {
 		return nil, err
 	}
-	do := Pushed{ID: page.ID}
+	do := pushedPage{ID: page.ID}
 	switch {
 	case p.Incarnation == "":
 		s.ignored(tx, flow.KindUnwatched, m)
 		return do, nil
-	case p.HasSeen(page.ID):
+	case p.hasSeen(page.ID):
 		s.ignored(tx, flow.KindRepeated, m)
 		return do, nil
 	case s.cfg.Read == nil:
@@ -173,7 +173,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (A
 	}
 	do.Extractors = make(map[string]string)
 	for _, o := range do.Outcomes {
-		if d := p.AsksExtractor(o); d != nil {
+		if d := p.asksExtractor(o); d != nil {
 			v, _, err := LoadVersion(st, d.ID, d.N)
 			if err != nil {
 				return nil, err
@@ -216,7 +216,7 @@ func (s *Stage) ignored(tx flow.Tx, kind string, m flow.Message) {
 }
 
 // taken tells that a page was pushed.
-func (s *Stage) taken(page string, p Page, t Taken) {
+func (s *Stage) taken(page string, p Page, t taken) {
 	ob := flow.Observation{Kind: flow.KindPushed, Page: page, URL: page, Time: t.Time}
 	if len(p.Documents) == 1 {
 		ob.Document = p.Documents[0].ID

@@ -20,13 +20,13 @@ func pushed(text string) flow.Outcome {
 }
 
 // push brings a page with one text.
-func (b *bench) push(id, text string) []Output {
+func (b *bench) push(id, text string) []output {
 	b.Helper()
 	o := pushed(text)
 	if d := b.p.Document(whole); d != nil && d.TextHash == o.TextHash {
 		o.Kind, o.Against, o.Packed, o.Body = flow.OutcomeUnchanged, o.TextHash, nil, nil
 	}
-	return b.do(Pushed{ID: id, Outcomes: []flow.Outcome{o}})
+	return b.do(pushedPage{ID: id, Outcomes: []flow.Outcome{o}})
 }
 
 func TestPushedPagesAreVersions(t *testing.T) {
@@ -37,47 +37,47 @@ func TestPushedPagesAreVersions(t *testing.T) {
 	}
 	s := sub("c", pipeline.View{})
 	s.Interval = pipeline.Never
-	b.do(Subscribe{Origin: "api", Subscription: s})
-	none[Ask](b)
-	if w := one[WakeAt](b); !w.Time.IsZero() {
+	b.do(subscribe{Origin: "api", Subscription: s})
+	none[ask](b)
+	if w := one[wakeAt](b); !w.Time.IsZero() {
 		t.Errorf("got a wake at %v, want none", w.Time)
 	}
 	for i, text := range []string{"a", "b", "a"} {
 		b.push(fmt.Sprint(i+1), text)
-		v := one[Version](b)
+		v := one[version](b)
 		if v.Snapshot.N != uint64(i+1) || v.Snapshot.Previous != uint64(i) || v.Snapshot.Check != 0 || !v.Snapshot.Time.Equal(t0) {
 			t.Errorf("got %+v, want version %d", v.Snapshot, i+1)
 		}
-		if r := one[Record](b); r.Check != 0 || r.N != uint64(i+1) || r.Result != flow.OutcomeRead {
+		if r := one[record](b); r.Check != 0 || r.N != uint64(i+1) || r.Result != flow.OutcomeRead {
 			t.Errorf("got %+v, want record %d", r, i+1)
 		}
-		one[Taken](b)
-		one[KeepBody](b)
-		none[Ask](b)
-		none[Checked](b)
+		one[taken](b)
+		one[keepBody](b)
+		none[ask](b)
+		none[checked](b)
 	}
 	b.push("4", "a")
-	none[Version](b)
-	if r := one[Record](b); r.Result != flow.OutcomeUnchanged {
+	none[version](b)
+	if r := one[record](b); r.Result != flow.OutcomeUnchanged {
 		t.Errorf("got %+v, want unchanged", r)
 	}
 	b.push("3", "c")
 	if len(b.out) != 0 {
 		t.Errorf("got %+v, want nothing of an ID that was there", b.out)
 	}
-	b.do(CheckNow{})
-	none[Ask](b)
-	b.restart(Wake{})
-	none[Ask](b)
+	b.do(checkNow{})
+	none[ask](b)
+	b.restart(wake{})
+	none[ask](b)
 }
 
 func TestPushedIDsAreRememberedForAWhile(t *testing.T) {
 	b := newBench(t)
-	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 	for i := range pipeline.RememberedPushes + 1 {
 		b.push(fmt.Sprint(i), "a")
 	}
-	if b.p.HasSeen("0") || !b.p.HasSeen("1") || len(b.p.Seen) != pipeline.RememberedPushes*seenSize {
+	if b.p.hasSeen("0") || !b.p.hasSeen("1") || len(b.p.Seen) != pipeline.RememberedPushes*seenSize {
 		t.Errorf("got %d bytes of IDs, want those of the last %d pages", len(b.p.Seen), pipeline.RememberedPushes)
 	}
 }
@@ -90,12 +90,12 @@ func TestAPushOvertakesACheck(t *testing.T) {
 	b.read("a")
 	b.due()
 	b.push("1", "b")
-	if v := one[Version](b); v.Snapshot.N != 2 {
+	if v := one[version](b); v.Snapshot.N != 2 {
 		t.Fatalf("got %+v, want version 2", v)
 	}
 	b.read("a")
-	none[Version](b)
-	one[Checked](b)
+	none[version](b)
+	one[checked](b)
 	if b.p.BodyHash != "" || b.p.Document(whole).TextHash != "text:b" {
 		t.Errorf("got %+v, want the pushed text to stand and no body for it", b.p)
 	}
@@ -103,14 +103,14 @@ func TestAPushOvertakesACheck(t *testing.T) {
 		t.Errorf("got %+v, want a request without validators", r)
 	}
 	b.read("a")
-	if v := one[Version](b); v.Snapshot.N != 3 {
+	if v := one[version](b); v.Snapshot.N != 3 {
 		t.Errorf("got %+v, want version 3", v)
 	}
 	// The body that was pushed meanwhile is not the one that stands.
 	b.due()
 	b.push("2", "c")
-	b.do(Outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Nonce: b.p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
-	if a := one[Ask](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
+	b.do(outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Nonce: b.p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
+	if a := one[ask](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want another look without hashes", a.Request)
 	}
 }
@@ -130,8 +130,8 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	o := pushed("b")
 	o.Parts = 2
 	gone := flow.Outcome{Page: page, Kind: flow.OutcomeFailed, Class: pipeline.FailSelectorGone, Reason: "why", Parts: 2, Part: 1, Document: other, Time: t0}
-	b.do(Pushed{ID: "1", Outcomes: []flow.Outcome{o, gone}})
-	if h := one[Health](b); h.Event != pipeline.HealthSelectorGone || h.Document != other {
+	b.do(pushedPage{ID: "1", Outcomes: []flow.Outcome{o, gone}})
+	if h := one[healthEvent](b); h.Event != pipeline.HealthSelectorGone || h.Document != other {
 		t.Errorf("got %+v", h)
 	}
 	if got := b.p.Document(whole).N; got != before+1 {
@@ -141,46 +141,46 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	last.Document, last.Part, last.Parts, last.TextHash, last.BodyHash = other, 1, 2, "text:z", "body:a"
 	last.Body = &flow.Body{URL: page}
 	b.found(last)
-	one[Checked](b)
-	one[KeepBody](b)
+	one[checked](b)
+	one[keepBody](b)
 	if d := b.p.Document(whole); d.TextHash != "text:b" || b.p.Body != b.p.Check || d.Body == b.p.Body {
 		t.Errorf("got %+v with body %d, want the pushed text not to be in the body of the check", d, b.p.Body)
 	}
 	first := b.p.Pushes
 	gone.Part, gone.Parts = 0, 1
-	b.do(Pushed{ID: "2", Outcomes: []flow.Outcome{gone}})
-	if h := one[Health](b); b.p.Pushes != first+1 || h.ID == flow.HealthID(h.Event, b.p.Incarnation+"/"+other, 0) {
+	b.do(pushedPage{ID: "2", Outcomes: []flow.Outcome{gone}})
+	if h := one[healthEvent](b); b.p.Pushes != first+1 || h.ID == flow.HealthID(h.Event, b.p.Incarnation+"/"+other, 0) {
 		t.Errorf("got %+v, want an ID of its own", h)
 	}
 }
 
 func TestIntervalNeverAndOthers(t *testing.T) {
 	b := newBench(t)
-	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
-	none[Ask](b)
+	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	none[ask](b)
 	b.subscribe("c", pipeline.View{})
-	one[Ask](b)
+	one[ask](b)
 	b.cancel("c")
 	if b.p.Open != nil || b.p.Fetched() {
 		t.Errorf("got %+v, want nothing outstanding", b.p)
 	}
-	b.do(Replace{Origin: "yaml", Keep: true})
-	one[Ask](b)
+	b.do(replace{Origin: "yaml", Keep: true})
+	one[ask](b)
 	// It is given up and asked for again, with another interval: that is another entry.
 	b.rules.ExpireAfter = 1
 	b.failed(pipeline.FailDNS)
 	if b.p.Incarnation != "" {
 		t.Fatalf("got %+v, want it expired", b.p)
 	}
-	b.do(Replace{Origin: "yaml", Keep: true})
+	b.do(replace{Origin: "yaml", Keep: true})
 	if b.p.Incarnation != "" {
 		t.Errorf("got %+v, want it expired still", b.p)
 	}
-	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
-	if b.p.Incarnation == "" || b.p.Fetched() || len(all[Ask](b.out)) > 0 {
+	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	if b.p.Incarnation == "" || b.p.Fetched() || len(all[ask](b.out)) > 0 {
 		t.Errorf("got %+v, want it alive and not fetched", b.p)
 	}
-	b.do(Replace{Origin: "yaml"})
+	b.do(replace{Origin: "yaml"})
 	if b.p.URL != "" {
 		t.Errorf("got %+v, want nothing left", b.p)
 	}
@@ -289,11 +289,11 @@ func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 func TestWhoAsksForNoChecksIsRemembered(t *testing.T) {
 	b := newBench(t)
 	b.rules.ExpireAfter = 1
-	b.do(Replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
+	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 	b.subscribe("c", pipeline.View{})
 	o := b.outcome(flow.OutcomeFailed)
 	o.Class, o.Reason = pipeline.FailDNS, "why"
-	b.do(Outcome{Outcome: o, Existing: b.standing("")})
+	b.do(outcome{Outcome: o, Existing: b.standing("")})
 	if b.p.Incarnation != "" {
 		t.Fatalf("got %+v, want it expired", b.p)
 	}
@@ -303,7 +303,7 @@ func TestWhoAsksForNoChecksIsRemembered(t *testing.T) {
 		t.Errorf("got %+v, want it kept and not fetched, as before", b.p)
 	}
 	b.subscribe("c", pipeline.View{})
-	b.do(Replace{Origin: "yaml", Existing: b.standing("")})
+	b.do(replace{Origin: "yaml", Existing: b.standing("")})
 	if len(b.p.Unasked) != 0 {
 		t.Errorf("got %v, who keeps nothing any more", b.p.Unasked)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// AsksExtractor returns the document of o if Apply needs to know what made its standing
+// asksExtractor returns the document of o if apply needs to know what made its standing
 // text and only the stored version says; otherwise nil.
-func (p *Page) AsksExtractor(o flow.Outcome) *Document {
+func (p *Page) asksExtractor(o flow.Outcome) *Document {
 	d := p.Document(o.Document)
 	if d == nil || o.Kind != flow.OutcomeRead || d.Extractor != "" || d.TextHash == "" || o.TextHash == d.TextHash {
 		return nil
@@ -38,7 +38,7 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 			open.Again, open.Partial = true, true
 			return false
 		case r != nil && r.Failed == "" && r.TextHash != "":
-			a.emit(Rebase{d.ID, d.N, *r})
+			a.emit(rebase{d.ID, d.N, *r})
 			d.TextHash, d.Extractor = r.TextHash, r.Extractor
 			return true
 		case r != nil && r.Failed != "":
@@ -90,7 +90,7 @@ func (a *application) keepBody(o flow.Outcome) {
 				d.Body = p.Body
 			}
 		}
-		a.emit(KeepBody{*o.Body})
+		a.emit(keepBody{*o.Body})
 		return
 	}
 	if p.Body == 0 {
@@ -102,7 +102,7 @@ func (a *application) keepBody(o flow.Outcome) {
 		}
 	}
 	p.Body = 0
-	a.emit(DropBody{})
+	a.emit(dropBody{})
 }
 
 // storedBody is a body as it is kept.
@@ -134,8 +134,8 @@ func loadBody(st flow.State) (*flow.Body, error) {
 	return (*flow.Body)(&body), nil
 }
 
-// rebase stores a text that was made anew in the place of the one that stands.
-func rebase(st flow.State, r Rebase) error {
+// storeRebased stores a text that was made anew in the place of the one that stands.
+func storeRebased(st flow.State, r rebase) error {
 	v, ok, err := LoadVersion(st, r.Document, r.N)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// rules make the text of a document from a body. What stands behind "#" is no text.
-type rules struct {
+// extractor makes the text of a document from a body. What stands behind "#" is no text.
+type extractor struct {
 	name string
 	read func(body string) string
 }
@@ -20,19 +20,19 @@ type rules struct {
 var (
 	// narrow takes what stands before the bar, wide what stands on both sides, and equal
 	// differs from narrow in its name alone.
-	narrow = rules{"r/1", func(body string) string { return body[:strings.IndexAny(body+"|", "|#")] + "\n" }}
-	wide   = rules{"r/2", func(body string) string {
+	narrow = extractor{"r/1", func(body string) string { return body[:strings.IndexAny(body+"|", "|#")] + "\n" }}
+	wide   = extractor{"r/2", func(body string) string {
 		s, _, _ := strings.Cut(body, "#")
 		return strings.ReplaceAll(s, "|", " ") + "\n"
 	}}
-	equal = rules{"r/3", narrow.read}
+	equal = extractor{"r/3", narrow.read}
 )
 
 // site is a page as fetch sees it.
 type site struct {
 	*desk
 	body   string
-	rules  rules
+	rules  extractor
 	tooBig bool
 	// snapshots tell what was compared, "N<Previous:old→new"; events the health events.
 	snapshots, events []string
@@ -129,7 +129,7 @@ func (s *site) note() {
 
 // look lets the page be checked as it is now, by the rules of now, until nothing is asked
 // for at once.
-func (s *site) look(body string, r rules) {
+func (s *site) look(body string, r extractor) {
 	s.Helper()
 	s.body, s.rules = body, r
 	if s.page().Open == nil {
@@ -297,7 +297,7 @@ func TestAnUpgradeWithoutABody(t *testing.T) {
 func TestAnUpgradeOfAnEarlierStore(t *testing.T) {
 	for _, tc := range []struct {
 		stored string
-		now    rules
+		now    extractor
 		want   string
 		events int
 	}{
@@ -307,7 +307,7 @@ func TestAnUpgradeOfAnEarlierStore(t *testing.T) {
 	} {
 		s := newSite(t, Config{})
 		s.tooBig = true
-		s.look("stock 5|sale", rules{tc.stored, narrow.read})
+		s.look("stock 5|sale", extractor{tc.stored, narrow.read})
 		p := s.page()
 		p.Documents[0].Extractor, p.Documents[0].Body, p.Body = "", 0, 0
 		b, err := encode(p)
@@ -371,10 +371,10 @@ func TestAnUpgradeWhileATextWaits(t *testing.T) {
 	want(t, "after three checks", s.snapshots[1:], "2<1:stock 5 sale→stock 4 sale")
 	s.look("stock 3|sale", wide)
 	s.look("stock 3|sale", wide)
-	s.look("stock 3|sale", rules{"r/4", wide.read}) // they make the same of it
-	s.look("stock 3|sale", rules{"r/4", wide.read})
+	s.look("stock 3|sale", extractor{"r/4", wide.read}) // they make the same of it
+	s.look("stock 3|sale", extractor{"r/4", wide.read})
 	want(t, "after two checks by other rules", s.snapshots[2:])
-	s.look("stock 3|sale", rules{"r/4", wide.read})
+	s.look("stock 3|sale", extractor{"r/4", wide.read})
 	want(t, "after three checks by other rules", s.snapshots[2:], "3<2:stock 4 sale→stock 3 sale")
 }
 
@@ -421,7 +421,7 @@ func TestTheBodyGoes(t *testing.T) {
 func TestAnUpgradeThroughCrashes(t *testing.T) {
 	type look struct {
 		body  string
-		rules rules
+		rules extractor
 	}
 	looks := []look{{"stock 5|sale", narrow}, {"stock 5|sale#", narrow}, {"stock 4|sale", wide}, {"stock 4|sold", wide}, {"stock 4|sold#", narrow}, {"stock 3|sold#", narrow}}
 	for crash := range 20 {

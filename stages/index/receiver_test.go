@@ -39,16 +39,16 @@ func TestAReceiverExpires(t *testing.T) {
 	b.expire("a")
 	wantClients(b, []string{"other", "two"}, []string{"one"})
 	wantStamps(b, "one yaml 4/1 (0,1] S/1/0")
-	if s := one[Stamp](b); s.End != flow.EndReceiver {
+	if s := one[stamp](b); s.End != flow.EndReceiver {
 		t.Errorf("got %+v, want it ended by its receiver", s)
 	}
 	if x := b.expired("")[0]; x.End != flow.EndReceiver || x.Reason != "gone" || x.Class != "" || x.Time != b.now {
 		t.Errorf("got %+v listed", x)
 	}
-	none[Withdraw](b) // delivery has given up what it had
-	none[Ended](b)
-	none[Health](b)
-	none[Decide](b)
+	none[withdraw](b) // delivery has given up what it had
+	none[ended](b)
+	none[healthEvent](b)
+	none[decide](b)
 	if got := b.p.Document(whole).Subscriptions; got != 2 || b.p.Intervals[0].N != 2 || b.p.Expired != 1 {
 		t.Errorf("got %+v", b.p)
 	}
@@ -67,7 +67,7 @@ func TestAReceiverExpires(t *testing.T) {
 	b.resume("", "a")
 	decided(b, 0)
 	wantClients(b, []string{"one", "other", "two"}, nil)
-	for _, s := range all[Stamp](b.out) {
+	for _, s := range all[stamp](b.out) {
 		if s.From != 1 || s.PageIncarnation != "S/1" || s.Incarnation == "S/1/0" || s.Incarnation == "S/1/1" {
 			t.Errorf("got %+v, want a new subscription behind the version that stands", s)
 		}
@@ -85,7 +85,7 @@ func TestARecoveryOfOneOfTwo(t *testing.T) {
 	b.expire("a")
 	b.resume("", "a") // nothing ended, but a does not count as expired any more
 	decided(b, 0)
-	none[Stamp](b)
+	none[stamp](b)
 	b.expire("b")
 	wantClients(b, []string{"two"}, nil)
 	b.resume("", "c")
@@ -99,7 +99,7 @@ func TestOneOfTwoExpiredReceiversRecovers(t *testing.T) {
 	b.replace("yaml", false, to("two", "a", "b"))
 	b.expire("a")
 	b.expire("b")
-	one[Ended](b)
+	one[ended](b)
 	b.resume("", "a")
 	wantClients(b, []string{"two"}, nil)
 	b.expire("a") // b has not recovered
@@ -110,7 +110,7 @@ func TestTheLastReceiverEndsThePage(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("one", "a"), to("two", "a"))
 	b.expire("a")
-	if e := one[Ended](b); e.Expiry != nil || e.Stamp != 4 || one[Clear](b).All {
+	if e := one[ended](b); e.Expiry != nil || e.Stamp != 4 || one[clearPage](b).All {
 		t.Errorf("got %+v, want the end without a timeout, and the list kept", e)
 	}
 	if b.p.Incarnation != "" || b.p.Expired != 2 || b.p.Expiry != nil || !slices.Equal(b.p.Unreachable, []string{"a"}) {
@@ -119,12 +119,12 @@ func TestTheLastReceiverEndsThePage(t *testing.T) {
 	b.replace("yaml", false, to("one", "a"), to("two", "b"))
 	wantClients(b, []string{"two"}, []string{"one"})
 	b.cancel("two")
-	if one[Clear](b).All || b.p.Expired != 1 {
+	if one[clearPage](b).All || b.p.Expired != 1 {
 		t.Error("the end of the other clears what is expired")
 	}
 	b.resume("", "a")
 	wantClients(b, []string{"one"}, nil)
-	if r := one[Ask](b).Request; r.Check != 1 || r.BodyHash != "" {
+	if r := one[ask](b).Request; r.Check != 1 || r.BodyHash != "" {
 		t.Errorf("got %+v, want a fresh baseline", r)
 	}
 }
@@ -133,7 +133,7 @@ func TestASubscriptionMayNameAnExpiredReceiver(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("two", "a", "b"))
 	b.expire("a")
-	b.do(Subscribe{Origin: "api", Subscription: to("new", "a")})
+	b.do(subscribe{Origin: "api", Subscription: to("new", "a")})
 	decided(b, 0)
 	wantClients(b, []string{"new", "two"}, nil)
 	b.replace("yaml", false, to("two", "a"))
@@ -164,7 +164,7 @@ func TestAKeptPageOutlivesItsReceivers(t *testing.T) {
 	b.replace("yaml", true, to("one", "a"))
 	b.read("A")
 	b.expire("a")
-	none[Ended](b)
+	none[ended](b)
 	if b.p.Document(whole) == nil || b.p.Document(whole).TextHash != "text:A" {
 		t.Errorf("got %+v, want the kept document", b.p)
 	}
@@ -175,7 +175,7 @@ func TestEachReceiverIsWithdrawnOnce(t *testing.T) {
 	b.replace("yaml", false, to("x", "a", "b", "a"))
 	b.cancel("x")
 	var got []string
-	for _, w := range all[Withdraw](b.out) {
+	for _, w := range all[withdraw](b.out) {
 		got = append(got, w.Receiver.Sink)
 	}
 	if want := []string{"a", "b"}; !slices.Equal(got, want) {
@@ -187,8 +187,8 @@ func TestAChangedSubscriptionIsNotWithdrawn(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("x", "a"))
 	b.replace("yaml", false, to("x", "a", "b"))
-	none[Withdraw](b)
-	if ss := all[Stamp](b.out); len(ss) != 2 || ss[0].End != "" || ss[0].Incarnation != ss[1].Incarnation {
+	none[withdraw](b)
+	if ss := all[stamp](b.out); len(ss) != 2 || ss[0].End != "" || ss[0].Incarnation != ss[1].Incarnation {
 		t.Errorf("got %+v, want another record of the same subscription", ss)
 	}
 }
@@ -197,7 +197,7 @@ func TestAChangedSubscriptionIsNotWithdrawn(t *testing.T) {
 func (b *bench) withdrawn() []string {
 	var all []string
 	for _, o := range b.out {
-		if w, ok := o.(Withdraw); ok {
+		if w, ok := o.(withdraw); ok {
 			all = append(all, w.Receiver.Sink+" "+w.Subscription)
 		}
 	}

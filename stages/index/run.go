@@ -92,7 +92,7 @@ func (r *run) atOnce(page string) bool {
 }
 
 // ask notes a request that is made at now, by Config.Steady.
-func (r *run) ask(a Ask, now time.Time, epoch uint64) {
+func (r *run) ask(a ask, now time.Time, epoch uint64) {
 	q := a.Request
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// AskFor is how long after it was asked for a fetch may begin.
-	AskFor = 2 * time.Minute
+	// askFor is how long after it was asked for a fetch may begin.
+	askFor = 2 * time.Minute
 	// slack is how much later than it may an outcome is waited for: queues and clocks.
 	slack = 30 * time.Second
 	// heldWake is when a page that may not be checked in this run is looked at again. Its
@@ -97,14 +97,14 @@ func (a *application) settle() {
 		if a.Lost {
 			at = a.Now // in the place of the start's wake, which gives up
 		}
-		a.emit(WakeAt{at, true})
+		a.emit(wakeAt{at, true})
 		return
 	case a.held():
-		a.emit(WakeAt{a.Now.Add(heldWake), true})
+		a.emit(wakeAt{a.Now.Add(heldWake), true})
 		return
 	}
 	if at := a.next(); at.After(a.Now) {
-		a.emit(WakeAt{at, false})
+		a.emit(wakeAt{at, false})
 		return
 	}
 	a.ask()
@@ -126,7 +126,7 @@ func (a *application) held() bool {
 func (a *application) ask() {
 	p := &a.p
 	p.Check++
-	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(AskFor)}
+	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(askFor)}
 	if !p.Bare && p.standsFor(p.Check) {
 		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
 	}
@@ -141,8 +141,8 @@ func (a *application) ask() {
 	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
 	since := p.Asked
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
-	a.emit(Ask{r, a.interval(), since, p.Open.Rebase})
-	a.emit(WakeAt{p.Open.Deadline, true})
+	a.emit(ask{r, a.interval(), since, p.Open.Rebase})
+	a.emit(wakeAt{p.Open.Deadline, true})
 }
 
 // giveUp forgets a request that is lost, so that another is made. Only a wake may: one at
@@ -160,7 +160,7 @@ func (a *application) giveUp() {
 func (a *application) rest() {
 	p := &a.p
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
-	a.emit(WakeAt{})
+	a.emit(wakeAt{})
 }
 
 // clamp takes back times that lie further ahead than the rules ever set them, as they do
@@ -196,7 +196,7 @@ func (a *application) clamp() {
 }
 
 // patience is for how long the outcome of a request is waited for at most.
-func (a *application) patience() time.Duration { return AskFor + a.Rules.FetchTimeout + slack }
+func (a *application) patience() time.Duration { return askFor + a.Rules.FetchTimeout + slack }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -13,25 +13,25 @@ import (
 func TestALostRequestIsAskedAgain(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
-	first := one[Ask](b).Request
-	deadline := one[WakeAt](b).Time
-	b.do(Wake{}) // before the deadline, and by the process that asked
-	none[Ask](b)
-	if w := one[WakeAt](b); w.Time != deadline || !w.AtStart {
+	first := one[ask](b).Request
+	deadline := one[wakeAt](b).Time
+	b.do(wake{}) // before the deadline, and by the process that asked
+	none[ask](b)
+	if w := one[wakeAt](b); w.Time != deadline || !w.AtStart {
 		t.Errorf("got wake %+v, want it set again for %v", w, deadline)
 	}
 	old := b.outcome(flow.OutcomeRead)
 	old.Document, old.Parts, old.TextHash = whole, 1, "text:A"
-	b.restart(Wake{})
-	if r := one[Ask](b).Request; r.Check != first.Check+1 {
+	b.restart(wake{})
+	if r := one[ask](b).Request; r.Check != first.Check+1 {
 		t.Errorf("got %+v, want a new number", r)
 	}
-	if out := b.do(Outcome{Outcome: old}); len(out) != 0 {
+	if out := b.do(outcome{Outcome: old}); len(out) != 0 {
 		t.Errorf("got %+v of a check that was given up", out)
 	}
 	b.now = b.p.Open.Deadline
-	b.do(Wake{})
-	if r := one[Ask](b).Request; r.Check != first.Check+2 {
+	b.do(wake{})
+	if r := one[ask](b).Request; r.Check != first.Check+2 {
 		t.Errorf("got %+v, want a new number after the deadline", r)
 	}
 }
@@ -40,11 +40,11 @@ func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	want := one[WakeAt](b)
-	for _, do := range []func(Action) []Output{b.do, b.restart} {
-		do(Wake{})
-		none[Ask](b)
-		if got := one[WakeAt](b); got != want {
+	want := one[wakeAt](b)
+	for _, do := range []func(action) []output{b.do, b.restart} {
+		do(wake{})
+		none[ask](b)
+		if got := one[wakeAt](b); got != want {
 			t.Errorf("got %+v, want %+v again", got, want)
 		}
 	}
@@ -53,9 +53,9 @@ func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 // TestCommandsLoseNoOutcome: after a crash commands are handled again, and behind them in
 // the log is what the last process found.
 func TestCommandsLoseNoOutcome(t *testing.T) {
-	for _, command := range []Action{
-		CheckNow{}, Replace{Origin: "yaml"}, Resume{}, Expire{Receiver: "hook"}, Cancel{Client: "nobody"},
-		Subscribe{Origin: "api", Subscription: sub("d", pipeline.View{})},
+	for _, command := range []action{
+		checkNow{}, replace{Origin: "yaml"}, resume{}, expire{Receiver: "hook"}, cancel{Client: "nobody"},
+		subscribe{Origin: "api", Subscription: sub("d", pipeline.View{})},
 	} {
 		b := newBench(t)
 		b.subscribe("c", pipeline.View{})
@@ -63,9 +63,9 @@ func TestCommandsLoseNoOutcome(t *testing.T) {
 		b.due()
 		b.now = b.p.Open.Deadline
 		b.restart(command)
-		none[Ask](b)
+		none[ask](b)
 		b.read("B")
-		if v := one[Version](b); v.Snapshot.N != 2 {
+		if v := one[version](b); v.Snapshot.N != 2 {
 			t.Errorf("behind %T: version %d, want 2", command, v.Snapshot.N)
 		}
 	}
@@ -78,9 +78,9 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	b.due()
 	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = "body:Z"
-	b.restart(Outcome{Outcome: o}) // what the last process found still counts
-	b.restart(Wake{})
-	if r := one[Ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
+	b.restart(outcome{Outcome: o}) // what the last process found still counts
+	b.restart(wake{})
+	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request again", r)
 	}
 }
@@ -88,17 +88,17 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 func TestCheckNow(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
-	b.do(CheckNow{}) // while a check is under way, one more begins behind it
-	none[Ask](b)
+	b.do(checkNow{}) // while a check is under way, one more begins behind it
+	none[ask](b)
 	b.read("A")
-	one[Ask](b)
+	one[ask](b)
 	b.unchanged()
-	none[Ask](b)
-	due := one[WakeAt](b).Time
-	b.do(CheckNow{})
-	one[Ask](b)
+	none[ask](b)
+	due := one[wakeAt](b).Time
+	b.do(checkNow{})
+	one[ask](b)
 	b.unchanged()
-	if got := one[WakeAt](b).Time; got != due && due.Sub(b.now) > 10*time.Second {
+	if got := one[wakeAt](b).Time; got != due && due.Sub(b.now) > 10*time.Second {
 		t.Errorf("got the next check at %v, want %v as before", got, due)
 	}
 }
@@ -109,19 +109,19 @@ func TestOverduePagesAreSpread(t *testing.T) {
 	b.read("A")
 	b.due()
 	b.unchanged()
-	due := one[WakeAt](b).Time
+	due := one[wakeAt](b).Time
 	b.now = due.Add(5*time.Hour + 3*time.Minute)
-	b.do(Wake{})
-	none[Ask](b)
-	w := one[WakeAt](b)
+	b.do(wake{})
+	none[ask](b)
+	w := one[wakeAt](b)
 	if d := w.Time.Sub(b.now); d <= 0 || d > time.Minute {
 		t.Errorf("got a check in %v, want it spread over a minute", d)
 	}
 	b.now = w.Time.Add(time.Hour) // late again: it is not put off a second time
-	b.do(Wake{})
-	one[Ask](b)
+	b.do(wake{})
+	one[ask](b)
 	b.unchanged()
-	if next := one[WakeAt](b).Time; next.Sub(due)%(10*time.Minute) != 0 {
+	if next := one[wakeAt](b).Time; next.Sub(due)%(10*time.Minute) != 0 {
 		t.Errorf("got the next check at %v, out of the phase of %v", next, due)
 	}
 }
@@ -131,13 +131,13 @@ func TestEveryOverridesIntervals(t *testing.T) {
 	b.rules.Every = new(time.Duration)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	one[Ask](b)
+	one[ask](b)
 	b.failed(pipeline.FailStatus)
-	one[Ask](b)
+	one[ask](b)
 	*b.rules.Every = time.Second
 	b.unchanged()
-	none[Ask](b)
-	if got, want := one[WakeAt](b).Time.Sub(b.now), time.Second; got > want || got <= 0 {
+	none[ask](b)
+	if got, want := one[wakeAt](b).Time.Sub(b.now), time.Second; got > want || got <= 0 {
 		t.Errorf("got the next check in %v, want at most %v", got, want)
 	}
 	// Without the override the page finds a phase of its own again.
@@ -157,8 +157,8 @@ func TestEveryCutsAWaitShort(t *testing.T) {
 	every := 2 * time.Second
 	b.rules.Every = &every
 	asked := b.p.Asked
-	b.do(Wake{})
-	if got := one[WakeAt](b).Time; got != asked.Add(every) && len(all[Ask](b.out)) == 0 {
+	b.do(wake{})
+	if got := one[wakeAt](b).Time; got != asked.Add(every) && len(all[ask](b.out)) == 0 {
 		t.Errorf("got the next check at %v, want %v", got, asked.Add(every))
 	}
 }
@@ -170,25 +170,25 @@ func TestABudgetEndsRequests(t *testing.T) {
 	b.rules.Every = new(time.Duration)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	one[Ask](b)
+	one[ask](b)
 	left--
 	b.unchanged()
-	none[Ask](b)
-	if w := one[WakeAt](b); !w.AtStart {
+	none[ask](b)
+	if w := one[wakeAt](b); !w.AtStart {
 		t.Errorf("got wake %+v, want one for the next run", w)
 	}
 	left--
-	for _, a := range []Action{Wake{}, CheckNow{}} {
+	for _, a := range []action{wake{}, checkNow{}} {
 		b.do(a)
-		none[Ask](b)
+		none[ask](b)
 		b.restart(a)
-		none[Ask](b)
+		none[ask](b)
 	}
 	b.subscribe("d", main)
-	none[Ask](b)
+	none[ask](b)
 	b.budget, b.rules.Every = nil, nil
-	b.restart(Wake{})
-	if r := one[Ask](b).Request; len(r.Documents) != 2 {
+	b.restart(wake{})
+	if r := one[ask](b).Request; len(r.Documents) != 2 {
 		t.Errorf("got %+v, want the new document asked for in the next run", r)
 	}
 }
@@ -197,8 +197,8 @@ func TestAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	p, out := Apply(b.p, Event{URL: page, Now: b.now.Add(time.Second), Rules: b.rules, AtOnce: true, Do: Wake{}})
-	if len(all[Ask](out)) != 1 || p.Check != 2 {
+	p, out := apply(b.p, event{URL: page, Now: b.now.Add(time.Second), Rules: b.rules, AtOnce: true, Do: wake{}})
+	if len(all[ask](out)) != 1 || p.Check != 2 {
 		t.Errorf("got %+v, want a request at once", out)
 	}
 }
@@ -207,7 +207,7 @@ func TestAtOnce(t *testing.T) {
 func (b *bench) back(d time.Duration) {
 	b.Helper()
 	b.now = b.now.Add(-d)
-	b.do(Wake{})
+	b.do(wake{})
 }
 
 func TestAClockSetBack(t *testing.T) {
@@ -227,7 +227,7 @@ func TestAClockSetBack(t *testing.T) {
 			b.due()
 			b.unchanged()
 			b.now = b.now.Add(24 * time.Hour)
-			b.do(Wake{})
+			b.do(wake{})
 		}, 10*time.Minute + 10*time.Second},
 	} {
 		for _, by := range []time.Duration{2 * time.Minute, 3 * time.Hour, 10 * 365 * 24 * time.Hour} {
@@ -238,7 +238,7 @@ func TestAClockSetBack(t *testing.T) {
 			check := b.p.Check
 			b.back(by)
 			set := b.now
-			if as := all[Ask](b.out); len(as) == 0 {
+			if as := all[ask](b.out); len(as) == 0 {
 				b.due()
 			}
 			if got := b.now.Sub(set); got > c.most+time.Second || b.p.Check == check {
@@ -258,10 +258,10 @@ func TestAnAnswerAfterTheClockWasSetBackCounts(t *testing.T) {
 	b.due()
 	b.now = b.now.Add(-3 * time.Hour)
 	b.read("B")
-	if s := one[Version](b).Snapshot; s.N != 2 {
+	if s := one[version](b).Snapshot; s.N != 2 {
 		t.Errorf("got %+v", s)
 	}
-	if w := one[WakeAt](b); w.Time.Sub(b.now) > 10*time.Minute+10*time.Second {
+	if w := one[wakeAt](b); w.Time.Sub(b.now) > 10*time.Minute+10*time.Second {
 		t.Errorf("got the next check in %v", w.Time.Sub(b.now))
 	}
 }
@@ -273,13 +273,13 @@ func TestAClockSetForward(t *testing.T) {
 	b.read("A")
 	b.due()
 	b.now = b.now.Add(365 * 24 * time.Hour)
-	b.do(Wake{})
-	one[Ask](b) // as if the request were lost: that is no failure
+	b.do(wake{})
+	one[ask](b) // as if the request were lost: that is no failure
 	if b.p.Failures != 0 {
 		t.Errorf("got %d failures", b.p.Failures)
 	}
 	b.unchanged()
-	if w := one[WakeAt](b); w.Time.Sub(b.now) > 10*time.Minute || !w.Time.After(b.now) {
+	if w := one[wakeAt](b); w.Time.Sub(b.now) > 10*time.Minute || !w.Time.After(b.now) {
 		t.Errorf("got the next check in %v", w.Time.Sub(b.now))
 	}
 }
@@ -315,12 +315,12 @@ func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 		b := newBench(t)
 		s := sub("c", pipeline.View{})
 		s.Interval = pipeline.Duration(rnd.Int64N(int64(2 * time.Hour)))
-		b.do(Subscribe{Origin: "api", Subscription: s})
+		b.do(subscribe{Origin: "api", Subscription: s})
 		b.read("A")
 		for range 20 {
 			b.now = b.now.Add(time.Duration(rnd.Int64N(int64(s.Interval/2 + 1))))
 			before := b.p
-			a := &application{Event: Event{URL: page, Now: b.now, Rules: b.rules}, p: before.clone()}
+			a := &application{event: event{URL: page, Now: b.now, Rules: b.rules}, p: before.clone()}
 			a.clamp()
 			after := a.p
 			if after.Due != before.Due || after.Delayed != before.Delayed || after.NotBefore != before.NotBefore || after.Asked != before.Asked ||
@@ -330,7 +330,7 @@ func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 			if b.p.Open != nil {
 				b.unchanged()
 			} else {
-				b.do(Wake{})
+				b.do(wake{})
 			}
 		}
 	}

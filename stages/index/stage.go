@@ -2,8 +2,8 @@
 // validators that stand, their versions, the order of subscribe, cancel and version, and
 // when a page is given up. Nobody else decides about any of them.
 //
-// Apply is all of it as a pure function over a Page. Stage is the Processor around it,
-// which keeps pages in the state of a transaction and carries Apply's outputs out.
+// The function apply decides all of it, purely, over a Page. Stage is the Processor around it,
+// which keeps pages in the state of a transaction and carries apply's outputs out.
 package index
 
 import (
@@ -73,7 +73,7 @@ type Config struct {
 // use with different pages.
 type Stage struct {
 	cfg   Config
-	rules Rules
+	rules rules
 	run   *run
 	cache cache
 
@@ -126,7 +126,7 @@ func New(cfg Config) *Stage {
 	}
 	s := &Stage{
 		cfg:   cfg,
-		rules: Rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
+		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
 		run:   newRun(cfg.Checks, cfg.Only),
 	}
 	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
@@ -145,7 +145,7 @@ func (s *Stage) SetExpiry(after int, selectorGone bool) {
 }
 
 // rulesNow returns the rules that hold now.
-func (s *Stage) rulesNow() Rules {
+func (s *Stage) rulesNow() rules {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r := s.rules
@@ -196,7 +196,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	default:
 		s.run.tell(m.Key)
 	}
-	page, out := Apply(before, Event{
+	page, out := apply(before, event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
 		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
 	})
@@ -213,7 +213,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			return err
 		}
 	}
-	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > AskFor {
+	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {
 		tx.OnCommit(func() { s.held(m.Key, page) })
 	}
 	if page.URL == "" || len(out) == 0 {
@@ -227,8 +227,8 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	return st.Set(pageName, b)
 }
 
-// action reads what m is about and what state Apply needs for it.
-func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules Rules) (Action, *flow.Refusal, error) {
+// action reads what m is about and what state apply needs for it.
+func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {
 	case flow.TypeOutcome:
@@ -236,11 +236,11 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		if err != nil {
 			return nil, nil, err
 		}
-		do := Outcome{Outcome: o}
-		if p.MayExpire(o, rules) {
+		do := outcome{Outcome: o}
+		if p.mayExpire(o, rules) {
 			do.Existing, err = Subscriptions(st)
 		}
-		if d := p.AsksExtractor(o); d != nil && err == nil {
+		if d := p.asksExtractor(o); d != nil && err == nil {
 			var v StoredVersion
 			v, _, err = LoadVersion(st, d.ID, d.N)
 			do.Extractor = v.Extractor
@@ -250,9 +250,9 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		do, err := s.push(ctx, tx, p, m)
 		return do, nil, err
 	case flow.TypeWake:
-		return Wake{}, nil, nil
+		return wake{}, nil, nil
 	case flow.TypeCheckNow:
-		return CheckNow{}, nil, nil
+		return checkNow{}, nil, nil
 	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire:
 		if m.Position == "" {
 			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))

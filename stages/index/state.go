@@ -244,7 +244,7 @@ type storedRecord struct {
 	N uint64 `cbor:"11,keyasint"`
 }
 
-func storeRecord(st flow.State, r Record) error {
+func storeRecord(st flow.State, r record) error {
 	b, err := encode(storedRecord(r))
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 )
 
 // subscribe adds one subscription.
-func (a *application) subscribe(s Subscribe) {
+func (a *application) subscribe(s subscribe) {
 	if s.Existing != nil {
-		a.emit(Decide{conflict(s.Subscription)})
+		a.emit(decide{conflict(s.Subscription)})
 		return
 	}
 	var former []flow.Former
@@ -22,11 +22,11 @@ func (a *application) subscribe(s Subscribe) {
 		former = succeed(s.Expired.Stamped, s.Subscription, a.Position)
 	}
 	a.add(s.Subscription, s.Origin, a.Position, former)
-	a.emit(Decide{})
+	a.emit(decide{})
 }
 
 // replace makes the subscriptions of an origin those of a list.
-func (a *application) replace(r Replace) {
+func (a *application) replace(r replace) {
 	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
 		existing[subscriptionName(e.Document, e.Subscription.Client)] = e
@@ -40,7 +40,7 @@ func (a *application) replace(r Replace) {
 		name := a.name(s)
 		wanted[name] = true
 		if e, ok := existing[name]; ok && e.Origin != r.Origin && !takesOver(r.Origin) {
-			a.emit(Decide{conflict(s)})
+			a.emit(decide{conflict(s)})
 			return
 		}
 	}
@@ -94,7 +94,7 @@ func (a *application) replace(r Replace) {
 		})
 	}
 	a.tidy()
-	a.emit(Decide{})
+	a.emit(decide{})
 }
 
 // takesOver reports whether what origin lists replaces what others made: the word of
@@ -107,9 +107,9 @@ func (a *application) name(s pipeline.Subscription) string {
 }
 
 // cancel ends a client's subscriptions, and forgets those that expired.
-func (a *application) cancel(c Cancel) {
+func (a *application) cancel(c cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
-		a.emit(Decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
+		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
 	for _, e := range c.Existing {
@@ -120,7 +120,7 @@ func (a *application) cancel(c Cancel) {
 		a.withdraw(x.Stamped, nil)
 	}
 	a.tidy()
-	a.emit(Decide{})
+	a.emit(decide{})
 }
 
 // add begins a record for s, and a life of the page if there is none. Former are whom
@@ -132,7 +132,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 	d.Subscriptions++
 	p.count(s.Interval, 1)
 	p.Stamp++
-	a.emit(Stamp{flow.Stamped{
+	a.emit(stamp{flow.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
 		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: flow.Forever,
 		Origin: origin, Subscription: s, Former: former,
@@ -148,7 +148,7 @@ func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	p.count(e.Subscription.Interval, -1)
 	p.Stamp++
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
-	a.emit(Stamp{e})
+	a.emit(stamp{e})
 	if why == flow.EndCancelled {
 		a.withdraw(e, nil)
 	}
@@ -160,7 +160,7 @@ func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 func (a *application) withdraw(s flow.Stamped, kept func(pipeline.Receiver) bool) {
 	for _, f := range told(s) {
 		if kept == nil || !kept(f.Receiver) {
-			a.emit(Withdraw{flow.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
+			a.emit(withdraw{flow.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
 		}
 	}
 }
@@ -197,7 +197,7 @@ func same(a, b pipeline.Subscription) bool {
 }
 
 // replaceKeep makes the page kept by the origin of r, or not any more.
-func (a *application) replaceKeep(r Replace) {
+func (a *application) replaceKeep(r replace) {
 	gone := a.p.Expiry
 	switch {
 	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin) &&
@@ -256,7 +256,7 @@ func (a *application) tidy() {
 	p := &a.p
 	if !a.exists() {
 		if p.URL != "" && !p.leaves(p.Expiry) {
-			a.emit(Ended{}) // of no life, so that nothing is remembered of the page behind it
+			a.emit(ended{}) // of no life, so that nothing is remembered of the page behind it
 			a.over(nil)
 		}
 		return
@@ -264,11 +264,11 @@ func (a *application) tidy() {
 	for _, d := range slices.Clone(p.Documents) {
 		if d.Subscriptions == 0 && !p.keeps(&d) {
 			p.drop(d.ID)
-			a.emit(DropDocument{d.ID})
+			a.emit(dropDocument{d.ID})
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(Ended{p.Incarnation, p.Stamp, nil, p.leaves(p.Expiry)})
+		a.emit(ended{p.Incarnation, p.Stamp, nil, p.leaves(p.Expiry)})
 		a.over(p.Expiry)
 	}
 }
@@ -281,9 +281,9 @@ func (a *application) over(e *Expiry) {
 	p := &a.p
 	if !p.leaves(e) {
 		a.p = Page{}
-		a.emit(Clear{All: true})
+		a.emit(clearPage{All: true})
 		return
 	}
 	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked}
-	a.emit(Clear{})
+	a.emit(clearPage{})
 }

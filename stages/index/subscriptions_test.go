@@ -13,7 +13,7 @@ import (
 // stamps renders the stamps among the outputs.
 func stamps(b *bench) []string {
 	var got []string
-	for _, s := range all[Stamp](b.out) {
+	for _, s := range all[stamp](b.out) {
 		until := fmt.Sprint(s.Until)
 		if s.Until == flow.Forever {
 			until = "-"
@@ -32,7 +32,7 @@ func wantStamps(b *bench, want ...string) {
 
 func decided(b *bench, code int) {
 	b.Helper()
-	r := one[Decide](b).Refusal
+	r := one[decide](b).Refusal
 	if got := 0; r != nil {
 		got = r.Code
 		if got != code {
@@ -56,7 +56,7 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	wantStamps(b, "b api 2/2 (1,-] S/4")
 	b.due()
 	b.read("B")
-	if s := one[Version](b).Snapshot; s.Stamp != 2 || s.N != 2 {
+	if s := one[version](b).Snapshot; s.Stamp != 2 || s.N != 2 {
 		t.Errorf("got %+v, want version 2 behind stamp 2", s)
 	}
 	b.subscribe("c", pipeline.View{})
@@ -83,13 +83,13 @@ func TestCancelTakesAllOfTheClient(t *testing.T) {
 	b.subscribe("a", main)
 	b.subscribe("b", main)
 	b.cancel("a")
-	if got := len(all[Stamp](b.out)); got != 2 {
+	if got := len(all[stamp](b.out)); got != 2 {
 		t.Errorf("got %d records ended, want 2", got)
 	}
-	if got := one[DropDocument](b).Document; got != whole {
+	if got := one[dropDocument](b).Document; got != whole {
 		t.Errorf("got %s dropped, want the document that nobody watches", got)
 	}
-	none[Ended](b)
+	none[ended](b)
 	if len(b.p.Documents) != 1 || b.p.Documents[0].Subscriptions != 1 {
 		t.Errorf("got %+v, want one document with one subscription", b.p.Documents)
 	}
@@ -103,29 +103,29 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 	late := b.outcome(flow.OutcomeRead)
 	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
 	b.cancel("a")
-	if got := one[Ended](b).Incarnation; got != "S/1" {
+	if got := one[ended](b).Incarnation; got != "S/1" {
 		t.Errorf("got %q ended, want S/1", got)
 	}
 	if b.p.Incarnation != "" || b.p.Check != 0 {
 		t.Errorf("got page %+v, want none", b.p)
 	}
-	none[WakeAt](b)
-	for _, a := range []Action{Outcome{Outcome: late}, Wake{}, CheckNow{}} {
+	none[wakeAt](b)
+	for _, a := range []action{outcome{Outcome: late}, wake{}, checkNow{}} {
 		if out := b.do(a); len(out) != 0 {
 			t.Errorf("%T: got %+v, want nothing", a, out)
 		}
 	}
 	b.subscribe("a", pipeline.View{})
 	wantStamps(b, fmt.Sprintf("a api 1/1 (0,-] S/%d", b.n))
-	if r := one[Ask](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
+	if r := one[ask](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
 		t.Errorf("got %+v, want a new life", r)
 	}
 	late.Check = b.p.Check
-	if out := b.do(Outcome{Outcome: late}); len(out) != 0 {
+	if out := b.do(outcome{Outcome: late}); len(out) != 0 {
 		t.Errorf("got %+v of an outcome of the life before", out)
 	}
 	b.read("C")
-	if s := one[Version](b).Snapshot; s.N != 1 || s.Previous != 0 {
+	if s := one[version](b).Snapshot; s.N != 1 || s.Previous != 0 {
 		t.Errorf("got %+v, want a fresh baseline", s)
 	}
 }
@@ -136,7 +136,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	b.subscribe("a", pipeline.View{})
 	id := flow.DocumentID(page, main)
 	readBoth := func(text string) {
-		for len(all[Ask](b.out)) == 0 {
+		for len(all[ask](b.out)) == 0 {
 			b.due()
 		}
 		for i, d := range b.p.Documents {
@@ -156,14 +156,14 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	for i, d := range []string{id, whole} {
 		o := stale
 		o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash = d, i, 2, "text:C", "body:C"
-		b.do(Outcome{Outcome: o})
-		for _, v := range all[Version](b.out) {
+		b.do(outcome{Outcome: o})
+		for _, v := range all[version](b.out) {
 			if v.Snapshot.Document == whole {
 				t.Errorf("got %+v of a check that was asked for before", v.Snapshot)
 			}
 		}
 	}
-	if r := one[Ask](b).Request; r.BodyHash != "" {
+	if r := one[ask](b).Request; r.BodyHash != "" {
 		t.Errorf("got %+v, want a full request for the returned document", r)
 	}
 	readBoth("C")
@@ -171,7 +171,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	if s.N != 3 || s.Oldest != 3 {
 		t.Errorf("got %+v, want the baseline to be number 3", s)
 	}
-	for _, v := range all[Version](b.out) {
+	for _, v := range all[version](b.out) {
 		if v.Snapshot.Document == whole && v.Snapshot.Previous != 0 {
 			t.Errorf("got %+v, want a baseline", v.Snapshot)
 		}
@@ -234,14 +234,14 @@ func TestReplace(t *testing.T) {
 	moved := x
 	moved.View = main
 	b.replace("yaml", false, moved)
-	if got := len(all[Stamp](b.out)); got != 3 {
+	if got := len(all[stamp](b.out)); got != 3 {
 		t.Errorf("got %q, want one added and two ended", stamps(b))
 	}
-	if got := one[DropDocument](b).Document; got != whole {
+	if got := one[dropDocument](b).Document; got != whole {
 		t.Errorf("got %s dropped, want the old document", got)
 	}
 	b.replace("yaml", false)
-	one[Ended](b)
+	one[ended](b)
 	decided(b, 0)
 	b.replace("yaml", false)
 	decided(b, 0)
@@ -259,7 +259,7 @@ func TestReplaceForOneClient(t *testing.T) {
 			mine = append(mine, e)
 		}
 	}
-	b.do(Replace{Origin: "watch", Client: "x", Existing: mine})
+	b.do(replace{Origin: "watch", Client: "x", Existing: mine})
 	wantStamps(b, "x watch 3/1 (0,0] S/1/0")
 	if _, ok := b.subs[subscriptionName(whole, "y")]; !ok {
 		t.Error("another client's subscription went")
@@ -269,23 +269,23 @@ func TestReplaceForOneClient(t *testing.T) {
 func TestAKeptPageLivesAlone(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", true)
-	if r := one[Ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
+	if r := one[ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
 		t.Errorf("got %+v, want the whole page asked for", r)
 	}
 	b.read("A")
 	b.subscribe("a", pipeline.View{})
 	b.subscribe("a", main)
 	b.cancel("a")
-	none[Ended](b)
-	if got := one[DropDocument](b).Document; got == whole {
+	none[ended](b)
+	if got := one[dropDocument](b).Document; got == whole {
 		t.Error("the kept document went")
 	}
 	b.replace("watch", false) // another origin's empty list
-	none[Ended](b)
-	b.do(Replace{Origin: "yaml", Client: "a"}) // a list of one client says nothing of the page
-	none[Ended](b)
+	none[ended](b)
+	b.do(replace{Origin: "yaml", Client: "a"}) // a list of one client says nothing of the page
+	none[ended](b)
 	b.replace("yaml", false)
-	one[Ended](b)
+	one[ended](b)
 }
 
 func TestTheMostImpatientDecides(t *testing.T) {
@@ -293,7 +293,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	every := func(client string, d time.Duration) {
 		s := sub(client, pipeline.View{})
 		s.Interval = pipeline.Duration(d)
-		b.do(Subscribe{Origin: "api", Subscription: s})
+		b.do(subscribe{Origin: "api", Subscription: s})
 	}
 	gaps := func() time.Duration {
 		b.due()
@@ -311,7 +311,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 		t.Errorf("got %v, want 1h", got)
 	}
 	every("fast", time.Minute)
-	if w := one[WakeAt](b); w.Time.Sub(b.now) > time.Minute {
+	if w := one[wakeAt](b); w.Time.Sub(b.now) > time.Minute {
 		t.Errorf("got the next check in %v, want it within the new interval", w.Time.Sub(b.now))
 	}
 	if got := gaps(); got != time.Minute {
@@ -323,7 +323,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	}
 	b.cancel("hasty")
 	b.cancel("fast")
-	if got, want := b.p.Intervals, []Interval{{pipeline.Duration(time.Hour), 1}}; !slices.Equal(got, want) {
+	if got, want := b.p.Intervals, []intervalCount{{pipeline.Duration(time.Hour), 1}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -212,11 +212,11 @@ func TestCheck(t *testing.T) {
 		"edits overlap":         func(w *flow.Window) { w.Edits = []flow.Span{{0, 2}, {1, 2}} },
 	} {
 		w := good
-		if err := Check(&flow.Change{Groups: []flow.Group{{New: []flow.Window{w}}}}); err != nil {
+		if err := checkWindows(&flow.Change{Groups: []flow.Group{{New: []flow.Window{w}}}}); err != nil {
 			t.Fatal(err)
 		}
 		spoil(&w)
-		if err := Check(&flow.Change{Groups: []flow.Group{{Old: []flow.Window{w}}}}); err == nil {
+		if err := checkWindows(&flow.Change{Groups: []flow.Group{{Old: []flow.Window{w}}}}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

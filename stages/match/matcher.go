@@ -94,8 +94,8 @@ func (m *Matcher) index(k int, language string) *index {
 }
 
 // Match returns what c says to each subscription whose keywords it touches, in the order
-// in which NewMatcher got them. The windows of c must be as diff makes them: see
-// Check.
+// in which NewMatcher got them. The windows of c must be as package diff makes them:
+// tokens ascend, and edits lie within them.
 func (m *Matcher) Match(c *flow.Change) []Match {
 	found := map[int32][]finding{}
 	for k := range m.parts {
@@ -187,9 +187,9 @@ func inOrder(a, b *hit) int {
 		cmp.Compare(a.window, b.window), cmp.Compare(a.full[0], b.full[0]), cmp.Compare(a.full[1], b.full[1]))
 }
 
-// Check returns what is wrong with the windows of c, or nil: tokens ascend and lie within the
+// checkWindows returns what is wrong with the windows of c, or nil: tokens ascend and lie within the
 // text, none is empty, edits ascend and lie within the tokens.
-func Check(c *flow.Change) error {
+func checkWindows(c *flow.Change) error {
 	for g := range c.Groups {
 		for _, side := range [2][]flow.Window{c.Groups[g].Old, c.Groups[g].New} {
 			for i := range side {

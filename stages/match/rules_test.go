@@ -13,7 +13,7 @@ import (
 // say matches one subscription and returns its diffs as "+keyword: text" and "-keyword: text".
 func say(t *testing.T, c *flow.Change, s pipeline.Subscription) []string {
 	t.Helper()
-	if err := Check(c); err != nil {
+	if err := checkWindows(c); err != nil {
 		t.Fatal(err)
 	}
 	out := []string{}

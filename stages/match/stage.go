@@ -113,7 +113,7 @@ func handle[T any](m flow.Message, f func(*T) error) error {
 }
 
 func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
-	if err := Check(c); err != nil {
+	if err := checkWindows(c); err != nil {
 		return pipeline.Permanent(err)
 	}
 	st := tx.State(m.Key)

@@ -145,13 +145,13 @@ func get(value []byte, into any) error {
 // outlives the page's expiry and is written with the changes.
 //
 //	history        how many records were written
-//	history SLOT   record n, counted from 0, in slot n modulo MaxHistory
+//	history SLOT   record n, counted from 0, in slot n modulo maxHistory
 const history = "history"
 
 // Bounds of the history.
 const (
-	MaxHistory  = 20 // records of a page
-	MaxMatches  = 50 // notifications in one record
+	maxHistory  = 20 // records of a page
+	maxMatches  = 50 // notifications in one record
 	maxKeywords = 20 // keywords of one notification
 )
 
@@ -167,7 +167,7 @@ type ChangeRecord struct {
 	Time     time.Time `json:"time"` // of the check
 	// Expired says why the page was given up, where this is no change.
 	Expired string `json:"expired,omitempty"`
-	// Matches are the notifications that it made, at most MaxMatches; Omitted says how many
+	// Matches are the notifications that it made, at most maxMatches; Omitted says how many
 	// more there were.
 	Matches []Notified `json:"matches,omitempty"`
 	Omitted int        `json:"omitted,omitempty"`
@@ -189,7 +189,7 @@ func History(st flow.State) ([]ChangeRecord, error) {
 		return nil, err
 	}
 	var all []ChangeRecord
-	for i := n; i > 0 && i > n-MaxHistory; i-- {
+	for i := n; i > 0 && i > n-maxHistory; i-- {
 		v, ok, err := st.Get(slot(i - 1))
 		if err != nil {
 			return nil, err
@@ -208,7 +208,7 @@ func History(st flow.State) ([]ChangeRecord, error) {
 	return all, nil
 }
 
-func slot(n int) string { return name(history, strconv.Itoa(n%MaxHistory)) }
+func slot(n int) string { return name(history, strconv.Itoa(n%maxHistory)) }
 
 // written returns how many records there have been.
 func written(st flow.State) (n int, err error) {
@@ -238,7 +238,7 @@ func clearHistory(st flow.State) error {
 		return err
 	}
 	names := []string{history}
-	for i := range min(n, MaxHistory) {
+	for i := range min(n, maxHistory) {
 		names = append(names, slot(i))
 	}
 	return deleteAll(st, names)
@@ -246,7 +246,7 @@ func clearHistory(st flow.State) error {
 
 // note adds n, which goes to one receiver, to what r told.
 func (r *ChangeRecord) note(to pipeline.Receiver, n pipeline.Notification) {
-	if len(r.Matches) == MaxMatches {
+	if len(r.Matches) == maxMatches {
 		r.Omitted++
 		return
 	}

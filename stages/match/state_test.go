@@ -66,17 +66,17 @@ func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 
 func TestHistoryIsARing(t *testing.T) {
 	h := newHouse(t, Config{})
-	for n := 1; n <= 2*MaxHistory+3; n++ {
+	for n := 1; n <= 2*maxHistory+3; n++ {
 		h.says(changed(n, 0, "word"))
 		var want []int
-		for v := n; v > max(n-MaxHistory, 0); v-- {
+		for v := n; v > max(n-maxHistory, 0); v-- {
 			want = append(want, v)
 		}
 		if got := versions(h.past()); !slices.Equal(got, want) {
 			t.Fatalf("after %d changes it holds versions %v", n, got)
 		}
 	}
-	if got := h.named(history); len(got) != MaxHistory+1 {
+	if got := h.named(history); len(got) != maxHistory+1 {
 		t.Errorf("the state holds %q", got)
 	}
 }
@@ -89,13 +89,13 @@ func TestHistoryIsBounded(t *testing.T) {
 		words = append(words, fmt.Sprint("word", i))
 		text += fmt.Sprintf("word%d. ", i)
 	}
-	const subs = MaxMatches/2 + 3
+	const subs = maxMatches/2 + 3
 	for i := range subs {
 		h.stamp(stamped(i, i+1, 0, flow.Forever, words...))
 	}
 	h.says(changed(1, subs, text))
 	r := h.past()[0]
-	if len(r.Matches) != MaxMatches || r.Omitted != 6 || len(r.Matches[0].Keywords) != maxKeywords {
+	if len(r.Matches) != maxMatches || r.Omitted != 6 || len(r.Matches[0].Keywords) != maxKeywords {
 		t.Errorf("%d notifications and %d more, of %d keywords", len(r.Matches), r.Omitted, len(r.Matches[0].Keywords))
 	}
 }
@@ -104,17 +104,17 @@ func TestHistoryIsBounded(t *testing.T) {
 // cleared, after it was counted.
 func TestHistoryWhileItIsWritten(t *testing.T) {
 	h := newHouse(t, Config{})
-	for n := 1; n <= MaxHistory; n++ {
+	for n := 1; n <= maxHistory; n++ {
 		h.says(changed(n, 0, "word"))
 	}
 	tx := h.Begin()
-	if err := put(tx.State(page), slot(0), ChangeRecord{N: MaxHistory, Version: MaxHistory + 1}); err != nil {
+	if err := put(tx.State(page), slot(0), ChangeRecord{N: maxHistory, Version: maxHistory + 1}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := History(tx.State(page)); err != nil || len(got) != MaxHistory-1 || got[0].Version != MaxHistory {
+	if got, err := History(tx.State(page)); err != nil || len(got) != maxHistory-1 || got[0].Version != maxHistory {
 		t.Errorf("it holds versions %v, %v", versions(got), err)
 	}
-	for i := range MaxHistory {
+	for i := range maxHistory {
 		_ = tx.State(page).Delete(slot(i))
 	}
 	if got, err := History(tx.State(page)); err != nil || len(got) != 0 {
