@@ -5,22 +5,16 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -127,100 +121,58 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 	}
 }
 
-// parse returns the body of data, or nil where there is none.
-func (d *decoder) parse(data []byte) ast.Node {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows' editors write it
-	if i := invalidUTF8(data); i >= 0 {
-		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
-		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
-		return nil
+// Error is one mistake in a configuration: where it is, what is wrong, what to do.
+type Error struct {
+	File string
+	// Line and Column count from 1, columns in characters. Both are 0 where the mistake
+	// is in no particular place, such as a file that cannot be read.
+	Line, Column int
+	Message      string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Message
 	}
-	d.source = strings.Split(string(data), "\n")
-	tokens, ok := d.scan(data)
-	if !ok {
-		return nil
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+}
+
+// Errors are all mistakes in a configuration, in the order of their places.
+type Errors []*Error
+
+// Error returns one line for each mistake.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
 	}
-	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		d.syntax(err)
-		return nil
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the mistakes.
+func (es Errors) Unwrap() []error {
+	errs := make([]error, len(es))
+	for i, e := range es {
+		errs[i] = e
 	}
-	var body ast.Node
-	for _, doc := range f.Docs {
-		switch {
-		case doc.Body == nil:
-		case body != nil:
-			d.failNode(doc.Body, "a second YAML document begins here; a configuration is one")
-		default:
-			body = doc.Body
+	return errs
+}
+
+func (es Errors) sort() {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
 		}
-	}
-	if _, null := body.(*ast.NullNode); null {
-		return nil
-	}
-	return body
+		return a.Column - b.Column
+	})
 }
 
-// invalidUTF8 returns where data stops being UTF-8, or -1.
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
-	}
-	return -1
+// oneLine keeps a message from breaking the form of one mistake per line.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// syntax reports that the file is not YAML.
-func (d *decoder) syntax(err error) {
-	var ye yaml.Error
-	if !errors.As(err, &ye) || ye.GetToken() == nil || ye.GetToken().Position == nil {
-		d.failAt(position{1, 1}, "not YAML: %v", err)
-		return
-	}
-	p := position{ye.GetToken().Position.Line, ye.GetToken().Position.Column}
-	if at, hint := d.misread(p); hint != "" {
-		d.failAt(at, "not YAML: %s", hint)
-		return
-	}
-	hint := ""
-	if strings.Contains(d.sourceLine(p.line), "${") {
-		hint = `; within [ ] and { } write "${NAME}" in quotes`
-	}
-	d.failAt(p, "not YAML: %s%s", ye.GetMessage(), hint)
-}
-
-// readFile reads a file of at most maxFile bytes. Its errors say what to do.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the file %s does not exist", path)
-	case err != nil:
-		return nil, cannotRead(path, err)
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cannotRead(path, err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device or a pipe does not tell its size
-	switch {
-	case err != nil:
-		return nil, cannotRead(path, err)
-	case len(b) > maxFile:
-		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
-	}
-	return b, nil
-}
-
-func cannotRead(path string, err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return fmt.Errorf("the file %s cannot be read: %w", path, err)
-}
+var (
+	_ error = (*Error)(nil)
+	_ error = Errors(nil)
+)

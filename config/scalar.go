@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // ParseDuration reads a duration such as 90s, 10m or 1h30m that is not negative. Its
@@ -103,3 +107,115 @@ func parseScalar(s string, v any) (err error) {
 	}
 	return err
 }
+
+// interval is a duration, or "never".
+type interval time.Duration
+
+func (i *interval) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expanded(n)
+	if ok && s == "never" {
+		*i = interval(pipeline.Never)
+		return
+	}
+	var every time.Duration
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, "%s must be a duration such as 10s, 5m or 1h, or never, not %s", path, describe(n))
+	} else if ok {
+		if err := parseScalar(s, &every); err != nil {
+			d.failNode(n, "%s: %v", path, err)
+		}
+	}
+	*i = interval(every)
+}
+
+// onlyNever is "never".
+type onlyNever time.Duration
+
+func (o *onlyNever) decodeYAML(d *decoder, n ast.Node, path string) {
+	if s, ok := d.expanded(n); ok && s == "never" {
+		*o = onlyNever(pipeline.Never)
+		return
+	}
+	d.failNode(n, "%s must be never, for a page that is only pushed; how often a page is fetched its subscriptions say", path)
+}
+
+// failures is a number of failed checks, or "never".
+type failures int
+
+func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	_, number := n.(*ast.IntegerNode)
+	switch i, err := strconv.Atoi(s); {
+	case s == "never":
+		*t = -1
+	case err != nil || !number && s == d.raw(n):
+		d.failNode(n, "%s must be a whole number or never, not %s", path, describe(n))
+	case i < 1:
+		d.failNode(n, "%s: %d is not at least 1; write never for no limit", path, i)
+	default:
+		*t = failures(i)
+	}
+}
+
+// digest is written as a duration or a cron line, or as a mapping of that, every, and max.
+type digest pipeline.Digest
+
+func (g *digest) decodeYAML(d *decoder, n ast.Node, path string) {
+	var m struct {
+		Every digestTime `yaml:"every"`
+		Max   *int       `yaml:"max"`
+	}
+	if _, mapping := n.(*ast.MappingNode); !mapping {
+		d.value(n, reflect.ValueOf(&m.Every).Elem(), path)
+		*g = digest(m.Every)
+		return
+	}
+	before := len(d.errs)
+	d.structure(n, reflect.ValueOf(&m).Elem(), path)
+	_, given := d.at[join(path, "every")]
+	switch {
+	case len(d.errs) > before:
+		return
+	case !given:
+		d.failNode(n, `%s says no time; add one such as every: 1h or every: "0 9 * * 1-5 Europe/Berlin"`, path)
+		return
+	case m.Max != nil && *m.Max == 0: // to the vocabulary 0 is "not given"
+		d.fail(join(path, "max"), "%s: 0 is not between 1 and %d", join(path, "max"), pipeline.MaxDigestItems)
+		return
+	}
+	*g = digest(m.Every)
+	if m.Max != nil {
+		g.Max = *m.Max
+	}
+}
+
+// digestTime is a duration or a cron line.
+type digestTime pipeline.Digest
+
+func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, `%s must be a duration such as 1h or a cron line such as "0 9 * * 1-5 Europe/Berlin", not %s`, path, describe(n))
+		return
+	}
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	parsed, err := pipeline.ParseDigest(s)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+		return
+	}
+	*t = digestTime(parsed)
+}
+
+var (
+	_ yamlDecoder = (*interval)(nil)
+	_ yamlDecoder = (*onlyNever)(nil)
+	_ yamlDecoder = (*failures)(nil)
+	_ yamlDecoder = (*digest)(nil)
+	_ yamlDecoder = (*digestTime)(nil)
+)

@@ -4,10 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // subscriptions checks and converts the subscriptions of f.
@@ -84,3 +91,121 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 	}
 	d.failEach(path, errors.Join(errs...))
 }
+
+// schemes are those of the pages that the program fetches.
+var schemes = []string{"http", "https"}
+
+// CheckSubscription returns all that is wrong with s. The field of a value in a list has
+// its index: keywords[0].
+func CheckSubscription(s pipeline.Subscription) []*pipeline.FieldError {
+	var errs []*pipeline.FieldError
+	for _, err := range leaves(vokter.CheckSubscription(s, schemes...)) {
+		fe, ok := errors.AsType[*pipeline.FieldError](err)
+		if !ok {
+			continue
+		}
+		for i, e := range s.Events {
+			if fe.Field == fmt.Sprintf("events[%d]", i) {
+				hint := nearest.Hint(string(e), []string{string(pipeline.Added), string(pipeline.Removed)})
+				fe = &pipeline.FieldError{Field: fe.Field, Reason: fmt.Sprintf("%q is not an event; %s", string(e), hint)}
+			}
+		}
+		errs = append(errs, fe)
+	}
+	return errs
+}
+
+// leaves splits what errors.Join joined; an error that wraps several in a sentence of
+// its own stays whole.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, leaves(e)...)
+	}
+	return all
+}
+
+// selectors are written as one CSS selector, as one range {from: CSS, to: CSS}, or as
+// a list of both.
+type selectors []pipeline.Selector
+
+func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		*s = appendSelector(*s, d, n, path)
+		return
+	}
+	if len(seq.Values) == 0 {
+		d.failNode(n, "%s is empty; name at least one CSS selector or remove the key", path)
+	}
+	for i, item := range seq.Values {
+		*s = appendSelector(*s, d, item, fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) []pipeline.Selector {
+	var sel pipeline.Selector
+	before := len(d.errs)
+	if n = d.resolve(n); n == nil {
+		return s
+	}
+	if _, mapping := n.(*ast.MappingNode); mapping {
+		var r struct {
+			From string `yaml:"from"`
+			To   string `yaml:"to"`
+		}
+		d.value(n, reflect.ValueOf(&r).Elem(), path)
+		sel.From, sel.To = r.From, r.To
+	} else {
+		d.value(n, reflect.ValueOf(&sel.CSS).Elem(), path)
+	}
+	if len(d.errs) > before {
+		return s
+	}
+	if err := checkSelector(sel); err != nil {
+		d.fail(path, "%s: %v", path, err)
+		return s
+	}
+	return append(s, sel)
+}
+
+// ParseSelector reads a CSS selector, or a range written {from: CSS, to: CSS}. Its
+// errors say what is wrong.
+func ParseSelector(text string) (pipeline.Selector, error) {
+	if !strings.HasPrefix(text, "{") {
+		s := pipeline.Selector{CSS: text}
+		return s, checkSelector(s)
+	}
+	d := newDecoder("", nil)
+	var found selectors
+	if body := d.parse([]byte(text)); body != nil {
+		found = appendSelector(nil, d, body, "range")
+	}
+	if len(d.errs) > 0 {
+		return pipeline.Selector{}, errors.New(strings.TrimPrefix(d.errs[0].Message, "range: "))
+	}
+	return found[0], nil
+}
+
+func checkSelector(s pipeline.Selector) error {
+	switch {
+	case s == pipeline.Selector{}:
+		return errors.New("a CSS selector must not be empty")
+	case s.CSS == "" && s.From == "":
+		return errors.New("a range needs from; write {from: CSS, to: CSS}")
+	}
+	err := html.Validate(pipeline.View{Select: []pipeline.Selector{s}})
+	if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+		return errors.New(fe.Reason)
+	}
+	return err
+}
+
+var _ yamlDecoder = (*selectors)(nil)

@@ -1,14 +1,20 @@
 package outbound
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
+
+	"golang.org/x/net/proxy"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -131,4 +137,126 @@ func keyOf(c registry.Connection) string {
 		authorities = sha256.Sum256(text)
 	}
 	return fmt.Sprintf("%q %x %q %q %q", c.Allow, authorities, c.Cert, c.Key, c.Proxy.Reveal())
+}
+
+// Schemes of proxies.
+const (
+	httpProxy  = "http"
+	httpsProxy = "https"
+	// socksLocal has names looked up here, socksRemote by the proxy, as curl has it.
+	socksLocal  = "socks5"
+	socksRemote = "socks5h"
+)
+
+// ParseProxy reads the URL of a proxy. Its errors do not quote raw, which may hold a password.
+func ParseProxy(raw string) (*url.URL, error) {
+	const example = "such as http://proxy.example.com:3128"
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("this is not a URL; write the proxy's, " + example)
+	case u.Scheme != httpProxy && u.Scheme != httpsProxy && u.Scheme != socksLocal && u.Scheme != socksRemote:
+		return nil, errors.New("the URL of a proxy begins with http://, https://, socks5:// or socks5h://, " + example)
+	case u.Hostname() == "":
+		return nil, errors.New("the URL of the proxy has no host; write one " + example)
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "":
+		return nil, errors.New("the URL of a proxy has neither a path nor a query; write one " + example)
+	}
+	return u, nil
+}
+
+// Socks reports whether p is a SOCKS proxy, which carries any protocol.
+func Socks(p *url.URL) bool { return p.Scheme == socksLocal || p.Scheme == socksRemote }
+
+// proxied makes t connect through the proxy of c. The proxy itself is the operator's and may
+// have any address.
+func (c Config) proxied(t *http.Transport) {
+	if Socks(c.Proxy) {
+		t.DialContext = c.socks().DialContext
+		return
+	}
+	t.DialContext = c.toProxy().DialContext
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		if _, err := c.target(r.Context(), r.URL.Hostname()); err != nil {
+			return nil, err
+		}
+		return c.Proxy, nil
+	}
+	t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("the proxy answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+		}
+		return nil
+	}
+}
+
+// toProxy returns the dialer for the proxy itself.
+func (c Config) toProxy() *net.Dialer {
+	return &net.Dialer{Timeout: orDefault(c.DialTimeout, defaultDialTimeout), Resolver: c.Resolver}
+}
+
+// socksDialer connects through a SOCKS5 proxy.
+type socksDialer struct {
+	c     Config
+	proxy proxy.ContextDialer
+}
+
+// socks returns the dialer through the proxy of c, which is a SOCKS proxy.
+func (c Config) socks() Dialer {
+	u := c.Proxy
+	var auth *proxy.Auth
+	if u.User != nil {
+		password, _ := u.User.Password()
+		auth = &proxy.Auth{User: u.User.Username(), Password: password}
+	}
+	port := u.Port()
+	if port == "" {
+		port = "1080"
+	}
+	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), port), auth, c.toProxy())
+	if err != nil {
+		panic(fmt.Sprintf("outbound: %v", err)) // it fails for no arguments
+	}
+	return &socksDialer{c, d.(proxy.ContextDialer)} // it is one, as its documentation says
+}
+
+// DialContext connects to address, once it was found that this is permitted. With socksLocal
+// the proxy is told the address that was checked, and not the name.
+func (d *socksDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := d.c.target(ctx, host)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.c.Proxy.Scheme == socksLocal && len(addrs) == 0:
+		return nil, fmt.Errorf("looking up %s failed; with a socks5h:// proxy the proxy looks names up", host)
+	case d.c.Proxy.Scheme == socksLocal:
+		address = net.JoinHostPort(addrs[0].String(), port)
+	}
+	return d.proxy.DialContext(ctx, network, address)
+}
+
+// target returns the addresses of host, to which a proxy is to connect, or why one of them is
+// not permitted. Where host cannot be looked up here it returns none: the proxy may know it.
+func (c Config) target(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(c.DialTimeout, defaultDialTimeout))
+	defer cancel()
+	resolver := c.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, nil
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+		if err := c.permit(addrs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return addrs, nil
 }

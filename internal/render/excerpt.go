@@ -1,12 +1,127 @@
 package render
 
 import (
-	"sort"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
+
+// usualSpans is how many spans most excerpts have.
+const usualSpans = 5
+
+// difference is a difference with keywords found in it, near one another.
+type difference struct {
+	pipeline.Diff
+	found []string
+	diffs int // how many of the notification's it stands for
+	// snippet is what an excerpt is cut from. In it the first keyword stands from from to
+	// to, and what was changed from at to until; they are equal where it is not seen.
+	snippet   string
+	from, to  int
+	at, until int
+	// spans are the excerpt, which has the bytes from start to end.
+	spans      []Span
+	start, end int
+}
+
+// differences joins the diffs of one difference, as far as one excerpt shows their
+// keywords.
+func differences(diffs []pipeline.Diff, b Budget) []difference {
+	type place struct {
+		event         pipeline.Event
+		offset        int
+		text, snippet string
+	}
+	found := make([]difference, 0, len(diffs))
+	at := make(map[place][]int) // which of found stand there
+	var read string             // words are those of it: the keywords of one difference follow each other
+	var words []text.Token
+	for _, d := range diffs {
+		snippet := Clean(d.Snippet)
+		if snippet == "" {
+			snippet = Clean(d.Text)
+		}
+		if snippet != read {
+			read, words = snippet, text.Tokens(snippet)
+		}
+		keyword, changed := Clean(d.Keyword), Clean(d.Text)
+		start := strings.Index(snippet, changed)
+		from, to := find(snippet, words, keyword, max(start, 0))
+		p := place{d.Event, d.Offset, d.Text, d.Snippet}
+		i := slices.IndexFunc(at[p], func(i int) bool {
+			return from == to || from >= found[i].start && to <= found[i].end
+		})
+		if i >= 0 {
+			i = at[p][i]
+		} else {
+			i = len(found)
+			next := difference{Diff: d, snippet: snippet, from: from, to: to}
+			if start >= 0 {
+				next.at, next.until = start, start+len(changed)
+			}
+			next.cutWithin(b)
+			found = append(found, next)
+			at[p] = append(at[p], i)
+		}
+		found[i].diffs++
+		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].found, k) {
+			found[i].found = append(found[i].found, k)
+		}
+	}
+	return found
+}
+
+// line is d as a Message has it.
+func (d *difference) line() Line {
+	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans}
+}
+
+// cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around
+// the text where that is not seen.
+func (d *difference) cutWithin(b Budget) {
+	focus := d.at
+	if d.from < d.to {
+		focus = d.from
+	}
+	for limit := b.Line; ; limit -= max(limit/8, 1) {
+		d.start, d.end = window(d.snippet, focus, limit)
+		d.spans = d.cut(d.start, d.end)
+		n := 0
+		for _, s := range d.spans {
+			n += b.Length(s.Text)
+		}
+		if n <= b.Line || limit <= 1 {
+			return
+		}
+	}
+}
+
+// cut returns the excerpt from start to end.
+func (d *difference) cut(start, end int) []Span {
+	spans := make([]Span, 0, usualSpans)
+	if start > 0 {
+		spans = append(spans, Span{Text: "... "})
+	}
+	style := func(i int) Span {
+		return Span{Keyword: i >= d.from && i < d.to, Changed: i >= d.at && i < d.until}
+	}
+	for i := start; i < end; {
+		s, j := style(i), i+1
+		for j < end && style(j) == s {
+			j++
+		}
+		s.Text = d.snippet[i:j]
+		spans = append(spans, s)
+		i = j
+	}
+	if end < len(d.snippet) {
+		spans = append(spans, Span{Text: " ..."})
+	}
+	return spans
+}
 
 // leeway is how many runes a cut may move to be at a blank.
 const leeway = 20
@@ -86,30 +201,4 @@ func equal(s string, words []text.Token, terms []string, f text.Form) bool {
 		}
 	}
 	return true
-}
-
-// Short returns s, cut at a blank where there is one near, with " ..." behind it where it
-// has more than limit runes.
-func Short(s string, limit int) string {
-	if _, end := window(s, 0, limit); end < len(s) {
-		return strings.TrimRight(s[:end], " ") + " ..."
-	}
-	return s
-}
-
-// Cut returns s, or as much of its beginning as length counts to at most limit together
-// with the "…" that then ends it. It never cuts within a rune.
-func Cut(s string, limit int, length func(string) int) string {
-	if length(s) <= limit {
-		return s
-	}
-	ends := []int{0}
-	for i := range s {
-		ends = append(ends, i)
-	}
-	n := sort.Search(len(ends), func(i int) bool { return length(s[:ends[i]]+"…") > limit })
-	if n == 0 {
-		return ""
-	}
-	return s[:ends[n-1]] + "…"
 }

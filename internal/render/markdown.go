@@ -1,6 +1,7 @@
 package render
 
 import (
+	"html"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -107,4 +108,49 @@ func Spans(l Line) []Span {
 		spans = append(spans, s)
 	}
 	return spans
+}
+
+// Escape makes a text literal in the markup of a receiver.
+type Escape func(string) string
+
+var (
+	mrkdwn   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	markdown = strings.NewReplacer(pairs("\\`*_{}[]()<>#+-.!|~")...)
+)
+
+// pairs maps each character of special to itself behind a backslash, and keeps "@" from
+// being a mention.
+func pairs(special string) []string {
+	list := []string{"@", "@\u200b"}
+	for _, r := range special {
+		list = append(list, string(r), `\`+string(r))
+	}
+	return list
+}
+
+// Mrkdwn escapes s for Slack's mrkdwn: it can mention nobody and hide no link. Asterisks
+// and the like still format it, since Slack knows no escape for them.
+func Mrkdwn(s string) string { return mrkdwn.Replace(s) }
+
+// HTML escapes s for the text of HTML and the values of its attributes.
+func HTML(s string) string { return html.EscapeString(s) }
+
+// Markdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
+// nothing and mentions nobody.
+func Markdown(s string) string { return markdown.Replace(s) }
+
+// Target makes a URL fit for the target of a link.
+var Target = strings.NewReplacer(
+	"<", "%3C", ">", "%3E", "(", "%28", ")", "%29", "[", "%5B", "]", "%5D", "|", "%7C", `\`, "%5C", "`", "%60",
+)
+
+// Values is how the values of a template are written: the address of the page as one to
+// follow, all else as escape does.
+func Values(m Message, escape func(string) string) func(string) string {
+	return func(s string) string {
+		if s == m.URL {
+			return Target.Replace(s)
+		}
+		return escape(s)
+	}
 }

@@ -1,12 +1,72 @@
+// Package render lays notifications out for people: a Message is what is said of one, with its
+// differences cut to a Budget, as plain text or Markdown. A Template of the operator's takes the
+// place of a layout. It is text/template, kept within bounds: what could run for ever, grow
+// without end or reach anything but the notification is refused when it is read, and one that
+// fails at run time gives way to the layout, so that it never costs an alert.
 package render
 
 import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
+
+// Message is a notification for people. Every text in it is clean: valid UTF-8 in one
+// line, without characters that steer a screen.
+type Message struct {
+	// Headline says in one line what happened, such as "added: argus; removed: zeus"; of a
+	// health event its name.
+	Headline string
+	// Title is the page's title, or what of its URL names it; of a health event what it is
+	// about. It may be empty.
+	Title string
+	// URL is the page's address, an http or https URL without user information; empty where
+	// there is none.
+	URL string
+	// Lines are the differences, at most as many as the budget allows.
+	Lines []Line
+	// More is how many diffs are in no line, with those that the notification left out.
+	More int
+	// Reason says more where Headline is not about differences: what happened and why.
+	Reason string
+	// Pages are some of the pages that a health event is about.
+	Pages []string
+	// Health says that this is a health event, Good that all is well again.
+	Health, Good bool
+}
+
+// Line is one difference.
+type Line struct {
+	Event pipeline.Event
+	// Keywords are those that were found in it.
+	Keywords []string
+	// Spans are the snippet, in their order. Where it is cut, one is "...".
+	Spans []Span
+}
+
+// Span is a part of a snippet.
+type Span struct {
+	Text string
+	// Keyword says that it is part of the first keyword.
+	Keyword bool
+	// Changed says that it is part of what was added or removed; the rest is context.
+	Changed bool
+}
+
+// Budget bounds a Message. Lengths are counted by Length.
+type Budget struct {
+	// Total bounds the sum of all texts, in which each line counts LineCost more than its
+	// texts. Line bounds the snippet of one difference, 240 by default, and Lines how many
+	// there are. Otherwise 0 is no bound.
+	Total, Line, Lines, LineCost int
+	// Length counts a text; nil means Runes.
+	Length func(string) int
+	// Location is that of times; nil means UTC.
+	Location *time.Location
+}
 
 // Bounds of a Message, in runes.
 const (
@@ -187,17 +247,18 @@ func Below(m Message) string {
 	return m.Headline
 }
 
-// Encoded is how many bytes s, valid UTF-8, takes as a string of JSON.
-func Encoded(s string) int {
-	n := len(s)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
-			n++
-		case c < ' ':
-			n += len(`\u0000`) - 1
-		}
+// Collected says how much a digest holds, such as "5 changes of 3 checks"; it is empty where n
+// is none.
+func Collected(n pipeline.Notification) string {
+	if n.Type != pipeline.NotificationTypeDigest {
+		return ""
 	}
-	// The separators of lines are written as \u2028 and \u2029.
-	return n + 3*(strings.Count(s, "\u2028")+strings.Count(s, "\u2029"))
+	return plural(len(n.Diffs), "change") + " of " + plural(len(n.Items), "check")
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }

@@ -1,14 +1,69 @@
+// Package discord is the sink that posts notifications to a channel of Discord through a
+// webhook.
+//
+// The URL of the webhook comes from the channel's settings: Edit Channel, Integrations,
+// Webhooks, New Webhook, Copy Webhook URL. Whoever has it can post to the channel, so it
+// is a secret.
+//
+// A message says in its first line what was found, and in an embed, which links to the
+// page, shows each difference as a quote with the keyword bold and removed text struck.
+// Discord takes 4,096 characters in an embed; what does not fit is counted as "and n more".
+// The text of a page is escaped, and no message can mention anybody.
+//
+// Discord lets a webhook post about 30 messages a minute. A notification counts as
+// delivered once Discord has answered with the ID of the message. There is no way to give
+// Discord the ID of a notification, so one whose answer is lost may appear twice.
 package discord
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// Config is what stands in the configuration for a discord.
+type Config struct {
+	// WebhookURL is the URL of the channel's webhook, such as
+	// https://discord.com/api/webhooks/1234567890/AbC-123, from Edit Channel, Integrations,
+	// Webhooks. "?thread_id=123" behind it posts to a thread of that channel. Required.
+	WebhookURL registry.Secret `yaml:"webhook_url"`
+	// Template is what a message says, in place of the built-in layout: Discord's Markdown,
+	// cut at 4,096 characters. The values in it are escaped. Nothing in it mentions anybody.
+	Template registry.Template `yaml:"template"`
+	registry.Connection
+}
+
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Discord, error) {
+	var errs []error
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://discord.com/api/webhooks/1234567890/AbC-123")
+	if err != nil {
+		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
+	}
+	sender, err := outbound.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := render.CompileTemplate("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	query := u.Query()
+	query.Set("wait", "true") // else Discord does not say whether there is a message
+	u.RawQuery = query.Encode()
+	return &Discord{outbound.NewEndpoint(u, sender), text}, nil
+}
+
+// Register makes the configuration know the kind of sink "discord". Its sinks share
+// their connections.
+func Register(r *registry.Registry) {
+	outbound.Register(r, "discord", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}
 
 // Discord posts notifications to one channel. It is safe for concurrent use.
 type Discord struct {
@@ -74,4 +129,58 @@ func escape(s string) string {
 		}
 		b.WriteByte(char)
 	})
+}
+
+// Bounds of Discord, and how much plain text says, in UTF-16 code units: at least as many
+// as characters, whatever those are.
+const (
+	maxContent     = 2000
+	maxTitle       = 256
+	maxDescription = 4096
+	maxPlain       = 1000
+)
+
+// budget keeps the description within its bound: what is not in it is counted too.
+var budget = render.Budget{
+	Total: maxDescription - 64, Lines: 20, LineCost: render.LineCost,
+	Length: func(s string) int { return render.UTF16(s) + special.Count(s) }, // at least as much as it takes
+}
+
+// message is what a webhook is executed with.
+type message struct {
+	Content string  `json:"content,omitempty"`
+	Embeds  []embed `json:"embeds,omitempty"`
+	// Mentions are those that a message may have.
+	Mentions mentions `json:"allowed_mentions"`
+}
+
+type mentions struct {
+	Parse []string `json:"parse"`
+}
+
+type embed struct {
+	Title       string `json:"title,omitempty"`
+	URL         string `json:"url,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// noMentions lets a message mention nobody, whatever stands in it.
+var noMentions = mentions{Parse: []string{}}
+
+// embedded is m with its differences in an embed.
+func embedded(m render.Message) message {
+	e := embed{
+		Title: render.Cut(render.Literal(m.Title, escape), maxTitle, render.UTF16), URL: m.URL,
+		Description: render.Cut(render.AsMarkdown(m, escape), maxDescription, render.UTF16),
+	}
+	said := message{Content: render.Cut(render.Literal(m.Headline, escape), maxContent, render.UTF16), Mentions: noMentions}
+	if e.Title != "" || e.Description != "" { // Discord takes no empty one
+		said.Embeds = []embed{e}
+	}
+	return said
+}
+
+// plain is m as short text.
+func plain(m render.Message) message {
+	return message{Content: render.AsPlain(m, maxPlain, escape), Mentions: noMentions}
 }

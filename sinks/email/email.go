@@ -24,9 +24,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
 	"net/mail"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/internal/outbound"
@@ -34,6 +37,76 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// The ways to the mail server.
+const (
+	// StartTLS begins in the clear and changes to TLS before anything is told; a server that
+	// does not offer it gets nothing.
+	StartTLS = "starttls"
+	// Implicit speaks TLS from the first byte.
+	Implicit = "implicit"
+	// Plain never encrypts.
+	Plain = "none"
+)
+
+// Config is what stands in the configuration for e-mail.
+type Config struct {
+	// Host is the mail server that takes the messages: a name or an address, without port,
+	// such as smtp.example.com. It has to have a public address, unless allow.sinks permits
+	// another. Required.
+	Host string `yaml:"host"`
+	// Port is the server's port, 1 to 65535. Default: 587 with tls: starttls, 465 with tls:
+	// implicit, 25 with tls: none.
+	Port int `yaml:"port"`
+	// TLS is how the connection is encrypted: starttls (a server that does not offer STARTTLS
+	// gets nothing), implicit (TLS from the first byte), or none, which is only for a relay at
+	// an address that is not public, and not together with a username. The server's certificate
+	// has to be valid for host. Default: starttls.
+	TLS string `yaml:"tls"`
+	// Username signs in to the server, with SCRAM-SHA-256, PLAIN, LOGIN or CRAM-MD5, the first
+	// of them that it offers. Default: not signed in.
+	Username string `yaml:"username"`
+	// Password goes with username.
+	Password registry.Secret `yaml:"password"`
+	// From is the sender: an address, or a name with one, such as "Vokter <vokter@example.com>".
+	// Its domain is that of the Message-ID. Required.
+	From string `yaml:"from"`
+	// To is the recipient, written like from, or a list of up to 100 recipients, who all get the
+	// same message and see each other's addresses. See below what happens where the server
+	// refuses some of them. Required.
+	To registry.Texts `yaml:"to"`
+	// ReplyTo is the address to which an answer goes, written like from. Default: that of from.
+	ReplyTo string `yaml:"reply_to"`
+	// Helo is the name by which we greet the server, for those that insist on a full domain
+	// name. Default: the name of this machine.
+	Helo string `yaml:"helo"`
+	// ListUnsubscribe is where the recipient's mail program unsubscribes: a mailto:, https: or
+	// http: URL. One that begins with https: has to take the POST of RFC 8058, since mail
+	// programs then offer to unsubscribe with one click. Default: none.
+	ListUnsubscribe string `yaml:"list_unsubscribe"`
+	// ListID is the identifier by which mail programs sort messages into folders, in the header
+	// List-Id: a name such as alerts.example.com, or a text with one, such as "Alerts
+	// <alerts.example.com>". Default: `vokter.` and the domain of from.
+	ListID string `yaml:"list_id"`
+	// Headers are further headers of every message, by name, such as {X-Priority: "1"}. A value
+	// is one line of at most 500 characters. Headers that the sink sets cannot be given.
+	// Default: none.
+	Headers map[string]string `yaml:"headers"`
+	// SubjectPrefix stands before each subject, with a blank in between; at most 60 characters,
+	// such as "[vokter]". Default: none.
+	SubjectPrefix string `yaml:"subject_prefix"`
+	// Subject lays out the subject, behind subject_prefix, in place of the built-in one: one
+	// line, cut at 180 characters, such as "{{.host}}: {{.headline}}". Default: what happened, and
+	// the title of the page.
+	Subject registry.Template `yaml:"subject"`
+	// Template lays out the text part in place of the built-in layout. A message with a
+	// template for one part only has that part only. Default: none.
+	Template registry.Template `yaml:"template"`
+	// TemplateHTML lays out the HTML part. What it prints is escaped, so that the text of a
+	// page cannot become markup. Default: none.
+	TemplateHTML registry.Template `yaml:"template_html"`
+	registry.Connection
+}
 
 // Email sends notifications to its recipients, each over a connection of its own. It is
 // safe for concurrent use.
@@ -124,4 +197,148 @@ func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
 		return err
 	}
 	return e.settle(attempt, n.ID, list)
+}
+
+// ports are the defaults of Config.Port.
+var ports = map[string]int{StartTLS: 587, Implicit: 465, Plain: 25}
+
+// maxPrefix bounds Config.SubjectPrefix, in runes.
+const maxPrefix = 60
+
+var (
+	hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+	heloName = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[A-Za-z0-9.:]+\])$`)
+)
+
+// withDefaults fills in what depends on other fields.
+func (c Config) withDefaults() Config {
+	if c.TLS == "" {
+		c.TLS = StartTLS
+	}
+	if c.Port == 0 {
+		c.Port = ports[c.TLS]
+	}
+	return c
+}
+
+// mistakes returns all that is wrong with c itself, as *pipeline.FieldErrors. They quote no
+// password.
+func (c Config) mistakes() (errs []error) {
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	if err := checkHost(c.Host); err != nil {
+		bad("host", "%v", err)
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		bad("port", "%d is not a port; write a number from 1 to 65535", c.Port)
+	}
+	if _, ok := ports[c.TLS]; !ok {
+		bad("tls", "%q is not a way to encrypt; write starttls, implicit or none", c.TLS)
+	}
+	switch {
+	case c.Username == "" && !c.Password.IsZero():
+		bad("username", "there is a password, but no username")
+	case c.Username != "" && c.Password.IsZero():
+		bad("password", "there is a username, but no password")
+	case c.Username != "" && c.TLS == Plain:
+		bad("username", "the password would go over the network as it is; use tls: starttls or implicit")
+	}
+	if c.TLS == Plain && !c.Proxy.IsZero() {
+		bad("proxy", "with tls: none the message could cross the internet as it is behind the proxy; use tls: starttls or implicit")
+	}
+	if _, err := parseAddress(c.From); err != nil {
+		bad("from", "%v", err)
+	}
+	c.recipientMistakes(bad)
+	if c.ReplyTo != "" {
+		if _, err := parseAddress(c.ReplyTo); err != nil {
+			bad("reply_to", "%v", err)
+		}
+	}
+	if c.Helo != "" && !heloName.MatchString(c.Helo) {
+		bad("helo", "%q is not the name of a machine; write one such as vokter.example.com", c.Helo)
+	}
+	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
+		bad("list_unsubscribe", "%v", err)
+	}
+	if _, err := parseListID(c.ListID, ""); err != nil {
+		bad("list_id", "%v", err)
+	}
+	headerMistakes(c.Headers, bad)
+	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxPrefix {
+		bad("subject_prefix", "write one line of at most %d characters", maxPrefix)
+	}
+	return errs
+}
+
+// recipientMistakes calls bad for what is wrong with the recipients.
+func (c Config) recipientMistakes(bad func(field, format string, args ...any)) {
+	if len(c.To) == 0 || len(c.To) > maxRecipients {
+		bad("to", "write one address, or a list of at most %d, such as [ann@example.com, bob@example.com]", maxRecipients)
+		return
+	}
+	seen := make(map[string]bool)
+	for i, s := range c.To {
+		field := "to"
+		if len(c.To) > 1 {
+			field = fmt.Sprintf("to[%d]", i)
+		}
+		a, err := parseAddress(s)
+		switch {
+		case err != nil:
+			bad(field, "%v", err)
+		case seen[a.Address]:
+			bad(field, "%s is named twice; name it once", a.Address)
+		default:
+			seen[a.Address] = true
+		}
+	}
+}
+
+// checkHost says what is wrong with the name of a server.
+func checkHost(host string) error {
+	switch {
+	case host == "":
+		return errors.New("the name of a mail server is needed, such as smtp.example.com")
+	case net.ParseIP(host) == nil && !hostName.MatchString(host):
+		return errors.New("this is not the name or address of a server; write it without scheme, user and port, such as smtp.example.com")
+	}
+	return nil
+}
+
+// parseAddress reads a mailbox.
+func parseAddress(s string) (*mail.Address, error) {
+	if s == "" {
+		return nil, errors.New("an address is needed, such as alerts@example.com")
+	}
+	if list, err := mail.ParseAddressList(s); err == nil && len(list) > 1 {
+		return nil, errors.New("this is more than one address; write several recipients as a list, such as to: [ann@example.com, bob@example.com]")
+	}
+	a, err := mail.ParseAddress(s)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not an address; write one such as alerts@example.com, or \"Alerts <alerts@example.com>\"", s)
+	}
+	// Others need SMTPUTF8 all the way to the recipient, and come back where it ends.
+	if strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("the address %q has characters that not every mail server takes; write it in ASCII, without blanks", a.Address)
+	}
+	return a, nil
+}
+
+// parseUnsubscribe reads the URL to unsubscribe at; none is nil.
+func parseUnsubscribe(raw string) (*url.URL, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || strings.ContainsAny(raw, "<> \""):
+		return nil, errors.New("this is not a URL; write one such as mailto:unsubscribe@example.com or https://example.com/unsubscribe")
+	case u.Scheme == "mailto" && strings.Contains(u.Opaque, "@"):
+		return u, nil
+	case (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "":
+		return u, nil
+	}
+	return nil, errors.New("the URL must begin with mailto: and an address, or with https:// or http:// and a host")
 }

@@ -1,3 +1,25 @@
+// Package exec is the sink that runs a command of the operator's for each notification. The
+// command gets the documented JSON on its standard input, in one line, and says with its exit
+// status what became of it:
+//
+//	0    delivered
+//	65   the notification is refused (EX_DATAERR): tried again a few times, then given up,
+//	     and the next one follows
+//	67   the receiver does not exist any more (EX_NOUSER): it is expired
+//	77   not permitted (EX_NOPERM), and
+//	78   not configured (EX_CONFIG): tried again, and told at once as an event of health
+//	else tried again, such as 75 (EX_TEMPFAIL), or 1, with which most commands fail
+//
+// The last line of its standard error is the reason. What it prints is not read otherwise.
+//
+// No shell is involved: the arguments are those of the configuration, and nothing of a
+// notification is among them. A command that has not ended in time, by default within 20 seconds, is
+// killed with its whole process group, and the notification is tried again; as it may have
+// been delivered, the command should drop what it has seen by its id. A command that needs
+// longer gets a timeout beside exec, such as timeout: 5m. What a command leaves running in the
+// background it has to look after itself.
+//
+// Only a configuration file can name a command; neither a flag nor the API does.
 package exec
 
 import (
@@ -6,15 +28,98 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// Config is what stands in the configuration for an exec.
+type Config struct {
+	// Command is the program and its arguments, such as [/usr/local/bin/notify, --urgent]. The
+	// program is an absolute path, or a name that is looked up in PATH when the configuration
+	// is read. It is not a line for a shell; for that write [/bin/sh, -c, "..."]. Required.
+	Command []string `yaml:"command"`
+	// Env are the variables of the command's environment, such as {API_KEY: "${API_KEY}"},
+	// besides HOME, LANG, PATH, TMPDIR and TZ, which it has from this process. It has no
+	// others. Default: none.
+	Env map[string]registry.Secret `yaml:"env"`
+}
+
+// inherited are the variables that a command has from this process.
+var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
+
+// names is what the name of a variable looks like.
+var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
+// looks for the program, and runs nothing.
+func New(c Config) (*Exec, error) {
+	var errs []error
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	path, err := c.program()
+	if err != nil {
+		wrong("command", "%v", err)
+	}
+	for i, arg := range c.Command {
+		if strings.ContainsRune(arg, 0) {
+			wrong(fmt.Sprintf("command[%d]", i), "an argument has no NUL")
+		}
+	}
+	e := &Exec{path: path, args: c.Command}
+	for _, name := range inherited {
+		if value, ok := os.LookupEnv(name); ok {
+			e.env = append(e.env, name+"="+value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		value := c.Env[name].Reveal()
+		if !names.MatchString(name) {
+			wrong("env", "%q cannot be the name of a variable", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			wrong("env", "the value of %s has a NUL", name)
+		}
+		e.env = append(e.env, name+"="+value) // of two with one name the last counts
+		e.secrets.Add(value)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return e, nil
+}
+
+// program returns the path of the program.
+func (c Config) program() (string, error) {
+	if len(c.Command) == 0 || c.Command[0] == "" {
+		return "", errors.New("a program is needed, such as [/usr/local/bin/notify]")
+	}
+	name := c.Command[0]
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		return "", fmt.Errorf("write the absolute path of %q: it must not depend on where this process is started", name)
+	}
+	path, err := exec.LookPath(name)
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return "", fmt.Errorf("%q: %w", e.Name, e.Err)
+	}
+	return path, err
+}
+
+// Register makes the configuration know the kind of sink "exec".
+func Register(r *registry.Registry) {
+	registry.AddSink(r, "exec", func(c Config, _ registry.Env) (*Exec, error) { return New(c) })
+}
 
 // Exec runs one command for each notification. It is safe for concurrent use.
 type Exec struct {

@@ -1,6 +1,31 @@
+// Package matrix is the sink that sends notifications to a room of Matrix.
+//
+// Make an account for it on a homeserver, invite it into the room and let it join there. Messages
+// are sent without encryption, so choose a room that is not encrypted: `sink test` and `lint
+// --connect` refuse one that is, unless allow_unencrypted permits it. In Element the access
+// token of the account is under All settings, Help & About, Advanced; the room's ID, which
+// begins with "!", is under Room info, Settings, Advanced. Whoever has the token can do all
+// that the account can. A homeserver in a private network has to be permitted by
+// allow.sinks or --allow.
+//
+// A message says in its first line what was found, then links to the page, and shows each
+// difference as a quote with the keyword bold and removed text struck; who reads plain text
+// gets the same as that. The text of a page is escaped, and no message mentions anybody. By
+// default a message is a notice, as those of all bots, with which apps make no sound; see
+// msgtype.
+//
+// Homeservers limit how much an account sends. Synapse lets it send ten messages at once, and
+// then one every five seconds, unless its rc_message says otherwise; what is more waits for as
+// long as the homeserver asks, and counts as no failure. The homeserver's administrator can lift
+// the limit for the account.
+//
+// A notification counts as delivered once the homeserver has answered with the ID of the
+// event. The ID of the notification is that of the transaction, so that homeservers drop what
+// is sent twice within about an hour, and is in the event as id of io.vokter.notification.
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +37,89 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// Config is what stands in the configuration for a matrix.
+type Config struct {
+	// Homeserver is the URL of the account's homeserver, such as https://matrix.example.org:
+	// where clients reach it, which need not be what follows the colon in the account's name.
+	// Required.
+	Homeserver registry.Secret `yaml:"homeserver"`
+	// Room is the ID of the room, such as "!QtykxKocfZaZOUrTwp:matrix.org": not its address,
+	// which begins with "#". Required.
+	Room string `yaml:"room"`
+	// Token is the access token of the account. Required.
+	Token registry.Secret `yaml:"token"`
+	// AllowUnencrypted permits a room that is encrypted. Every message is sent without encryption,
+	// so the homeserver can read it, and apps show a warning beside it. `sink test` and `lint
+	// --connect` refuse such a room without this. Default: false.
+	AllowUnencrypted bool `yaml:"allow_unencrypted"`
+	// MsgType is m.notice or m.text. With the rules that apps have from the beginning, only
+	// m.text makes a sound. Default: m.notice.
+	MsgType string `yaml:"msgtype"`
+	// Template is what a message says, in place of the built-in layout: HTML, of at most
+	// 24,000 bytes. The values in it are escaped. Who reads plain text gets the built-in one.
+	Template registry.Template `yaml:"template"`
+	registry.Connection
+}
+
+// The kinds of messages.
+const (
+	msgNotice = "m.notice"
+	msgText   = "m.text"
+)
+
+// rooms is what an ID of a room looks like; those of newer versions have no server in them.
+var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
+
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Matrix, error) {
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+	}
+	u, err := outbound.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
+	if err != nil {
+		wrong("homeserver", err.Error())
+	} else if u.User != nil {
+		wrong("homeserver", "it can have no user, since the token logs in")
+	}
+	switch {
+	case strings.HasPrefix(c.Room, "#"):
+		wrong("room", "this is an address; write the ID of the room, which begins with \"!\"")
+	case !rooms.MatchString(c.Room):
+		wrong("room", "write the ID of a room, such as \"!QtykxKocfZaZOUrTwp:matrix.org\"")
+	}
+	token := c.Token.Reveal()
+	switch {
+	case token == "":
+		wrong("token", "the access token of an account is needed")
+	case !outbound.Token(token):
+		wrong("token", "a token has no blanks and no other such characters")
+	}
+	kind := cmp.Or(c.MsgType, msgNotice)
+	if kind != msgNotice && kind != msgText {
+		wrong("msgtype", "it is m.notice or m.text")
+	}
+	sender, err := outbound.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := render.CompileTemplate("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Matrix{
+		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind, allowUnencrypted: c.AllowUnencrypted,
+		header: http.Header{"Authorization": {"Bearer " + token}}, template: text,
+	}, nil
+}
+
+// Register makes the configuration know the kind of sink "matrix". Its sinks share their
+// connections.
+func Register(r *registry.Registry) {
+	outbound.Register(r, "matrix", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}
 
 // Matrix sends notifications to one room. It is safe for concurrent use.
 type Matrix struct {
@@ -150,4 +257,27 @@ func (s *Matrix) because(err error, said answer) error {
 		said.Error = said.Code + ": " + said.Error
 	}
 	return s.endpoint.Because(err, said.Error)
+}
+
+// Check says whether the room can be used: the account is in there, and the room is not
+// encrypted, unless that is allowed. It reads the event m.room.encryption of the room's state,
+// which an encrypted room has and another one has not.
+func (s *Matrix) Check(ctx context.Context) error {
+	a, err := s.endpoint.Do(ctx, http.MethodGet, s.inRoom("state/m.room.encryption"), s.header, nil)
+	if err != nil {
+		return err
+	}
+	said := outbound.Read[answer](a.Body)
+	switch {
+	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND":
+		return nil
+	case a.Err() != nil:
+		return s.refusal(a, said)
+	case s.allowUnencrypted:
+		return nil
+	}
+	return &outbound.Advised{
+		Err:    errors.New("the room is encrypted, and notifications would be sent to it without encryption"),
+		Advice: "write the ID of a room that is not encrypted, or permit this with allow_unencrypted: true",
+	}
 }

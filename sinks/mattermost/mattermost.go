@@ -1,14 +1,85 @@
+// Package mattermost is the sink that posts notifications to a channel of Mattermost
+// through an incoming webhook.
+//
+// The URL of the webhook comes from the product menu: Integrations, Incoming Webhooks, Add
+// Incoming Webhook. A system administrator has to have enabled them in the System Console,
+// Integration Management. Whoever has the URL can post, so it is a secret. A server in a
+// private network has to be permitted by allow.sinks or --allow.
+//
+// A message says in its first line what was found, then links to the page, and shows each
+// difference as a quote with the keyword bold and removed text struck. Mattermost takes
+// 16,383 characters in a post; what does not fit is counted as "and n more". The text of a
+// page is escaped, and no message mentions anybody: "@channel", "@here", "@all" and names
+// are broken by a character that nobody sees. A user whose own keywords stand in a message
+// is told as with any other post.
+//
+// A notification counts as delivered once Mattermost has answered "ok". The ID of the
+// notification is the property vokter_id of the post; Mattermost does not drop a second
+// post with the same one.
 package mattermost
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// Config is what stands in the configuration for a mattermost.
+type Config struct {
+	// WebhookURL is the URL of an incoming webhook, such as
+	// https://mattermost.example.com/hooks/xxxgeneratedkeyxxx, from Integrations, Incoming
+	// Webhooks. Required.
+	WebhookURL registry.Secret `yaml:"webhook_url"`
+	// Channel is where to post in place of the webhook's own channel: the name in the
+	// channel's URL, such as town-square, or @ and a user's name. A webhook that is locked to
+	// its channel refuses it. Default: the webhook's channel.
+	Channel string `yaml:"channel"`
+	// Username is shown as the author of the posts, where the server lets integrations
+	// override it. Default: that of the webhook.
+	Username string `yaml:"username"`
+	// Template is what a message says, in place of the built-in layout: Markdown, cut at
+	// 16,383 characters. The values in it are escaped. Nothing in it mentions anybody.
+	Template registry.Template `yaml:"template"`
+	registry.Connection
+}
+
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Mattermost, error) {
+	var errs []error
+	wrong := func(field, reason string) {
+		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+	}
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
+	if err != nil {
+		wrong("webhook_url", err.Error())
+	}
+	if !outbound.Token(c.Channel) {
+		wrong("channel", "write the name in the channel's URL, such as town-square, or @ and a user's name")
+	}
+	if render.Clean(c.Username) != c.Username {
+		wrong("username", "write one line, without blanks around it")
+	}
+	sender, err := outbound.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := render.CompileTemplate("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Mattermost{outbound.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil
+}
+
+// Register makes the configuration know the kind of sink "mattermost". Its sinks share
+// their connections.
+func Register(r *registry.Registry) {
+	outbound.Register(r, "mattermost", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}
 
 // Mattermost posts notifications to one channel. It is safe for concurrent use.
 type Mattermost struct {
@@ -113,3 +184,44 @@ var gone = map[string]bool{
 	"web.incoming_webhook.user.app_error":    true,
 	"app.channel.get.existing.app_error":     true,
 }
+
+// special are the characters that mean something in Mattermost's Markdown within a line,
+// or to what looks for mentions, channels, hashtags, emoji and addresses behind it.
+var special = render.Chars("\\`*_<&[]~$.@#:")
+
+// entities stand for those that a backslash does not make literal everywhere.
+var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
+
+// escape makes s literal. What a backslash or an entity does not hide is broken by a
+// character that nobody sees.
+func escape(s string) string {
+	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+		joins := render.Joins(before, after)
+		switch char {
+		case '\\', '`', '*', '_':
+			b.WriteByte('\\')
+			b.WriteByte(char)
+		case '.': // of an address
+			if joins && render.Word(before) {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(char)
+		case '$': // two of them may enclose a formula, but no price
+			if after >= '0' && after <= '9' {
+				b.WriteByte(char)
+				break
+			}
+			b.WriteString(entities[char])
+		case '@', '#', ':':
+			b.WriteByte(char)
+		default:
+			b.WriteString(entities[char])
+		}
+		if char == '@' || joins && (char == '#' || char == '~' || char == ':') || char == ':' && strings.ContainsRune("/+-()", after) {
+			b.WriteString(render.Blank)
+		}
+	})
+}
+
+// unmentioned breaks mentions in what a template says, also those in the form of Slack.
+var unmentioned = strings.NewReplacer("@", "@"+render.Blank, "<!", "<"+render.Blank+"!")

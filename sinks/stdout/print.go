@@ -2,8 +2,12 @@ package stdout
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
@@ -184,4 +188,60 @@ func (p printer) style(s, style string) string {
 		return s
 	}
 	return style + s + reset
+}
+
+// health returns the rest of the heading, and what it means.
+func (p printer) health(m render.Message) string {
+	color, sign := yellow, "!"
+	if m.Good {
+		color, sign = green, "*"
+	}
+	head := "  " + p.style(m.Headline, color+bold)
+	if m.Title != "" {
+		head += "  " + p.style(m.Title, dim)
+	}
+	body := p.note(sign, color, m.Reason)
+	for _, u := range m.Pages {
+		body += "    " + p.style(u, dim) + "\n"
+	}
+	return head + "\n" + body
+}
+
+// note returns text behind sign, in lines of the terminal's width.
+func (p printer) note(sign, color, text string) string {
+	body := p.paragraph(text, 2+utf8.RuneCountInString(sign)+1, func(int) string { return color })
+	return "  " + p.style(sign, color) + " " + body + "\n"
+}
+
+// encodeJSON returns the documented body in one line.
+func encodeJSON(n pipeline.Notification) ([]byte, error) {
+	if n.Diffs == nil {
+		n.Diffs = []pipeline.Diff{}
+	}
+	return EncodeJSON(n)
+}
+
+// EncodeJSON returns v in one line. Characters that could steer a terminal are escaped, which
+// no reader of JSON can tell from themselves.
+func EncodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	line := b.Bytes()
+	out := make([]byte, 0, len(line))
+	for len(line) > 0 {
+		r, size := utf8.DecodeRune(line)
+		if r != '\n' && render.Steers(r) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		} else {
+			out = append(out, line[:size]...)
+		}
+		line = line[size:]
+	}
+	return out, nil
 }

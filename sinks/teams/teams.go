@@ -1,13 +1,66 @@
+// Package teams is the sink that posts notifications to a channel or chat of Microsoft
+// Teams through a workflow.
+//
+// In Teams open the menu of the channel or chat, Workflows, and add "Send webhook alerts to
+// a channel" (or "to a chat"); it ends with a URL, which is a secret: whoever has it can
+// post. The workflow belongs to the user who made it and ends with that account unless it
+// has further owners. The connectors that came before workflows are retired.
+//
+// A message is an Adaptive Card: what was found, the title of the page, each difference with
+// the keyword bold and removed text struck, and a button that opens the page. A card has at
+// most 28 KB; what does not fit is counted as "and n more". The text of a page stands where
+// Teams reads no Markdown, and no message can mention anybody.
+//
+// A notification counts as delivered once the workflow has accepted it with a status from
+// 200 to 299, usually 202. What becomes of it then only the run history of the workflow
+// tells: a workflow that cannot post to its channel fails there. The ID of the notification
+// is the id of the card's first element, for workflows that look for repetitions.
 package teams
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
+
+// Config is what stands in the configuration for a teams.
+type Config struct {
+	// WebhookURL is the URL of a workflow that begins with "When a Teams webhook request is
+	// received", such as https://prod-01.westeurope.logic.azure.com/workflows/.... Required.
+	WebhookURL registry.Secret `yaml:"webhook_url"`
+	// Template is what a card says, in place of the built-in layout: plain text of one or more
+	// lines, cut at about 20,000 bytes. The button that opens the page stays.
+	Template registry.Template `yaml:"template"`
+	registry.Connection
+}
+
+// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+func New(c Config) (*Teams, error) {
+	var errs []error
+	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://prod-01.westeurope.logic.azure.com/workflows/...")
+	if err != nil {
+		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
+	}
+	sender, err := outbound.NewSender(c.Connection)
+	errs = append(errs, err)
+	text, err := render.CompileTemplate("template", c.Template)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Teams{outbound.NewEndpoint(u, sender).StatusDecides(), text}, nil
+}
+
+// Register makes the configuration know the kind of sink "teams". Its sinks share their
+// connections.
+func Register(r *registry.Registry) {
+	outbound.Register(r, "teams", func(c *Config) *registry.Connection { return &c.Connection }, New)
+}
 
 // Teams posts notifications to one workflow. It is safe for concurrent use.
 type Teams struct {

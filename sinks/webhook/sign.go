@@ -1,13 +1,19 @@
 package webhook
 
 import (
+	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // key is the key of an HMAC, never empty.
@@ -43,4 +49,77 @@ func signatures(keys []key, id string, at time.Time, body []byte) string {
 		list[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	}
 	return strings.Join(list, " ")
+}
+
+// verification is the body by which a receiver is asked to prove itself.
+type verification struct {
+	Type      string `json:"type"`
+	Challenge string `json:"challenge"`
+}
+
+// prove asks the receiver to prove that it wants notifications, unless w knows that it
+// has, or a note with the document says so, which an earlier process may have left. It fails with an error to try again after,
+// unless the receiver is gone or must not be reached.
+func (w *Webhook) prove(ctx context.Context) error {
+	attempt, proof := pipeline.AttemptFrom(ctx), w.proof()
+	if attempt.Note() == proof {
+		w.proved.Store(true)
+		return nil
+	}
+	if !w.proved.Load() {
+		if err := w.challenge(ctx); err != nil {
+			return fmt.Errorf("the receiver did not prove itself: %w", err)
+		}
+		w.proved.Store(true)
+	}
+	attempt.SetNote(proof)
+	return nil
+}
+
+// proof is the note of a receiver that proved itself: another URL has to do that anew.
+func (w *Webhook) proof() string {
+	sum := sha256.Sum256([]byte(w.url.String()))
+	return "verified " + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// challenge sends one, and expects it back.
+func (w *Webhook) challenge(ctx context.Context) error {
+	challenge := rand.Text()
+	body, err := encodeJSON(verification{"verification", challenge})
+	if err != nil {
+		return err
+	}
+	asking := w.post
+	asking.BodyDecides = true
+	answer, err := w.send(ctx, asking, "verification_"+challenge, http.Header{"Content-Type": {mediaJSON}}, body)
+	switch {
+	case pipeline.IsAmbiguous(err):
+		return errors.Unwrap(err) // whatever arrived, it was no notification
+	case err != nil:
+		return err
+	}
+	err = answer.Err()
+	if class, after := pipeline.ClassOf(err); class == pipeline.ClassRefused {
+		return pipeline.RetryAfter(err, after) // the question was refused, not the notification
+	}
+	if err == nil {
+		err = echoes(answer.Body, challenge)
+	}
+	return err
+}
+
+// echoes returns nil if the body of an answer is the challenge alone. One that has more of
+// the request may come from whatever returns all that it gets.
+func echoes(body []byte, challenge string) error {
+	text := strings.TrimSpace(string(body))
+	var said map[string]any
+	switch err := json.Unmarshal(body, &said); {
+	case text == challenge:
+		return nil
+	case err != nil || said["challenge"] != challenge:
+		return errors.New("its answer is not the challenge; answer {\"type\":\"verification\",\"challenge\":C} with C")
+	case said["type"] != nil:
+		return errors.New("its answer is the whole request, which proves nothing; answer with the challenge alone")
+	}
+	return nil
 }

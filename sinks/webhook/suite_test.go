@@ -1,13 +1,23 @@
 package webhook_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -84,4 +94,166 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// page is a page that changes with every check.
+func page(t *testing.T) string {
+	var checks atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(rw, []string{"<p>sold", "<p>in stock"}[checks.Add(1)%2])
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// watch runs a Router that watches a page, with w as its sink "hook" and another for health
+// events, until done returns. It returns the receiver of hook as it is listed then.
+func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) inspect.Receiver {
+	t.Helper()
+	every := time.Millisecond
+	r, err := vokter.New(vokter.Config{
+		Dir: dir, MinFree: 1, Every: &every, Fetch: vokter.FetchConfig{Allow: []netip.Prefix{loopback}, Rate: 1000},
+		Delivery: vokter.DeliveryConfig{Retry: []time.Duration{time.Millisecond}}, Drain: time.Millisecond,
+		Sinks: map[string]pipeline.Sink{"hook": w, "ops": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
+			health <- *n.Health
+			return nil
+		})},
+		Health:        []string{"ops"},
+		Subscriptions: []pipeline.Subscription{{URL: pageURL, Keywords: []string{"stock", "sold"}, Sinks: []string{"hook"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	done()
+	l, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-ended // what is pending is lost with the memory
+	for _, rc := range l.Receivers {
+		if rc.Sink == "hook" {
+			return rc
+		}
+	}
+	t.Fatalf("there is no such receiver: %+v", l)
+	return inspect.Receiver{}
+}
+
+// TestRedirectToMetadataService is redirected to where clouds keep credentials.
+func TestRedirectToMetadataService(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/meta-data?token=S3CRET", http.StatusFound))
+	defer server.Close()
+	health := make(chan pipeline.Health, 10)
+	var told pipeline.Health
+	rc := watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
+	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
+	if rc.State != inspect.StateFailing || rc.Reason != want || rc.Pending == 0 {
+		t.Errorf("got %+v, want it failing: %s", rc, want)
+	}
+	if told.Event != pipeline.HealthReceiverFailing || told.Reason != want || told.Count != 3 {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// TestCertificateIsToldAtOnce has a receiver whose certificate nobody knows.
+func TestCertificateIsToldAtOnce(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
+	server.StartTLS()
+	defer server.Close()
+	health := make(chan pipeline.Health, 10)
+	var told pipeline.Health
+	watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
+	if told.Event != pipeline.HealthReceiverFailing || told.Count != 1 || !strings.Contains(told.Reason, "certificate") {
+		t.Errorf("told %+v, want the first failure", told)
+	}
+}
+
+// TestSignatureThroughDelivery has the module of the standard verify what arrives while a
+// secret is replaced.
+func TestSignatureThroughDelivery(t *testing.T) {
+	const newSecret, oldSecret = "whsec_bmV3IHNlY3JldCBvZiAyNCBjaGFyYWN0ZXJz", "whsec_b2xkIHNlY3JldCBvZiAyNCBjaGFyYWN0ZXJz"
+	arrived := make(chan error, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for _, secret := range []string{newSecret, oldSecret} {
+			v, verr := standardwebhooks.NewWebhook(secret)
+			if verr != nil {
+				t.Error(verr)
+				return
+			}
+			if verr := v.Verify(body, r.Header); err == nil {
+				err = verr
+			}
+			changed := strings.Replace(string(body), "default", "defaulT", 1)
+			if v.Verify([]byte(changed), r.Header) == nil {
+				t.Error("a changed byte is verified")
+			}
+		}
+		w.WriteHeader(http.StatusNoContent)
+		select {
+		case arrived <- err:
+		default: // one is enough
+		}
+	}))
+	defer server.Close()
+	w := hook(t, server.URL, webhook.Config{Secret: registry.NewSecret(newSecret), OldSecret: registry.NewSecret(oldSecret)})
+	var err error
+	watch(t, page(t), "", w, make(chan pipeline.Health, 10), func() { err = <-arrived })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProofOutlivesTheProcess has a receiver prove itself once, and the Router start twice.
+func TestProofOutlivesTheProcess(t *testing.T) {
+	arrived := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Type, Challenge string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(w, body.Challenge)
+		select {
+		case arrived <- body.Type:
+		default: // there is enough
+		}
+	}))
+	defer server.Close()
+	dir, url := t.TempDir(), page(t)
+	run := func(first string) {
+		t.Helper()
+		w := hook(t, server.URL, webhook.Config{Verify: true})
+		watch(t, url, dir, w, make(chan pipeline.Health, 10), func() {
+			// The second notification is sent once it is stored what became of the first.
+			for _, want := range []string{first, "notification", "notification"} {
+				if got := <-arrived; got != want {
+					t.Errorf("got a %s, want a %s", got, want)
+				}
+			}
+		})
+		for len(arrived) > 0 {
+			<-arrived
+		}
+	}
+	run("verification")
+	run("notification")
+}
+
+// hook returns the webhook of c to a server on this machine.
+func hook(t *testing.T, rawURL string, c webhook.Config) *webhook.Webhook {
+	t.Helper()
+	c.URL, c.Allow = registry.NewSecret(rawURL), []netip.Prefix{loopback}
+	w, err := webhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }

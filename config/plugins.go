@@ -1,0 +1,294 @@
+package config
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// sinkEntry is {KIND: {...}}. It is built when the whole file is read, since that
+// needs what stands elsewhere.
+type sinkEntry struct {
+	kind    string
+	kindKey ast.Node
+	config  ast.Node
+	// rate and timeout are those of a sink, 0 for what its kind has.
+	rate    rate
+	timeout time.Duration
+}
+
+func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
+	if _, ok := n.(*ast.MappingNode); !ok {
+		s.decode(d, n, path, "sink with its options, such as {stdout: {}}")
+		return
+	}
+	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+		switch {
+		case key == "rate":
+			d.value(value, reflect.ValueOf(&s.rate).Elem(), join(path, key))
+		case key == "timeout":
+			d.value(value, reflect.ValueOf(&s.timeout).Elem(), join(path, key))
+		case s.kind != "":
+			d.failNode(keyNode, "%s is a %s already; beside that it can have rate and timeout only, not %q", path, s.kind, key)
+		default:
+			s.kind, s.kindKey, s.config = key, keyNode, value
+		}
+	})
+	if s.kind == "" {
+		d.failNode(n, "%s must be one kind of sink with its options, such as {stdout: {}}", path)
+	}
+}
+
+// decode reads one kind of what, with an example.
+func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what string) {
+	m, ok := n.(*ast.MappingNode)
+	if !ok || len(m.Values) != 1 {
+		d.failNode(n, "%s must be one kind of %s", path, what)
+		return
+	}
+	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+		s.kind, s.kindKey, s.config = key, keyNode, value
+	})
+}
+
+// The bounds of a timeout: within less hardly anybody answers, and an attempt takes one of a
+// limited number of slots.
+const (
+	minTimeout = time.Second
+	maxTimeout = 15 * time.Minute
+)
+
+var (
+	sinkName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	// errDecode stands for mistakes that are already reported.
+	errDecode = errors.New("the configuration has mistakes")
+)
+
+// keyLike is what a key looks like that was meant to be one.
+var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
+
+// shownKey quotes key behind a blank, unless it may be an address or a token in the wrong
+// place.
+func shownKey(key string) string {
+	if keyLike.MatchString(key) {
+		return fmt.Sprintf(" %q", key)
+	}
+	return ""
+}
+
+// buildSinks builds the sinks of f.
+func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
+	sinks := make(map[string]pipeline.Sink, len(f.Sinks))
+	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
+		entry := f.Sinks[name]
+		path := join("sinks", name)
+		if !sinkName.MatchString(name) {
+			d.fail(path, "%q cannot be the name of a sink; use letters, digits, \"_\", \"-\" and \".\"", name)
+		}
+		if entry.kind == "" {
+			continue
+		}
+		build, ok := reg.LookupSink(entry.kind)
+		if !ok {
+			d.failNode(entry.kindKey, "unknown kind of sink%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SinkKinds()))
+			continue
+		}
+		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
+		path = join(path, entry.kind)
+		d.at[path] = positionOf(entry.kindKey)
+		d.digest.Reset()
+		_, _ = io.WriteString(d.digest, entry.kind+" "+entry.config.String())
+		decode := d.pluginDecode(entry.config, path)
+		sink, err := build(func(options any) error {
+			err := decode(options)
+			if err == nil {
+				d.warnOfReceiver(path, reflect.ValueOf(options).Elem(), f.Allow.Sinks)
+			}
+			return err
+		}, env)
+		if err != nil {
+			d.failEach(path, err)
+			continue
+		}
+		d.options[name] = [sha256.Size]byte(d.digest.Sum(nil))
+		if entry.rate > 0 {
+			sink = pipeline.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
+		}
+		switch {
+		case entry.timeout > maxTimeout, entry.timeout > 0 && entry.timeout < minTimeout:
+			d.fail(join(parent(path), "timeout"), "%s: %s is not between %s and %s", join(parent(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
+		case entry.timeout > 0:
+			sink = pipeline.LimitTime(sink, entry.timeout)
+		}
+		sinks[name] = sink
+	}
+	return sinks
+}
+
+// sinkNames reports what is wrong with names, a list of sinks at path; known are those
+// that there are.
+func (d *decoder) sinkNames(path string, names, known []string) {
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case name == "": // reported when it was read
+		case !slices.Contains(known, name):
+			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, known))
+		case slices.Contains(names[:i], name):
+			d.fail(at, "%s: %q is named twice; name it once", at, name)
+		}
+	}
+}
+
+// pluginDecode returns the Decode for the options n of a plugin, which may be absent.
+func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
+	return func(config any) error {
+		before := len(d.errs)
+		if _, null := n.(*ast.NullNode); !null {
+			d.value(n, reflect.ValueOf(config).Elem(), path)
+		}
+		if len(d.errs) > before {
+			return errDecode
+		}
+		return nil
+	}
+}
+
+// failEach reports the errors that err joins for what stands at path, each at its
+// field, unless something is known to be wrong there already.
+func (d *decoder) failEach(path string, err error) {
+	var found []*Error
+	for _, err := range leaves(err) {
+		if errors.Is(err, errDecode) {
+			continue
+		}
+		at := path
+		if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+			at, err = join(path, fe.Field), errors.New(fe.Reason)
+		}
+		if p := d.place(at); !d.wrong[p] {
+			found = append(found, &Error{d.file, p.line, p.column, oneLine(fmt.Sprintf("%s: %v", at, err))})
+		}
+	}
+	for _, e := range found {
+		d.report(e)
+	}
+}
+
+// sourceEntry is {KIND: {...}}, as a sinkEntry is.
+type sourceEntry struct{ sinkEntry }
+
+func (s *sourceEntry) decodeYAML(d *decoder, n ast.Node, path string) {
+	s.decode(d, n, path, "source with its options, such as {kafka: {...}}")
+}
+
+// buildSources builds the sources of f.
+func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Source {
+	if len(f.Sources) == 0 {
+		return nil
+	}
+	sources := make(map[string]pipeline.Source, len(f.Sources))
+	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
+		entry := f.Sources[name]
+		path := join("sources", name)
+		if !sinkName.MatchString(name) {
+			d.fail(path, "%q cannot be the name of a source; use letters, digits, \"_\", \"-\" and \".\"", name)
+		}
+		if entry.kind == "" {
+			continue
+		}
+		build, ok := reg.LookupSource(entry.kind)
+		if !ok {
+			d.failNode(entry.kindKey, "unknown kind of source%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SourceKinds()))
+			continue
+		}
+		path = join(path, entry.kind)
+		d.at[path] = positionOf(entry.kindKey)
+		source, err := build(d.pluginDecode(entry.config, path), registry.Env{Logger: log.With("source", name)})
+		if err != nil {
+			d.failEach(path, err)
+			continue
+		}
+		sources[name] = source
+	}
+	return sources
+}
+
+// TransportLocal is the embedded transport, which has no settings.
+const TransportLocal = "local"
+
+// transport is written as its name, or as a mapping from its name to its options. It is decoded
+// when the registry is known.
+type transport struct {
+	node ast.Node
+	path string
+}
+
+func (t *transport) decodeYAML(_ *decoder, n ast.Node, path string) { t.node, t.path = n, path }
+
+// buildTransport returns what the file says of the transport; nil: it is the local one.
+func (d *decoder) buildTransport(t transport, reg *registry.Registry) registry.Transport {
+	if t.node == nil {
+		return nil
+	}
+	m, ok := t.node.(*ast.MappingNode)
+	if !ok {
+		name, ok := d.text(t.node, t.path)
+		if !ok {
+			return nil
+		}
+		return d.transport(name, t.node, nil, t.path, reg)
+	}
+	if len(m.Values) != 1 {
+		d.failNode(m, "%s must be one transport: local, or kafka with its options such as {kafka: {brokers: [HOST:PORT]}}", t.path)
+		return nil
+	}
+	var settings registry.Transport
+	d.mapping(m, t.path, func(key string, keyNode, value ast.Node) {
+		settings = d.transport(key, keyNode, value, t.path, reg)
+	})
+	return settings
+}
+
+// transport returns the settings of the transport name, which stands at nameNode, with what
+// options say, unless they are nil.
+func (d *decoder) transport(name string, nameNode, options ast.Node, path string, reg *registry.Registry) registry.Transport {
+	at := join(path, name)
+	if name == TransportLocal {
+		if options != nil {
+			d.value(options, reflect.ValueOf(new(struct{})).Elem(), at)
+		}
+		return nil
+	}
+	defaults, ok := reg.LookupTransport(name)
+	if !ok {
+		d.failNode(nameNode, "%s: unknown transport %q; %s", path, name, nearest.Hint(name, append(reg.TransportKinds(), TransportLocal)))
+		return nil
+	}
+	settings := defaults()
+	d.at[at] = positionOf(nameNode)
+	if options != nil {
+		d.value(options, reflect.ValueOf(settings).Elem(), at)
+	}
+	d.failEach(at, settings.Validate())
+	return settings
+}
+
+var (
+	_ yamlDecoder = (*sinkEntry)(nil)
+	_ yamlDecoder = (*sourceEntry)(nil)
+	_ yamlDecoder = (*transport)(nil)
+)

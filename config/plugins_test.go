@@ -1,0 +1,159 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/kafka/cluster"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// withKafka knows the transport over Kafka.
+func withKafka(env map[string]string) Options {
+	o := options(env)
+	kafka.Register(o.Registry)
+	return o
+}
+
+func TestKafka(t *testing.T) {
+	text := `
+transport:
+  kafka:
+    brokers: [a.example.com:9092, "[::1]:9093"]
+    topic_prefix: shop.
+    partitions: 64
+    replication: 3
+    create_topics: false
+    group: shop
+    instance_id: "${POD}"
+    session_timeout: 30s
+    tls: {enable: true, server_name: kafka, insecure: true}
+    sasl: {mechanism: SCRAM-SHA-512, user: vokter, password_file: testdata/secret.txt}
+`
+	c, err := Parse("c.yaml", []byte(text), withKafka(map[string]string{"POD": "pod-3"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &kafka.Config{
+		Brokers: []string{"a.example.com:9092", "[::1]:9093"}, Prefix: "shop.", Lanes: 64, Replication: 3, CreateTopics: new(false),
+		Group: "shop", InstanceID: "pod-3", SessionTimeout: 30 * time.Second,
+		TLS:  cluster.TLS{Enable: true, ServerName: "kafka", Insecure: true},
+		SASL: cluster.SASL{Mechanism: "SCRAM-SHA-512", User: "vokter", Password: registry.NewSecret("from a file")},
+	}
+	if !reflect.DeepEqual(c.Transport, want) {
+		t.Errorf("got %+v, want %+v", c.Transport, want)
+	}
+	if s := fmt.Sprintf("%v %+v %#v", c.Transport, c.Transport, c.Transport); strings.Contains(s, "from a file") {
+		t.Errorf("the password is shown: %s", s)
+	}
+}
+
+func TestKafkaDefaults(t *testing.T) {
+	c, err := Parse("c.yaml", []byte(`transport: {kafka: {brokers: ["a:9092"]}}`), withKafka(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (&kafka.Config{Brokers: []string{"a:9092"}}); !reflect.DeepEqual(c.Transport, want) {
+		t.Errorf("got %+v, want %+v", c.Transport, want)
+	}
+	for _, local := range []string{"", "transport: local", "transport: {local: {}}"} {
+		if c, err := Parse("c.yaml", []byte(local), withKafka(nil)); err != nil || c.Transport != nil {
+			t.Errorf("%q: got %+v, %v", local, c, err)
+		}
+	}
+}
+
+// TestKafkaMistakes: what the transport finds wrong is told at its place.
+func TestKafkaMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"transport: kafka":                                       "c.yaml:1:12: transport.kafka.brokers: at least one broker is needed, such as kafka-1:9092",
+		"transport: {kafka: {brokers: [a]}}":                     "c.yaml:1:31: transport.kafka.brokers[0]: ",
+		"transport: {kafka: {brokers: ['a:1'], partitions: -1}}": "c.yaml:1:51: transport.kafka.partitions: -1 is not between 1 and 10000",
+		"transport: {kafka: {brokers: ['a:1'], tls: {enable: true, ca: " + filepath.Join("testdata", "none.pem") + "}}}": "transport.kafka.tls.ca: ",
+	} {
+		if _, err := Parse("c.yaml", []byte(text), withKafka(nil)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// templated is the configuration of a sink for people.
+type templated struct {
+	Template registry.Template `yaml:"template"`
+}
+
+// parseTemplate reads a file with one sink, whose options are options, and returns them.
+func parseTemplate(options string, try func(string) error) (templated, error) {
+	var got templated
+	var r registry.Registry
+	r.Sink("people", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
+		return pipeline.SinkFunc(nil), decode(&got)
+	})
+	_, err := Parse("c.yaml", []byte("sinks:\n  a:\n    people:\n      "+options), Options{Registry: &r, TryTemplate: try})
+	return got, err
+}
+
+func TestTemplates(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tt := range []struct{ options, source, mistake string }{
+		{"template: '{{.title}}'", "{{.title}}", ""},
+		{"template: |\n        {{.title}}\n        {{.url}}", "{{.title}}\n{{.url}}", ""},
+		{"template_file: " + file("good", "{{.title}} ${HOME}\n"), "{{.title}} ${HOME}", ""},
+		{"template: '{{.title'", "", "c.yaml:4:17: sinks.a.people.template: line 1: unclosed action"},
+		{"template: '{{range 9}}{{end}}'", "", "c.yaml:4:17: sinks.a.people.template: line 1: range goes over a field"},
+		{"template_file: " + file("bad", "\n{{env}}"), "", `c.yaml:4:22: sinks.a.people.template_file: line 2: there is no function "env"`},
+		{"template_file: " + filepath.Join(dir, "none"), "", "does not exist"},
+		{"template: 'a'\n      template_file: " + file("both", "x"), "", "both sinks.a.people.template and sinks.a.people.template_file are given"},
+		{"template: ''", "", "template is empty"},
+		{"template: 7", "", "must be a text"},
+		{"templat: x", "", `did you mean "template"`},
+	} {
+		got, err := parseTemplate(tt.options, render.TryTemplate)
+		switch {
+		case tt.mistake != "":
+			if err == nil || !strings.Contains(err.Error(), tt.mistake) {
+				t.Errorf("%s: got %v, want %q", tt.options, err, tt.mistake)
+			}
+		case err != nil || strings.TrimSpace(string(got.Template)) != tt.source:
+			t.Errorf("%s: got %q, %v", tt.options, string(got.Template), err)
+		}
+	}
+}
+
+// A template that was found valid is tried, if there is a way to, and only then.
+func TestTemplatesAreTried(t *testing.T) {
+	var tried []string
+	try := func(source string) error {
+		tried = append(tried, source)
+		return errors.New("fails for a digest")
+	}
+	_, err := parseTemplate("template: '{{.titel}}'", try)
+	if err == nil || !strings.Contains(err.Error(), "c.yaml:4:17: sinks.a.people.template: fails for a digest") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := parseTemplate("template: '{{'", try); err == nil {
+		t.Error("what is no template was taken")
+	}
+	if len(tried) != 1 || tried[0] != "{{.titel}}" {
+		t.Errorf("tried %q, want one", tried)
+	}
+	if _, err := parseTemplate("template: '{{.titel}}'", nil); err != nil {
+		t.Errorf("got %v without a way to try it", err)
+	}
+}

@@ -1,0 +1,307 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
+)
+
+// parse returns the body of data, or nil where there is none.
+func (d *decoder) parse(data []byte) ast.Node {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows' editors write it
+	if i := invalidUTF8(data); i >= 0 {
+		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
+		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
+		return nil
+	}
+	d.source = strings.Split(string(data), "\n")
+	tokens, ok := d.scan(data)
+	if !ok {
+		return nil
+	}
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntax(err)
+		return nil
+	}
+	var body ast.Node
+	for _, doc := range f.Docs {
+		switch {
+		case doc.Body == nil:
+		case body != nil:
+			d.failNode(doc.Body, "a second YAML document begins here; a configuration is one")
+		default:
+			body = doc.Body
+		}
+	}
+	if _, null := body.(*ast.NullNode); null {
+		return nil
+	}
+	return body
+}
+
+// invalidUTF8 returns where data stops being UTF-8, or -1.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// syntax reports that the file is not YAML.
+func (d *decoder) syntax(err error) {
+	var ye yaml.Error
+	if !errors.As(err, &ye) || ye.GetToken() == nil || ye.GetToken().Position == nil {
+		d.failAt(position{1, 1}, "not YAML: %v", err)
+		return
+	}
+	p := position{ye.GetToken().Position.Line, ye.GetToken().Position.Column}
+	if at, hint := d.misread(p); hint != "" {
+		d.failAt(at, "not YAML: %s", hint)
+		return
+	}
+	hint := ""
+	if strings.Contains(d.sourceLine(p.line), "${") {
+		hint = `; within [ ] and { } write "${NAME}" in quotes`
+	}
+	d.failAt(p, "not YAML: %s%s", ye.GetMessage(), hint)
+}
+
+// readFile reads a file of at most maxFile bytes. Its errors say what to do.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the file %s does not exist", path)
+	case err != nil:
+		return nil, cannotRead(path, err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cannotRead(path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device or a pipe does not tell its size
+	switch {
+	case err != nil:
+		return nil, cannotRead(path, err)
+	case len(b) > maxFile:
+		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
+	}
+	return b, nil
+}
+
+func cannotRead(path string, err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return fmt.Errorf("the file %s cannot be read: %w", path, err)
+}
+
+// Bounds of a file, checked before it is parsed: the parser's time and memory grow with the
+// square of the nesting and of the keys in a mapping.
+const (
+	maxSigns   = 2_000_000 // some 150,000 subscriptions
+	maxAliases = 10_000    // with their anchors
+	maxTags    = 1000      // with keys that "?" marks: no configuration needs either
+	// maxKeyPairs bounds the sum of keys*keys/2 over all mappings: one mapping may have some
+	// 10,000 keys.
+	maxKeyPairs = 50_000_000
+)
+
+// scan splits data into tokens. It reports what is too large or nested too deeply, and returns
+// false then.
+func (d *decoder) scan(data []byte) (token.Tokens, bool) {
+	signs := 0
+	for _, c := range data {
+		if strings.IndexByte("[]{},:-?*&!'\"#\n", c) >= 0 {
+			signs++ // every token has at least one beside it
+		}
+	}
+	if signs > maxSigns {
+		d.failAt(position{1, 1}, "the configuration is too large: it has more than %d signs such as : and -; split it among several processes", maxSigns)
+		return nil, false
+	}
+	var s scanner.Scanner
+	s.Init(string(data))
+	var all token.Tokens
+	var size sizes
+	for {
+		next, err := s.Scan()
+		if errors.Is(err, io.EOF) {
+			return all, true
+		}
+		for _, t := range next {
+			all.Add(t)
+			if why := size.add(t); why != "" {
+				d.failAt(position{t.Position.Line, t.Position.Column}, "%s", why)
+				return nil, false
+			}
+		}
+	}
+}
+
+// sizes counts what is in a file, token by token.
+type sizes struct {
+	aliases, tags, keyPairs int
+	flow                    int     // open [ and {
+	blocks                  []block // open mappings and lists that are written in lines
+}
+
+// block is a mapping or list that is written in lines.
+type block struct {
+	column int
+	list   bool
+	keys   int
+}
+
+// add counts t, and says what there is too much of, if anything.
+func (s *sizes) add(t *token.Token) string {
+	switch t.Type {
+	case token.SequenceStartType, token.MappingStartType:
+		s.flow++
+	case token.SequenceEndType, token.MappingEndType:
+		s.flow = max(s.flow-1, 0)
+	case token.DocumentHeaderType:
+		s.flow, s.blocks = 0, nil
+	case token.AliasType, token.AnchorType:
+		s.aliases++
+	case token.TagType, token.MappingKeyType:
+		s.tags++
+	case token.SequenceEntryType:
+		if s.flow == 0 {
+			s.enter(t.Position.Column, true)
+		}
+	case token.MappingValueType:
+		key := t
+		if t.Prev != nil {
+			key = t.Prev
+		}
+		if s.flow == 0 {
+			s.enter(key.Position.Column, false)
+		}
+	}
+	switch {
+	case s.aliases > maxAliases:
+		return "the configuration has too many anchors and aliases (&NAME, *NAME); at most 10000"
+	case s.tags > maxTags:
+		return "the configuration has too many tags (!NAME) and keys marked by ?; leave them out"
+	case s.keyPairs > maxKeyPairs:
+		return "a mapping of the configuration has too many keys; about 10000 are possible"
+	case s.flow+len(s.blocks) > maxDepth:
+		return "the configuration is nested too deeply; at most 50 levels"
+	}
+	return ""
+}
+
+// enter goes to the mapping or list that has an entry at column, which may be new.
+func (s *sizes) enter(column int, list bool) {
+	for n := len(s.blocks); n > 0; n = len(s.blocks) {
+		top := &s.blocks[n-1]
+		if top.column == column && top.list == list {
+			top.keys++
+			if !list {
+				s.keyPairs += top.keys
+			}
+			return
+		}
+		// A list may stand as far left as the key that it belongs to.
+		if top.column < column || top.column == column && list {
+			break
+		}
+		s.blocks = s.blocks[:n-1]
+	}
+	s.blocks = append(s.blocks, block{column: column, list: list})
+}
+
+// What is meant as text and is not read as such.
+const (
+	quoteHint   = `where it belongs to the text, write the text in quotes, such as "#main"`
+	commentHint = "# begins a comment here; " + quoteHint
+	tabHint     = "a tab stands here; YAML is indented with spaces only"
+)
+
+var (
+	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
+	// comment is one that looks like a part of the text: comments mostly begin with a blank.
+	comment = regexp.MustCompile(`(?:^|[\s\[{,])#[^\s#!]`)
+	indent  = regexp.MustCompile(`^ *\t`)
+)
+
+// longestLine bounds what is searched for each mistake, in bytes.
+const longestLine = 4096
+
+// sourceLine returns line n of the file, counted from 1; "" where there is none, or one that
+// nobody wrote by hand.
+func (d *decoder) sourceLine(n int) string {
+	if n < 1 || n > len(d.source) || len(d.source[n-1]) > longestLine {
+		return ""
+	}
+	return d.source[n-1]
+}
+
+// commentIn returns the column of a comment in line that may be meant as text, or 0.
+func commentIn(line string) int {
+	blank := quoted.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("x", len(s)) })
+	at := comment.FindStringIndex(blank)
+	if at == nil {
+		return 0
+	}
+	before := line[:at[1]]
+	return utf8.RuneCountInString(before[:strings.LastIndexByte(before, '#')]) + 1
+}
+
+// misread looks for what makes the YAML at p, where the parser gave up, something else than
+// it seems. It returns where it stands, and what to do; "" where there is no such thing.
+func (d *decoder) misread(p position) (position, string) {
+	line := d.sourceLine(p.line)
+	if at := indent.FindString(line); at != "" {
+		return position{p.line, len(at)}, tabHint
+	}
+	if column := commentIn(line); column > 0 {
+		return position{p.line, column}, commentHint
+	}
+	if before := d.sourceLine(p.line - 1); strings.ContainsAny(before, "[{") {
+		if column := commentIn(before); column > 0 {
+			return position{p.line - 1, column}, commentHint
+		}
+	}
+	// A comment in a later line may hide what closes the list that begins here.
+	for n := p.line + 1; n <= len(d.source) && strings.ContainsAny(line, "[{"); n++ {
+		later := d.sourceLine(n)
+		if column := commentIn(later); column > 0 && strings.ContainsAny(later[strings.IndexByte(later, '#'):], "]}") {
+			return position{n, column}, commentHint
+		}
+	}
+	return p, ""
+}
+
+// cutShort warns of a text at p whose end is taken as a comment: issue #5.
+func (d *decoder) cutShort(p position, path string) {
+	line := []rune(d.sourceLine(p.line))
+	if p.column < 1 || p.column > len(line) {
+		return
+	}
+	rest := string(line[p.column-1:])
+	if column := commentIn(rest); column > 1 && !strings.ContainsAny(rest[:1], `"'|>`) {
+		d.warnAt(position{p.line, p.column + column - 1}, "%s ends before the #, which begins a comment; %s", path, quoteHint)
+	}
+}

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// What could run for ever, grow without end or reach out is refused when it is read.
+func TestAttacksAreRefused(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{range 1000000000000}}{{end}}`:                                             "range goes over a field",
+		`{{$n := len .url}}{{range $n}}{{end}}`:                                      "range goes over a field",
+		`{{with 1000000000000}}{{range .}}{{end}}{{end}}`:                            "range goes over a field",
+		`{{range len .url}}{{end}}`:                                                  "range goes over a field",
+		`{{range (index .diffs 0)}}{{end}}`:                                          "range goes over a field",
+		`{{printf "%1000000d" 1}}`:                                                   "printf needs a format",
+		`{{printf "%.1000000f" 1.0}}`:                                                "printf needs a format",
+		`{{printf "%*d" 1000000 1}}`:                                                 "printf needs a format",
+		`{{printf .title}}`:                                                          "printf needs a format",
+		`{{.title | printf}}`:                                                        "printf needs a format",
+		`{{print (print (printf "%1000000d" 1))}}`:                                   "printf needs a format",
+		`{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}`:                  `"a" calls itself`,
+		`{{define "a"}}{{template "b"}}{{end}}{{define "b"}}{{template "a"}}{{end}}`: "calls itself",
+		`{{template "template" .}}`:                                                  "calls itself",
+		`{{template "b"}}`:                                                           `no template is defined as "b"`,
+		`{{block "a" .}}{{template "a" .}}{{end}}`:                                   "calls itself",
+		`{{range .diffs}}{{range $.diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}`:    "more than 2 loops",
+		`{{define "a"}}{{range .diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`: "more than 2 loops",
+		`{{range .diffs}}{{else}}{{range .diffs}}{{range .diffs}}{{range .diffs}}{{end}}{{end}}{{end}}{{end}}`:          "more than 2 loops",
+		doubling(20):                                  "does more than",
+		`{{env "HOME"}}`:                              `no function "env"`,
+		`{{repeat 200000000 "x"}}`:                    `no function "repeat"`,
+		`{{until 20000000}}`:                          `no function "until"`,
+		`{{genPrivateKey "rsa"}}`:                     `no function "genPrivateKey"`,
+		`{{uper .title}}`:                             `no function "uper"; did you mean "upper"?`,
+		`{{call .title}}`:                             `no function "call"`,
+		`{{js .title}}`:                               `no function "js"`,
+		`{{println .title}}`:                          `no function "println"`,
+		`{{slice .title 1}}`:                          `no function "slice"`,
+		`{{_escape .title}}`:                          `no function "_escape"`,
+		`{{if eq (js .title) ""}}{{end}}`:             `no function "js"`,
+		`{{(js .title).x}}`:                           `no function "js"`,
+		`{{with $x := js .title}}{{end}}`:             `no function "js"`,
+		`{{range .diffs}}{{else}}{{js .x}}{{end}}`:    `no function "js"`,
+		`{{template "a" js .x}}{{define "a"}}{{end}}`: `no function "js"`,
+		`{{define "unused"}}{{js .x}}{{end}}`:         `no function "js"`,
+		"a\nb {{.x":                                   "line 2: unclosed action",
+		strings.Repeat("x", maxSource+1):              "at most 16384",
+	} {
+		err := NewTemplate(source).Validate()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: got %v, want an error with %q", source, err, want)
+		}
+	}
+}
+
+// doubling calls templates that call two each, n deep.
+func doubling(n int) string {
+	var b strings.Builder
+	for i := range n {
+		c, d := string(rune('a'+i)), string(rune('b'+i))
+		b.WriteString(`{{define "` + c + `"}}{{template "` + d + `"}}{{template "` + d + `"}}{{end}}`)
+	}
+	b.WriteString(`{{define "` + string(rune('a'+n)) + `"}}x{{end}}{{template "a"}}`)
+	return b.String()
+}
+
+// A template sees texts alone, in maps and lists: there is no method to call, and no number
+// to count to.
+func TestDataIsText(t *testing.T) {
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Interface:
+			walk(path, v.Elem())
+		case reflect.Map:
+			for _, k := range v.MapKeys() {
+				walk(path+"."+k.String(), v.MapIndex(k))
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				walk(path+"[]", v.Index(i))
+			}
+		case reflect.String:
+		default:
+			t.Errorf("%s is a %s", path, v.Kind())
+		}
+		if v.NumMethod() > 0 && v.Kind() != reflect.Interface {
+			t.Errorf("%s is a %s, which has methods", path, v.Type())
+		}
+	}
+	for _, s := range samples() {
+		if s.notification.Health != nil {
+			s.notification.Health.Receiver, s.notification.Health.URLs = &pipeline.Receiver{Sink: "a"}, []string{"b"}
+		}
+		walk("", reflect.ValueOf(data(s.notification)))
+	}
+}
+
+// However many steps a template that passed takes, it comes to an end, and what it makes
+// is bounded.
+func FuzzTemplate(f *testing.F) {
+	for _, source := range []string{
+		`{{range $i, $d := .diffs}}{{if $i}}, {{end}}{{$d.keyword | upper | trunc 9}}{{else}}{{.reason}}{{end}}`,
+		`{{define "a"}}{{range .diffs}}{{.text}}{{break}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`,
+		`{{with $x := .health}}{{$x.event}}{{else with .title}}{{.}}{{end}}{{$y := 1}}{{$y = len .diffs}}{{$y}}`,
+		`{{block "b" .}}{{printf "%s %q" .title (join "," .keywords)}}{{end}}{{date "15:04" "UTC" .timestamp}}`,
+		`{{$x := .title}}{{range .diffs}}{{range $.diffs}}{{$x = print $x $x}}{{end}}{{end}}`,
+		`{{(index .diffs 0).text | replace "a" "b" | mrkdwn}}{{/* no */}}{{- .url -}} x`,
+	} {
+		f.Add(source)
+	}
+	n := samples()[4].notification
+	f.Fuzz(func(t *testing.T, source string) {
+		text := NewTemplate(source)
+		if text.Validate() != nil {
+			return
+		}
+		s, _ := text.RenderFor(t.Context(), n, Markdown)
+		if len(s) > maxOutput {
+			t.Errorf("it made %d bytes", len(s))
+		}
+	})
+}
+
+// What a template may say is listed for those who write one.
+func TestEverythingIsDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/sinks/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, doc, _ := strings.Cut(string(b), "## Templates")
+	all := samples()
+	names := make(map[string]bool)
+	for k := range data(all[3].notification) {
+		names[k] = true
+	}
+	for k := range health(all[3].notification.Health) {
+		names[k] = true
+	}
+	diffs := diffs(all[2].notification.Diffs)
+	for k := range diffs[0] {
+		names[k] = true
+	}
+	for k := range items(all[2].notification.Items, diffs)[0] {
+		names[k] = true
+	}
+	for _, s := range all {
+		if !strings.Contains(doc, "`"+s.notification.Type+"`") {
+			t.Errorf("the type %s is not documented", s.notification.Type)
+		}
+	}
+	for name := range names {
+		if !strings.Contains(doc, "`."+name+"`") {
+			t.Errorf(".%s is not documented", name)
+		}
+	}
+	for _, f := range functionNames() {
+		comparison := strings.Contains(" eq ne lt le gt ge ", " "+f+" ")
+		if !comparison && !strings.Contains(doc, "`"+f+"`") && !strings.Contains(doc, "`"+f+" ") {
+			t.Errorf("the function %s is not documented", f)
+		}
+	}
+}

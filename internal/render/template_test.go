@@ -1,0 +1,385 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// attempt remembers what a sink said of it.
+type attempt struct{ degraded []string }
+
+func (*attempt) Document() string         { return "" }
+func (*attempt) Note() string             { return "" }
+func (*attempt) SetNote(string)           {}
+func (a *attempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
+
+// render renders a valid template, and returns what the attempt was told.
+func render(t *testing.T, source string, n pipeline.Notification, escape Escape) (string, bool, []string) {
+	t.Helper()
+	text := NewTemplate(source)
+	if err := text.Validate(); err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	a := new(attempt)
+	s, ok := text.RenderFor(pipeline.WithAttempt(t.Context(), a), n, escape)
+	return s, ok, a.degraded
+}
+
+func TestRender(t *testing.T) {
+	n := samples()[0].notification
+	n.Title = `Terms & <Conditions>`
+	for source, want := range map[string]string{
+		`{{.status}} {{.type}} {{.client}} {{.version}} {{.language}} {{.host}} {{.url}}`: "ok notification default 7 en example.com https://example.com/terms",
+		`{{.headline}}`: "added: arbitration; removed: refund",
+		`{{range .diffs}}{{if eq .event "added"}}+{{else}}-{{end}} {{.keyword}}: {{.text}}` + "\n{{end}}": "+ arbitration: binding arbitration\n- refund: a full refund",
+		`{{range $i, $d := .diffs}}{{if $i}}, {{end}}{{$d.keyword | upper}}{{end}}`:                       "ARBITRATION, REFUND",
+		`{{join ", " .keywords}} ({{len .diffs}})`:                                                        "arbitration, refund (2)",
+		`{{.title}} {{.title | html}} {{mrkdwn .title}}`:                                                  "Terms & <Conditions> Terms &amp; &lt;Conditions&gt; Terms &amp; &lt;Conditions&gt;",
+		`{{markdown "@all *a* [b](http://c)"}}`:                                                           "@\u200ball \\*a\\* \\[b\\]\\(http://c\\)",
+		`{{date "2 Jan 2006 15:04" .timestamp}} {{.timestamp | date "15:04 MST" "UTC"}}`:                  "2 Jan 2026 03:04 03:04 UTC",
+		`{{default "none" .reason}} {{default "none" .status}}`:                                           "none ok",
+		`{{replace "of" "OF" "one of two"}} {{trim "  x "}} {{lower "ABC"}}`:                              "one OF two x abc",
+		`{{trunc 5 "Überraschung"}}`:                                                                      "Über…",
+		`{{quote "a\"b"}} {{json "<\n>"}}`:                                                                `"a\"b" "<\n>"`,
+		`{{print "a" 1 true}} {{printf "%s-%d-%q-%v%%" "a" 2 "b" true}}`:                                  `a1 true a-2-"b"-true%`,
+		`{{with .health}}{{.event}}{{else}}none{{end}}`:                                                   "none",
+		`{{define "d"}}[{{.}}]{{end}}{{range .keywords}}{{template "d" .}}{{end}}`:                        "[arbitration][refund]",
+		`{{(index .diffs 1).text}}{{range .items}}x{{end}}{{if not .truncated}}.{{end}}`:                  "a full refund.",
+		`{{if and (ge (len .diffs) 2) (or .reason .title)}}yes{{end}}`:                                    "yes",
+		"\n\n a \n": "a",
+	} {
+		got, ok, degraded := render(t, source, n, nil)
+		if !ok || got != want || len(degraded) > 0 {
+			t.Errorf("%s: got %q, %v, %q, want %q", source, got, ok, degraded, want)
+		}
+	}
+}
+
+func TestItemsOfDigest(t *testing.T) {
+	n := samples()[2].notification
+	n.Items[1].Diffs = 5 // more than there are
+	got, _, _ := render(t, `{{range .items}}{{.version}}:{{range .diffs}} {{.keyword}}{{end}};{{end}}`, n, nil)
+	if want := "6: arbitration;7: refund;"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The password in the address of a page is not told.
+func TestAddressesHoldNoPassword(t *testing.T) {
+	const secret = "https://user:hunter2@example.com/a"
+	for _, raw := range []string{secret, "ftp://user:hunter2@example.com/a"} {
+		n := samples()[0].notification
+		n.URL, n.Health = raw, &pipeline.Health{URL: raw, URLs: []string{raw}}
+		got, ok, _ := render(t, `{{.url}} {{.host}} {{.health.url}} {{join " " .health.urls}}`, n, nil)
+		if !ok || strings.Contains(got, "hunter2") || strings.Count(got, "example.com/a") != 3 {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// One template without conditions says what there is to say of every sort.
+func TestHealthEventIsAboutAPage(t *testing.T) {
+	got, _, _ := render(t, `{{.headline}}: {{.url}}, {{.reason}}`, samples()[3].notification, nil)
+	if want := "failing: https://example.com/terms, checks of this page fail "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q...", got, want)
+	}
+}
+
+// Each value that is printed is escaped once, whoever does it.
+func TestEscapes(t *testing.T) {
+	n := samples()[0].notification
+	n.Title, n.Client = "<a&b>", `"&"`
+	for source, want := range map[string]string{
+		`<b> {{.title}}`: "<b> &lt;a&amp;b&gt;",
+		`{{html .client}} {{.client | markdown}} {{.client}}`: `"&amp;" "&amp;" "&amp;"`,
+		`{{mrkdwn .title}}`:                                                "&lt;a&amp;b&gt;",
+		`{{.title | upper | mrkdwn}}`:                                      "&lt;A&amp;B&gt;",
+		`{{.title | trunc 2}}`:                                             "&lt;…",
+		`{{$t := .title}}{{$t}}`:                                           "&lt;a&amp;b&gt;",
+		`{{if .title}}{{.title}}{{end}}`:                                   "&lt;a&amp;b&gt;",
+		`{{with .title}}{{.}}{{end}}`:                                      "&lt;a&amp;b&gt;",
+		`{{with .reason}}{{else}}{{$.title}}{{end}}`:                       "&lt;a&amp;b&gt;",
+		`{{if .reason}}{{else}}{{.title}}{{end}}`:                          "&lt;a&amp;b&gt;",
+		`{{range .items}}{{else}}{{.title}}{{end}}`:                        "&lt;a&amp;b&gt;",
+		`{{range $i, $d := .diffs}}{{if not $i}}{{$.title}}{{end}}{{end}}`: "&lt;a&amp;b&gt;",
+		`{{define "d"}}{{.}}{{end}}{{template "d" .title}}`:                "&lt;a&amp;b&gt;",
+		`{{len .diffs}}{{eq 1 1}}`:                                         "2true",
+	} {
+		if got, ok, _ := render(t, source, n, Mrkdwn); !ok || got != want {
+			t.Errorf("%s: got %q, want %q", source, got, want)
+		}
+	}
+}
+
+// One Template serves many deliveries at once, each with the escape function of its sink.
+func TestManyAtOnce(t *testing.T) {
+	text, n := NewTemplate("{{.title}}{{range .diffs}}{{html .keyword}}{{end}}"), samples()[0].notification
+	n.Title = "<&>"
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			escape, want := Escape(Mrkdwn), "&lt;&amp;&gt;arbitrationrefund"
+			if i%2 == 0 {
+				escape, want = Markdown, `\<&\>arbitrationrefund`
+			}
+			for range 50 {
+				if got, ok := text.RenderFor(t.Context(), n, escape); !ok || got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Template of a page is data: it is not parsed, and what steers a screen is dropped.
+func TestPageTextIsInert(t *testing.T) {
+	n := samples()[0].notification
+	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"
+	n.Diffs[0].Text = "{{end}}\u202e\x1b[1m\n%s"
+	got, ok, _ := render(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
+	if want := "{{.url}}{{range 9}} %s \ufffd|{{end}}[1m %s"; !ok || got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A template that fails says so, and leaves the notification to the sink.
+func TestFailureIsDegraded(t *testing.T) {
+	n := samples()[4].notification
+	n.Language = strings.Repeat("x", maxText)
+	for source, want := range map[string]string{
+		`{{.titel}}`:                         `line 1: at <.titel>: map has no entry for key "titel"`,
+		`{{.title.x}}`:                       "line 1: at <.title.x>: can't evaluate field x",
+		`{{(index .diffs 1000).text}}`:       "index out of range",
+		`{{date "15:04" .title}}`:            "not a time such as .timestamp",
+		`{{date "15:04" "../x" .timestamp}}`: "the time zone is not known",
+		`{{date "15:04"}}`:                   "it takes a layout",
+		`{{upper 1}}`:                        "expected string",
+		`{{trunc 0 .title}}`:                 "not at least 1",
+		`{{.diffs}}`:                         "only texts, numbers",
+		`{{.health}}`:                        "only texts, numbers",
+		`{{index .health "x"}}`:              "only texts, numbers",
+		`{{print .diffs}}`:                   "only texts, numbers",
+		`{{if .reason}}x{{end}}`:             "it says nothing",
+		` `:                                  "it says nothing",
+		`{{range .title}}{{end}}`:            "range can't iterate over a text",
+		// Bounds: of the output, of the steps, of each value.
+		`{{range .diffs}}{{range $.diffs}}{{.text}}{{.text}}{{end}}{{end}}`: "it says more than 64 KB",
+		`{{$x := .language}}{{range .diffs}}{{$x = print $x $x}}{{end}}`:    "the result has more than 64 KB",
+		`{{replace "x" .language .language}}`:                               "the result has more than 64 KB",
+		`{{replace "" .language .language}}`:                                "the result has more than 64 KB",
+		`{{$x := .language}}{{printf "%s%s%s%s%s" $x $x $x $x $x}}`:         "the result has more than 64 KB",
+	} {
+		got, ok, degraded := render(t, source, n, nil)
+		if ok || got != "" || len(degraded) != 1 || !strings.Contains(degraded[0], "the template failed: ") || !strings.Contains(degraded[0], want) {
+			t.Errorf("%s: got %q, %v and %q, want one with %q", source, got, ok, degraded, want)
+		}
+		for _, d := range degraded {
+			if strings.Contains(d, "<!channel>") || strings.ContainsAny(d, "\n") {
+				t.Errorf("%s: page text is in %q", source, d)
+			}
+		}
+	}
+}
+
+// A loop that writes nothing is ended all the same, by its steps and by the context.
+func TestLoopsMeetTheWriter(t *testing.T) {
+	n := samples()[4].notification
+	for range 3 {
+		n.Diffs = append(n.Diffs, n.Diffs...)
+	}
+	const silent = `x{{range .diffs}}{{range $.diffs}}{{end}}{{end}}`
+	if _, ok, degraded := render(t, silent, n, nil); ok || len(degraded) != 1 || !strings.Contains(degraded[0], "steps") {
+		t.Errorf("got %v and %q, want an end after some steps", ok, degraded)
+	}
+	a := new(attempt)
+	ctx, cancel := context.WithDeadline(pipeline.WithAttempt(t.Context(), a), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, ok := NewTemplate(silent).Render(ctx, samples()[0].notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
+		t.Errorf("got %v and %q, want an end by the deadline", ok, a.degraded)
+	}
+}
+
+// A program that breaks in a template breaks no further.
+func TestPanicIsAFailure(t *testing.T) {
+	a := new(attempt)
+	broken := Template{&parsed{}}
+	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
+		t.Errorf("got %v and %q", ok, a.degraded)
+	}
+	_, ok, degraded := render(t, "{{.title}}", samples()[0].notification, func(string) string { panic("no") })
+	if ok || len(degraded) != 1 {
+		t.Errorf("a function that panics: got %v and %q", ok, degraded)
+	}
+}
+
+// No function makes more of its arguments than it may, or takes the memory for it.
+func TestFunctionsAreBounded(t *testing.T) {
+	large := strings.Repeat("<", maxValue)
+	for name, err := range map[string]error{
+		"replace":  second(replace("<", large, large)),
+		"join":     second(join(large, []string{"a", "b", "c"})),
+		"print":    second(format(fmt.Sprint, []any{large, "a"})),
+		"printf":   second(printf("%s", large+"a")),
+		"quote":    second(functions["quote"].(func(string) (string, error))(large)),
+		"json":     second(encode(strings.Repeat("<", maxBody))),
+		"mrkdwn":   second(functions["mrkdwn"].(func(string) (string, error))(large)),
+		"html":     second(functions["html"].(func(string) (string, error))(large)),
+		"markdown": second(functions["markdown"].(func(string) (string, error))(large)),
+	} {
+		if !errors.Is(err, errLarge) && !errors.Is(err, errLargeJSON) {
+			t.Errorf("%s: got %v, want %v", name, err, errLarge)
+		}
+	}
+	before := allocated()
+	for range 9 {
+		_, _ = replace("<", large, large)
+		_, _ = join(large, make([]string, 1<<12))
+	}
+	if got := allocated() - before; got > 16<<20 {
+		t.Errorf("%d bytes were taken for what is refused", got)
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// What is broken off is as if it had not begun.
+func TestCanceledIsNotDegraded(t *testing.T) {
+	a := new(attempt)
+	ctx, cancel := context.WithCancel(pipeline.WithAttempt(t.Context(), a))
+	cancel()
+	if _, ok := NewTemplate("x").Render(ctx, samples()[0].notification); ok || len(a.degraded) > 0 {
+		t.Errorf("got %v and %q, want neither", ok, a.degraded)
+	}
+}
+
+func TestZero(t *testing.T) {
+	a := new(attempt)
+	for _, z := range []Template{{}, NewTemplate("")} {
+		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification)
+		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil {
+			t.Errorf("the zero Template is not none: %q, %v, %q", s, ok, a.degraded)
+		}
+	}
+	u, err := CompileTemplate("template", "{{.title}}")
+	if err != nil || u.IsZero() {
+		t.Errorf("got %v, %v", u, err)
+	}
+	if _, err := CompileTemplate("template", "{{"); err == nil || !strings.HasPrefix(err.Error(), "template: ") {
+		t.Errorf("got %v, want an error of the field", err)
+	}
+	u = NewTemplate("{{")
+	if _, ok := u.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
+		t.Errorf("what is no template was rendered, %q", a.degraded)
+	}
+}
+
+// TryTemplate tells whom a template would fail.
+func TestTry(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{.headline}} {{.title}} {{.url}} {{.reason}}`: "",
+		`{{.titel}}`:                                                                               "fails for an ordinary notification: line 1: ",
+		`{{(index .diffs 0).text}}`:                                                                "fails for a page that was given up, which has no diffs: ",
+		`{{if eq .type "digest"}}{{.x}}{{end}}a`:                                                   "fails for a digest: ",
+		`{{if eq .type "health"}}{{.x}}{{end}}a`:                                                   "fails for a health event, ",
+		`{{if eq .type "test"}}{{.x}}{{end}}a`:                                                     "fails for the message of a test: ",
+		`{{if eq .type "health"}}{{.health.since}}{{else}}{{.client}}{{end}}`:                      "",
+		`{{$x := .title}}{{range .diffs}}{{$x = print $x $x}}{{end}}a`:                             "fails for a page that tries to break it: ",
+		`{{range .items}}{{range .diffs}}{{else}}{{range $.diffs}}{{.text}}{{end}}{{end}}{{end}}a`: "",
+		`{{range 5}}{{end}}`:                                                                       "line 1: range goes",
+	} {
+		err := TryTemplate(source)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", source, err, want)
+		}
+	}
+}
+
+func TestFunctionsOfList(t *testing.T) {
+	if got := len(functionNames()); got > 26 {
+		t.Errorf("%d functions, want about 20: %v", got, functionNames())
+	}
+}
+
+func TestUnclosed(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{range .Diffs}}{{.Text}}":                                "line 1: {{range .Diffs}} has no {{end}}; write one where it ends",
+		"a\n{{- range .Diffs -}}\n{{if .Text}}x{{else}}y{{end}}\n": "line 2: {{- range .Diffs -}} has no {{end}}; write one where it ends",
+		"{{range .Diffs}}{{end}}\n\n{{ if .Title }}":               "line 3: {{ if .Title }} has no {{end}}; write one where it ends",
+		"{{range .Diffs}}\n{{with .Text}}{{.}}":                    "line 2: {{with .Text}} has no {{end}}; write one where it ends",
+		`{{/* {{range}} */}}{{if eq .Title "}}{{end}}"}}x`:         `line 1: {{if eq .Title "}}{{end}}"}} has no {{end}}; write one where it ends`,
+		"{{range .Diffs}}{{.Nme}}{{with}":                          "line 1: bad character U+007D '}'",
+	} {
+		if err := NewTemplate(source).Validate(); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", source, err, want)
+		}
+	}
+	for _, source := range []string{"", "{{end}}", "{{.Title}}", "{{range .Diffs}}{{end}}", "{{range .Diffs}}{{", "{{/* a"} {
+		if got := unclosed(source); got != "" {
+			t.Errorf("%q: got %s", source, got)
+		}
+	}
+}
+
+// FuzzUnclosed: nothing is missed in what is valid.
+func FuzzUnclosed(f *testing.F) {
+	for _, s := range []string{"{{range .Diffs}}", "{{/* */}}{{end}}", "{{`}}`}}", "{{- with \"}}\" -}}{{if", "{{'", "{{-}}", "{{}}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		if NewTemplate(source).Validate() == nil && unclosed(source) != "" {
+			t.Errorf("%q is valid, but: %s", source, unclosed(source))
+		}
+	})
+}
+
+const benchmarked = `*{{.title}}* {{.url}}
+{{range .diffs}}{{if eq .event "added"}}+{{else}}-{{end}} *{{.keyword}}*: {{.snippet | trunc 200}}
+{{end}}{{.reason}}`
+
+// One notification of two differences, with its data.
+func BenchmarkRender(b *testing.B) {
+	t, n := NewTemplate(benchmarked), samples()[0].notification
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := t.RenderFor(b.Context(), n, Mrkdwn); !ok {
+			b.Fatal("it failed")
+		}
+	}
+}
+
+// The same with text/template as it comes, on data that is there already.
+func BenchmarkBare(b *testing.B) {
+	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarked)), data(samples()[0].notification)
+	b.ReportAllocs()
+	for b.Loop() {
+		var s strings.Builder
+		if err := t.Execute(&s, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The layout alone that a template takes the place of.
+func BenchmarkData(b *testing.B) {
+	n := samples()[0].notification
+	b.ReportAllocs()
+	for b.Loop() {
+		data(n)
+	}
+}

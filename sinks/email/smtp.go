@@ -1,0 +1,287 @@
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// quitFor is how long a server may take to say goodbye, once it has the message.
+const quitFor = time.Second
+
+// maxAnswer bounds what is told of an answer, in runes.
+const maxAnswer = 200
+
+// step is how far a talk has come.
+type step int
+
+const (
+	connecting step = iota // with TLS and signing in
+	sender
+	recipient
+	data
+	content // the message is on its way
+	dot     // the whole message was written
+)
+
+// talk is one connection, for one message.
+type talk struct {
+	e    *Email
+	ctx  context.Context
+	conn *bounded
+	stop func() bool
+	at   step
+}
+
+// send delivers m to those of the recipients to that the server takes, and returns the others. It takes the steps of a message itself, since go-mail's own keep neither
+// the server's answer nor the error apart, and wait for another answer after a refusal.
+func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err error) {
+	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
+	if err != nil {
+		return nil, pipeline.Permanent(t.e.secrets.Wrap("preparing the connection", err))
+	}
+	c, err := client.DialToSMTPClientWithContext(t.ctx)
+	if err != nil {
+		return nil, t.failure(err)
+	}
+	t.at = sender
+	if err := c.Mail(bare(t.e.from)); err != nil {
+		return nil, t.failure(err)
+	}
+	t.at = recipient
+	for _, r := range to {
+		err := c.Rcpt(bare(r))
+		answer, ok := errors.AsType[*textproto.Error](err)
+		switch {
+		case ok && answer.Code != 421: // with 421 the server hangs up
+			list = append(list, refused{r, answer, t.answered(answer.Code, answer.Msg)})
+		case err != nil:
+			return nil, t.failure(err)
+		}
+	}
+	if len(list) == len(to) {
+		return list, nil
+	}
+	t.at = data
+	w, err := c.Data()
+	if err != nil {
+		return nil, t.failure(err)
+	}
+	t.at = content
+	if _, err := m.WriteTo(w); err != nil {
+		return nil, t.failure(err)
+	}
+	t.at = dot
+	if err := w.Close(); err != nil {
+		return nil, t.failure(err)
+	}
+	// It is delivered; how the talk ends changes nothing.
+	if taken, ok := w.(*smtp.DataCloser); ok {
+		t.answered(250, taken.ServerResponse())
+	}
+	if c.UpdateDeadline(quitFor) == nil {
+		_ = c.Quit()
+	}
+	return list, nil
+}
+
+// options are those of go-mail for one connection.
+func (t *talk) options() []gomail.Option {
+	// Over a connection that is TLS already, go-mail must not ask for STARTTLS.
+	policy := gomail.NoTLS
+	if t.e.cfg.TLS == StartTLS {
+		policy = gomail.TLSMandatory
+	}
+	deadline, _ := t.ctx.Deadline() // Deliver has set one
+	opts := []gomail.Option{
+		gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(t.e.tls), gomail.WithDialContextFunc(t.dial),
+		gomail.WithTimeout(max(time.Until(deadline), time.Millisecond)), gomail.WithoutSMTPUTF8(),
+	}
+	if t.e.cfg.Helo != "" {
+		opts = append(opts, gomail.WithHELO(t.e.cfg.Helo))
+	}
+	if t.e.cfg.Username != "" {
+		// Discovery would leave PLAIN and LOGIN out: behind a dial function it takes every
+		// connection for one in the clear. Both look for TLS themselves.
+		opts = append(opts, gomail.WithUsername(t.e.cfg.Username), gomail.WithPassword(t.e.cfg.Password.Reveal()),
+			gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5))
+	}
+	return opts
+}
+
+// bare is the address in angle brackets, without a name.
+func bare(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
+
+// failure says why the message is not delivered, and what is to be done.
+func (t *talk) failure(err error) error {
+	if answer, ok := errors.AsType[*textproto.Error](err); ok {
+		return t.refusal(answer)
+	}
+	_, refused := errors.AsType[*outbound.AddressError](err)
+	if class, _ := pipeline.ClassOf(err); refused || class == pipeline.ClassPermanent {
+		return pipeline.Permanent(t.e.secrets.Wrap("refused to connect", err))
+	}
+	what := "the connection failed"
+	if t.ctx.Err() != nil {
+		what, err = "broken off", t.ctx.Err()
+		if errors.Is(err, context.DeadlineExceeded) {
+			what = "no answer in time"
+		}
+	}
+	advice := t.otherTLS(err)
+	if err = t.e.secrets.Wrap(what, err); advice != "" {
+		return &outbound.Advised{Err: err, Advice: advice}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return pipeline.TellAtOnce(err)
+	}
+	if t.at == dot {
+		return pipeline.Ambiguous(err)
+	}
+	return err
+}
+
+// wrongAddress are the enhanced status codes (RFC 3463) that say that the recipient's
+// address is no good: no such mailbox, no such domain, ill-formed, moved, no mail there.
+// Others of the family are about the sender's, or can be.
+var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
+
+// refusedLogin are the codes (RFC 4954) with which a server refuses to let us sign in: it wants
+// that, or another way of it, or the password is wrong.
+var refusedLogin = []int{530, 534, 535, 538}
+
+// refusal says what an answer other than the one hoped for means.
+//
+// Up to the message, a refusal is about us: the password, the sender, a list of bad senders,
+// a relay that is denied. As with the statuses 401 and 403 of a webhook it is tried again on
+// the schedule; of a refused password the health event comes at once. A recipient is gone only where the server says by its enhanced code that the
+// address is wrong, since a bare 550 means any of that as well; its notifications are kept
+// for replay. Other refusals after the message are about the message.
+func (t *talk) refusal(a *textproto.Error) error {
+	err := errors.New("the server answered " + t.answered(a.Code, a.Msg))
+	switch {
+	case a.Code < 500:
+		return err
+	case t.at == connecting && slices.Contains(refusedLogin, a.Code):
+		return pipeline.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
+	case t.at == sender && t.e.cfg.TLS == Plain && a.Code == 530:
+		return &outbound.Advised{Err: err, Advice: adviceStartTLS}
+	case t.at > recipient && wrongAddress.MatchString(a.Msg) && len(t.e.to) == 1:
+		return pipeline.Gone(err)
+	case t.at == dot:
+		return pipeline.Refused(err)
+	}
+	return err
+}
+
+// answered returns an answer in one short line without secrets, and tells who observes the
+// attempt.
+func (t *talk) answered(code int, text string) string {
+	text = render.Cut(t.e.secrets.Clean(render.Clean(text)), maxAnswer, render.Runes)
+	line := fmt.Sprintf("%d %s", code, text)
+	outbound.Tell(t.ctx, line)
+	return line
+}
+
+// maxAnswers bounds what is read of a server, in bytes: its answers, and the handshake of
+// TLS with its certificates.
+const maxAnswers = 256 << 10
+
+// errTalkative is the end of a server that says more than maxAnswers.
+var errTalkative = errors.New("the server says too much")
+
+// bounded is a connection of which at most left bytes are read.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 && len(p) > 0 {
+		return 0, errTalkative
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// dial connects to the server of the sink, whatever is asked for. The connection ends with the
+// context of the talk, since go-mail's context covers the dialing only. For implicit
+// TLS it has to be a *tls.Conn: go-mail would talk in the clear over any other.
+func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	raw, err := t.e.dialer.DialContext(ctx, "tcp", net.JoinHostPort(t.e.cfg.Host, strconv.Itoa(t.e.cfg.Port)))
+	if err != nil {
+		return nil, err
+	}
+	t.conn = &bounded{Conn: raw, left: maxAnswers}
+	t.stop = context.AfterFunc(t.ctx, func() { raw.Close() })
+	if t.e.cfg.TLS == Implicit {
+		c := tls.Client(t.conn, t.e.tls)
+		return c, c.HandshakeContext(ctx)
+	}
+	return t.conn, nil
+}
+
+// What to try where the configured way to encrypt is not that of the server.
+const (
+	adviceStartTLS = "try tls: starttls (mostly on port 587)"
+	adviceImplicit = "try tls: implicit (mostly on port 465)"
+)
+
+// otherTLS returns what to try after err, the end of a connection on which the server was not
+// understood; empty: tls is not the reason, as far as can be known.
+func (t *talk) otherTLS(err error) string {
+	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case t.conn == nil || t.at != connecting || errors.Is(err, context.Canceled):
+		return ""
+	case t.e.cfg.TLS == Implicit && notTLS:
+		return adviceStartTLS
+	case t.e.cfg.TLS == Implicit:
+		return ""
+	case t.conn.left == maxAnswers: // it said nothing, and waits for TLS to begin, perhaps
+		return "the server did not greet: " + adviceImplicit
+	case t.e.cfg.TLS == StartTLS && strings.Contains(err.Error(), "does not support STARTTLS"): // of go-mail
+		return adviceImplicit
+	}
+	return ""
+}
+
+// hangUp ends the connection, if there is one.
+func (t *talk) hangUp() {
+	if t.conn != nil {
+		t.stop()
+		t.conn.Close()
+	}
+}
+
+// newDialer returns the dialer of g; one for talks in the clear refuses addresses that are
+// public, so that nothing passes over the internet like that.
+func newDialer(way string, g outbound.Config) outbound.Dialer {
+	if way == Plain {
+		g.Permit = func(a netip.Addr) error {
+			if outbound.Check(a, nil) == nil {
+				return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
+			}
+			return outbound.Check(a, g.Allow)
+		}
+	}
+	return outbound.NewDialer(g)
+}
