@@ -27,10 +27,6 @@ type Attempt struct {
 
 	// contexts has what belongs to each of the Notifications.
 	contexts []attemptContext
-	slow     bool
-	ready    time.Time // when its sink could be used; zero where Config.Hand made it
-	owned    bool      // by this process, when it was handed over
-	recalled bool      // before it began
 }
 
 // attemptContext is what belongs to a notification: its document, what an earlier attempt
@@ -55,7 +51,7 @@ type result struct {
 	// Before has what was said of each notification that was delivered before the one that
 	// the rest is about.
 	Before []said `json:"before,omitempty"`
-	// Ready is that of the Attempt.
+	// Ready is when the rate of the sink let the attempt begin, zero where Config.Hand made it.
 	Ready time.Time `json:"ready,omitzero"`
 	outcome
 	said
@@ -70,12 +66,12 @@ func (a Attempt) Result(errs ...error) flow.Message {
 	for i, err := range errs {
 		ends[i].err = err
 	}
-	return a.result(ends)
+	return a.result(ends, time.Time{})
 }
 
-func (a Attempt) result(ends []ending) flow.Message {
+func (a Attempt) result(ends []ending, ready time.Time) flow.Message {
 	last := ends[len(ends)-1]
-	r := result{Attempt: a.Number, Ready: a.ready, outcome: outcomeOf(last.err), said: last.said}
+	r := result{Attempt: a.Number, Ready: ready, outcome: outcomeOf(last.err), said: last.said}
 	for _, e := range ends[:len(ends)-1] {
 		r.Before = append(r.Before, e.said)
 	}

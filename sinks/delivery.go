@@ -107,9 +107,8 @@ func (d *Delivery) LongestAttempt() time.Duration {
 type Delivery struct {
 	cfg  Config
 	live inForce
-	book book
 	pool *pool
-	hand func(Attempt)
+	hand func(*flight)
 	// ending says that nothing is collected any more; see EndDigests.
 	ending atomic.Bool
 }
@@ -119,12 +118,12 @@ var _ flow.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, live: inForce{holders: make(map[*settings]int)}, book: book{entries: make(map[string]entry), made: make(map[string]made)}}
+	d := &Delivery{cfg: cfg, live: inForce{holders: make(map[*settings]int)}}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
-	d.pool = newPool(&d.cfg, &d.live, &d.book)
+	d.pool = newPool(&d.cfg, &d.live)
 	d.hand = d.pool.hand
 	if cfg.Hand != nil {
-		d.hand = cfg.Hand
+		d.hand = func(f *flight) { cfg.Hand(f.Attempt) }
 	}
 	return d
 }
@@ -156,7 +155,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 // or belongs to another process now: the attempt is made again unless it is handled soon.
 func (d *Delivery) Posted(a Attempt) {
 	id := a.Receiver.Sink
-	d.book.posted(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
+	d.pool.answered(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
 }
 
 // Idle reports whether no attempt is under way, waiting to begin, or ended without its
@@ -169,18 +168,18 @@ func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.idle(d.cfg.N
 // end by then, parked all others. Receivers that another process has now do not count. It knows what was
 // handled since the start; that is everything once the wakes of the start have been handled.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
-	return d.book.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
+	return d.pool.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
 }
 
 // Waiting counts the notifications that Backlog counts, without those in digests.
-func (d *Delivery) Waiting() int { return d.book.waiting(d.cfg.Owned) }
+func (d *Delivery) Waiting() int { return d.pool.waiting(d.cfg.Owned) }
 
 // EndDigests ends all digests now, and from now on each as soon as it begins: for a process
 // whose state ends with it. It returns once the lanes know, or ctx is done. An item that is
 // being committed meanwhile is not known yet: call it again when the lanes stand still.
 func (d *Delivery) EndDigests(ctx context.Context) error {
 	d.ending.Store(true)
-	for _, receiver := range d.book.collecting() {
+	for _, receiver := range d.pool.collecting() {
 		m := flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, receiver, d.cfg.Now())
 		if err := d.cfg.Poster.Post(ctx, *m); err != nil {
 			return err
@@ -304,7 +303,7 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 		return err
 	}
 	if attempt := w.q.Attempt; w.q.InFlight {
-		tx.OnCommit(func() { d.pool.recall(wd.Receiver, attempt, wd.Subscription) })
+		tx.OnCommit(func() { d.pool.recall(m.Key, attempt, wd.Subscription) })
 	}
 	return w.step(remembered{At: w.now, Markers: 1})
 }
@@ -368,7 +367,7 @@ func (d *Delivery) wake(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	missing := w.q.InFlight && !d.book.inFlight(m.Key, w.q.Attempt, w.now, d.cfg.Epoch(m.Key))
+	missing := w.q.InFlight && !d.pool.pending(m.Key, w.q.Attempt, w.now, d.cfg.Epoch(m.Key))
 	flush := w.flushDue
 	if d.ending.Load() {
 		flush = w.flushAll

@@ -221,6 +221,41 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 	}
 }
 
+// TestResultRefusedDuringATransaction: the process loses a receiver while it handles a message
+// for it. The commit must not bring back an attempt whose result nobody gets.
+func TestResultRefusedDuringATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := txtest.New()
+		s, release := &recorder{}, make(chan struct{})
+		d := NewDelivery(Config{
+			Sinks:  map[string]pipeline.Sink{"a": s},
+			Poster: posting(func(flow.Message) error { <-release; return flow.ErrMoved }),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = d.Run(ctx) }()
+		if err := store.Handle(t.Context(), d, notification(t, "a", "", "x")); err != nil {
+			t.Fatal(err)
+		}
+		tx := store.Begin()
+		if err := d.Process(t.Context(), tx, notification(t, "a", "", "y")); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		synctest.Wait() // the result was refused
+		tx.Commit()
+		for _, m := range store.Start(time.Now()) {
+			if err := store.Handle(t.Context(), d, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		cancel()
+		if got, want := s.got(), "[x x]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
 // posting is a Poster.
 type posting func(flow.Message) error
 

@@ -36,7 +36,7 @@ func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	var err error
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
-	if w.q.InFlight && !d.book.knows(key, w.q.Attempt, d.cfg.Epoch(key)) {
+	if w.q.InFlight && !d.pool.knows(key, w.q.Attempt, d.cfg.Epoch(key)) {
 		w.q.lose() // it went down with an earlier process
 	}
 	w.opened = w.q
@@ -82,7 +82,7 @@ func (w *work) apply(ev event) error {
 	}
 	w.q = q
 	// Before anything is handed out, so that an attempt is known before it can end.
-	w.tx.OnCommit(func() { w.d.book.set(w.key, w.q) })
+	w.tx.OnCommit(func() { w.d.pool.commit(w.key, w.q) })
 	w.log(before, acts)
 	var forget *prune
 	for _, act := range acts {
@@ -154,15 +154,16 @@ func (w *work) send(s send) error {
 	if err != nil {
 		return err
 	}
-	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number, slow: s.Slow}
+	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number}
 	if err := w.include(&a, p); err != nil {
 		return err
 	}
 	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
 		return err
 	}
-	w.d.book.makes(w.key, s.Number, w.d.cfg.Epoch(w.key))
-	w.tx.OnCommit(func() { w.d.hand(a) })
+	f := &flight{Attempt: a, slow: s.Slow, epoch: w.d.cfg.Epoch(w.key)}
+	w.d.pool.begin(f)
+	w.tx.OnCommit(func() { w.d.hand(f) })
 	return nil
 }
 

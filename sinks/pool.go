@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -36,28 +34,26 @@ const (
 )
 
 // pool makes attempts: at most cfg.Fast of them that are younger than fastFor, at most
-// cfg.Slow others. Attempts wait for their slots in order.
+// cfg.Slow others. Its mutex is that of flights.
 type pool struct {
+	flights
 	cfg  *Config
 	live *inForce
-	book *book
 
-	mu      sync.Mutex
 	ctx     context.Context // of run; nil before it
 	stopped bool
 	used    [slowSlot + 1]int
-	waiting [slowSlot + 1][]Attempt
-	// held are the attempts that wait until their sink may be used, by their receivers.
-	held map[string]*held
-	// open counts the attempts that were handed over and whose result was not posted.
-	open int
-	wg   sync.WaitGroup
-
+	// queued are the flights that wait for their slots, in order.
+	queued   [slowSlot + 1][]*flight
+	wg       sync.WaitGroup
 	limiters limiters
 }
 
-func newPool(cfg *Config, live *inForce, b *book) *pool {
-	return &pool{cfg: cfg, live: live, book: b, held: make(map[string]*held)}
+func newPool(cfg *Config, live *inForce) *pool {
+	return &pool{
+		flights: flights{receivers: make(map[string]entry), open: make(map[*flight]struct{})},
+		cfg:     cfg, live: live,
+	}
 }
 
 func (p *pool) limit(s slot) int {
@@ -69,24 +65,49 @@ func (p *pool) limit(s slot) int {
 
 // hand takes an attempt over. After the pool stopped it is dropped: the next process
 // makes it.
-func (p *pool) hand(a Attempt) {
+func (p *pool) hand(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
 		return
 	}
-	p.open++
-	a.owned = p.cfg.Owned(a.Receiver.Sink)
-	p.admit(a)
+	p.open[f] = struct{}{}
+	f.owned = p.cfg.Owned(f.Receiver.Sink)
+	p.admit(f)
 }
 
-// wait makes a wait for a slot. p.mu is held.
-func (p *pool) wait(a Attempt) {
+// admit makes f wait until its sink may be used, and then for a slot. p.mu is held.
+func (p *pool) admit(f *flight) {
+	now, delay := time.Now(), time.Duration(0)
+	f.reservation = p.limiters.reserve(f.Receiver.Sink, p.live.Load().sinks[f.Receiver.Sink], now)
+	if f.reservation != nil {
+		delay = f.reservation.DelayFrom(now)
+	}
+	f.ready = p.cfg.Now().Add(delay).UTC()
+	if delay <= 0 {
+		p.queue(f)
+		return
+	}
+	f.phase = phaseHeld
+	var timer *time.Timer
+	timer = time.AfterFunc(delay, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if _, open := p.open[f]; open && f.phase == phaseHeld && f.timer == timer {
+			p.queue(f)
+		}
+	})
+	f.timer = timer
+}
+
+// queue makes f wait for a slot. p.mu is held.
+func (p *pool) queue(f *flight) {
 	s := fastSlot
-	if a.slow {
+	if f.slow {
 		s = slowSlot
 	}
-	p.waiting[s] = append(p.waiting[s], a)
+	f.phase = phaseQueued
+	p.queued[s] = append(p.queued[s], f)
 	p.dispatch()
 }
 
@@ -96,16 +117,17 @@ func (p *pool) dispatch() {
 		return
 	}
 	for s := fastSlot; s <= slowSlot; s++ {
-		for len(p.waiting[s]) > 0 {
+		for len(p.queued[s]) > 0 {
 			in, ok := p.room(s)
 			if !ok {
 				break
 			}
-			a := p.waiting[s][0]
-			p.waiting[s][0] = Attempt{}
-			p.waiting[s] = p.waiting[s][1:]
+			f := p.queued[s][0]
+			p.queued[s][0] = nil
+			p.queued[s] = p.queued[s][1:]
+			f.phase = phaseRunning
 			p.used[in]++
-			p.wg.Go(func() { p.attempt(a, in) })
+			p.wg.Go(func() { p.attempt(f, in) })
 		}
 	}
 }
@@ -136,31 +158,30 @@ func (p *pool) run(ctx context.Context) error {
 	<-ctx.Done()
 	p.mu.Lock()
 	p.stopped = true
-	p.open -= len(p.waiting[fastSlot]) + len(p.waiting[slowSlot]) + len(p.held)
-	for id, h := range p.held {
-		h.timer.Stop()
-		delete(p.held, id)
+	for f := range p.open {
+		if f.phase != phaseRunning {
+			p.close(f)
+		}
 	}
-	p.waiting = [slowSlot + 1][]Attempt{}
+	p.queued = [slowSlot + 1][]*flight{}
 	p.mu.Unlock()
 	p.wg.Wait()
 	return nil
 }
 
-// attempt makes a, which holds a slot of kind s, and posts its result.
-func (p *pool) attempt(a Attempt, s slot) {
+// attempt makes f, which holds a slot of kind s, and posts its result.
+func (p *pool) attempt(f *flight, s slot) {
+	defer p.closed(f)
 	ctx, cut := context.WithCancelCause(p.ctx)
 	defer cut(nil)
 	h := &holding{pool: p, slot: s}
-	if !p.wanted(a) {
+	if !p.wanted(f) {
 		h.release()
-		p.closed()
 		return
 	}
-	if a.recalled {
+	if f.recalled {
 		h.release()
-		p.post(a, []ending{{err: context.Canceled}})
-		p.closed()
+		p.post(f, []ending{{err: context.Canceled}})
 		return
 	}
 	if s == fastSlot {
@@ -169,10 +190,10 @@ func (p *pool) attempt(a Attempt, s slot) {
 	}
 	live := p.live.hold()
 	defer p.live.letGo(live, p.cfg.closeFailed)
-	sink := live.sinks[a.Receiver.Sink]
+	sink := live.sinks[f.Receiver.Sink]
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(pipeline.TimeoutOf(sink), p.cfg.AttemptTimeout))
 	defer cancel()
-	ends := p.batch(ctx, sink, a)
+	ends := p.batch(ctx, sink, f.Attempt)
 	h.release()
 
 	last := &ends[len(ends)-1]
@@ -192,48 +213,51 @@ func (p *pool) attempt(a Attempt, s slot) {
 		last.err = errors.New("the sink gave up: " + last.err.Error())
 	}
 	if len(ends) > 0 {
-		p.post(a, ends)
+		p.post(f, ends)
 	}
-	p.closed()
 }
 
-// wanted reports whether a, which may have waited for long, is still to be made: not where
-// the receiver was this process's and is another's now, or was meanwhile.
-func (p *pool) wanted(a Attempt) bool {
-	id := a.Receiver.Sink
-	if (!a.owned || p.cfg.Owned(id)) && p.book.knows(id, a.Number, p.cfg.Epoch(id)) {
+// wanted reports whether f, which may have waited for long, is still to be made: not where
+// its receiver belongs to another process, or did in between.
+func (p *pool) wanted(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := f.Receiver.Sink
+	if p.receivers[id].current == f && (!f.owned || p.cfg.Owned(id)) {
 		return true
 	}
-	p.book.lost(id, a.Number)
+	p.lost(f)
 	return false
 }
 
-func (p *pool) closed() {
+func (p *pool) closed(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open--
+	p.close(f)
 }
 
 // post hands the result to its lane. What was delivered should be known, so it goes on
 // for a moment after the pool was told to stop.
-func (p *pool) post(a Attempt, ends []ending) {
+func (p *pool) post(f *flight, ends []ending) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx))
 	defer cancel()
 	stop := context.AfterFunc(p.ctx, func() { time.AfterFunc(postGrace, cancel) })
 	defer stop()
-	m := a.result(ends)
+	m := f.result(ends, f.ready)
 	for ctx.Err() == nil {
 		epoch := p.cfg.Epoch(m.Key) // before: what is posted may be lost at once
 		err := p.cfg.Poster.Post(ctx, m)
 		switch {
 		case err == nil:
-			p.book.posted(m.Key, a.Number, p.cfg.Now(), epoch)
+			p.answered(m.Key, f.Number, p.cfg.Now(), epoch)
 			return
 		case errors.Is(err, flow.ErrMoved):
-			p.book.lost(m.Key, a.Number)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.lost(f)
 			return
 		}
-		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", a.Receiver.Sink, "err", err)
+		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
 		select {
 		case <-time.After(postPause):
 		case <-p.ctx.Done():
@@ -278,96 +302,39 @@ func (h *holding) release() {
 	p.dispatch()
 }
 
-// held is an attempt that waits until its sink may be used.
-type held struct {
-	attempt     Attempt
-	timer       *time.Timer
-	reservation *rate.Reservation
-}
-
-// admit makes a wait until its sink may be used, and then for a slot. p.mu is held.
-func (p *pool) admit(a Attempt) {
-	id, now, d := a.Receiver.Sink, time.Now(), time.Duration(0)
-	reservation := p.limiters.reserve(a.Receiver.Sink, p.live.Load().sinks[a.Receiver.Sink], now)
-	if reservation != nil {
-		d = reservation.DelayFrom(now)
-	}
-	a.ready = p.cfg.Now().Add(d).UTC()
-	p.book.begins(id, a.Number, a.ready)
-	if d <= 0 {
-		p.wait(a)
-		return
-	}
-	if old := p.held[id]; old != nil { // of an earlier epoch
-		old.timer.Stop()
-		p.open--
-	}
-	h := &held{attempt: a, reservation: reservation}
-	h.timer = time.AfterFunc(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.held[id] == h {
-			delete(p.held, id)
-			p.wait(a)
-		}
-	})
-	p.held[id] = h
-}
-
 // recall ends attempt number for a receiver if it has not begun and has a notification of
-// subscription, which was cancelled: it ends as if it had been broken off, so that the next
-// one has what is still to be told.
-func (p *pool) recall(to pipeline.Receiver, number uint64, subscription string) {
+// subscription, which was cancelled. It ends as if it had been broken off, so that the next
+// attempt has the other notifications.
+func (p *pool) recall(receiver string, number uint64, subscription string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := to.Sink
-	if h := p.held[id]; h != nil && h.attempt.Number == number && h.attempt.has(subscription) {
-		h.timer.Stop()
-		h.reservation.CancelAt(time.Now())
-		delete(p.held, id)
-		p.book.begins(id, number, p.cfg.Now())
-		h.attempt.recalled = true
-		p.wait(h.attempt)
+	f := p.receivers[receiver].current
+	if f == nil || f.Number != number || f.phase != phaseHeld && f.phase != phaseQueued || !f.has(subscription) {
 		return
 	}
-	for _, line := range p.waiting {
-		for i := range line {
-			if a := &line[i]; a.Receiver == to && a.Number == number && a.has(subscription) {
-				a.recalled = true
-				return
-			}
-		}
+	f.recalled = true
+	if f.phase == phaseHeld {
+		f.timer.Stop()
+		f.reservation.CancelAt(time.Now())
+		f.ready = p.cfg.Now().UTC()
+		p.queue(f)
 	}
 }
 
 // rated makes the rates count that came into force in place of those of before, also for
-// what is held.
+// the flights that are held.
 func (p *pool) rated(before map[string]pipeline.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := p.limiters.change(before, p.live.Load().sinks)
-	var again []Attempt
-	for id, h := range p.held {
-		if changed[h.attempt.Receiver.Sink] {
-			h.timer.Stop()
-			delete(p.held, id)
-			again = append(again, h.attempt)
+	var again []*flight
+	for f := range p.open {
+		if f.phase == phaseHeld && changed[f.Receiver.Sink] {
+			f.timer.Stop()
+			again = append(again, f)
 		}
 	}
-	for _, a := range again {
-		p.admit(a)
+	for _, f := range again {
+		p.admit(f)
 	}
-}
-
-// idle reports whether nothing is open but attempts that are held until after by.
-func (p *pool) idle(by time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	open := p.open
-	for _, h := range p.held {
-		if h.attempt.ready.After(by) {
-			open--
-		}
-	}
-	return open == 0
 }

@@ -256,7 +256,7 @@ func (w *world) finish(err error) {
 		delivered := w.r.IntN(len(a.Notifications))
 		m := a.Result(append(make([]error, delivered), err)...)
 		w.posted[key] = append(w.posted[key], m)
-		w.d.book.posted(key, a.Number, w.now, 0)
+		w.d.Posted(a)
 		return
 	}
 }
@@ -274,10 +274,16 @@ func (w *world) results() {
 // flush handles results that waited for longer than it takes to hold them to be lost.
 func (w *world) flush() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
-		for len(w.posted[key]) > 0 && !w.d.book.inFlight(key, w.d.book.entries[key].attempt, w.now, 0) {
+		for len(w.posted[key]) > 0 && !w.comes(key) {
 			m := w.posted[key][0]
 			w.posted[key] = w.posted[key][1:]
 			w.handle(m)
 		}
 	}
+}
+
+// comes reports whether Delivery waits for the result of an attempt for key.
+func (w *world) comes(key string) bool {
+	f := w.d.pool.receivers[key].current
+	return f != nil && w.d.pool.pending(key, f.Number, w.now, 0)
 }
