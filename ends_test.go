@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -198,7 +199,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	cfg := twoClients(s, box, ops, dir)
 	cfg.Subscriptions = cfg.Subscriptions[:1]
 	runs(t, cfg)
-	box.fail = func(pipeline.Notification) error { return pipeline.Gone(errors.New("410 Gone")) }
+	box.fail = func(pipeline.Notification) error { return failure.Gone(errors.New("410 Gone")) }
 	s.set("<p>none</p>")
 	runs(t, cfg)
 	if got := told(ops, pipeline.HealthReceiverExpired); len(got) != 1 || got[0].Health.Receiver.Sink != "box" {

@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -35,11 +36,11 @@ func (b board) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	switch {
 	case err != nil:
-		return pipeline.Ambiguous(cmp.Or(ctx.Err(), err)) // it may have come through
+		return failure.Ambiguous(cmp.Or(ctx.Err(), err)) // it may have come through
 	case answer == "busy\n":
-		return pipeline.RetryAfter(errors.New("the board is busy"), time.Minute)
+		return failure.RetryAfter(errors.New("the board is busy"), time.Minute)
 	case answer == "bad\n":
-		return pipeline.Refused(errors.New("the board cannot show this"))
+		return failure.Refused(errors.New("the board cannot show this"))
 	case answer != "ok\n":
 		return fmt.Errorf("the board answered %.20q", answer)
 	}

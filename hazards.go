@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/inflight"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -170,13 +171,13 @@ func (h *hazards) guarding(group string) flow.Middleware {
 			k := keyOf(group, m)
 			if h.before != nil && k == h.key {
 				if h.before.Skip {
-					return pipeline.Permanent(fmt.Errorf("it was skipped; before that it stopped the process: %s", h.before.Reason))
+					return failure.Permanent(fmt.Errorf("it was skipped; before that it stopped the process: %s", h.before.Reason))
 				}
 				tx.OnCommit(h.passed)
 			}
 			switch n := h.deaths.Deaths(k); {
 			case n >= maxDeaths:
-				return pipeline.Permanent(fmt.Errorf("the process died %d times while %s handled this message", n, group))
+				return failure.Permanent(fmt.Errorf("the process died %d times while %s handled this message", n, group))
 			case n > 1:
 				h.log.Warn("earlier processes died while they handled this message; it is handled alone", "group", group, "topic", m.Topic,
 					"type", quoted(m.Type), "page", quoted(pipeline.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -77,7 +78,7 @@ func TestWhatProcessesDieOfIsGivenUp(t *testing.T) {
 	s.set("<p>Zeus</p><p>Argus</p>")
 	cfg.Only = []string{page} // the other one is checked at last
 	stop := within(flow.GroupDiff, flow.TypeSnapshot, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
-		return pipeline.Broken(errors.New("the end"))
+		return failure.Broken(errors.New("the end"))
 	})
 	cfg.Middleware = stop
 	r, err := New(cfg)
@@ -145,7 +146,7 @@ func TestSkip(t *testing.T) {
 	}
 	s.set("<p>Zeus</p><p>Argus</p>")
 	newer := within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
-		return pipeline.Broken(errors.New("it is newer"))
+		return failure.Broken(errors.New("it is newer"))
 	})
 	cfg.Middleware = newer
 	page := s.URL + "/a"
@@ -188,7 +189,7 @@ func TestStoppedAndHandled(t *testing.T) {
 	runs(t, cfg)
 	s.set("<p>Zeus</p><p>Argus</p>")
 	cfg.Middleware = within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
-		return pipeline.Broken(errors.New("it is newer"))
+		return failure.Broken(errors.New("it is newer"))
 	})
 	r, err := New(cfg)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -114,7 +115,7 @@ func getTime(st flow.State, name string) (t time.Time, err error) {
 		return t, err
 	}
 	if err := t.UnmarshalText(b); err != nil {
-		return t, pipeline.Broken(fmt.Errorf("health: a stored time is damaged: %w", err))
+		return t, failure.Broken(fmt.Errorf("health: a stored time is damaged: %w", err))
 	}
 	return t, nil
 }
@@ -122,7 +123,7 @@ func getTime(st flow.State, name string) (t time.Time, err error) {
 func setTime(st flow.State, name string, t time.Time) error {
 	b, err := t.MarshalText()
 	if err != nil {
-		return pipeline.Permanent(err)
+		return failure.Permanent(err)
 	}
 	return st.Set(name, b)
 }
@@ -232,7 +233,7 @@ func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
 	}
 	m, err := newCommand(page, typ, body, s.Time)
 	if err != nil {
-		return pipeline.Permanent(err)
+		return failure.Permanent(err)
 	}
 	m.ID = flow.DeriveID("command", s.Event, page)
 	tx.Emit(m)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/test/txtest"
@@ -120,7 +121,7 @@ type brokenTx struct{ flow.Tx }
 
 func (brokenTx) Neighbours(string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
-		yield("", flow.FailedState(pipeline.Broken(errors.New("the disk is gone"))))
+		yield("", flow.FailedState(failure.Broken(errors.New("the disk is gone"))))
 	}
 }
 
@@ -129,7 +130,7 @@ func TestSweepsThatCannotLook(t *testing.T) {
 	h := &healthStage{now: time.Now}
 	s := flow.Sweep{Event: "e", Receiver: "hook"}
 	err := h.Process(t.Context(), brokenTx{txtest.New().Begin()}, s.Message())
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+	if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 		t.Errorf("got %v, want an error that stops the Router", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/stages/index"
@@ -165,9 +166,9 @@ func TestUnreadablePagesAreToldOncePerHour(t *testing.T) {
 // version of this program sent must wait for it.
 func TestForeignHealthStopsNothing(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return nil }, now: time.Now}
-	for source, want := range map[string]pipeline.Class{"": pipeline.ClassBroken, "https://example.com/tool": pipeline.ClassPermanent} {
+	for source, want := range map[string]failure.Class{"": failure.ClassBroken, "https://example.com/tool": failure.ClassPermanent} {
 		err := txtest.New().Handle(t.Context(), h, flow.Message{ID: "1", Key: "k", Type: "vokter.surprise.v1", Source: source})
-		if class, _ := pipeline.ClassOf(err); class != want {
+		if class, _ := failure.ClassOf(err); class != want {
 			t.Errorf("source %q: got %v, want class %v", source, err, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -35,7 +36,7 @@ func recovering(log *slog.Logger) flow.Middleware {
 			defer func() {
 				if r := recover(); r != nil {
 					log.Error("handling a message panicked", "topic", m.Topic, "id", quoted(m.ID), "panic", r, "stack", string(debug.Stack()))
-					err = pipeline.Permanent(fmt.Errorf("panic: %v", r))
+					err = failure.Permanent(fmt.Errorf("panic: %v", r))
 				}
 			}()
 			return next.Process(ctx, tx, m)
@@ -60,7 +61,7 @@ func (r *Router) breaking(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
-			if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken && ctx.Err() == nil {
+			if class, _ := failure.ClassOf(err); class == failure.ClassBroken && ctx.Err() == nil {
 				remedy := r.hazards.stopped(&Stopped{DeadLetter: letterOf(group, m, err, r.cfg.Now()).Bounded(), Position: m.Position})
 				r.stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; %s", group, quoted(m.ID), m.Topic, quoted(m.Type), err, remedy))
 			}
@@ -101,17 +102,17 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 				if err == nil {
 					return nil
 				}
-				class, after := pipeline.ClassOf(err)
+				class, after := failure.ClassOf(err)
 				var pause time.Duration
 				switch {
 				case ctx.Err() != nil:
 					return context.Cause(ctx)
-				case class == pipeline.ClassNotYet:
+				case class == failure.ClassNotYet:
 					pause = waits[min(waited, len(waits)-1)]
 					if waited++; waited == longWait {
 						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", quoted(m.ID), "err", err)
 					}
-				case class == pipeline.ClassRetry && failures < len(retryDelays):
+				case class == failure.ClassRetry && failures < len(retryDelays):
 					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
 					failures++
 					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", quoted(m.ID), "attempt", failures, "err", err)
@@ -134,8 +135,8 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
-			class, _ := pipeline.ClassOf(err)
-			if err == nil || class == pipeline.ClassCanceled || class == pipeline.ClassBroken || ctx.Err() != nil {
+			class, _ := failure.ClassOf(err)
+			if err == nil || class == failure.ClassCanceled || class == failure.ClassBroken || ctx.Err() != nil {
 				return err
 			}
 			tx.Reset()
@@ -158,7 +159,7 @@ func quoted(s string) string { return flow.Clipped(s, 200) }
 func genuine(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == flow.TypeWake && m.Position != "" {
-			return pipeline.Permanent(fmt.Errorf("messages of type %s are never published: this one was not sent by vokter", m.Type))
+			return failure.Permanent(fmt.Errorf("messages of type %s are never published: this one was not sent by vokter", m.Type))
 		}
 		return next.Process(ctx, tx, m)
 	})

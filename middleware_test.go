@@ -15,7 +15,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
@@ -66,11 +66,11 @@ func TestRetries(t *testing.T) {
 		{name: "no error"},
 		{name: "twice", errs: []error{oops, oops}, pauses: retryDelays[:2]},
 		{name: "for ever", errs: []error{oops, oops, oops, oops, oops, oops, oops}, pauses: retryDelays, dead: "oops"},
-		{name: "permanent", errs: []error{pipeline.Permanent(oops)}, dead: "oops"},
-		{name: "later permanent", errs: []error{oops, pipeline.Permanent(oops)}, pauses: retryDelays[:1], dead: "oops"},
-		{name: "a wish", errs: []error{pipeline.RetryAfter(oops, 300*time.Millisecond)}, pauses: []time.Duration{300 * time.Millisecond}},
-		{name: "a wish that would hold the lane", errs: []error{pipeline.RetryAfter(oops, time.Hour)}, pauses: []time.Duration{2 * time.Second}},
-		{name: "not yet", errs: []error{pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops), pipeline.NotYet(oops)},
+		{name: "permanent", errs: []error{failure.Permanent(oops)}, dead: "oops"},
+		{name: "later permanent", errs: []error{oops, failure.Permanent(oops)}, pauses: retryDelays[:1], dead: "oops"},
+		{name: "a wish", errs: []error{failure.RetryAfter(oops, 300*time.Millisecond)}, pauses: []time.Duration{300 * time.Millisecond}},
+		{name: "a wish that would hold the lane", errs: []error{failure.RetryAfter(oops, time.Hour)}, pauses: []time.Duration{2 * time.Second}},
+		{name: "not yet", errs: []error{failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops)},
 			pauses: []time.Duration{1e6, 2e6, 5e6, 20e6, 20e6, 20e6, 20e6}},
 	} {
 		a := &attempts{errs: c.errs}
@@ -104,7 +104,7 @@ func TestBrokenOffWorkIsNoFailure(t *testing.T) {
 	cancel()
 	for name, err := range map[string]error{
 		"canceled": context.Canceled, "wrapped": fmt.Errorf("reading: %w", context.Canceled),
-		"any error once the context is done": errors.New("oops"), "not yet": pipeline.NotYet(errors.New("x")),
+		"any error once the context is done": errors.New("oops"), "not yet": failure.NotYet(errors.New("x")),
 	} {
 		out, _, got := handle(ctx, &attempts{errs: []error{err}})
 		if got == nil || len(out) != 0 {
@@ -161,7 +161,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 func TestDeadLetterWithoutAKey(t *testing.T) {
 	now := func() time.Time { return time.Time{} }
 	fails := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error {
-		return pipeline.Permanent(errors.New("oops"))
+		return failure.Permanent(errors.New("oops"))
 	})
 	for key, want := range map[string]string{"": "m", "k": "k"} {
 		s := txtest.New()
@@ -281,7 +281,7 @@ func TestPanicGoesToTheDeadLetters(t *testing.T) {
 	r.Handle("undertaker", flow.TopicDead, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
 		var d flow.DeadLetter
 		if err := json.Unmarshal(msg.Body, &d); err != nil {
-			return pipeline.Permanent(err)
+			return failure.Permanent(err)
 		}
 		dead = append(dead, d)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
@@ -22,7 +23,7 @@ func TestBoard(t *testing.T) {
 			Hold: f.hold,
 			Faults: map[string]pipelinetest.SinkFault{
 				"busy":    {Arrange: func() { f.answer("busy\n") }},
-				"bad":     {Arrange: func() { f.answer("bad\n") }, Class: pipeline.ClassRefused},
+				"bad":     {Arrange: func() { f.answer("bad\n") }, Class: failure.ClassRefused},
 				"strange": {Arrange: func() { f.answer("HTTP/1.1 400 Bad Request\r\n") }},
 				"silent":  {Arrange: func() { f.answer("") }, Ambiguous: true},
 				"endless": {Arrange: func() { f.answer(strings.Repeat("x", 1<<20)) }, Ambiguous: true},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
@@ -344,7 +345,7 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 		if err == nil {
 			err = r.apply(ctx, s)
 		}
-		if class, _ := pipeline.ClassOf(err); err == nil || ctx.Err() != nil || class == pipeline.ClassBroken {
+		if class, _ := failure.ClassOf(err); err == nil || ctx.Err() != nil || class == failure.ClassBroken {
 			return err
 		}
 		r.cfg.Logger.Warn("the configuration could not be applied to all pages; it is tried again", "after", applyAgain, "error", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
@@ -342,7 +343,7 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 					err := next.Process(ctx, tx, msg)
 					switch msg.Type {
 					case flow.TypePage, flow.TypePushed, flow.TypeSnapshot, flow.TypeChange:
-						return pipeline.Broken(errors.New("the end"))
+						return failure.Broken(errors.New("the end"))
 					}
 					return err
 				})

@@ -12,7 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -152,7 +152,7 @@ func (r *Router) wrapped(h message.NoPublishHandlerFunc) message.NoPublishHandle
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
 			// Stages fail only where Run ends: all else goes to the dead letters.
-			if class, _ := pipeline.ClassOf(err); err != nil && class != pipeline.ClassBroken && ctx.Err() == nil {
+			if class, _ := failure.ClassOf(err); err != nil && class != failure.ClassBroken && ctx.Err() == nil {
 				r.cfg.Logger.Error("a Watermill middleware failed; the message comes again", "handler", message.HandlerNameFromCtx(ctx), "id", msg.UUID, "err", err)
 			}
 		}()

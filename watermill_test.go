@@ -13,7 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -277,7 +277,7 @@ func TestHandleAndMiddleware(t *testing.T) {
 	r.Handle("audit", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, msg flow.Message) error {
 		var c flow.Change
 		if err := json.Unmarshal(msg.Body, &c); err != nil {
-			return pipeline.Permanent(err)
+			return failure.Permanent(err)
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
@@ -250,7 +251,7 @@ func loadText(st flow.State, document string, n uint64) (v textVersion, ok bool,
 		return v, false, err
 	}
 	if v.text, err = flow.UnpackText(v.Packed); err != nil {
-		return v, false, pipeline.Broken(fmt.Errorf("version %d of a document: %w", n, err))
+		return v, false, failure.Broken(fmt.Errorf("version %d of a document: %w", n, err))
 	}
 	return v, true, nil
 }

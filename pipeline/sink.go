@@ -8,9 +8,9 @@ import (
 
 // Sink hands notifications to receivers.
 type Sink interface {
-	// Deliver returns nil only when the receiver has n. Its error's class decides what
-	// happens next: see Permanent, RetryAfter and Gone. It returns soon after ctx is done,
-	// is safe for concurrent use, and its errors hold no secret.
+	// Deliver returns nil only when the receiver has n. Package failure marks its error with
+	// what happens next; an error without a mark is tried again. It returns soon after ctx is
+	// done, is safe for concurrent use, and its errors hold no secret.
 	Deliver(ctx context.Context, n Notification) error
 }
 

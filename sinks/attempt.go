@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -96,9 +97,9 @@ type outcome struct {
 	Delivered bool `json:"delivered,omitempty"`
 	// Class, After and Reason describe a failure: its error's class, the least delay that
 	// the receiver asked for, and the reason in one line.
-	Class  pipeline.Class `json:"class,omitempty"`
-	After  time.Duration  `json:"after,omitempty"`
-	Reason string         `json:"reason,omitempty"`
+	Class  failure.Class `json:"class,omitempty"`
+	After  time.Duration `json:"after,omitempty"`
+	Reason string        `json:"reason,omitempty"`
 	// Tell says that the failure is told at once.
 	Tell bool `json:"tell,omitempty"`
 }
@@ -111,12 +112,12 @@ func outcomeOf(err error) outcome {
 	if err == nil {
 		return outcome{Delivered: true}
 	}
-	class, after := pipeline.ClassOf(err)
+	class, after := failure.ClassOf(err)
 	reason := oneLine(err.Error())
-	if pipeline.IsAmbiguous(err) {
+	if failure.IsAmbiguous(err) {
 		reason += arrived
 	}
-	return outcome{Class: class, After: after, Reason: reason, Tell: pipeline.TellsAtOnce(err)}
+	return outcome{Class: class, After: after, Reason: reason, Tell: failure.TellsAtOnce(err)}
 }
 
 // maxReason bounds what is kept of an error, in bytes.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -86,7 +87,7 @@ func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
 	var l flow.DeadLetter
 	err := json.Unmarshal(m.Body, &l)
 	if err = cmp.Or(err, flow.CheckTime(l.Time)); err != nil {
-		return pipeline.Permanent(fmt.Errorf("dead letter %s: %w", flow.Clipped(m.ID, 200), err))
+		return failure.Permanent(fmt.Errorf("dead letter %s: %w", flow.Clipped(m.ID, 200), err))
 	}
 	if f.Count == 0 && len(f.Replays) == 0 {
 		tx.WakeAt(m.Key, d.cfg.Now().Add(keepLetters))
@@ -114,7 +115,7 @@ func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
 func (d *DeadLetters) begin(tx flow.Tx, f *file, m flow.Message) error {
 	var c flow.ReplayCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
-		return pipeline.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
 	}
 	first, err := f.first()
 	if err != nil {

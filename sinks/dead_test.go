@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -191,15 +192,15 @@ func TestLetterOfAMessage(t *testing.T) {
 func TestBadDeadLetters(t *testing.T) {
 	for name, tt := range map[string]struct {
 		m    flow.Message
-		want pipeline.Class
+		want failure.Class
 	}{
-		"type":   {flow.Message{Topic: flow.TopicDead, Type: "vokter.surprise.v1"}, pipeline.ClassPermanent},
-		"letter": {flow.Message{Type: flow.TypeDeadLetter, Body: []byte("{")}, pipeline.ClassPermanent},
-		"replay": {flow.Message{Type: flow.TypeReplay, Body: []byte("{")}, pipeline.ClassPermanent},
+		"type":   {flow.Message{Topic: flow.TopicDead, Type: "vokter.surprise.v1"}, failure.ClassPermanent},
+		"letter": {flow.Message{Type: flow.TypeDeadLetter, Body: []byte("{")}, failure.ClassPermanent},
+		"replay": {flow.Message{Type: flow.TypeReplay, Body: []byte("{")}, failure.ClassPermanent},
 	} {
 		m := newMorgue(t)
 		err := m.store.Handle(t.Context(), m.d, tt.m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != tt.want {
+		if class, _ := failure.ClassOf(err); err == nil || class != tt.want {
 			t.Errorf("%s: got %v, want class %v", name, err, tt.want)
 		}
 	}
@@ -212,7 +213,7 @@ func TestBadDeadLetters(t *testing.T) {
 		}
 		tx.Commit()
 		err := m.store.Handle(t.Context(), m.d, flow.Message{Type: flow.TypeWake, Key: "a"})
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+		if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 			t.Errorf("%s: got %v, want an error that stops the Router", name, err)
 		}
 		var last error

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -214,10 +215,10 @@ func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error 
 func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	var a flow.Addressed
 	if err := json.Unmarshal(m.Body, &a); err != nil {
-		return pipeline.Permanent(fmt.Errorf("delivery: notification %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("delivery: notification %s: %w", m.ID, err))
 	}
 	if a.Receiver.Sink != m.Key || a.Notification.ID == "" {
-		return pipeline.Permanent(fmt.Errorf("delivery: notification %s: its key is not its receiver, or it has no ID", m.ID))
+		return failure.Permanent(fmt.Errorf("delivery: notification %s: its key is not its receiver, or it has no ID", m.ID))
 	}
 	w, err := d.open(tx, m.Key)
 	if err != nil {
@@ -283,10 +284,10 @@ func (w *work) drop(a flow.Addressed) error {
 func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 	var wd flow.Withdraw
 	if err := json.Unmarshal(m.Body, &wd); err != nil {
-		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
 	}
 	if wd.Receiver.Sink != m.Key || wd.Subscription == "" {
-		return pipeline.Permanent(fmt.Errorf("delivery: withdrawal %s: its key is not its receiver, or it names no subscription", m.ID))
+		return failure.Permanent(fmt.Errorf("delivery: withdrawal %s: its key is not its receiver, or it names no subscription", m.ID))
 	}
 	w, err := d.open(tx, m.Key)
 	if err != nil {
@@ -313,7 +314,7 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
 	var c flow.RetryCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
-		return pipeline.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
 	}
 	w, err := d.open(tx, m.Key)
 	if err != nil {
@@ -336,7 +337,7 @@ func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
 func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 	var r result
 	if err := json.Unmarshal(m.Body, &r); err != nil {
-		return pipeline.Permanent(fmt.Errorf("delivery: result %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("delivery: result %s: %w", m.ID, err))
 	}
 	w, err := d.open(tx, m.Key)
 	if err != nil {
@@ -346,7 +347,7 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 		return nil
 	}
 	if len(r.Before) >= w.q.Pending() {
-		return pipeline.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
+		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	tx.Sync()
 	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}

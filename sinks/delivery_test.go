@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -71,7 +72,7 @@ func TestFailingReceiverIsLoggedOncePerReason(t *testing.T) {
 
 func TestDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recorder{do: func(context.Context, pipeline.Notification) error { return pipeline.Permanent(errors.New("no way")) }}
+		s := &recorder{do: func(context.Context, pipeline.Notification) error { return failure.Permanent(errors.New("no way")) }}
 		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		r.notify("a", "x")
 		synctest.Wait()
@@ -102,7 +103,7 @@ func TestWhatCountsAsFailure(t *testing.T) {
 			"the sink gave up: context canceled"},
 		"hangs": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return ctx.Err() })},
 			"context deadline exceeded"},
-		"ambiguous": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return pipeline.Ambiguous(errors.New("reset")) })},
+		"ambiguous": {map[string]pipeline.Sink{"a": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return failure.Ambiguous(errors.New("reset")) })},
 			"reset (it may have arrived)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,12 +274,12 @@ func TestBadMessages(t *testing.T) {
 		"foreign":  {Type: "com.example.surprise", Source: "/crm", Key: "a"},
 	} {
 		err := txtest.New().Handle(t.Context(), d, m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("%s: got %v, want a permanent error", name, err)
 		}
 	}
 	err := txtest.New().Handle(t.Context(), d, flow.Message{Type: "vokter.surprise.v1"})
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+	if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 		t.Errorf("an unknown type: got %v, want an error that stops the Router", err)
 	}
 	if err := txtest.New().Handle(t.Context(), d, flow.Message{Type: flow.TypeWake, Key: "a"}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -18,7 +19,7 @@ import (
 func TestADigestOfAnExpiredReceiver(t *testing.T) {
 	k := newDesk(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
-	k.handle(k.tried[0].Result(pipeline.Gone(fmt.Errorf("it moved"))))
+	k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))))
 	k.tick(0)
 	digest := k.known("a").In
 	if r := k.known("a"); r.State != RecordDead || digest == "" || !strings.Contains(r.Reason, "it moved") {
@@ -68,7 +69,7 @@ func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 				k.handle(k.item(fmt.Sprint("s", i), fmt.Sprint("a", i), hourly(0), c.diffs))
 			}
 			k.handle(k.item("other", "o", nil, 1))
-			k.handle(k.tried[0].Result(pipeline.Gone(fmt.Errorf("it moved"))))
+			k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))))
 			letters, most, largest := 0, 0, 0
 			for range 100 {
 				size, before := 0, letters
@@ -100,7 +101,7 @@ func TestDigestsOfAReceiverThatIsBack(t *testing.T) {
 	}{{nil, "[a]"}, {fmt.Errorf("not there"), ""}} {
 		k := newDesk(t)
 		k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
-		k.handle(k.tried[0].Result(pipeline.Gone(fmt.Errorf("it moved"))), k.item("other", "p", nil, 1))
+		k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))), k.item("other", "p", nil, 1))
 		k.tick(0)
 		if len(k.tried) != 2 || k.known("a").State != RecordCollected {
 			t.Fatalf("%d attempts, and the item is %+v; want 2, and that it waits", len(k.tried), k.known("a"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -207,7 +208,7 @@ func TestADigestThatFailsStaysTheSame(t *testing.T) {
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("s", "bb", hourly(0), 1))
 	k.tick(time.Hour)
 	first := k.tried[0]
-	k.handle(first.Result(pipeline.RetryAfter(fmt.Errorf("busy"), time.Minute)), k.item("s", "ccc", hourly(0), 1))
+	k.handle(first.Result(failure.RetryAfter(fmt.Errorf("busy"), time.Minute)), k.item("s", "ccc", hourly(0), 1))
 	k.start() // and the process is replaced
 	k.tick(2 * time.Minute)
 	if len(k.tried) != 2 || !reflect.DeepEqual(k.tried[1].Notifications[0], first.Notifications[0]) || k.tried[1].Number == first.Number {

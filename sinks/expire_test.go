@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // script feeds a queue with the results of attempts and writes down what follows.
@@ -65,7 +66,7 @@ func (s *script) fail(d time.Duration, err error) {
 }
 
 func TestExpiry(t *testing.T) {
-	plain, gone := errors.New("500"), pipeline.Gone(errors.New("410"))
+	plain, gone := errors.New("500"), failure.Gone(errors.New("410"))
 	const h = time.Hour
 	for name, tt := range map[string]struct {
 		do   func(s *script)
@@ -138,10 +139,10 @@ func TestExpiry(t *testing.T) {
 				for range 4 {
 					s.apply(enqueued{s.now})
 				}
-				s.result(0, pipeline.Permanent(plain))
-				s.result(0, pipeline.Permanent(plain))
+				s.result(0, failure.Permanent(plain))
+				s.result(0, failure.Permanent(plain))
 				s.result(0, nil)
-				s.result(0, pipeline.Permanent(plain))
+				s.result(0, failure.Permanent(plain))
 			},
 			[]string{"send 0", "tell dead_letter", "dead 0 after 1", "send 1", "dead 1 after 1", "send 2", "done 2 after 1", "send 3", "tell dead_letter", "dead 3 after 1"},
 		},
@@ -180,7 +181,7 @@ func TestExpiry(t *testing.T) {
 				s.apply(enqueued{s.now})
 				s.withdrawn = []uint64{0}
 				s.apply(remembered{At: s.now, Markers: 1})
-				s.result(0, pipeline.Permanent(plain))
+				s.result(0, failure.Permanent(plain))
 			},
 			[]string{"send 0", "drop 0"},
 		},
@@ -209,7 +210,7 @@ func TestRecoveryTellsSinceWhen(t *testing.T) {
 	s := &script{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.fail(0, errors.New("500"))
-	s.fail(0, pipeline.Gone(errors.New("410")))
+	s.fail(0, failure.Gone(errors.New("410")))
 	expired := s.now
 	s.apply(enqueued{s.now})
 	_, acts := s.p.apply(s.q, resulted{At: s.now.Add(time.Hour), Attempt: s.q.Attempt, Outcome: outcomeOf(nil)}, nil)
@@ -226,7 +227,7 @@ func TestClockSetBack(t *testing.T) {
 		want time.Duration
 	}{
 		"schedule":    {errors.New("500"), 5 * time.Second},
-		"retry after": {pipeline.RetryAfter(errors.New("429"), time.Hour), 66 * time.Minute},
+		"retry after": {failure.RetryAfter(errors.New("429"), time.Hour), 66 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{t: t, now: t0}

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/test/txtest"
 )
 
 // TestLimitIsNoFailure puts attempts off between failures: the schedule does not move.
 func TestLimitIsNoFailure(t *testing.T) {
 	s := &script{t: t, p: Policy{Retry: []time.Duration{time.Minute, time.Hour}}, now: t0}
-	limit, down := pipeline.Limited(errors.New("429"), 7*time.Second), errors.New("503")
+	limit, down := failure.Limited(errors.New("429"), 7*time.Second), errors.New("503")
 	s.apply(enqueued{s.now})
 	s.result(0, down)
 	for i, want := range []time.Duration{7700 * time.Millisecond, 7700 * time.Millisecond} {
@@ -67,7 +68,7 @@ func TestLimitWithoutAnEnd(t *testing.T) {
 		for s.q.Pending() > 0 && len(s.log) < 50_000 {
 			s.now = later(s.now, s.q.Due)
 			s.apply(woken{s.now})
-			s.result(0, pipeline.Limited(errors.New("429"), tt.after))
+			s.result(0, failure.Limited(errors.New("429"), tt.after))
 		}
 		if n := len(s.log) - 2; n < tt.min || n > tt.max {
 			t.Errorf("%s: %d attempts, want %d to %d", name, n, tt.min, tt.max)
@@ -80,7 +81,7 @@ func TestLimitWithoutAnEnd(t *testing.T) {
 
 // TestLimitExpires expires a receiver that took nothing for five days, and none that does.
 func TestLimitExpires(t *testing.T) {
-	limit := pipeline.Limited(errors.New("429"), 6*time.Hour)
+	limit := failure.Limited(errors.New("429"), 6*time.Hour)
 	for _, takes := range []bool{false, true} {
 		s := &script{t: t, now: t0}
 		for range 1000 {
@@ -107,7 +108,7 @@ func TestLimitIsLoggedOncePerEpisode(t *testing.T) {
 		limited := false
 		sink := &recorder{do: func(context.Context, pipeline.Notification) error {
 			if limited = !limited; limited {
-				return pipeline.Limited(errors.New("answered 429 Too Many Requests"), 10*time.Second)
+				return failure.Limited(errors.New("answered 429 Too Many Requests"), 10*time.Second)
 			}
 			return nil
 		}}
@@ -135,10 +136,10 @@ func TestLimitIsLoggedOncePerEpisode(t *testing.T) {
 func TestLimitOfAnExpiredReceiver(t *testing.T) {
 	s := &script{t: t, now: t0}
 	s.apply(enqueued{s.now})
-	s.fail(0, pipeline.Gone(errors.New("410")))
+	s.fail(0, failure.Gone(errors.New("410")))
 	s.log = nil
 	s.apply(enqueued{s.now})
-	s.result(0, pipeline.Limited(errors.New("429"), time.Minute))
+	s.result(0, failure.Limited(errors.New("429"), time.Minute))
 	s.fail(0, nil)
 	if want := []string{"send 1", "send 1", "tell receiver_recovered", "done 1 after 1"}; !slices.Equal(s.log, want) {
 		t.Errorf("got %q, want %q", s.log, want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Bounds that nobody had a reason to configure yet.
@@ -275,11 +276,11 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	o, again := ev.Outcome, q.Again
 	q.Again = false
 	switch o.Class {
-	case pipeline.ClassCanceled:
+	case failure.ClassCanceled:
 		q.Due, q.Delay = time.Time{}, 0
 		q.lose()
 		return nil
-	case pipeline.ClassLimited:
+	case failure.ClassLimited:
 		return p.limited(q, ev, withdrawn)
 	}
 	q.PutOff = 0
@@ -289,14 +290,14 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	if q.FailingSince.IsZero() {
 		q.FailingSince = ev.At
 	}
-	if o.Class == pipeline.ClassRefused {
+	if o.Class == failure.ClassRefused {
 		q.Refusals++
 	}
 
 	var acts []action
 	switch {
 	case q.Expired():
-	case o.Class == pipeline.ClassGone:
+	case o.Class == failure.ClassGone:
 		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
 	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
@@ -308,7 +309,7 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	case withdrawn(q.Head): // clear drops it
 	case q.Expired():
 		return append(acts, q.giveUp("the receiver is expired: "+o.Reason)...)
-	case o.Class == pipeline.ClassPermanent:
+	case o.Class == failure.ClassPermanent:
 		return append(acts, q.giveUp(o.Reason)...)
 	case q.Refusals >= maxRefusals:
 		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -111,10 +111,10 @@ func TestJitter(t *testing.T) {
 		{errors.New("x"), 0, 80 * time.Second},
 		{errors.New("x"), 0.5, 100 * time.Second},
 		{errors.New("x"), 1, 120 * time.Second},
-		{pipeline.RetryAfter(errors.New("x"), 1000*time.Second), 0, 1000 * time.Second},
-		{pipeline.RetryAfter(errors.New("x"), 1000*time.Second), 0.5, 1100 * time.Second},
-		{pipeline.RetryAfter(errors.New("x"), 10*time.Second), 0, 80 * time.Second},
-		{pipeline.RetryAfter(errors.New("x"), 100*365*24*time.Hour), 0, 24 * time.Hour},
+		{failure.RetryAfter(errors.New("x"), 1000*time.Second), 0, 1000 * time.Second},
+		{failure.RetryAfter(errors.New("x"), 1000*time.Second), 0.5, 1100 * time.Second},
+		{failure.RetryAfter(errors.New("x"), 10*time.Second), 0, 80 * time.Second},
+		{failure.RetryAfter(errors.New("x"), 100*365*24*time.Hour), 0, 24 * time.Hour},
 	} {
 		var q Queue
 		p := Policy{Retry: []time.Duration{100 * time.Second}}
@@ -131,7 +131,7 @@ func TestPermanentIsDeadAtOnce(t *testing.T) {
 	var p Policy
 	last(t, &q, p, enqueued{t0})
 	last(t, &q, p, enqueued{t0})
-	acts, _ := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Permanent(errors.New("no")))})
+	acts, _ := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(failure.Permanent(errors.New("no")))})
 	want := []action{dead{Seq: 0, Attempts: 1, Reason: "no"}, send{Seq: 1, Number: 2, Most: 1, Slow: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
@@ -143,7 +143,7 @@ func TestRefusedThreeTimesThenTheNext(t *testing.T) {
 	var p Policy
 	last(t, &q, p, enqueued{t0})
 	last(t, &q, p, enqueued{t0})
-	refused := failed(pipeline.Refused(errors.New("400")))
+	refused := failed(failure.Refused(errors.New("400")))
 	at := t0
 	for i := range 2 {
 		acts, w := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
@@ -180,7 +180,7 @@ func TestGoneGivesUpAllThatIsPending(t *testing.T) {
 			given++
 		}
 	}
-	acts, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(pipeline.Gone(errors.New("410")))})
+	acts, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(failure.Gone(errors.New("410")))})
 	count(acts)
 	if !q.Expired() || !strings.Contains(q.ExpiredReason, "410") {
 		t.Errorf("got %+v, want it expired", q)
@@ -236,7 +236,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 
 // TestLongReason: that something may have arrived is said however long the reason is.
 func TestLongReason(t *testing.T) {
-	o := outcomeOf(pipeline.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
+	o := outcomeOf(failure.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
 	if !strings.HasSuffix(o.Reason, "x..."+arrived) || len(o.Reason) > maxReason+8+len(arrived) {
 		t.Errorf("got %d bytes: %s", len(o.Reason), o.Reason)
 	}
@@ -303,8 +303,8 @@ func TestPastWithAClockThatGoesBack(t *testing.T) {
 
 // TestTellAtOnce tells of the first failure where its error asks for that, and once.
 func TestTellAtOnce(t *testing.T) {
-	certificate := pipeline.TellAtOnce(errors.New("the certificate has expired"))
-	for name, err := range map[string]error{"alone": certificate, "with a wait": pipeline.RetryAfter(certificate, time.Minute)} {
+	certificate := failure.TellAtOnce(errors.New("the certificate has expired"))
+	for name, err := range map[string]error{"alone": certificate, "with a wait": failure.RetryAfter(certificate, time.Minute)} {
 		s := &script{t: t, now: t0}
 		s.apply(enqueued{s.now})
 		for range 4 {
@@ -316,17 +316,17 @@ func TestTellAtOnce(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, s.log, want)
 		}
 	}
-	if pipeline.TellAtOnce(nil) != nil || pipeline.TellsAtOnce(errors.New("x")) {
+	if failure.TellAtOnce(nil) != nil || failure.TellsAtOnce(errors.New("x")) {
 		t.Error("nothing is marked, but told")
 	}
 }
 
 func TestRefusedKeepsTheWait(t *testing.T) {
-	class, after := pipeline.ClassOf(pipeline.Refused(pipeline.RetryAfter(errors.New("400"), time.Minute)))
-	if class != pipeline.ClassRefused || after != time.Minute {
+	class, after := failure.ClassOf(failure.Refused(failure.RetryAfter(errors.New("400"), time.Minute)))
+	if class != failure.ClassRefused || after != time.Minute {
 		t.Errorf("got class %d after %s, want refused after 1m", class, after)
 	}
-	if pipeline.Refused(nil) != nil {
+	if failure.Refused(nil) != nil {
 		t.Error("Refused(nil) is not nil")
 	}
 }

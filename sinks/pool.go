@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -197,15 +198,15 @@ func (p *pool) attempt(f *flight, s slot) {
 	h.release()
 
 	last := &ends[len(ends)-1]
-	switch class, after := pipeline.ClassOf(last.err); {
+	switch class, after := failure.ClassOf(last.err); {
 	case last.err == nil:
-	case errors.Is(context.Cause(ctx), errCut) && (class == pipeline.ClassCanceled || class == pipeline.ClassRetry && after == 0):
+	case errors.Is(context.Cause(ctx), errCut) && (class == failure.ClassCanceled || class == failure.ClassRetry && after == 0):
 		// What the receiver has said stands; otherwise that is why.
-		ambiguous := pipeline.IsAmbiguous(last.err)
+		ambiguous := failure.IsAmbiguous(last.err)
 		if last.err = errCut; ambiguous {
-			last.err = pipeline.Ambiguous(errCut)
+			last.err = failure.Ambiguous(errCut)
 		}
-	case class != pipeline.ClassCanceled:
+	case class != failure.ClassCanceled:
 	case p.ctx.Err() != nil:
 		ends = ends[:len(ends)-1] // broken off: as if it had not begun
 	default:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -144,9 +145,9 @@ func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
 	}{
 		{context.Canceled, errCut.Error()},
 		{errors.New("broken off"), errCut.Error()},
-		{pipeline.Ambiguous(errors.New("no answer")), errCut.Error() + arrived},
-		{pipeline.Refused(errors.New("422")), "422"},
-		{pipeline.RetryAfter(errors.New("429"), time.Hour), "429"},
+		{failure.Ambiguous(errors.New("no answer")), errCut.Error() + arrived},
+		{failure.Refused(errors.New("422")), "422"},
+		{failure.RetryAfter(errors.New("429"), time.Hour), "429"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cut := pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return c.err })

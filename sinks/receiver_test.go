@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -54,7 +55,7 @@ func TestExpiredReceiver(t *testing.T) {
 		gone := true
 		s := &recorder{do: func(context.Context, pipeline.Notification) error {
 			if gone {
-				return pipeline.Gone(errors.New("410"))
+				return failure.Gone(errors.New("410"))
 			}
 			return nil
 		}}
@@ -123,8 +124,8 @@ func TestReplayIsNotRepetition(t *testing.T) {
 	}{
 		{nil, "", "[x]"},
 		{nil, "1", "[x x]"},
-		{pipeline.Permanent(errors.New("no")), "", "[x]"},
-		{pipeline.Permanent(errors.New("no")), "1", "[x x]"},
+		{failure.Permanent(errors.New("no")), "", "[x]"},
+		{failure.Permanent(errors.New("no")), "1", "[x x]"},
 		{errors.New("pending"), "1", "[x]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,7 +224,7 @@ func TestDamagedStateStopsTheRouter(t *testing.T) {
 			}
 			tx.Commit()
 			err := store.Handle(t.Context(), NewDelivery(Config{Hand: func(Attempt) {}}), m)
-			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 				t.Errorf("%s %q: got %v, want an error that stops the Router", name, value, err)
 			}
 		}
@@ -271,7 +272,7 @@ func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 		s := &recorder{}
 		s.do = func(_ context.Context, n pipeline.Notification) error {
 			if gone && n.ID == "x" {
-				return pipeline.Gone(errors.New("410"))
+				return failure.Gone(errors.New("410"))
 			}
 			return nil
 		}

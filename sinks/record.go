@@ -83,7 +83,7 @@ const knownRounds = 20
 
 // Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
 // notification id; ok is false where it is not known, or not any more. Of one that was told in
-// a digest it is what became of that. The state may change meanwhile. It fails with a pipeline.Broken error where it cannot be read.
+// a digest it is what became of that. The state may change meanwhile. It fails with a failure.Broken error where it cannot be read.
 func Known(st flow.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
 	for range knownRounds {
@@ -151,7 +151,7 @@ func waiting(r Record, q Queue, first bool) Record {
 }
 
 // Load returns the queue of a receiver from its state, of group pipeline.GroupDelivery. It
-// fails with a pipeline.Broken error where the state cannot be read.
+// fails with a failure.Broken error where the state cannot be read.
 func Load(st flow.State) (Queue, error) { return state{st}.queue() }
 
 // Waiting counts the notifications that wait for a receiver, whose state of group

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -47,10 +48,10 @@ func TestSeeded(t *testing.T) {
 
 var failures = []error{
 	errors.New("plain"),
-	pipeline.RetryAfter(errors.New("busy"), time.Hour),
-	pipeline.Refused(errors.New("refused")),
-	pipeline.Permanent(errors.New("permanent")),
-	pipeline.Ambiguous(errors.New("reset")),
+	failure.RetryAfter(errors.New("busy"), time.Hour),
+	failure.Refused(errors.New("refused")),
+	failure.Permanent(errors.New("permanent")),
+	failure.Ambiguous(errors.New("reset")),
 	context.Canceled,
 }
 
@@ -66,7 +67,7 @@ func (w *world) step() {
 	case n < 600:
 		w.finish(failures[w.r.IntN(len(failures))])
 	case n < 610:
-		w.finish(pipeline.Gone(errors.New("gone")))
+		w.finish(failure.Gone(errors.New("gone")))
 	case n < 790:
 		w.results()
 	case n < 890:

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // TestStandstill says that failures from before a standstill give nothing up.
@@ -79,7 +79,7 @@ func TestStandstill(t *testing.T) {
 				s.apply(enqueued{s.now})
 				s.apply(enqueued{s.now})
 				for range 3 {
-					s.fail(0, pipeline.Refused(plain)) // and the next begins at once
+					s.fail(0, failure.Refused(plain)) // and the next begins at once
 				}
 				s.now = s.now.Add(144 * h)
 				s.apply(lost{s.now})
@@ -101,7 +101,7 @@ func TestStandstill(t *testing.T) {
 			func(s *script) {
 				s.apply(enqueued{s.now})
 				for range 3 {
-					s.fail(0, pipeline.Refused(plain))
+					s.fail(0, failure.Refused(plain))
 				}
 				s.now = s.now.Add(144 * h)
 				s.apply(enqueued{s.now})
@@ -161,8 +161,8 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 		want time.Duration
 	}{
 		"the receiver fails":   {[]error{errors.New("500"), errors.New("500")}, 30 * time.Second},
-		"it failed once":       {[]error{errors.New("500"), pipeline.Refused(errors.New("400"))}, 30 * time.Second},
-		"it refused that only": {[]error{pipeline.Refused(errors.New("400")), pipeline.Refused(errors.New("400"))}, 0},
+		"it failed once":       {[]error{errors.New("500"), failure.Refused(errors.New("400"))}, 30 * time.Second},
+		"it refused that only": {[]error{failure.Refused(errors.New("400")), failure.Refused(errors.New("400"))}, 0},
 	} {
 		s := &script{t: t, now: t0}
 		for range 3 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -327,7 +327,7 @@ func (s state) write(name string, v any) error {
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, pipeline.Permanent(fmt.Errorf("delivery: %w", err))
+		return nil, failure.Permanent(fmt.Errorf("delivery: %w", err))
 	}
 	return append([]byte{stateFormat}, b...), nil
 }
@@ -344,7 +344,7 @@ func decode(name string, b []byte, v any) error {
 
 // damaged says that a value cannot be read. To go on without it would lose something.
 func damaged(name string, err error) error {
-	return pipeline.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
+	return failure.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
 }
 
 func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }

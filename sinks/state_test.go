@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -92,7 +93,7 @@ func TestKnownOfADamagedQueue(t *testing.T) {
 		}
 		tx.Commit()
 		_, _, err := Known(store.Begin().State("a"), "x")
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+		if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 			t.Errorf("without %s: got %v, want an error that stops the Router", lost, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -57,7 +58,7 @@ func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
 		Dir: dir, Health: []string{"ops"}, Every: new(time.Duration(0)), Drain: time.Millisecond,
 		Fetch: vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix(loopback)}},
 		Sinks: map[string]pipeline.Sink{
-			"hook": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return pipeline.Gone(errors.New("gone")) }),
+			"hook": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return failure.Gone(errors.New("gone")) }),
 			"other": pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
 				close(trying)
 				<-ctx.Done()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -134,7 +135,7 @@ var _ pipeline.Sink = mandatory{}
 // Deliver passes n on. What is refused for good, and a writer that only blocks, end nothing.
 func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := m.next.Deliver(ctx, n)
-	if class, _ := pipeline.ClassOf(err); err != nil && ctx.Err() == nil && class != pipeline.ClassPermanent {
+	if class, _ := failure.ClassOf(err); err != nil && ctx.Err() == nil && class != failure.ClassPermanent {
 		m.end(&outputError{err})
 	}
 	return err

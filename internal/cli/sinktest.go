@@ -22,6 +22,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -247,7 +248,7 @@ func advised(err error, answer string) (reason, what string) {
 
 // advice says what to do after err; answer is the last status that was answered.
 func advice(err error, answer string) string {
-	class, _ := pipeline.ClassOf(err)
+	class, _ := failure.ClassOf(err)
 	code, _, _ := strings.Cut(answer, " ")
 	switch {
 	case isCertificate(err):
@@ -258,15 +259,15 @@ func advice(err error, answer string) string {
 		return "write the right token into the file; delivery tries again"
 	case code == "404" || code == "405" || code == "410" || strings.HasPrefix(code, "3"):
 		return "check its address"
-	case class == pipeline.ClassGone:
+	case class == failure.ClassGone:
 		return "delivery would give this receiver up"
-	case class == pipeline.ClassPermanent:
+	case class == failure.ClassPermanent:
 		return "delivery would not try it again"
-	case class == pipeline.ClassRefused:
+	case class == failure.ClassRefused:
 		return "it does not take such a body: check the kind of the sink and its options"
-	case pipeline.TellsAtOnce(err): // the error says what is wrong
+	case failure.TellsAtOnce(err): // the error says what is wrong
 		return "put that right in the file, or at the receiver; delivery tries again"
-	case pipeline.IsAmbiguous(err):
+	case failure.IsAmbiguous(err):
 		return "look there whether it arrived all the same"
 	case isNetwork(err):
 		return "check its address, and whether it is up"

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/testcert"
 )
@@ -162,7 +163,7 @@ func TestProxyIsTold(t *testing.T) {
 			if err == nil || err.Error() != want {
 				t.Errorf("%s through %s: got %v, want %s", raw, proxy, err, want)
 			}
-			if class, _ := pipeline.ClassOf(err); strings.Contains(want, "refused to connect") && class != pipeline.ClassPermanent {
+			if class, _ := failure.ClassOf(err); strings.Contains(want, "refused to connect") && class != failure.ClassPermanent {
 				t.Errorf("%s through %s: class %d, want permanent", raw, proxy, class)
 			}
 		}

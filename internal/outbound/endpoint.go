@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Endpoint is the URL that a sink posts to. It is safe for concurrent use.
@@ -81,7 +82,7 @@ func Limit(err error, a *Answer, seconds float64) error {
 // not cost a notification.
 func Insist(ctx context.Context, send func(context.Context, []byte) error, rich []byte, plain func() []byte) error {
 	err := send(ctx, rich)
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return err
 	}
 	if again := send(ctx, plain()); again != nil {

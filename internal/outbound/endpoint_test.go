@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/sinks/gotify"
@@ -28,7 +29,7 @@ import (
 )
 
 func TestInsist(t *testing.T) {
-	refused, failed := pipeline.Refused(errors.New("refused")), errors.New("failed")
+	refused, failed := failure.Refused(errors.New("refused")), errors.New("failed")
 	for name, tt := range map[string]struct {
 		rich, plain, want error
 		sent, told        int
@@ -68,8 +69,8 @@ func TestBecause(t *testing.T) {
 		"SE\x00CRET of TOKEN1":   "failed: *** of ***",
 		strings.Repeat("x", 9e5): "failed: " + strings.Repeat("x", 200) + " ...",
 	} {
-		err := e.Because(pipeline.Gone(errors.New("failed")), reason)
-		if class, _ := pipeline.ClassOf(err); err.Error() != want || class != pipeline.ClassGone {
+		err := e.Because(failure.Gone(errors.New("failed")), reason)
+		if class, _ := failure.ClassOf(err); err.Error() != want || class != failure.ClassGone {
 			t.Errorf("%.20q: got %v of class %d, want %s", reason, err, class, want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/render"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // UserAgent is what sinks call themselves.
@@ -149,7 +149,7 @@ func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 		err = ue.Err // the text of a url.Error holds the URL
 	}
 	if _, ok := errors.AsType[*AddressError](err); ok {
-		return pipeline.Permanent(s.Secrets.Wrap("refused to connect", err))
+		return failure.Permanent(s.Secrets.Wrap("refused to connect", err))
 	}
 	what := "no answer"
 	if ctx.Err() != nil {
@@ -161,10 +161,10 @@ func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	err = s.Secrets.Wrap(what, err)
 	if distrusted {
-		err = pipeline.TellAtOnce(err)
+		err = failure.TellAtOnce(err)
 	}
 	if sent {
-		return pipeline.Ambiguous(err)
+		return failure.Ambiguous(err)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func ParseURL(raw, example string) (*url.URL, error) {
 }
 
 // Err says what the status of a means where the protocol says nothing else: nil for 2xx;
-// pipeline.Gone for 410; pipeline.Limited for 429; Denied for 401 and 403; pipeline.Refused for
+// failure.Gone for 410; failure.Limited for 429; Denied for 401 and 403; failure.Refused for
 // what is wrong with this body alone; and otherwise an error to try again after. Whatever is
 // tried again waits for as long as Retry-After says.
 func (a *Answer) Err() error {
@@ -206,7 +206,7 @@ func (a *Answer) Err() error {
 		err = fmt.Errorf("%w%s; redirects are not followed", err, target(a))
 	}
 	if d, ok := a.RetryAfter(); ok {
-		err = pipeline.RetryAfter(err, d)
+		err = failure.RetryAfter(err, d)
 	}
 	switch code {
 	case http.StatusTooManyRequests:
@@ -216,10 +216,10 @@ func (a *Answer) Err() error {
 	case http.StatusForbidden:
 		return a.Denied(AccessRefused)
 	case http.StatusGone:
-		return pipeline.Gone(err)
+		return failure.Gone(err)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
 		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		return pipeline.Refused(err)
+		return failure.Refused(err)
 	}
 	return err
 }
@@ -228,9 +228,9 @@ func (a *Answer) Err() error {
 // of a notification that it has. It may have it all the same, as where the answer broke off.
 func (a *Answer) Without(what string) error {
 	if a.Broken != nil {
-		return pipeline.Ambiguous(fmt.Errorf("answered %s, but %w", statusText(a.Status), a.Broken))
+		return failure.Ambiguous(fmt.Errorf("answered %s, but %w", statusText(a.Status), a.Broken))
 	}
-	return pipeline.Ambiguous(fmt.Errorf("answered %s, but without %s", statusText(a.Status), what))
+	return failure.Ambiguous(fmt.Errorf("answered %s, but without %s", statusText(a.Status), what))
 }
 
 // RetryAfter returns how long the receiver wishes to be left alone, at most a day; ok is
@@ -245,7 +245,7 @@ func (a *Answer) Limit(err error, wait time.Duration) error {
 	if d, ok := a.RetryAfter(); ok {
 		wait = max(wait, d, time.Millisecond) // 0 would mean that it did not say
 	}
-	return pipeline.Limited(err, wait)
+	return failure.Limited(err, wait)
 }
 
 // What Denied says, where the sink knows no better.
@@ -259,9 +259,9 @@ const (
 func (a *Answer) Denied(what string) error {
 	err := fmt.Errorf("%s: %w", what, a.says())
 	if d, ok := a.RetryAfter(); ok {
-		err = pipeline.RetryAfter(err, d)
+		err = failure.RetryAfter(err, d)
 	}
-	return pipeline.TellAtOnce(err)
+	return failure.TellAtOnce(err)
 }
 
 func (a *Answer) says() error { return fmt.Errorf("answered %s", statusText(a.Status)) }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/render"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -104,8 +104,8 @@ func TestSlowBodies(t *testing.T) {
 					t.Errorf("got %v, want %q", a.Broken, tt.broken)
 				}
 				without := a.Without("a word")
-				if class, _ := pipeline.ClassOf(without); class != pipeline.ClassRetry || !pipeline.IsAmbiguous(without) {
-					t.Errorf("got %v of class %d, ambiguous %v", without, class, pipeline.IsAmbiguous(without))
+				if class, _ := failure.ClassOf(without); class != failure.ClassRetry || !failure.IsAmbiguous(without) {
+					t.Errorf("got %v of class %d, ambiguous %v", without, class, failure.IsAmbiguous(without))
 				}
 			})
 		})
@@ -156,12 +156,12 @@ func local(t *testing.T) Sender {
 // what it refuses.
 func TestRetryAfterOnAnyFailure(t *testing.T) {
 	u := &url.URL{Scheme: "https", Host: "example.com"}
-	for status, want := range map[int]pipeline.Class{
-		302: pipeline.ClassRetry, 400: pipeline.ClassRefused, 401: pipeline.ClassRetry, 404: pipeline.ClassRetry,
-		413: pipeline.ClassRefused, 429: pipeline.ClassLimited, 500: pipeline.ClassRetry, 503: pipeline.ClassRetry,
+	for status, want := range map[int]failure.Class{
+		302: failure.ClassRetry, 400: failure.ClassRefused, 401: failure.ClassRetry, 404: failure.ClassRetry,
+		413: failure.ClassRefused, 429: failure.ClassLimited, 500: failure.ClassRetry, 503: failure.ClassRetry,
 	} {
 		a := &Answer{Status: status, Header: http.Header{"Retry-After": {"90"}}, url: u, now: time.Now()}
-		if class, after := pipeline.ClassOf(a.Err()); class != want || after != 90*time.Second {
+		if class, after := failure.ClassOf(a.Err()); class != want || after != 90*time.Second {
 			t.Errorf("%d: class %d after %s, want %d after 1m30s", status, class, after, want)
 		}
 	}

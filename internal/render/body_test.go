@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -144,14 +145,14 @@ func TestBodyThatFails(t *testing.T) {
 	n := samples()[0].notification
 	n.Language = "xx"
 	_, err = b.Render(t.Context(), n)
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused || !strings.Contains(err.Error(), "the template of the body failed: the body is no JSON") {
+	if class, _ := failure.ClassOf(err); class != failure.ClassRefused || !strings.Contains(err.Error(), "the template of the body failed: the body is no JSON") {
 		t.Errorf("class %d of %v, want refused", class, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Render(ctx, samples()[0].notification); pipeline.IsAmbiguous(err) || err == nil {
+	if _, err := b.Render(ctx, samples()[0].notification); failure.IsAmbiguous(err) || err == nil {
 		t.Errorf("got %v", err)
-	} else if class, _ := pipeline.ClassOf(err); class != pipeline.ClassCanceled {
+	} else if class, _ := failure.ClassOf(err); class != failure.ClassCanceled {
 		t.Errorf("class %d of %v, want canceled", class, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -139,7 +140,7 @@ func (b Body) Render(ctx context.Context, n pipeline.Notification) (string, erro
 	if err == nil || errors.Is(err, context.Canceled) { // the latter: the attempt is as if it had not begun
 		return text, err
 	}
-	return "", pipeline.Refused(fmt.Errorf("the template of the body failed: %w", err))
+	return "", failure.Refused(fmt.Errorf("the template of the body failed: %w", err))
 }
 
 func (b Body) render(ctx context.Context, n pipeline.Notification) (string, error) {

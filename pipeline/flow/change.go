@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Change carries all differences between two versions of a document, with what is
@@ -31,7 +32,7 @@ type Change struct {
 func (c Change) Message() (Message, error) {
 	b, err := json.Marshal(c)
 	if err != nil {
-		return Message{}, pipeline.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
+		return Message{}, failure.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
 	}
 	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
@@ -40,10 +41,10 @@ func (c Change) Message() (Message, error) {
 // ChangeFrom returns the change that m, a message of TypeChange, carries. Its error is permanent.
 func ChangeFrom(m Message) (c Change, err error) {
 	if m.Type != TypeChange {
-		return c, pipeline.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
+		return c, failure.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
 	}
 	if err := json.Unmarshal(m.Body, &c); err != nil {
-		return c, pipeline.Permanent(fmt.Errorf("change %s: %w", m.ID, err))
+		return c, failure.Permanent(fmt.Errorf("change %s: %w", m.ID, err))
 	}
 	return c, nil
 }

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Message is what travels through a topic. On the wire its attributes are headers
@@ -140,15 +141,15 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 		m.Header[k] = v
 	}
 	if m.ID == "" || m.Type == "" {
-		return m, pipeline.Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
+		return m, failure.Permanent(fmt.Errorf("message without %s or %s", headerID, headerType))
 	}
 	if at := meta[headerTime]; at != "" {
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
-			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
+			return m, failure.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
 		}
 		if err := CheckTime(t); err != nil {
-			return m, pipeline.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
+			return m, failure.Permanent(fmt.Errorf("message %s: %s: %w", Clipped(m.ID, maxQuoted), headerTime, err))
 		}
 		m.Time = t
 	}
@@ -175,11 +176,11 @@ func (m Message) UnknownType(who string) error {
 	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, Clipped(m.Type, maxQuoted), Clipped(m.ID, maxQuoted))
 	switch {
 	case m.Source != "":
-		return pipeline.Permanent(fmt.Errorf("%w from %q", err, Clipped(m.Source, maxQuoted)))
+		return failure.Permanent(fmt.Errorf("%w from %q", err, Clipped(m.Source, maxQuoted)))
 	case OthersWrite(m.Topic):
-		return pipeline.Permanent(err)
+		return failure.Permanent(err)
 	}
-	return pipeline.Broken(err)
+	return failure.Broken(err)
 }
 
 // CheckTime refuses a time that a message names and that RFC 3339 cannot write in UTC, such as
@@ -210,14 +211,14 @@ func Clipped(s string, most int) string {
 // error.
 func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.ID == "" {
-		return Message{}, pipeline.Permanent(errors.New("the notification has no ID"))
+		return Message{}, failure.Permanent(errors.New("the notification has no ID"))
 	}
 	if n.Diffs == nil {
 		n.Diffs = []pipeline.Diff{}
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
-		return Message{}, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return Message{}, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return Message{
 		ID: n.ID, Type: "vokter." + cmp.Or(n.Type, pipeline.NotificationType) + ".v1", Subject: attributeText(n.URL), Time: n.Time,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 func TestMetadataRoundTrip(t *testing.T) {
@@ -44,7 +45,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 		}
 		if err == nil {
 			t.Errorf("%s: no error", name)
-		} else if c, _ := pipeline.ClassOf(err); c != pipeline.ClassPermanent {
+		} else if c, _ := failure.ClassOf(err); c != failure.ClassPermanent {
 			t.Errorf("%s: class %v, want permanent", name, c)
 		}
 	}
@@ -148,7 +149,7 @@ func TestEvent(t *testing.T) {
 		}
 	}
 	_, err = CloudEvent(pipeline.Notification{})
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 		t.Errorf("without an ID: got %v, want a permanent error", err)
 	}
 }

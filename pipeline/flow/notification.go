@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Addressed is a notification with the receiver it goes to: the body of TypeNotification.
@@ -47,7 +48,7 @@ func (w Withdraw) Message(at time.Time) Message {
 func (a Addressed) Message() (Message, error) {
 	b, err := json.Marshal(a)
 	if err != nil {
-		return Message{}, pipeline.Permanent(fmt.Errorf("notification %s: %w", a.Notification.ID, err))
+		return Message{}, failure.Permanent(fmt.Errorf("notification %s: %w", a.Notification.ID, err))
 	}
 	return Message{ID: a.Notification.ID, Topic: TopicNotifications, Key: a.Receiver.Sink, Type: TypeNotification,
 		Subject: a.Notification.URL, Time: a.Notification.Time,
@@ -80,7 +81,7 @@ func HealthMessage(h pipeline.Health) Message {
 func HealthFrom(m Message) (pipeline.Health, error) {
 	var h pipeline.Health
 	if err := json.Unmarshal(m.Body, &h); err != nil {
-		return h, pipeline.Permanent(fmt.Errorf("health event %s: %w", m.ID, err))
+		return h, failure.Permanent(fmt.Errorf("health event %s: %w", m.ID, err))
 	}
 	return h, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Request asks fetch to check a page. One request is at most one GET.
@@ -87,7 +88,7 @@ func RequestFrom(m Message) (Request, error) {
 	}
 	var r Request
 	if err := json.Unmarshal(m.Body, &r); err != nil {
-		return r, pipeline.Permanent(fmt.Errorf("request %s: %w", m.ID, err))
+		return r, failure.Permanent(fmt.Errorf("request %s: %w", m.ID, err))
 	}
 	return r, nil
 }
@@ -189,11 +190,11 @@ func OutcomeFrom(m Message) (Outcome, error) {
 	if o, made := m.value.(Outcome); made && !ok {
 		h = outcomeHeader{o, o.frames()}
 	} else if err := json.Unmarshal([]byte(header), &h); err != nil {
-		return Outcome{}, pipeline.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
+		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	o, err := h.cut(m.Body)
 	if err = cmp.Or(err, CheckTime(o.Time)); err != nil {
-		return Outcome{}, pipeline.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
+		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // TestOutcomeTravels compares what a receiver in the same process gets with what one gets
@@ -187,7 +188,7 @@ func FuzzOutcomeFrom(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
 		o, err := OutcomeFrom(Message{ID: "m", Header: map[string]string{headerOutcome: header}, Body: body})
 		if err != nil {
-			if c, _ := pipeline.ClassOf(err); c != pipeline.ClassPermanent {
+			if c, _ := failure.ClassOf(err); c != failure.ClassPermanent {
 				t.Errorf("%v is of class %d", err, c)
 			}
 			return

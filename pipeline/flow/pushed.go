@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 const (
@@ -72,7 +73,7 @@ func PushedFrom(m Message) (pipeline.Pushed, error) {
 		Body: m.Body, ID: m.ID, Time: m.Time,
 	}
 	if err := checkPushed(p, m.Type); err != nil {
-		return pipeline.Pushed{}, pipeline.Permanent(fmt.Errorf("page %s: %w", m.ID, err))
+		return pipeline.Pushed{}, failure.Permanent(fmt.Errorf("page %s: %w", m.ID, err))
 	}
 	return p, nil
 }
@@ -115,11 +116,11 @@ type taken struct {
 func TakenMessage(p pipeline.Pushed) (Message, error) {
 	page, err := pipeline.CanonicalURL(p.URL)
 	if err != nil {
-		return Message{}, pipeline.Permanent(err)
+		return Message{}, failure.Permanent(err)
 	}
 	h, err := json.Marshal(taken{p.ID, p.URL, p.ContentType, p.ContentLanguage})
 	if err != nil {
-		return Message{}, pipeline.Permanent(err)
+		return Message{}, failure.Permanent(err)
 	}
 	return Message{
 		ID: DeriveID("pushed", page, p.ID), Topic: TopicDocuments, Key: page, Type: TypePushed, Subject: page, Time: p.Time,
@@ -131,11 +132,11 @@ func TakenMessage(p pipeline.Pushed) (Message, error) {
 func TakenFrom(m Message) (pipeline.Pushed, error) {
 	var h taken
 	if err := json.Unmarshal([]byte(m.Header[headerPushed]), &h); err != nil {
-		return pipeline.Pushed{}, pipeline.Permanent(fmt.Errorf("pushed page %s: %w", m.ID, err))
+		return pipeline.Pushed{}, failure.Permanent(fmt.Errorf("pushed page %s: %w", m.ID, err))
 	}
 	body, err := zstdDecoder.DecodeAll(m.Body, nil)
 	if err != nil {
-		return pipeline.Pushed{}, pipeline.Permanent(fmt.Errorf("pushed page %s: unpacking it: %w", m.ID, err))
+		return pipeline.Pushed{}, failure.Permanent(fmt.Errorf("pushed page %s: unpacking it: %w", m.ID, err))
 	}
 	return pipeline.Pushed{
 		URL: h.URL, ContentType: h.ContentType, ContentLanguage: h.ContentLanguage, Body: body, ID: h.ID, Time: m.Time,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 func TestPushedOverTheWire(t *testing.T) {
@@ -84,7 +85,7 @@ func TestFromIngest(t *testing.T) {
 		t.Errorf("got %+v, %v, want the ID that it had before", again, err)
 	}
 	m, err = FromIngest(map[string]string{"ce_id": "7", "ce_subject": "https://a.example/", "ce_time": "today"}, []byte("x"), "")
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || m.ID != "7" || m.Subject == "" || string(m.Body) != "x" {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent || m.ID != "7" || m.Subject == "" || string(m.Body) != "x" {
 		t.Errorf("got %+v, %v, want a permanent error and what is known", m, err)
 	}
 }
@@ -106,7 +107,7 @@ func TestWhatCannotBePushed(t *testing.T) {
 		}
 		change(&m)
 		_, err := PushedFrom(m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || !strings.Contains(err.Error(), want) {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}

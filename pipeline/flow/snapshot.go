@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Snapshot says that version N of a document now stands, and Previous stood before.
@@ -58,10 +59,10 @@ func (s Snapshot) Message() Message {
 func SnapshotFrom(m Message) (Snapshot, error) {
 	var s Snapshot
 	if err := json.Unmarshal([]byte(m.Header[headerSnapshot]), &s); err != nil {
-		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
 	if err := s.unpack(m.Body); err != nil {
-		return s, pipeline.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
 	}
 	return s, nil
 }
@@ -159,7 +160,7 @@ func (d Decision) Message(page string, at time.Time) Message {
 func DecisionFrom(m Message) (Decision, error) {
 	var d Decision
 	if err := json.Unmarshal(m.Body, &d); err != nil {
-		return d, pipeline.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
+		return d, failure.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
 	}
 	return d, nil
 }

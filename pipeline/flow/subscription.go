@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // OriginAPI is the origin of subscriptions that were made one by one while the program
@@ -185,7 +186,7 @@ func (s Sweep) Message() Message {
 func SweepFrom(m Message) (Sweep, error) {
 	var s Sweep
 	if err := json.Unmarshal(m.Body, &s); err != nil {
-		return s, pipeline.Permanent(fmt.Errorf("sweep %s: %w", m.ID, err))
+		return s, failure.Permanent(fmt.Errorf("sweep %s: %w", m.ID, err))
 	}
 	return s, nil
 }

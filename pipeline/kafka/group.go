@@ -10,7 +10,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -145,8 +145,8 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		}
 		t.counts.failed.Add(1)
 		wait := pause
-		switch class, _ := pipeline.ClassOf(err); {
-		case class == pipeline.ClassBroken:
+		switch class, _ := failure.ClassOf(err); {
+		case class == failure.ClassBroken:
 			t.broken(err)
 		case fenced(err):
 			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", t.cfg.cause(err))

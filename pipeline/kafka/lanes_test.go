@@ -10,7 +10,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
 )
@@ -143,7 +143,7 @@ func TestTooLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := <-fits
-		if class, _ := pipeline.ClassOf(err); (err == nil) != want || err != nil && class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); (err == nil) != want || err != nil && class != failure.ClassPermanent {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
@@ -122,9 +122,9 @@ func (t *Transport) known() admin.Info {
 func (t *Transport) remembered(value []byte) error {
 	var before admin.Info
 	if err := json.Unmarshal(value, &before); err != nil {
-		return pipeline.Broken(fmt.Errorf("kafka: what the state topic says of the topics is damaged: %w", err))
+		return failure.Broken(fmt.Errorf("kafka: what the state topic says of the topics is damaged: %w", err))
 	}
-	return pipeline.Broken(admin.CheckKnown(before, t.known()))
+	return failure.Broken(admin.CheckKnown(before, t.known()))
 }
 
 // remember puts into b what the topics are, for the next owner.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -170,13 +170,13 @@ func (x *tx) Fits() error {
 	defer x.mu.Unlock()
 	for _, o := range x.out {
 		if n := o.size(); n > admin.MaxRecord || n > client.MaxMessage && o.packed() > client.MaxMessage-client.MaxMessage/8 {
-			return pipeline.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, admin.MaxRecord, client.MaxMessage))
+			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, admin.MaxRecord, client.MaxMessage))
 		}
 	}
 	for p, names := range x.layer.states {
 		for name, value := range names {
 			if n := len(value) + len(p.key) + len(name) + recordOverhead; n > client.MaxMessage {
-				return pipeline.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.key, n, client.MaxMessage))
+				return failure.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.key, n, client.MaxMessage))
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -112,7 +112,7 @@ func TestBare(t *testing.T) {
 
 		wm = <-in
 		m, err = transactionOf(wm).Message()
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassPermanent || m.ID != "2" || m.Header["a"] != "2" {
+		if class, _ := failure.ClassOf(err); class != failure.ClassPermanent || m.ID != "2" || m.Header["a"] != "2" {
 			t.Errorf("bare %t: a message without type is %+v, %v", bare, m, err)
 		}
 		if (wm.Metadata["a"] == "2") == bare {

@@ -65,7 +65,7 @@ type Config struct {
 	// Migrations bring the store in Dir to today's format; see store.Options.
 	Migrations map[int][]store.Migration
 	// OnBroken is called, from any goroutine and maybe more than once, when the store cannot
-	// be read, with a pipeline.Broken error that says what to do. What could not be handled
+	// be read, with a failure.Broken error that says what to do. What could not be handled
 	// is tried again meanwhile, and comes again next time.
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails; see

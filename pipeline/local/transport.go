@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -153,7 +153,7 @@ func (t *Transport) Close() error {
 
 // broken tells of err if it says that the store cannot be read.
 func (t *Transport) broken(err error) {
-	if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken {
+	if class, _ := failure.ClassOf(err); class == failure.ClassBroken {
 		t.cfg.OnBroken(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -156,8 +156,8 @@ func TestOnBroken(t *testing.T) {
 			t.Fatal("it read all")
 		}
 	}
-	class, _ := pipeline.ClassOf(err)
-	if class != pipeline.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read") || !strings.Contains(err.Error(), "start again") {
+	class, _ := failure.ClassOf(err)
+	if class != failure.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read") || !strings.Contains(err.Error(), "start again") {
 		t.Errorf("told %v", err)
 	}
 	failing.Store(false)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -19,7 +19,7 @@ type Breaker interface {
 }
 
 // testBrokenReads lets the disk fail under handlers: what they cannot read is an error of
-// pipeline.ClassBroken, and what they did not do then they do, once, when it works again.
+// failure.ClassBroken, and what they did not do then they do, once, when it works again.
 func testBrokenReads(t *testing.T, _ Features, s Site) {
 	b, ok := s.(Breaker)
 	if !ok {
@@ -33,7 +33,7 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 		v, _, err := st.Get("v")
 		if err != nil {
 			failed.Add(1)
-			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 				t.Errorf("a read gave %v, of class %d", err, class)
 			}
 			return err

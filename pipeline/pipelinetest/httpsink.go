@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // HTTPSinkOptions is what a sink under test has to be made with.
@@ -39,7 +40,7 @@ type HTTPSinkFeatures struct {
 	// delivered. Empty for protocols in which the status says it all.
 	Imposters []http.HandlerFunc
 	// Class is the class of an answer that is not 2xx; nil means HTTPStatusClass.
-	Class func(status int) pipeline.Class
+	Class func(status int) failure.Class
 	// Decode reads what the sink sent: the notification's ID, empty where the protocol has
 	// no place for it, and the texts of its diffs.
 	Decode func(h http.Header, body []byte) (id string, texts []string, err error)
@@ -49,16 +50,16 @@ type HTTPSinkFeatures struct {
 }
 
 // HTTPStatusClass is what an answer means where the protocol says nothing else.
-func HTTPStatusClass(status int) pipeline.Class {
+func HTTPStatusClass(status int) failure.Class {
 	switch status {
 	case 400, 413, 414, 415, 422:
-		return pipeline.ClassRefused
+		return failure.ClassRefused
 	case 410:
-		return pipeline.ClassGone
+		return failure.ClassGone
 	case 429:
-		return pipeline.ClassLimited
+		return failure.ClassLimited
 	}
-	return pipeline.ClassRetry
+	return failure.ClassRetry
 }
 
 // Secrets that must not come out of a sink.
@@ -157,13 +158,13 @@ func deliver(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.N
 }
 
 // wantClass fails the test unless err has the class.
-func wantClass(t *testing.T, err error, want pipeline.Class) {
+func wantClass(t *testing.T, err error, want failure.Class) {
 	t.Helper()
 	if err == nil {
 		t.Error("delivered, want a failure")
 		return
 	}
-	if got, _ := pipeline.ClassOf(err); got != want {
+	if got, _ := failure.ClassOf(err); got != want {
 		t.Errorf("class %d, want %d: %v", got, want, err)
 	}
 }
@@ -208,7 +209,7 @@ func (s *httpSuite) redirects(t *testing.T) {
 				w.WriteHeader(status)
 			}))
 			err := deliver(t.Context(), t, sink, notification("a"))
-			wantClass(t, err, pipeline.ClassRetry)
+			wantClass(t, err, failure.ClassRetry)
 			if seen != 1 {
 				t.Errorf("%d to %q: %d requests, want 1", status, location, seen)
 			}
@@ -228,10 +229,10 @@ func (s *httpSuite) statuses(t *testing.T) {
 			t.Errorf("status %d: delivered, want a failure", status)
 			continue
 		}
-		if got, want := first(pipeline.ClassOf(err)), s.Class(status); got != want {
+		if got, want := first(failure.ClassOf(err)), s.Class(status); got != want {
 			t.Errorf("status %d: class %d, want %d", status, got, want)
 		}
-		if refused := status == 401 || status == 403; refused != pipeline.TellsAtOnce(err) {
+		if refused := status == 401 || status == 403; refused != failure.TellsAtOnce(err) {
 			t.Errorf("status %d: told at once: %v, want %v, since somebody has to mend the token", status, !refused, refused)
 		}
 		if !strings.Contains(err.Error(), fmt.Sprint(status)) {
@@ -267,7 +268,7 @@ func (s *httpSuite) retryAfter(t *testing.T) {
 			}))
 			err := deliver(t.Context(), t, sink, notification("a"))
 			wantClass(t, err, s.Class(status))
-			if _, after := pipeline.ClassOf(err); after < tt.min || after > tt.max {
+			if _, after := failure.ClassOf(err); after < tt.min || after > tt.max {
 				t.Errorf("%d with Retry-After %q: wait %v, want between %v and %v", status, tt.value, after, tt.min, tt.max)
 			}
 		}
@@ -294,7 +295,7 @@ func (s *httpSuite) addresses(t *testing.T) {
 			t.Errorf("%s: delivered, want refused", host)
 			continue
 		}
-		if got := first(pipeline.ClassOf(err)); got != pipeline.ClassPermanent {
+		if got := first(failure.ClassOf(err)); got != failure.ClassPermanent {
 			t.Errorf("%s: class %d, want permanent: %v", host, got, err)
 		}
 	}
@@ -344,7 +345,7 @@ func canceled(t *testing.T, err error) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	wantClass(t, err, pipeline.ClassCanceled)
+	wantClass(t, err, failure.ClassCanceled)
 }
 
 func (s *httpSuite) twice(t *testing.T) {

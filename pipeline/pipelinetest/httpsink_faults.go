@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // maxMemory is what one delivery may allocate, whatever it is answered.
@@ -56,7 +57,7 @@ func (s *httpSuite) boundedAnswers(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := deliver(ctx, t, sink, notification("a"))
 			runtime.ReadMemStats(&after)
-			wantClass(t, err, pipeline.ClassRetry)
+			wantClass(t, err, failure.ClassRetry)
 			if name == "hang" && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want context.DeadlineExceeded", err)
 			}
@@ -134,8 +135,8 @@ func (s *httpSuite) resets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newRaw(t, tt.script)
 			err := deliver(t.Context(), t, s.sink(t, server.url), notification("a"))
-			wantClass(t, err, pipeline.ClassRetry)
-			if tt.ambiguous && !pipeline.IsAmbiguous(err) {
+			wantClass(t, err, failure.ClassRetry)
+			if tt.ambiguous && !failure.IsAmbiguous(err) {
 				t.Errorf("%v is not marked as ambiguous", err)
 			}
 			if got := server.requests.Load(); got != tt.requests {
@@ -171,8 +172,8 @@ func (s *httpSuite) keptAliveDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = deliver(t.Context(), t, sink, notification("b"))
-	wantClass(t, err, pipeline.ClassRetry)
-	if !pipeline.IsAmbiguous(err) {
+	wantClass(t, err, failure.ClassRetry)
+	if !failure.IsAmbiguous(err) {
 		t.Errorf("%v is not marked as ambiguous", err)
 	}
 	if got := server.requests.Load(); got != 2 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/test/testcert"
 )
 
@@ -27,7 +27,7 @@ func (s *httpSuite) noConnection(t *testing.T) {
 		"https to plain": strings.Replace(serve(t, s.Accept), "http:", "https:", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantClass(t, deliver(t.Context(), t, s.sink(t, rawURL), notification("a")), pipeline.ClassRetry)
+			wantClass(t, deliver(t.Context(), t, s.sink(t, rawURL), notification("a")), failure.ClassRetry)
 		})
 	}
 }
@@ -62,11 +62,11 @@ func (s *httpSuite) certificates(t *testing.T) {
 				}
 				return
 			}
-			wantClass(t, err, pipeline.ClassRetry)
+			wantClass(t, err, failure.ClassRetry)
 			if err != nil && !strings.Contains(err.Error(), "certificate") {
 				t.Errorf("%q does not name the certificate", err)
 			}
-			if !pipeline.TellsAtOnce(err) {
+			if !failure.TellsAtOnce(err) {
 				t.Errorf("%q is not told at once, though no later attempt mends it", err)
 			}
 		})

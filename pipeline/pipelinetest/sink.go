@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // SinkFake is a sink under test with the receiver that it hands notifications to, for
@@ -47,7 +48,7 @@ type SinkFault struct {
 	Arrange func()
 	// Class is what the sink makes of it, Ambiguous whether the notification may have
 	// arrived all the same.
-	Class     pipeline.Class
+	Class     failure.Class
 	Ambiguous bool
 }
 
@@ -174,7 +175,7 @@ func (s *sinkSuite) faults(t *testing.T) {
 				t.Fatal("it was delivered")
 			}
 			wantClass(t, err, fault.Class)
-			if got := pipeline.IsAmbiguous(err); got != fault.Ambiguous {
+			if got := failure.IsAmbiguous(err); got != fault.Ambiguous {
 				t.Errorf("ambiguous: %v, want %v: %v", got, fault.Ambiguous, err)
 			}
 		})
@@ -204,7 +205,7 @@ func (s *sinkSuite) deadline(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was delivered")
 	}
-	wantClass(t, err, pipeline.ClassRetry)
+	wantClass(t, err, failure.ClassRetry)
 }
 
 // deadlineContext is a context whose deadline passes when it is told to.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // filled is the file system of a store of 100 entries, 50 in a table and 50 in the log.
@@ -141,7 +141,7 @@ func TestDamage(t *testing.T) {
 		d, err := Open(Options{Dir: "/data", FS: mem, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		if err == nil {
 			_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
-			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 				t.Errorf("%s: a read gave %v", name, err)
 			}
 			if err := d.Close(); err != nil {
@@ -258,7 +258,7 @@ func TestDamageIsTold(t *testing.T) {
 	}
 	for _, told := range []chan error{first, second} {
 		err := <-told
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken || !strings.Contains(err.Error(), ".sst: ") {
+		if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !strings.Contains(err.Error(), ".sst: ") {
 			t.Errorf("told %v", err)
 		}
 	}

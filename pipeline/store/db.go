@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // ErrClosed is what a DB and its batches return after Close.
@@ -268,9 +268,9 @@ var ErrInUse = errors.New("in use")
 // openError says what to do about err.
 func openError(dir string, err error) error {
 	text := err.Error()
-	class, _ := pipeline.ClassOf(err)
+	class, _ := failure.ClassOf(err)
 	switch {
-	case class == pipeline.ClassBroken:
+	case class == failure.ClassBroken:
 		return err // it says what to do
 	case strings.Contains(text, "resource temporarily unavailable"):
 		return fmt.Errorf("%s is %w by another process: stop that one, or use another directory", dir, ErrInUse)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // An error that comes again is logged at most once in repeatEvery. Up to maxRepeated
@@ -106,13 +106,13 @@ func (c *core) readError(err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
-	if class, _ := pipeline.ClassOf(err); class == pipeline.ClassBroken {
+	if class, _ := failure.ClassOf(err); class == failure.ClassBroken {
 		return err
 	}
 	if pebble.IsCorruptionError(err) || errors.Is(err, errKey) || errors.Is(err, errRecord) {
-		return pipeline.Broken(damageError(c.dir, "", err))
+		return failure.Broken(damageError(c.dir, "", err))
 	}
-	return pipeline.Broken(fmt.Errorf("the store in %s cannot be read or written (%s): see that its disk works and that this user may write there, then start again; if it does not help, restore a backup",
+	return failure.Broken(fmt.Errorf("the store in %s cannot be read or written (%s): see that its disk works and that this user may write there, then start again; if it does not help, restore a backup",
 		where(c.dir), firstLine(err.Error())))
 }
 
@@ -128,7 +128,7 @@ func damageError(dir, file string, err error) error {
 
 // corrupt is told by Pebble of what it found damaged while it read, also in the background.
 func (c *core) corrupt(info pebble.DataCorruptionInfo) {
-	err := pipeline.Broken(damageError(c.dir, filepath.Base(info.Path), info.Details))
+	err := failure.Broken(damageError(c.dir, filepath.Base(info.Path), info.Details))
 	c.log.Errorf("%v", err)
 	c.sharing.broke(err)
 }

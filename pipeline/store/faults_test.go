@@ -18,7 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // fault is what goes wrong with a file system while it is on.
@@ -141,8 +141,8 @@ func TestFilesCannotBeMade(t *testing.T) {
 		default:
 		}
 	}
-	class, _ := pipeline.ClassOf(err)
-	if class != pipeline.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") ||
+	class, _ := failure.ClassOf(err)
+	if class != failure.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") ||
 		!strings.Contains(err.Error(), "permission denied): see that its disk works and that this user may write there") {
 		t.Errorf("told %v", err)
 	}
@@ -165,8 +165,8 @@ func TestReadErrors(t *testing.T) {
 	_, _, get := d.GetState(nil, "g", 0, "30", "n")
 	_, scan := d.ReadLog("t", 0, 20, 30, 100)
 	for what, err := range map[string]error{"get": get, "scan": scan} {
-		class, _ := pipeline.ClassOf(err)
-		if class != pipeline.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") || !strings.Contains(err.Error(), "input/output error") {
+		class, _ := failure.ClassOf(err)
+		if class != failure.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") || !strings.Contains(err.Error(), "input/output error") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -105,7 +106,7 @@ func (d *Discord) verdict(a *outbound.Answer) error {
 	case a.Status == http.StatusTooManyRequests:
 		err = outbound.Limit(err, a, said.RetryAfter)
 	case said.Code == unknownChannel || said.Code == unknownWebhook:
-		err = pipeline.Gone(err)
+		err = failure.Gone(err)
 	}
 	return d.endpoint.Because(err, said.Message)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -135,14 +136,14 @@ func TestBounds(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, pipeline.ClassLimited, "429 Too Many Requests: You are", 1250*time.Millisecond),
-		chattest.Means(429, `{"retry_after":-1}`, pipeline.ClassLimited, "429", 0),
-		chattest.Means(429, `{"retry_after":1e300}`, pipeline.ClassLimited, "429", 24*time.Hour),
-		chattest.Means(404, `{"message":"Unknown Webhook","code":10015}`, pipeline.ClassGone, "404 Not Found: Unknown Webhook", 0),
+		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, failure.ClassLimited, "429 Too Many Requests: You are", 1250*time.Millisecond),
+		chattest.Means(429, `{"retry_after":-1}`, failure.ClassLimited, "429", 0),
+		chattest.Means(429, `{"retry_after":1e300}`, failure.ClassLimited, "429", 24*time.Hour),
+		chattest.Means(404, `{"message":"Unknown Webhook","code":10015}`, failure.ClassGone, "404 Not Found: Unknown Webhook", 0),
 		chattest.Refuses(401, `{"message":"Invalid Webhook Token","code":50027}`, "Invalid Webhook Token"),
-		chattest.Means(404, `<html>not found</html>`, pipeline.ClassRetry, "404", 0),
-		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, pipeline.ClassRefused, "Invalid Form Body", 0),
-		chattest.Means(500, `{"message":"x","code":0}`, pipeline.ClassRetry, "500", 0),
+		chattest.Means(404, `<html>not found</html>`, failure.ClassRetry, "404", 0),
+		chattest.Means(400, `{"message":"Invalid Form Body","code":50035}`, failure.ClassRefused, "Invalid Form Body", 0),
+		chattest.Means(500, `{"message":"x","code":0}`, failure.ClassRetry, "500", 0),
 		chattest.Without(200, `<html>welcome</html>`, "answered 200 OK, but without "),
 		chattest.Without(200, `{"id":"1","code":"none"}`, "answered 200 OK, but without "), // of another shape altogether
 	)

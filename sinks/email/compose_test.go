@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -368,7 +369,7 @@ func TestIDs(t *testing.T) {
 		n := sample()
 		n.ID = id
 		err := build(t, plain("127.0.0.1", 1)).Deliver(t.Context(), n)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("ID %.20q: got %v, want a permanent error", id, err)
 		}
 	}

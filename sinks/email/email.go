@@ -35,6 +35,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -178,11 +179,11 @@ var idText = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 // message, and not before.
 func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if !idText.MatchString(n.ID) {
-		return pipeline.Permanent(errors.New("the notification's ID is empty, or cannot be that of a message"))
+		return failure.Permanent(errors.New("the notification's ID is empty, or cannot be that of a message"))
 	}
 	message, err := e.compose(ctx, n)
 	if err != nil {
-		return pipeline.Permanent(err)
+		return failure.Permanent(err)
 	}
 	if _, ok := ctx.Deadline(); !ok { // go-mail needs one
 		var cancel context.CancelFunc

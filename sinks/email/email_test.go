@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/beside"
@@ -164,7 +165,7 @@ func TestConformance(t *testing.T) {
 
 // faults are what goes wrong at a server.
 func faults(m *mailbox) map[string]pipelinetest.SinkFault {
-	answer := func(at string, code int, enhanced smtp.EnhancedCode, class pipeline.Class) pipelinetest.SinkFault {
+	answer := func(at string, code int, enhanced smtp.EnhancedCode, class failure.Class) pipelinetest.SinkFault {
 		return pipelinetest.SinkFault{Class: class, Arrange: func() {
 			m.arrange(at, func(*smtp.Conn) error {
 				return &smtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: "no, " + strings.Join(secrets, " ")}
@@ -177,12 +178,12 @@ func faults(m *mailbox) map[string]pipelinetest.SinkFault {
 		}}
 	}
 	return map[string]pipelinetest.SinkFault{
-		"wrong password":           answer("AUTH", 535, smtp.EnhancedCode{5, 7, 8}, pipeline.ClassRetry),
-		"sender denied":            answer("MAIL", 550, smtp.EnhancedCode{5, 7, 1}, pipeline.ClassRetry),
-		"greylisted":               answer("RCPT", 451, smtp.EnhancedCode{4, 7, 1}, pipeline.ClassRetry),
-		"recipient unknown":        answer("RCPT", 550, smtp.EnhancedCode{5, 1, 1}, pipeline.ClassGone),
-		"message refused":          answer(".", 554, smtp.EnhancedCode{5, 6, 0}, pipeline.ClassRefused),
-		"disk full":                answer(".", 452, smtp.EnhancedCode{4, 3, 1}, pipeline.ClassRetry),
+		"wrong password":           answer("AUTH", 535, smtp.EnhancedCode{5, 7, 8}, failure.ClassRetry),
+		"sender denied":            answer("MAIL", 550, smtp.EnhancedCode{5, 7, 1}, failure.ClassRetry),
+		"greylisted":               answer("RCPT", 451, smtp.EnhancedCode{4, 7, 1}, failure.ClassRetry),
+		"recipient unknown":        answer("RCPT", 550, smtp.EnhancedCode{5, 1, 1}, failure.ClassGone),
+		"message refused":          answer(".", 554, smtp.EnhancedCode{5, 6, 0}, failure.ClassRefused),
+		"disk full":                answer(".", 452, smtp.EnhancedCode{4, 3, 1}, failure.ClassRetry),
 		"broken off before":        drop("MAIL"),
 		"broken off in between":    drop("RCPT"),
 		"broken off after the dot": drop("."),

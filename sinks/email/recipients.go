@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // maxRecipients is what every server has to take in one message (RFC 5321, 4.5.3.1.8). What is
@@ -77,7 +78,7 @@ func (e *Email) settle(a pipeline.Attempt, id string, list []refused) error {
 		}
 		return fmt.Errorf("%s", e.describe(later))
 	case len(list) == len(e.to):
-		return pipeline.Gone(errors.New(e.describe(list)))
+		return failure.Gone(errors.New(e.describe(list)))
 	case len(list) > 0:
 		a.Degraded(e.describe(list) + "; remove this recipient from the sink, or correct the address")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -17,24 +18,24 @@ func TestRecipients(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		answers  map[string]string
-		class    pipeline.Class
+		class    failure.Class
 		says     string // the error; empty: delivered
 		degraded string
 		sent     bool
 		again    []string // to whom the next attempt sends
 	}{
 		{"all are taken", nil, 0, "", "", true, nil},
-		{"one is to be tried later", map[string]string{bob: "450 4.2.0 greylisted"}, pipeline.ClassRetry,
+		{"one is to be tried later", map[string]string{bob: "450 4.2.0 greylisted"}, failure.ClassRetry,
 			"the server answered 450 4.2.0 greylisted to the recipient bob@r.example", "", true, []string{"bob"}},
 		{"one has no such address", map[string]string{cyd: "550 5.1.1 no such user"}, 0, "",
 			"the server answered 550 5.1.1 no such user to the recipient cyd@r.example; remove this", true, nil},
-		{"one is denied, one is unknown", map[string]string{bob: "550 5.7.1 denied", cyd: "550 5.1.1 no such user"}, pipeline.ClassRetry,
+		{"one is denied, one is unknown", map[string]string{bob: "550 5.7.1 denied", cyd: "550 5.1.1 no such user"}, failure.ClassRetry,
 			"550 5.7.1 denied to the recipient bob@r.example", "", true, []string{"bob"}},
-		{"nobody is taken", map[string]string{"RCPT": "450 4.2.0 greylisted"}, pipeline.ClassRetry,
+		{"nobody is taken", map[string]string{"RCPT": "450 4.2.0 greylisted"}, failure.ClassRetry,
 			"to the recipient ann@r.example, the server answered 450 4.2.0 greylisted to the recipient bob", "", false, []string{"ann", "bob", "cyd"}},
-		{"nobody exists", map[string]string{"RCPT": "550 5.1.1 no such user"}, pipeline.ClassGone, "no such user to the recipient cyd@r.example", "", false, nil},
-		{"the message is refused, one is unknown", map[string]string{".": "550 5.1.1 no such user"}, pipeline.ClassRefused, "no such user", "", true, []string{"ann", "bob", "cyd"}},
-		{"the server hangs up", map[string]string{bob: "421 4.3.2 closing"}, pipeline.ClassRetry, "421 4.3.2 closing", "", false, []string{"ann", "bob", "cyd"}},
+		{"nobody exists", map[string]string{"RCPT": "550 5.1.1 no such user"}, failure.ClassGone, "no such user to the recipient cyd@r.example", "", false, nil},
+		{"the message is refused, one is unknown", map[string]string{".": "550 5.1.1 no such user"}, failure.ClassRefused, "no such user", "", true, []string{"ann", "bob", "cyd"}},
+		{"the server hangs up", map[string]string{bob: "421 4.3.2 closing"}, failure.ClassRetry, "421 4.3.2 closing", "", false, []string{"ann", "bob", "cyd"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := (&scripted{answers: tt.answers}).start(t)
@@ -45,7 +46,7 @@ func TestRecipients(t *testing.T) {
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
-			if class, _ := pipeline.ClassOf(err); class != tt.class {
+			if class, _ := failure.ClassOf(err); class != tt.class {
 				t.Errorf("class %d of %v, want %d", class, err, tt.class)
 			}
 			if got := strings.Join(a.degraded, ""); (got == "") != (tt.degraded == "") || !strings.HasPrefix(got, tt.degraded) {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // quitFor is how long a server may take to say goodbye, once it has the message.
@@ -55,7 +55,7 @@ type talk struct {
 func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err error) {
 	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
 	if err != nil {
-		return nil, pipeline.Permanent(t.e.secrets.Wrap("preparing the connection", err))
+		return nil, failure.Permanent(t.e.secrets.Wrap("preparing the connection", err))
 	}
 	c, err := client.DialToSMTPClientWithContext(t.ctx)
 	if err != nil {
@@ -135,8 +135,8 @@ func (t *talk) failure(err error) error {
 		return t.refusal(answer)
 	}
 	_, refused := errors.AsType[*outbound.AddressError](err)
-	if class, _ := pipeline.ClassOf(err); refused || class == pipeline.ClassPermanent {
-		return pipeline.Permanent(t.e.secrets.Wrap("refused to connect", err))
+	if class, _ := failure.ClassOf(err); refused || class == failure.ClassPermanent {
+		return failure.Permanent(t.e.secrets.Wrap("refused to connect", err))
 	}
 	what := "the connection failed"
 	if t.ctx.Err() != nil {
@@ -150,10 +150,10 @@ func (t *talk) failure(err error) error {
 		return &outbound.Advised{Err: err, Advice: advice}
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return pipeline.TellAtOnce(err)
+		return failure.TellAtOnce(err)
 	}
 	if t.at == dot {
-		return pipeline.Ambiguous(err)
+		return failure.Ambiguous(err)
 	}
 	return err
 }
@@ -180,13 +180,13 @@ func (t *talk) refusal(a *textproto.Error) error {
 	case a.Code < 500:
 		return err
 	case t.at == connecting && slices.Contains(refusedLogin, a.Code):
-		return pipeline.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
+		return failure.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
 	case t.at == sender && t.e.cfg.TLS == Plain && a.Code == 530:
 		return &outbound.Advised{Err: err, Advice: adviceStartTLS}
 	case t.at > recipient && wrongAddress.MatchString(a.Msg) && len(t.e.to) == 1:
-		return pipeline.Gone(err)
+		return failure.Gone(err)
 	case t.at == dot:
-		return pipeline.Refused(err)
+		return failure.Refused(err)
 	}
 	return err
 }
@@ -278,7 +278,7 @@ func newDialer(way string, g outbound.Config) outbound.Dialer {
 	if way == Plain {
 		g.Permit = func(a netip.Addr) error {
 			if outbound.Check(a, nil) == nil {
-				return pipeline.Permanent(errors.New("it is a public address, for which tls cannot be none"))
+				return failure.Permanent(errors.New("it is a public address, for which tls cannot be none"))
 			}
 			return outbound.Check(a, g.Allow)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -32,7 +33,7 @@ func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name, verb, answer string
 		delivered          bool
-		class              pipeline.Class
+		class              failure.Class
 		ambiguous          bool
 	}{
 		{name: "all is well", delivered: true},
@@ -47,12 +48,12 @@ func TestAnswers(t *testing.T) {
 		{name: "an unknown user, said too early", verb: "MAIL", answer: "550 5.1.1 no such user"},
 		{name: "sender broken off", verb: "MAIL", answer: drop},
 		{name: "recipient greylisted", verb: "RCPT", answer: "450 4.2.0 greylisted"},
-		{name: "recipient unknown", verb: "RCPT", answer: "550 5.1.1 no such user", class: pipeline.ClassGone},
-		{name: "recipient unknown, Exchange", verb: "RCPT", answer: "550 5.1.10 RESOLVER.ADR.RecipientNotFound", class: pipeline.ClassGone},
-		{name: "recipient moved", verb: "RCPT", answer: "551 5.1.6 moved", class: pipeline.ClassGone},
-		{name: "recipient ill-formed", verb: "RCPT", answer: "553 5.1.3 no such address", class: pipeline.ClassGone},
+		{name: "recipient unknown", verb: "RCPT", answer: "550 5.1.1 no such user", class: failure.ClassGone},
+		{name: "recipient unknown, Exchange", verb: "RCPT", answer: "550 5.1.10 RESOLVER.ADR.RecipientNotFound", class: failure.ClassGone},
+		{name: "recipient moved", verb: "RCPT", answer: "551 5.1.6 moved", class: failure.ClassGone},
+		{name: "recipient ill-formed", verb: "RCPT", answer: "553 5.1.3 no such address", class: failure.ClassGone},
 		{name: "an address is bad, nobody knows which", verb: "RCPT", answer: "550 5.1.0 rejected"},
-		{name: "recipient's domain unknown", verb: "RCPT", answer: "550 5.1.2 no such domain", class: pipeline.ClassGone},
+		{name: "recipient's domain unknown", verb: "RCPT", answer: "550 5.1.2 no such domain", class: failure.ClassGone},
 		{name: "sender unknown, said late", verb: "RCPT", answer: "550 5.1.8 bad sender"},
 		{name: "sender ill-formed, said late", verb: "RCPT", answer: "550 5.1.7 bad sender"},
 		{name: "relay denied", verb: "RCPT", answer: "550 5.7.1 relaying denied"},
@@ -61,9 +62,9 @@ func TestAnswers(t *testing.T) {
 		{name: "recipient broken off", verb: "RCPT", answer: drop},
 		{name: "data refused", verb: "DATA", answer: "554 5.7.1 policy"},
 		{name: "data broken off", verb: "DATA", answer: drop},
-		{name: "message refused", verb: ".", answer: "554 5.7.1 looks like spam", class: pipeline.ClassRefused},
-		{name: "message too large", verb: ".", answer: "552 5.3.4 too large", class: pipeline.ClassRefused},
-		{name: "recipient unknown, said late", verb: ".", answer: "550 5.1.1 no such user", class: pipeline.ClassGone},
+		{name: "message refused", verb: ".", answer: "554 5.7.1 looks like spam", class: failure.ClassRefused},
+		{name: "message too large", verb: ".", answer: "552 5.3.4 too large", class: failure.ClassRefused},
+		{name: "recipient unknown, said late", verb: ".", answer: "550 5.1.1 no such user", class: failure.ClassGone},
 		{name: "message not now", verb: ".", answer: "452 4.3.1 disk full"},
 		{name: "another answer", verb: ".", answer: "354 go on"},
 		{name: "broken off after the dot", verb: ".", answer: drop, ambiguous: true},
@@ -82,10 +83,10 @@ func TestAnswers(t *testing.T) {
 			if err == nil {
 				t.Fatal("delivered, want a failure")
 			}
-			if class, _ := pipeline.ClassOf(err); class != tt.class {
+			if class, _ := failure.ClassOf(err); class != tt.class {
 				t.Errorf("class %d, want %d: %v", class, tt.class, err)
 			}
-			if got := pipeline.IsAmbiguous(err); got != tt.ambiguous {
+			if got := failure.IsAmbiguous(err); got != tt.ambiguous {
 				t.Errorf("ambiguous: %v, want %v: %v", got, tt.ambiguous, err)
 			}
 			if tt.answer[0] >= '2' && tt.answer[0] <= '5' && !strings.Contains(err.Error(), "answered "+tt.answer) {
@@ -155,7 +156,7 @@ func TestCancel(t *testing.T) {
 				return
 			}
 			canceled(t, err)
-			if got, want := pipeline.IsAmbiguous(err), verb == "."; got != want {
+			if got, want := failure.IsAmbiguous(err), verb == "."; got != want {
 				t.Errorf("ambiguous: %v, want %v", got, want)
 			}
 		})
@@ -186,7 +187,7 @@ func TestCancel(t *testing.T) {
 
 func canceled(t *testing.T, err error) {
 	t.Helper()
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassCanceled || !errors.Is(err, context.Canceled) {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassCanceled || !errors.Is(err, context.Canceled) {
 		t.Errorf("class %d of %v, want context.Canceled", class, err)
 	}
 }
@@ -220,10 +221,10 @@ func TestDeadline(t *testing.T) {
 		}
 		s.start(t)
 		err := build(t, plain(s.host, s.port)).Deliver(ctx, sample())
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !errors.Is(err, context.DeadlineExceeded) {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, want context.DeadlineExceeded", verb, err)
 		}
-		if got, want := pipeline.IsAmbiguous(err), verb == "."; got != want {
+		if got, want := failure.IsAmbiguous(err), verb == "."; got != want {
 			t.Errorf("%s: ambiguous: %v, want %v", verb, got, want)
 		}
 	}
@@ -237,7 +238,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		err := e.Deliver(t.Context(), sample())
 		runtime.ReadMemStats(&after)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || len(err.Error()) > 1000 {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || len(err.Error()) > 1000 {
 			t.Errorf("%s: got %v, want a short error to try again after", verb, err)
 		}
 		if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
@@ -254,7 +255,7 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = e.Deliver(t.Context(), sample())
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("%s: class %d of %v, want permanent", host, class, err)
 			continue
 		}
@@ -272,7 +273,7 @@ func TestPlainOnlyInPrivate(t *testing.T) {
 			c.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 		}
 		err := build(t, plain(host, 25), all).Deliver(t.Context(), sample())
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent || !strings.Contains(err.Error(), "tls cannot be none") {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent || !strings.Contains(err.Error(), "tls cannot be none") {
 			t.Errorf("%s: class %d of %v, want a permanent error that says why", host, class, err)
 		}
 	}
@@ -286,7 +287,7 @@ func TestRefusedConnection(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	err = build(t, plain("127.0.0.1", port)).Deliver(t.Context(), sample())
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "refused") {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v, want connection refused, to try again after", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/test/testcert"
 )
 
@@ -63,7 +63,7 @@ func TestNoFallback(t *testing.T) {
 			s.cert = cert
 			s.start(t)
 			err := build(t, signedIn(plain(s.host, s.port), tt.way), pool).Deliver(t.Context(), sample())
-			if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry {
+			if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry {
 				t.Errorf("class %d of %v, want a failure to try again after", class, err)
 			}
 			for _, verb := range []string{"AUTH", "MAIL"} {
@@ -116,10 +116,10 @@ func TestCertificates(t *testing.T) {
 					}
 					return
 				}
-				if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "certificate") {
+				if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !strings.Contains(err.Error(), "certificate") {
 					t.Errorf("class %d of %v, want one of the certificate to try again after", class, err)
 				}
-				if !pipeline.TellsAtOnce(err) {
+				if !failure.TellsAtOnce(err) {
 					t.Errorf("%v is not told at once", err)
 				}
 				if s.heard("AUTH") || s.heard("MAIL") {
@@ -140,9 +140,9 @@ func TestRefusedLogin(t *testing.T) {
 		cert, pool := trusted(t)
 		s := (&scripted{cert: cert, implicit: true, offers: "AUTH PLAIN", answers: map[string]string{"AUTH": answer}}).start(t)
 		err := build(t, signedIn(plain(s.host, s.port), Implicit), pool).Deliver(t.Context(), sample())
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || pipeline.TellsAtOnce(err) != atOnce ||
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || failure.TellsAtOnce(err) != atOnce ||
 			strings.Contains(err.Error(), "password is refused: the server answered "+answer) != atOnce {
-			t.Errorf("%s: class %d, told at once %v: %v", answer, class, pipeline.TellsAtOnce(err), err)
+			t.Errorf("%s: class %d, told at once %v: %v", answer, class, failure.TellsAtOnce(err), err)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestOtherTLS(t *testing.T) {
 				c = signedIn(c, tt.way)
 			}
 			err := build(t, c, pool).Deliver(t.Context(), sample())
-			if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.HasSuffix(err.Error(), tt.want) {
+			if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !strings.HasSuffix(err.Error(), tt.want) {
 				t.Errorf("class %d of %v, want one to try again after that ends with %q", class, err, tt.want)
 			}
 		})

@@ -40,6 +40,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -143,7 +144,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the command was not run: %w", err)
@@ -165,10 +166,10 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
 		name := filepath.Base(e.path)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return pipeline.Ambiguous(fmt.Errorf("%s was killed after %s, when it had not ended; the option timeout beside exec gives it more time",
+			return failure.Ambiguous(fmt.Errorf("%s was killed after %s, when it had not ended; the option timeout beside exec gives it more time",
 				name, time.Since(began).Round(100*time.Millisecond)))
 		}
-		return pipeline.Ambiguous(fmt.Errorf("%s was killed before it had ended: %w", name, ctx.Err()))
+		return failure.Ambiguous(fmt.Errorf("%s was killed before it had ended: %w", name, ctx.Err()))
 	}
 	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.clean(stderr)))
 }
@@ -187,18 +188,18 @@ func (e *Exec) verdict(code int, err error, reason string) error {
 	if reason = render.Short(render.Clean(reason), maxReason); reason != "" {
 		text += ": " + reason
 	}
-	failure := errors.New(text)
+	verdict := errors.New(text)
 	switch code {
 	case -1:
-		return pipeline.Ambiguous(failure)
+		return failure.Ambiguous(verdict)
 	case exDataErr:
-		return pipeline.Refused(failure)
+		return failure.Refused(verdict)
 	case exNoUser:
-		return pipeline.Gone(failure)
+		return failure.Gone(verdict)
 	case exNoPerm, exConfig:
-		return pipeline.TellAtOnce(failure)
+		return failure.TellAtOnce(verdict)
 	}
-	return failure
+	return verdict
 }
 
 // Bounds of the reason: of what is kept of the standard error, in bytes, and of what is told

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -24,7 +25,7 @@ func TestGroupIsKilled(t *testing.T) {
 	defer cancel()
 	go func() { <-began; cancel() }()
 	err := inDir(t, dir).Deliver(ctx, pipeline.Notification{ID: "N"})
-	if !errors.Is(err, context.Canceled) || !pipeline.IsAmbiguous(err) {
+	if !errors.Is(err, context.Canceled) || !failure.IsAmbiguous(err) {
 		t.Errorf("got %v, want context.Canceled, ambiguous", err)
 	}
 	<-held
@@ -128,7 +129,7 @@ func TestProgramThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry || !strings.Contains(err.Error(), "no such file") {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("got %v, want to try again", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/beside"
@@ -83,8 +84,8 @@ func TestConformance(t *testing.T) {
 			Faults: map[string]pipelinetest.SinkFault{
 				"any":          {Arrange: ends("1")},
 				"temporary":    {Arrange: ends("75")},
-				"bad data":     {Arrange: ends("65"), Class: pipeline.ClassRefused},
-				"no receiver":  {Arrange: ends("67"), Class: pipeline.ClassGone},
+				"bad data":     {Arrange: ends("65"), Class: failure.ClassRefused},
+				"no receiver":  {Arrange: ends("67"), Class: failure.ClassGone},
 				"not allowed":  {Arrange: ends("77")},
 				"ended itself": {Arrange: func() { write(t, dir, "kill", "") }, Ambiguous: true},
 			},
@@ -144,7 +145,7 @@ func TestReason(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "exit", "77")
 	err := inDir(t, dir).Deliver(t.Context(), pipeline.Notification{ID: "N"})
-	if want := "sh: exit status 77: told with ***"; err == nil || err.Error() != want || !pipeline.TellsAtOnce(err) {
+	if want := "sh: exit status 77: told with ***"; err == nil || err.Error() != want || !failure.TellsAtOnce(err) {
 		t.Errorf("got %v, want %s, to be told at once", err, want)
 	}
 	for script, want := range map[string]string{
@@ -183,7 +184,7 @@ func TestEndedBeforeItsPipes(t *testing.T) {
 		cancel()
 	}()
 	err = e.Deliver(ctx, pipeline.Notification{ID: "N"})
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused || err.Error() != "sh: exit status 65" {
+	if class, _ := failure.ClassOf(err); class != failure.ClassRefused || err.Error() != "sh: exit status 65" {
 		t.Errorf("got %v, want refused", err)
 	}
 	if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/gotify"
@@ -133,8 +134,8 @@ func TestVerdicts(t *testing.T) {
 		chattest.Refuses(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, "the token is refused: answered 401 Unauthorized: check that it is that of an application: you need to provide"),
 		chattest.Refuses(403, `{"error":"Forbidden","errorCode":403,"errorDescription":"you are not allowed to access this api"}`, "the token is refused: answered 403 Forbidden"),
 		chattest.Refuses(401, `<html>a proxy</html>`, "401"),
-		chattest.Means(400, `{"error":"Bad Request","errorCode":400,"errorDescription":"AWTpRwsk0bnC5Ji is bad"}`, pipeline.ClassRefused, "*** is bad", 0),
-		chattest.Means(500, `{"error":"Internal Server Error","errorCode":500,"errorDescription":"database is locked"}`, pipeline.ClassRetry, "database is locked", 0),
+		chattest.Means(400, `{"error":"Bad Request","errorCode":400,"errorDescription":"AWTpRwsk0bnC5Ji is bad"}`, failure.ClassRefused, "*** is bad", 0),
+		chattest.Means(500, `{"error":"Internal Server Error","errorCode":500,"errorDescription":"database is locked"}`, failure.ClassRetry, "database is locked", 0),
 		chattest.Without(200, `[]`, "answered 200 OK, but without "),
 	)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	kafkacluster "github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -28,8 +29,8 @@ func TestMissingTopic(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		s := build(t, c)
 		err := s.Deliver(t.Context(), sample("N"))
-		wantErr(t, err, pipeline.ClassRetry, "there is no topic "+c.Topic, "kafka-topics --bootstrap-server "+strings.Join(c.Brokers, ",")+" --create --topic "+c.Topic)
-		if pipeline.IsAmbiguous(err) {
+		wantErr(t, err, failure.ClassRetry, "there is no topic "+c.Topic, "kafka-topics --bootstrap-server "+strings.Join(c.Brokers, ",")+" --create --topic "+c.Topic)
+		if failure.IsAmbiguous(err) {
 			t.Error("it is marked as ambiguous")
 		}
 		makeTopic(t, c, 1, nil)
@@ -47,9 +48,9 @@ func TestTooLarge(t *testing.T) {
 		s := build(t, c)
 		n := sample("LARGE")
 		n.Diffs[0].Text = strings.Repeat("x", 5000)
-		wantErr(t, s.Deliver(t.Context(), n), pipeline.ClassRefused, "topic "+c.Topic, "max.message.bytes", "--alter")
+		wantErr(t, s.Deliver(t.Context(), n), failure.ClassRefused, "topic "+c.Topic, "max.message.bytes", "--alter")
 		n.Diffs[0].Text = strings.Repeat("x", 2<<20)
-		wantErr(t, s.Deliver(t.Context(), n), pipeline.ClassRefused, "max_message_bytes of the sink, which is 1048576", "topic "+c.Topic)
+		wantErr(t, s.Deliver(t.Context(), n), failure.ClassRefused, "max_message_bytes of the sink, which is 1048576", "topic "+c.Topic)
 		if err := s.Deliver(t.Context(), sample("N")); err != nil {
 			t.Fatal(err)
 		}
@@ -92,14 +93,14 @@ func TestTooLargeTogether(t *testing.T) {
 
 func TestNotANotification(t *testing.T) {
 	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
-	wantErr(t, s.Deliver(t.Context(), pipeline.Notification{}), pipeline.ClassPermanent, "no ID")
+	wantErr(t, s.Deliver(t.Context(), pipeline.Notification{}), failure.ClassPermanent, "no ID")
 }
 
 func TestNoBroker(t *testing.T) {
 	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
 	err := s.Deliver(t.Context(), sample("N"))
-	wantErr(t, err, pipeline.ClassRetry, "no broker answers at 127.0.0.1:1: connection refused")
-	if pipeline.IsAmbiguous(err) {
+	wantErr(t, err, failure.ClassRetry, "no broker answers at 127.0.0.1:1: connection refused")
+	if failure.IsAmbiguous(err) {
 		t.Error("it is marked as ambiguous")
 	}
 }
@@ -121,7 +122,7 @@ func TestLogin(t *testing.T) {
 	})
 	c.SASL.Password = registry.NewSecret("wrong-secret")
 	err := build(t, c).Deliver(t.Context(), sample("N"))
-	wantErr(t, err, pipeline.ClassRetry, `refuse the login of "vokter" with PLAIN`, "sasl.password")
+	wantErr(t, err, failure.ClassRetry, `refuse the login of "vokter" with PLAIN`, "sasl.password")
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(e.Error(), "wrong-secret") {
 			t.Errorf("the password is in %v", e)
@@ -133,8 +134,8 @@ func TestLogin(t *testing.T) {
 func produced(c *kfake.Cluster, f func() *kerr.Error) {
 	c.ControlKey(produceKey, func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		failure := f()
-		if failure == nil {
+		failed := f()
+		if failed == nil {
 			return nil, nil, false
 		}
 		in, out := req.(*kmsg.ProduceRequest), req.ResponseKind().(*kmsg.ProduceResponse)
@@ -143,7 +144,7 @@ func produced(c *kfake.Cluster, f func() *kerr.Error) {
 			answer.Topic, answer.TopicID = topic.Topic, topic.TopicID
 			for _, p := range topic.Partitions {
 				pr := kmsg.NewProduceResponseTopicPartition()
-				pr.Partition, pr.ErrorCode = p.Partition, failure.Code
+				pr.Partition, pr.ErrorCode = p.Partition, failed.Code
 				answer.Partitions = append(answer.Partitions, pr)
 			}
 			out.Topics = append(out.Topics, answer)
@@ -155,7 +156,7 @@ func produced(c *kfake.Cluster, f func() *kerr.Error) {
 // TestRights: what the brokers refuse is told in words, and mended by itself, by a new
 // producer.
 func TestRights(t *testing.T) {
-	for failure, want := range map[*kerr.Error]string{
+	for failed, want := range map[*kerr.Error]string{
 		kerr.TopicAuthorizationFailed:   "allow Write and Describe on it",
 		kerr.ClusterAuthorizationFailed: "allow IdempotentWrite on the cluster",
 	} {
@@ -173,20 +174,20 @@ func TestRights(t *testing.T) {
 			if mended.Load() {
 				return nil
 			}
-			return failure
+			return failed
 		})
 		s := build(t, c)
 		err := s.Deliver(t.Context(), sample("N"))
-		wantErr(t, err, pipeline.ClassRetry, want)
-		if pipeline.IsAmbiguous(err) {
+		wantErr(t, err, failure.ClassRetry, want)
+		if failure.IsAmbiguous(err) {
 			t.Errorf("%v is marked as ambiguous", err)
 		}
 		mended.Store(true)
 		if err := s.Deliver(t.Context(), sample("N")); err != nil {
-			t.Errorf("after %v: %v", failure, err)
+			t.Errorf("after %v: %v", failed, err)
 		}
 		if err := s.Deliver(t.Context(), sample("N2")); err != nil || begun.Load() != 2 {
-			t.Errorf("after %v: %v, %d producers, want one before the failure and one after it", failure, err, begun.Load())
+			t.Errorf("after %v: %v, %d producers, want one before the failure and one after it", failed, err, begun.Load())
 		}
 	}
 }
@@ -198,7 +199,7 @@ func TestBrokenConnections(t *testing.T) {
 	breakConnections(cluster)
 	s := build(t, c)
 	s.conf.Producer.Retry.Max = 1
-	wantErr(t, s.Deliver(t.Context(), sample("N")), pipeline.ClassRetry, "kafka: topic t: the connection to the brokers broke")
+	wantErr(t, s.Deliver(t.Context(), sample("N")), failure.ClassRetry, "kafka: topic t: the connection to the brokers broke")
 }
 
 // TestEndOfTheContext: a wait ends with it, also while brokers say nothing.
@@ -252,9 +253,9 @@ func TestEndOfTheContext(t *testing.T) {
 				go func() { <-asked; cancel() }()
 			}
 			err = s.Deliver(ctx, sample("N"))
-			wantErr(t, err, pipeline.ClassCanceled)
-			if !errors.Is(err, context.Canceled) || pipeline.IsAmbiguous(err) != tt.ambiguous {
-				t.Errorf("got %v, ambiguous %v, want context.Canceled and %v", err, pipeline.IsAmbiguous(err), tt.ambiguous)
+			wantErr(t, err, failure.ClassCanceled)
+			if !errors.Is(err, context.Canceled) || failure.IsAmbiguous(err) != tt.ambiguous {
+				t.Errorf("got %v, ambiguous %v, want context.Canceled and %v", err, failure.IsAmbiguous(err), tt.ambiguous)
 			}
 		})
 	}
@@ -274,8 +275,8 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	err := s.Deliver(ctx, sample("N"))
-	wantErr(t, err, pipeline.ClassRetry)
-	if !errors.Is(err, context.DeadlineExceeded) || !pipeline.IsAmbiguous(err) {
+	wantErr(t, err, failure.ClassRetry)
+	if !errors.Is(err, context.DeadlineExceeded) || !failure.IsAmbiguous(err) {
 		t.Errorf("got %v, want context.DeadlineExceeded, ambiguous", err)
 	}
 	release()

@@ -29,6 +29,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -172,7 +173,7 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	// Version 2 is the format of records with headers.
 	if size := m.ByteSize(2); size > s.c.MaxMessageBytes {
-		return pipeline.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
+		return failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
 			size, s.c.MaxMessageBytes, s.c.Topic))
 	}
 	if err := ctx.Err(); err != nil {
@@ -206,7 +207,7 @@ func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMess
 	}
 	broken, err = s.send(ctx, p, m)
 	give(s.room, 1)
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return broken, err
 	}
 	if err := take(ctx, s.alone, 1); err != nil {
@@ -253,7 +254,7 @@ func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage)
 	case err := <-done:
 		return s.judge(err, m)
 	case <-ctx.Done():
-		return ctx.Err() == context.DeadlineExceeded, pipeline.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
+		return ctx.Err() == context.DeadlineExceeded, failure.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
 	}
 }
 
@@ -264,7 +265,7 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 		return false, nil
 	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		size := m.ByteSize(2)
-		return false, pipeline.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
+		return false, failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
 			s.c.Topic, size, s.c.brokers().AlterCommand(s.c.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
 	}
 	if known := s.known(err); known != nil {
@@ -274,7 +275,7 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
 	}
-	return true, pipeline.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, reason))
+	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, reason))
 }
 
 // known explains an err with which nothing was written, and is nil for all others.

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -233,12 +234,12 @@ func sample(id string) pipeline.Notification {
 }
 
 // wantErr fails t unless err has the class and holds each text.
-func wantErr(t *testing.T, err error, class pipeline.Class, texts ...string) {
+func wantErr(t *testing.T, err error, class failure.Class, texts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("delivered, want a failure")
 	}
-	if got, _ := pipeline.ClassOf(err); got != class {
+	if got, _ := failure.ClassOf(err); got != class {
 		t.Errorf("class %d, want %d: %v", got, class, err)
 	}
 	for _, text := range texts {

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/test/beside"
 )
@@ -29,7 +30,7 @@ func TestConformance(t *testing.T) {
 			f.Hold = func() (<-chan struct{}, func()) { return holdProduce(cluster) }
 			f.Faults = map[string]pipelinetest.SinkFault{
 				"not allowed": {Arrange: func() { produced(cluster, func() *kerr.Error { return kerr.TopicAuthorizationFailed }) }},
-				"too large":   {Arrange: func() { produced(cluster, func() *kerr.Error { return kerr.MessageTooLarge }) }, Class: pipeline.ClassRefused},
+				"too large":   {Arrange: func() { produced(cluster, func() *kerr.Error { return kerr.MessageTooLarge }) }, Class: failure.ClassRefused},
 				"too few replicas": {Arrange: func() {
 					s.conf.Producer.Retry.Max = 1
 					produced(cluster, func() *kerr.Error { return kerr.NotEnoughReplicas })

@@ -37,6 +37,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -168,7 +169,7 @@ type ours struct {
 // and reads no more than 128 KB of the answer.
 func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if strings.Trim(n.ID, ".") == "" { // it becomes a part of a path
-		return pipeline.Permanent(errors.New("the notification has no ID"))
+		return failure.Permanent(errors.New("the notification has no ID"))
 	}
 	m := render.MessageOf(n, budget)
 	formatted := markup(m)
@@ -246,7 +247,7 @@ func (s *Matrix) refusal(a *outbound.Answer, said answer) error {
 	case a.Status < 500 && denied[said.Code] != "":
 		err = a.Denied(denied[said.Code])
 	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND": // there is no such room
-		err = pipeline.Gone(err)
+		err = failure.Gone(err)
 	}
 	return s.because(err, said)
 }

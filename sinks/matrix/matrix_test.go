@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/matrix"
@@ -173,17 +174,17 @@ func TestLink(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"errcode":"M_LIMIT_EXCEEDED","error":"Too Many Requests","retry_after_ms":2500}`, pipeline.ClassLimited, "M_LIMIT_EXCEEDED", 2500*time.Millisecond),
+		chattest.Means(429, `{"errcode":"M_LIMIT_EXCEEDED","error":"Too Many Requests","retry_after_ms":2500}`, failure.ClassLimited, "M_LIMIT_EXCEEDED", 2500*time.Millisecond),
 		chattest.Refuses(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"Invalid access token passed."}`, "the token is refused: answered 401 Unauthorized: M_UNKNOWN_TOKEN: Invalid"),
 		chattest.Refuses(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"expired","soft_logout":true}`, "expired"),
 		chattest.Refuses(403, `{"errcode":"M_USER_DEACTIVATED","error":"This account has been deactivated"}`, "the account is deactivated"),
 		chattest.Refuses(403, `{"errcode":"M_FORBIDDEN","error":"User @v:matrix.org not in room"}`, "the account is not in the room: answered 403 Forbidden: M_FORBIDDEN: User @v:matrix.org not in room; invite the account to "+room+" and let it join there"),
 		chattest.Refuses(403, `{"errcode":"M_FORBIDDEN","error":"You don't have permission to post that to the room."}`, "the account may not do that in the room"),
-		chattest.Means(404, `{"errcode":"M_NOT_FOUND","error":"Unknown room"}`, pipeline.ClassGone, "Unknown room", 0),
-		chattest.Means(404, `{"errcode":"M_UNRECOGNIZED","error":"Unrecognized request"}`, pipeline.ClassRetry, "M_UNRECOGNIZED", 0),
+		chattest.Means(404, `{"errcode":"M_NOT_FOUND","error":"Unknown room"}`, failure.ClassGone, "Unknown room", 0),
+		chattest.Means(404, `{"errcode":"M_UNRECOGNIZED","error":"Unrecognized request"}`, failure.ClassRetry, "M_UNRECOGNIZED", 0),
 		chattest.Refuses(403, `<html>a proxy</html>`, "403"),
-		chattest.Means(413, `{"errcode":"M_TOO_LARGE","error":"event too large"}`, pipeline.ClassRefused, "event too large", 0),
-		chattest.Means(500, `{"errcode":"M_FORBIDDEN","error":"syt_secret"}`, pipeline.ClassRetry, "***", 0),
+		chattest.Means(413, `{"errcode":"M_TOO_LARGE","error":"event too large"}`, failure.ClassRefused, "event too large", 0),
+		chattest.Means(500, `{"errcode":"M_FORBIDDEN","error":"syt_secret"}`, failure.ClassRetry, "***", 0),
 		chattest.Without(200, `{}`, "answered 200 OK, but without "),
 	)
 }
@@ -196,7 +197,7 @@ func TestRetryAfterIsTheLonger(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"errcode":"M_LIMIT_EXCEEDED","retry_after_ms":2500}`))
 	})
-	if _, wait := pipeline.ClassOf(local(t, r.URL).Deliver(t.Context(), chattest.Notification())); wait != 7*time.Second {
+	if _, wait := failure.ClassOf(local(t, r.URL).Deliver(t.Context(), chattest.Notification())); wait != 7*time.Second {
 		t.Errorf("wait %v, want 7s", wait)
 	}
 }
@@ -237,7 +238,7 @@ func TestTemplate(t *testing.T) {
 func TestNoID(t *testing.T) {
 	for _, id := range []string{"", ".", ".."} {
 		err := local(t, "http://127.0.0.1:1").Deliver(t.Context(), pipeline.Notification{ID: id})
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("%q: got %v, want a permanent error", id, err)
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -169,7 +170,7 @@ func (s *Mattermost) verdict(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	switch denied := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden; {
 	case a.Status < 500 && !denied && gone[said.ID]:
-		err = pipeline.Gone(err)
+		err = failure.Gone(err)
 	case denied && said.ID != "":
 		err = a.Denied("the webhook is refused")
 	}

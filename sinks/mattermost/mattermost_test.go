@@ -10,6 +10,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/mattermost"
@@ -129,13 +130,13 @@ func TestLink(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(400, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook.","status_code":400}`, pipeline.ClassGone, "400 Bad Request: Invalid webhook.", 0),
+		chattest.Means(400, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook.","status_code":400}`, failure.ClassGone, "400 Bad Request: Invalid webhook.", 0),
 		chattest.Refuses(403, `{"id":"web.incoming_webhook.channel_locked.app_error","message":"This webhook is not permitted."}`, "not permitted"),
-		chattest.Means(404, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassGone, "find the channel", 0),
-		chattest.Means(500, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, pipeline.ClassRetry, "500", 0),
-		chattest.Means(501, `{"id":"web.incoming_webhook.disabled.app_error","message":"Incoming webhooks have been disabled."}`, pipeline.ClassRetry, "have been disabled", 0),
-		chattest.Means(400, `{"id":"api.post.create_post.x","message":"the key xxxgeneratedkeyxxx is bad"}`, pipeline.ClassRefused, "the key *** is bad", 0),
-		chattest.Means(404, `not found`, pipeline.ClassRetry, "404", 0),
+		chattest.Means(404, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, failure.ClassGone, "find the channel", 0),
+		chattest.Means(500, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, failure.ClassRetry, "500", 0),
+		chattest.Means(501, `{"id":"web.incoming_webhook.disabled.app_error","message":"Incoming webhooks have been disabled."}`, failure.ClassRetry, "have been disabled", 0),
+		chattest.Means(400, `{"id":"api.post.create_post.x","message":"the key xxxgeneratedkeyxxx is bad"}`, failure.ClassRefused, "the key *** is bad", 0),
+		chattest.Means(404, `not found`, failure.ClassRetry, "404", 0),
 		chattest.Without(200, `OK`, "answered 200 OK, but without "),
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/ntfy"
@@ -168,10 +169,10 @@ func TestVerdicts(t *testing.T) {
 		chattest.Refuses(401, `{"code":40101,"http":401,"error":"unauthorized","link":"https://ntfy.sh/docs/publish/#authentication"}`, "the token is refused, or the password: answered 401 Unauthorized: check it, or the user and password: unauthorized"),
 		chattest.Refuses(403, `{"code":40301,"http":403,"error":"forbidden"}`, "the token, or the user, may not write to the topic: forbidden"),
 		chattest.Refuses(403, `<html>a proxy</html>`, "403"),
-		chattest.Means(413, `{"code":41303,"http":413,"error":"JSON body too large"}`, pipeline.ClassRefused, "JSON body too large", 0),
-		chattest.Means(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`, pipeline.ClassLimited, "too many requests", 0),
-		chattest.Means(429, `{"code":42908,"http":429,"error":"limit reached: daily message quota reached"}`, pipeline.ClassLimited, "quota", time.Hour),
-		chattest.Means(507, `{"code":50701,"http":507,"error":"cannot publish to UnifiedPush topic without previously active subscriber"}`, pipeline.ClassRetry, "507", 0),
+		chattest.Means(413, `{"code":41303,"http":413,"error":"JSON body too large"}`, failure.ClassRefused, "JSON body too large", 0),
+		chattest.Means(429, `{"code":42901,"http":429,"error":"limit reached: too many requests"}`, failure.ClassLimited, "too many requests", 0),
+		chattest.Means(429, `{"code":42908,"http":429,"error":"limit reached: daily message quota reached"}`, failure.ClassLimited, "quota", time.Hour),
+		chattest.Means(507, `{"code":50701,"http":507,"error":"cannot publish to UnifiedPush topic without previously active subscriber"}`, failure.ClassRetry, "507", 0),
 		chattest.Without(200, `{"error":"my-topic and tk_secret are bad"}`, "*** and *** are bad"),
 		chattest.Without(200, `{}`, "answered 200 OK, but without "),
 	)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -38,7 +39,7 @@ func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (p
 	case d.err != nil:
 		return posted{}, d.err
 	case d.answer == nil:
-		return posted{}, pipeline.Permanent(s.post.Secrets.Wrap("making the request", err))
+		return posted{}, failure.Permanent(s.post.Secrets.Wrap("making the request", err))
 	case d.answer.Status != http.StatusOK:
 		return posted{}, statusError(d.answer, "")
 	case err != nil:
@@ -134,7 +135,7 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 		err := s.reply(ctx, attempt, m, t)
 		_, locked := errors.AsType[*threadError](err)
 		// A channel that is gone may have left its name to another one.
-		if class, _ := pipeline.ClassOf(err); !locked && class != pipeline.ClassGone {
+		if class, _ := failure.ClassOf(err); !locked && class != failure.ClassGone {
 			return err
 		}
 		attempt.SetNote("")

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // kind is what one of Slack's words for an error means.
@@ -70,19 +70,19 @@ func wordError(a *outbound.Answer, err error, word string) error {
 	}
 	switch kindOf(word) {
 	case kindReceiver:
-		return pipeline.Gone(err)
+		return failure.Gone(err)
 	case kindToken:
-		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", outbound.TokenRefused, err))
+		return failure.TellAtOnce(fmt.Errorf("%s: %w", outbound.TokenRefused, err))
 	case kindRight:
-		return pipeline.TellAtOnce(fmt.Errorf("%s: %w", outbound.AccessRefused, err))
+		return failure.TellAtOnce(fmt.Errorf("%s: %w", outbound.AccessRefused, err))
 	case kindMessage:
-		return pipeline.Refused(err)
+		return failure.Refused(err)
 	case kindThread:
 		return &threadError{err}
 	case kindWait:
 		return a.Limit(err, 0)
 	case kindBroken:
-		return pipeline.Ambiguous(err)
+		return failure.Ambiguous(err)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func statusError(a *outbound.Answer, word string) error {
 	case a.Status == http.StatusTooManyRequests:
 		return err
 	case a.Status >= http.StatusInternalServerError:
-		return pipeline.Ambiguous(err)
+		return failure.Ambiguous(err)
 	case kindOf(word) != kindUnknown: // the word says more than the status
 		return wordError(a, fmt.Errorf("answered %d %s: %s", a.Status, http.StatusText(a.Status), word), word)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/slackfake"
 )
@@ -45,23 +46,23 @@ func (n *notes) Degraded(reason string) { n.degraded = append(n.degraded, reason
 // TestWords has the fake say each of Slack's words.
 func TestWords(t *testing.T) {
 	type want struct {
-		class     pipeline.Class
+		class     failure.Class
 		ambiguous bool
 		atOnce    string // what the error begins with, where it is told at once
 		requests  int
 	}
 	for words, want := range map[string]want{
 		`account_inactive channel_not_found is_archived team_not_found no_service no_team team_disabled channel_is_archived
-			no_active_hooks`: {class: pipeline.ClassGone, requests: 1},
+			no_active_hooks`: {class: failure.ClassGone, requests: 1},
 		`invalid_auth not_authed token_revoked token_expired invalid_token`: {atOnce: "the token is refused: ", requests: 1},
 		`missing_scope no_permission access_denied ekm_access_denied not_in_channel restricted_action
 			restricted_action_read_only_channel restricted_action_non_threadable_channel action_prohibited
 			posting_to_general_channel_denied`: {atOnce: "access is refused: ", requests: 1},
 		`no_text msg_too_long msg_blocks_too_long invalid_blocks invalid_blocks_format too_many_attachments
 			attachment_payload_limit_exceeded metadata_too_large invalid_metadata_format invalid_metadata_schema invalid_payload`: {
-			class: pipeline.ClassRefused, requests: 2},
+			class: failure.ClassRefused, requests: 2},
 		`cannot_reply_to_message restricted_action_thread_locked`:        {requests: 1}, // there was no thread
-		`ratelimited rate_limited`:                                       {class: pipeline.ClassLimited, requests: 1},
+		`ratelimited rate_limited`:                                       {class: failure.ClassLimited, requests: 1},
 		`internal_error fatal_error service_unavailable request_timeout`: {ambiguous: true, requests: 1},
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -77,10 +78,10 @@ func TestWords(t *testing.T) {
 					t.Errorf("%s, %s: delivered", way, word)
 					continue
 				}
-				class, wait := pipeline.ClassOf(err)
-				atOnce := pipeline.TellsAtOnce(err)
-				if class != want.class || wait != 0 || pipeline.IsAmbiguous(err) != want.ambiguous || atOnce != (want.atOnce != "") || !strings.HasPrefix(err.Error(), want.atOnce) {
-					t.Errorf("%s, %s: class %d, wait %v, ambiguous %v, told at once %v, want %+v: %v", way, word, class, wait, pipeline.IsAmbiguous(err), atOnce, want, err)
+				class, wait := failure.ClassOf(err)
+				atOnce := failure.TellsAtOnce(err)
+				if class != want.class || wait != 0 || failure.IsAmbiguous(err) != want.ambiguous || atOnce != (want.atOnce != "") || !strings.HasPrefix(err.Error(), want.atOnce) {
+					t.Errorf("%s, %s: class %d, wait %v, ambiguous %v, told at once %v, want %+v: %v", way, word, class, wait, failure.IsAmbiguous(err), atOnce, want, err)
 				}
 				if got := len(fake.Requests()); got != want.requests {
 					t.Errorf("%s, %s: %d requests, want %d", way, word, got, want.requests)
@@ -97,7 +98,7 @@ func TestWords(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer    slackfake.Answer
-		class     pipeline.Class
+		class     failure.Class
 		ambiguous bool
 		wait      time.Duration
 		says      string
@@ -110,9 +111,9 @@ func TestAnswers(t *testing.T) {
 		"HTML":                    {answer: slackfake.Answer{Status: 200, Body: `<html>log in</html>`}, ambiguous: true, says: "200 OK"},
 		"nothing":                 {answer: slackfake.Answer{Status: 200, Body: `{}`}, ambiguous: true, says: "200 OK"},
 		"not ok":                  {answer: slackfake.Answer{Status: 200, Body: `{"ok":false}`}, ambiguous: true, says: "200 OK"},
-		"429":                     {answer: slackfake.Answer{Status: 429}, class: pipeline.ClassLimited, says: "429"},
-		"429 with a wait":         {answer: slackfake.RateLimited("3"), class: pipeline.ClassLimited, wait: 3 * time.Second, says: "429"},
-		"429 with a date":         {answer: slackfake.RateLimited("Fri, 02 Jan 2026 03:05:05 GMT"), class: pipeline.ClassLimited, wait: time.Minute, says: "429"},
+		"429":                     {answer: slackfake.Answer{Status: 429}, class: failure.ClassLimited, says: "429"},
+		"429 with a wait":         {answer: slackfake.RateLimited("3"), class: failure.ClassLimited, wait: 3 * time.Second, says: "429"},
+		"429 with a date":         {answer: slackfake.RateLimited("Fri, 02 Jan 2026 03:05:05 GMT"), class: failure.ClassLimited, wait: time.Minute, says: "429"},
 		"503 with a wait":         {answer: slackfake.Answer{Status: 503, Header: http.Header{"Retry-After": {"7"}}}, wait: 7 * time.Second, ambiguous: true, says: "503"},
 		"201":                     {answer: slackfake.Answer{Status: 201, Body: `{"ok":true,"channel":"C1","ts":"1.1"}`}, says: "201"},
 		"lost":                    {answer: slackfake.Answer{Lost: true}, ambiguous: true, says: "no answer"},
@@ -126,9 +127,9 @@ func TestAnswers(t *testing.T) {
 			if err == nil {
 				t.Fatal("delivered")
 			}
-			class, wait := pipeline.ClassOf(err)
-			if class != tt.class || wait != tt.wait || pipeline.IsAmbiguous(err) != tt.ambiguous || !strings.Contains(err.Error(), tt.says) || len(err.Error()) > 200 {
-				t.Errorf("class %d, wait %v, ambiguous %v, want %+v: %v", class, wait, pipeline.IsAmbiguous(err), tt, err)
+			class, wait := failure.ClassOf(err)
+			if class != tt.class || wait != tt.wait || failure.IsAmbiguous(err) != tt.ambiguous || !strings.Contains(err.Error(), tt.says) || len(err.Error()) > 200 {
+				t.Errorf("class %d, wait %v, ambiguous %v, want %+v: %v", class, wait, failure.IsAmbiguous(err), tt, err)
 			}
 			// The next attempt arrives.
 			if err := s.Deliver(t.Context(), sample()); err != nil || len(fake.Requests()) != 2 {
@@ -144,7 +145,7 @@ func TestNotOK(t *testing.T) {
 		fake := slackfake.Start(t, nil)
 		fake.Script("C1", slackfake.Answer{Status: 200, Body: body})
 		err := ways(fake, "C1")["webhook"].Deliver(t.Context(), sample())
-		if !pipeline.IsAmbiguous(err) {
+		if !failure.IsAmbiguous(err) {
 			t.Errorf("%q: got %v, want an error that says that it may have arrived", body, err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -171,7 +172,7 @@ func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 		m = message{id: n.ID, text: text, markup: true}
 	}
 	err := s.send(ctx, m)
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassRefused {
+	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return err
 	}
 	if again := s.send(ctx, message{text: fallback(l)}); again != nil {
@@ -205,7 +206,7 @@ type payload struct {
 func (s *Slack) postToWebhook(ctx context.Context, m message) error {
 	body, err := json.Marshal(payload{Text: m.text, Blocks: m.blocks, Markup: m.markup})
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("encoding the message: %w", err))
+		return failure.Permanent(fmt.Errorf("encoding the message: %w", err))
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	a, err := s.post.Do(ctx, http.MethodPost, s.hook, h, body)

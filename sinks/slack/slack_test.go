@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/slackfake"
 )
@@ -163,7 +164,7 @@ func TestNeedsSlacksWord(t *testing.T) {
 			fake.Script("C1", slackfake.Answer{Status: 200, Body: body}, slackfake.Answer{Status: 200, Body: body})
 			for range 2 {
 				err := s.Deliver(t.Context(), sample())
-				if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassRetry {
+				if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry {
 					t.Fatalf("%s, %s: got %v, want an error to try again after", way, body, err)
 				}
 			}
@@ -203,16 +204,16 @@ func TestLayoutNeverCostsAnAlert(t *testing.T) {
 		// The second refusal is the end of the attempt, and what it says counts.
 		for _, tt := range []struct {
 			again slackfake.Answer
-			class pipeline.Class
+			class failure.Class
 		}{
-			{slackfake.Answer{Error: word}, pipeline.ClassRefused},
-			{slackfake.RateLimited("5"), pipeline.ClassLimited},
-			{slackfake.Answer{Error: "channel_not_found"}, pipeline.ClassGone},
+			{slackfake.Answer{Error: word}, failure.ClassRefused},
+			{slackfake.RateLimited("5"), failure.ClassLimited},
+			{slackfake.Answer{Error: "channel_not_found"}, failure.ClassGone},
 		} {
 			fake.Script("C1", slackfake.Answer{Error: word}, tt.again)
 			before := len(fake.Requests())
 			err := s.Deliver(pipeline.WithAttempt(t.Context(), a), sample())
-			if class, _ := pipeline.ClassOf(err); err == nil || class != tt.class || len(fake.Requests()) != before+2 || len(a.degraded) != 1 {
+			if class, _ := failure.ClassOf(err); err == nil || class != tt.class || len(fake.Requests()) != before+2 || len(a.degraded) != 1 {
 				t.Errorf("%s: got %v of class %d after %d requests, want class %d", way, err, class, len(fake.Requests())-before, tt.class)
 			}
 		}

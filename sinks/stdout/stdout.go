@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -130,7 +131,7 @@ func terminalWidth(w io.Writer) int {
 func (s *Stdout) Deliver(ctx context.Context, n pipeline.Notification) error {
 	b, err := s.encode(n)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (s *Stdout) Deliver(ctx context.Context, n pipeline.Notification) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return pipeline.Ambiguous(fmt.Errorf("the output is blocked: %w", ctx.Err()))
+		return failure.Ambiguous(fmt.Errorf("the output is blocked: %w", ctx.Err()))
 	}
 }
 

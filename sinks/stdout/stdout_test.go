@@ -19,6 +19,7 @@ import (
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -216,7 +217,7 @@ func TestShortWriteIsAFailure(t *testing.T) {
 	s := made(t, w, Config{})
 	n := pipeline.Notification{ID: "A", Diffs: []pipeline.Diff{}}
 	err := s.Deliver(t.Context(), n)
-	if class, _ := pipeline.ClassOf(err); !errors.Is(err, io.ErrShortWrite) || class != pipeline.ClassRetry {
+	if class, _ := failure.ClassOf(err); !errors.Is(err, io.ErrShortWrite) || class != failure.ClassRetry {
 		t.Fatalf("got %v, want a short write that is tried again", err)
 	}
 	w.limit = 1 << 20

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/sinks/stdout"
 )
@@ -72,7 +73,7 @@ func TestConformance(t *testing.T) {
 				return o.began, func() { close(hold) }
 			},
 			Faults: map[string]pipelinetest.SinkFault{
-				"the output is closed": {Arrange: func() { o.err = errors.New("file already closed") }, Class: pipeline.ClassRetry},
+				"the output is closed": {Arrange: func() { o.err = errors.New("file already closed") }, Class: failure.ClassRetry},
 			},
 		}
 	})

@@ -25,6 +25,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -103,7 +104,7 @@ func (s *Teams) verdict(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	switch code := said.Error.Code; {
 	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
-		err = pipeline.Gone(err)
+		err = failure.Gone(err)
 	case code == notEnabled: // it may be turned on again
 		err = a.Denied("the workflow is turned off")
 	}

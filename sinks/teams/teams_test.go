@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/teams"
@@ -187,12 +188,12 @@ func TestManyRuns(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	const off = `{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"Could not execute workflow 'x' trigger 'manual' with state '`
 	chattest.Verdicts(t, local,
-		chattest.Means(404, `{"error":{"code":"WorkflowNotFound","message":"The workflow 'x' could not be found."}}`, pipeline.ClassGone, "404 Not Found: The workflow 'x'", 0),
-		chattest.Means(400, off+`Deleted': trigger is not enabled."}}`, pipeline.ClassGone, "'Deleted'", 0),
+		chattest.Means(404, `{"error":{"code":"WorkflowNotFound","message":"The workflow 'x' could not be found."}}`, failure.ClassGone, "404 Not Found: The workflow 'x'", 0),
+		chattest.Means(400, off+`Deleted': trigger is not enabled."}}`, failure.ClassGone, "'Deleted'", 0),
 		chattest.Refuses(400, off+`Disabled': trigger is not enabled."}}`, "the workflow is turned off: answered 400 Bad Request: Could not"),
-		chattest.Means(400, `{"error":{"code":"TriggerInputSchemaMismatch","message":"sig=S1gnatureS1gnature"}}`, pipeline.ClassRefused, "400 Bad Request: sig=***", 0),
+		chattest.Means(400, `{"error":{"code":"TriggerInputSchemaMismatch","message":"sig=S1gnatureS1gnature"}}`, failure.ClassRefused, "400 Bad Request: sig=***", 0),
 		chattest.Refuses(401, `{"error":{"code":"DirectApiAuthorizationRequired","message":"no"}}`, "401 Unauthorized: no"),
-		chattest.Means(502, `{"error":{"code":"NoResponse","message":"The server did not receive a response."}}`, pipeline.ClassRetry, "502", 0),
+		chattest.Means(502, `{"error":{"code":"NoResponse","message":"The server did not receive a response."}}`, failure.ClassRetry, "502", 0),
 	)
 }
 

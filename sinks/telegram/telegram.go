@@ -33,6 +33,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -186,7 +187,7 @@ func (s *Telegram) verdict(a *outbound.Answer) error {
 	}
 	switch code := said.Code; { // what is not from Telegram has none
 	case said.Parameters.MigrateTo != 0:
-		err = pipeline.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
+		err = failure.Permanent(fmt.Errorf("%w: the group has become a supergroup; set chat_id to %d", err, said.Parameters.MigrateTo))
 	case code == http.StatusTooManyRequests:
 		err = outbound.Limit(err, a, said.Parameters.RetryAfter)
 	case code == http.StatusUnauthorized:
@@ -194,7 +195,7 @@ func (s *Telegram) verdict(a *outbound.Answer) error {
 	case code == http.StatusForbidden, code == http.StatusBadRequest && forbidden(said.Description):
 		err = a.Denied("the bot may not write to the chat")
 	case code == http.StatusBadRequest && strings.Contains(said.Description, "chat not found"):
-		err = pipeline.Gone(err)
+		err = failure.Gone(err)
 	}
 	// The description begins with the name of the status, which err tells already.
 	reason := strings.TrimPrefix(said.Description, http.StatusText(said.Code))

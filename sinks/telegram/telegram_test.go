@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/telegram"
@@ -183,16 +184,16 @@ func TestBounds(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	chattest.Verdicts(t, local,
-		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, pipeline.ClassLimited, "429 Too Many Requests: retry after 35", 35*time.Second),
-		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, pipeline.ClassLimited, "answered 200", 3*time.Second),
+		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, failure.ClassLimited, "429 Too Many Requests: retry after 35", 35*time.Second),
+		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, failure.ClassLimited, "answered 200", 3*time.Second),
 		chattest.Refuses(403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, "403 Forbidden: bot was blocked"),
 		chattest.Refuses(401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, "the token is refused: answered 401 Unauthorized"),
 		chattest.Refuses(400, `{"ok":false,"error_code":400,"description":"Bad Request: not enough rights to send text messages to the chat"}`, "the bot may not write to the chat: answered 400"),
-		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}`, pipeline.ClassGone, "chat not found", 0),
-		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-1001234567890}}`, pipeline.ClassPermanent, "set chat_id to -1001234567890", 0),
-		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: entity 123456:ABC-DEF1234ghIkl is bad"}`, pipeline.ClassRefused, "entity *** is bad", 0),
-		chattest.Means(404, `{"ok":false,"error_code":404,"description":"Not Found"}`, pipeline.ClassRetry, "404", 0),
-		chattest.Means(500, `{"ok":false,"error_code":500,"description":"Internal"}`, pipeline.ClassRetry, "500", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}`, failure.ClassGone, "chat not found", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-1001234567890}}`, failure.ClassPermanent, "set chat_id to -1001234567890", 0),
+		chattest.Means(400, `{"ok":false,"error_code":400,"description":"Bad Request: entity 123456:ABC-DEF1234ghIkl is bad"}`, failure.ClassRefused, "entity *** is bad", 0),
+		chattest.Means(404, `{"ok":false,"error_code":404,"description":"Not Found"}`, failure.ClassRetry, "404", 0),
+		chattest.Means(500, `{"ok":false,"error_code":500,"description":"Internal"}`, failure.ClassRetry, "500", 0),
 		chattest.Refuses(403, `{"description":"a proxy does not let this pass"}`, "403 Forbidden: a proxy"),
 		chattest.Refuses(403, `<html>forbidden</html>`, "403"),
 		chattest.Without(200, `{"ok":true}`, "answered 200 OK, but without "),

@@ -16,6 +16,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -69,10 +70,10 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	select {
 	case err := <-done:
 		if err != nil {
-			return pipeline.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, err))
+			return failure.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, err))
 		}
 		return nil
 	case <-ctx.Done():
-		return pipeline.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, ctx.Err()))
+		return failure.Ambiguous(fmt.Errorf("publishing to %s: %w", s.topic, ctx.Err()))
 	}
 }

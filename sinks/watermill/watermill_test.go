@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	sink "github.com/vokter/vokter/sinks/watermill"
@@ -121,7 +122,7 @@ func TestConformance(t *testing.T) {
 			},
 			Faults: map[string]pipelinetest.SinkFault{
 				"any":             {Arrange: func() { r.fail(errors.New("the broker is away")) }, Ambiguous: true},
-				"told by a class": {Arrange: func() { r.fail(pipeline.Refused(errors.New("too large"))) }, Class: pipeline.ClassRefused, Ambiguous: true},
+				"told by a class": {Arrange: func() { r.fail(failure.Refused(errors.New("too large"))) }, Class: failure.ClassRefused, Ambiguous: true},
 			},
 		}
 	})
@@ -166,7 +167,7 @@ func TestWhatItNeeds(t *testing.T) {
 		}
 	}
 	err := made(t, r).Deliver(t.Context(), pipeline.Notification{})
-	if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 		t.Errorf("without an ID: got %v, want a permanent error", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -57,7 +58,7 @@ func (w *Webhook) encode(ctx context.Context, n pipeline.Notification) ([]byte, 
 func encodeJSON(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return nil, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return b, nil
 }
@@ -89,7 +90,7 @@ func encodeV1(n pipeline.Notification) ([]byte, error) {
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	if err := out.Encode(body); err != nil {
-		return nil, pipeline.Permanent(fmt.Errorf("encoding the notification: %w", err))
+		return nil, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

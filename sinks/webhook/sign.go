@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // key is the key of an HMAC, never empty.
@@ -93,14 +94,14 @@ func (w *Webhook) challenge(ctx context.Context) error {
 	asking.BodyDecides = true
 	answer, err := w.send(ctx, asking, "verification_"+challenge, http.Header{"Content-Type": {mediaJSON}}, body)
 	switch {
-	case pipeline.IsAmbiguous(err):
+	case failure.IsAmbiguous(err):
 		return errors.Unwrap(err) // whatever arrived, it was no notification
 	case err != nil:
 		return err
 	}
 	err = answer.Err()
-	if class, after := pipeline.ClassOf(err); class == pipeline.ClassRefused {
-		return pipeline.RetryAfter(err, after) // the question was refused, not the notification
+	if class, after := failure.ClassOf(err); class == failure.ClassRefused {
+		return failure.RetryAfter(err, after) // the question was refused, not the notification
 	}
 	if err == nil {
 		err = echoes(answer.Body, challenge)

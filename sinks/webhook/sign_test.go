@@ -21,6 +21,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/chattest"
 )
@@ -180,7 +181,7 @@ func TestIDWithoutDot(t *testing.T) {
 		n := sample()
 		n.ID = id
 		err := made(t, "https://example.com/", Config{}).Deliver(context.Background(), n)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("ID %q: got %v, want a permanent error", id, err)
 		}
 	}
@@ -301,33 +302,33 @@ func TestUnproved(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		answer func(http.ResponseWriter, string, []byte)
-		class  pipeline.Class
+		class  failure.Class
 		after  time.Duration
 		want   string
 	}{
-		"nothing":            {func(http.ResponseWriter, string, []byte) {}, pipeline.ClassRetry, 0, "its answer is not the challenge"},
-		"another challenge":  {func(w http.ResponseWriter, c string, _ []byte) { fmt.Fprint(w, c[1:]) }, pipeline.ClassRetry, 0, "its answer is not the challenge"},
-		"more than that":     {func(w http.ResponseWriter, c string, _ []byte) { fmt.Fprint(w, "<p>"+c) }, pipeline.ClassRetry, 0, "its answer is not the challenge"},
-		"the whole request":  {func(w http.ResponseWriter, _ string, b []byte) { _, _ = w.Write(b) }, pipeline.ClassRetry, 0, "proves nothing"},
-		"no such page":       {status(404), pipeline.ClassRetry, 90 * time.Second, "answered 404"},
-		"a refused question": {status(400), pipeline.ClassRetry, 90 * time.Second, "answered 400"},
-		"it is gone":         {status(410), pipeline.ClassGone, 90 * time.Second, "answered 410"},
-		"a redirect":         {status(302), pipeline.ClassRetry, 90 * time.Second, "redirects are not followed"},
-		"a reset":            {func(http.ResponseWriter, string, []byte) { panic(http.ErrAbortHandler) }, pipeline.ClassRetry, 0, "no answer"},
+		"nothing":            {func(http.ResponseWriter, string, []byte) {}, failure.ClassRetry, 0, "its answer is not the challenge"},
+		"another challenge":  {func(w http.ResponseWriter, c string, _ []byte) { fmt.Fprint(w, c[1:]) }, failure.ClassRetry, 0, "its answer is not the challenge"},
+		"more than that":     {func(w http.ResponseWriter, c string, _ []byte) { fmt.Fprint(w, "<p>"+c) }, failure.ClassRetry, 0, "its answer is not the challenge"},
+		"the whole request":  {func(w http.ResponseWriter, _ string, b []byte) { _, _ = w.Write(b) }, failure.ClassRetry, 0, "proves nothing"},
+		"no such page":       {status(404), failure.ClassRetry, 90 * time.Second, "answered 404"},
+		"a refused question": {status(400), failure.ClassRetry, 90 * time.Second, "answered 400"},
+		"it is gone":         {status(410), failure.ClassGone, 90 * time.Second, "answered 410"},
+		"a redirect":         {status(302), failure.ClassRetry, 90 * time.Second, "redirects are not followed"},
+		"a reset":            {func(http.ResponseWriter, string, []byte) { panic(http.ErrAbortHandler) }, failure.ClassRetry, 0, "no answer"},
 	} {
 		p := &prover{answer: tt.answer}
 		rawURL, made := p.serve(t)
 		a := &noted{}
 		w := made(rawURL)
 		err := w.Deliver(pipeline.WithAttempt(t.Context(), a), sample())
-		class, after := pipeline.ClassOf(err)
-		if tt.class == pipeline.ClassGone {
+		class, after := failure.ClassOf(err)
+		if tt.class == failure.ClassGone {
 			after = tt.after
 		}
 		if err == nil || class != tt.class || after != tt.after || !strings.Contains(err.Error(), "did not prove itself: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, class %d after %s", name, err, class, after)
 		}
-		if pipeline.IsAmbiguous(err) {
+		if failure.IsAmbiguous(err) {
 			t.Errorf("%s: %v says that the notification may have arrived", name, err)
 		}
 		if got := p.got(); !slices.Equal(got, []string{"verification"}) || a.set != 0 {

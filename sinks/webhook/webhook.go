@@ -55,6 +55,7 @@ import (
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -170,7 +171,7 @@ func (w *Webhook) Batch() (notifications, atOnce int) { return 100, 1 }
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if checkValue(n.ID) != nil || strings.Contains(n.ID, ".") { // a dot ends the ID in what is signed
-		return pipeline.Permanent(errors.New("the notification's ID is empty, has a dot, or cannot stand in a header"))
+		return failure.Permanent(errors.New("the notification's ID is empty, has a dot, or cannot stand in a header"))
 	}
 	body, h, err := w.encode(ctx, n)
 	if err != nil {

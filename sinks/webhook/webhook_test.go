@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/beside"
 )
@@ -210,7 +211,7 @@ func TestIdempotencyKeyRepeats(t *testing.T) {
 			t.Fatal(err)
 		}
 		err, n := w.Deliver(t.Context(), sample()), requests.Load()
-		if key && (err != nil || n != 3) || !key && (!pipeline.IsAmbiguous(err) || n != 2) {
+		if key && (err != nil || n != 3) || !key && (!failure.IsAmbiguous(err) || n != 2) {
 			t.Errorf("key %v: %d requests, %v", key, n, err)
 		}
 	}

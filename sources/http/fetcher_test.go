@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
@@ -291,7 +292,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		_, _, err = fetch(ctx, f, pipeline.FetchRequest{URL: srv.URL + path})
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassCanceled {
+		if class, _ := failure.ClassOf(err); class != failure.ClassCanceled {
 			t.Errorf("%s: got %v, want canceled", path, err)
 		}
 	}

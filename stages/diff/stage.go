@@ -34,7 +34,7 @@ import (
 	"log/slog"
 	"maps"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -128,7 +128,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 func passOn(tx flow.Tx, m flow.Message) error {
 	var e flow.Ended
 	if err := json.Unmarshal(m.Body, &e); err != nil {
-		return pipeline.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))
 	}
 	out := m
 	out.ID = flow.DeriveID("ended", flow.TopicChanges, e.Page, e.Incarnation)

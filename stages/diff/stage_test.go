@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -192,19 +193,19 @@ func TestProcessRefuses(t *testing.T) {
 	broken.Body = []byte("no zstd")
 	for name, c := range map[string]struct {
 		m    flow.Message
-		want pipeline.Class
+		want failure.Class
 	}{
-		"unknown type":    {flow.Message{ID: "1", Type: "vokter.snapshot.v9"}, pipeline.ClassBroken},
-		"one of others":   {flow.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, pipeline.ClassPermanent},
-		"a wake":          {flow.Message{Type: flow.TypeWake}, pipeline.ClassBroken},
-		"no header":       {flow.Message{ID: "2", Type: flow.TypeSnapshot}, pipeline.ClassPermanent},
-		"broken texts":    {broken, pipeline.ClassPermanent},
-		"ended, no JSON":  {flow.Message{ID: "3", Type: flow.TypeEnded, Body: []byte("{")}, pipeline.ClassPermanent},
-		"ended, no body.": {flow.Message{ID: "4", Type: flow.TypeEnded}, pipeline.ClassPermanent},
+		"unknown type":    {flow.Message{ID: "1", Type: "vokter.snapshot.v9"}, failure.ClassBroken},
+		"one of others":   {flow.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, failure.ClassPermanent},
+		"a wake":          {flow.Message{Type: flow.TypeWake}, failure.ClassBroken},
+		"no header":       {flow.Message{ID: "2", Type: flow.TypeSnapshot}, failure.ClassPermanent},
+		"broken texts":    {broken, failure.ClassPermanent},
+		"ended, no JSON":  {flow.Message{ID: "3", Type: flow.TypeEnded, Body: []byte("{")}, failure.ClassPermanent},
+		"ended, no body.": {flow.Message{ID: "4", Type: flow.TypeEnded}, failure.ClassPermanent},
 	} {
 		tx := &fakeTx{}
 		err := New(Config{}).Process(context.Background(), tx, c.m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want || len(tx.emitted) != 0 {
+		if class, _ := failure.ClassOf(err); err == nil || class != c.want || len(tx.emitted) != 0 {
 			t.Errorf("%s: error %v of class %v, %d messages, want class %v and none", name, err, class, len(tx.emitted), c.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
@@ -21,7 +22,7 @@ func (s *Stage) take(tx flow.Tx, m flow.Message) error {
 		return fmt.Errorf("fetch: %w", err)
 	}
 	if p.Body, err = decoded(p, s.cfg.Readers); err != nil {
-		return pipeline.Permanent(fmt.Errorf("fetch: page %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("fetch: page %s: %w", m.ID, err))
 	}
 	if p.Time.IsZero() {
 		p.Time = s.cfg.Now()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -61,7 +62,7 @@ func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 	} {
 		p.URL, p.ID = stock, "1"
 		_, err := take(t, p)
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassPermanent || !strings.Contains(err.Error(), want) {
+		if class, _ := failure.ClassOf(err); class != failure.ClassPermanent || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a permanent error with %q", err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -141,7 +142,7 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 		return fmt.Errorf("fetch: %w", err)
 	}
 	if req.Page == "" || len(req.Documents) == 0 {
-		return pipeline.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
+		return failure.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
 	}
 	trace := m.Header[flow.HeaderTrace]
 	tx.OnCommit(func() {

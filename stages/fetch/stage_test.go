@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -293,12 +294,12 @@ func TestProcessRefuses(t *testing.T) {
 		{ID: "4", Type: flow.TypeRequest, Body: []byte(`{"page":"http://a.example/"}`)},
 	} {
 		err := txtest.New().Handle(t.Context(), s, m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != pipeline.ClassPermanent {
+		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("%s: got %v, want a permanent error", m.ID, err)
 		}
 	}
 	err := txtest.New().Handle(t.Context(), s, flow.Message{ID: "5", Type: "vokter.request.v2"})
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+	if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 		t.Errorf("a request of a newer version: got %v, want one that is broken", err)
 	}
 	if !s.Idle() {

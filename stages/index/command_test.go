@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -113,7 +114,7 @@ func TestUnknownTypes(t *testing.T) {
 		m := flow.Message{ID: "m", Topic: flow.TopicDocuments, Source: source, Key: page, Type: "vokter.subscibe.v1", Position: "S/documents/0/1"}
 		d := newDesk(t, Config{})
 		err := d.stage.Process(t.Context(), d.store.Begin(), m)
-		if got, _ := pipeline.ClassOf(err); err == nil || got != pipeline.ClassPermanent {
+		if got, _ := failure.ClassOf(err); err == nil || got != failure.ClassPermanent {
 			t.Errorf("source %q: got %v of class %v, want a permanent error", source, err, got)
 		}
 	}

@@ -88,7 +88,7 @@ func (a *application) whole(o flow.Outcome) bool {
 		}
 		open.Reached = true
 	case flow.OutcomeFailed:
-		open.fail(failure(o))
+		open.fail(failureOf(o))
 		open.Reached = !a.counts(open.Class)
 	default:
 		return false
@@ -129,7 +129,7 @@ func (a *application) part(o flow.Outcome) {
 			p.Soon, p.Bare = true, true
 		}
 	default:
-		class, reason := failure(o)
+		class, reason := failureOf(o)
 		open.fail(class, reason)
 		open.Reached = open.Reached || !a.counts(class)
 		if missing(class) {
@@ -217,8 +217,8 @@ func (a *application) close(o flow.Outcome) {
 	a.reschedule(o.RetryAfter)
 }
 
-// failure returns the class of a failed outcome, and its reason.
-func failure(o flow.Outcome) (class, reason string) {
+// failureOf returns the class of a failed outcome, and its reason.
+func failureOf(o flow.Outcome) (class, reason string) {
 	switch {
 	case o.Kind != flow.OutcomeFailed:
 		return pipeline.FailUnreadable, fmt.Sprintf("%q is not an outcome", o.Kind)

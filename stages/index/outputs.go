@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -139,7 +140,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	defer free()
 	snap := v.Snapshot
 	if snap.New, err = flow.UnpackText(v.Packed); err != nil {
-		return pipeline.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
+		return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 	}
 	last := ""
 	if snap.Previous > 0 {
@@ -148,10 +149,10 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			return err
 		}
 		if !ok {
-			return pipeline.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
+			return failure.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
 		if snap.Old, err = flow.UnpackText(old.Packed); err != nil {
-			return pipeline.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
+			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
 		last = old.Language
 		if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
@@ -189,7 +190,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 func emitJSON(tx flow.Tx, m flow.Message, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("%s %s: %w", m.Type, m.ID, err))
+		return failure.Permanent(fmt.Errorf("%s %s: %w", m.Type, m.ID, err))
 	}
 	m.Body, m.Header = b, map[string]string{"content-type": "application/json"}
 	tx.Emit(m)

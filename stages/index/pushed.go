@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -164,7 +165,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 		s.ignored(tx, flow.KindRepeated, m)
 		return do, nil
 	case s.cfg.Read == nil:
-		return nil, pipeline.Permanent(errors.New("pages that are pushed are not read here"))
+		return nil, failure.Permanent(errors.New("pages that are pushed are not read here"))
 	}
 	st, r := tx.State(m.Key), p.request()
 	r.KeepBody = p.wantsBody(s.cfg.Now())
@@ -196,7 +197,7 @@ func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]
 	os := s.cfg.Read(ctx, r, p)
 	if len(os) == 0 {
 		if ctx.Err() == nil {
-			return nil, pipeline.Permanent(errors.New("the page that was pushed gives nothing"))
+			return nil, failure.Permanent(errors.New("the page that was pushed gives nothing"))
 		}
 		return nil, context.Cause(ctx)
 	}
@@ -205,7 +206,7 @@ func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]
 			return os, nil
 		}
 	}
-	return nil, pipeline.Permanent(fmt.Errorf("the page that was pushed cannot be read: %s (%s)", os[0].Reason, os[0].Class))
+	return nil, failure.Permanent(fmt.Errorf("the page that was pushed cannot be read: %s (%s)", os[0].Reason, os[0].Class))
 }
 
 // ignored tells that the page that m brings is not read.

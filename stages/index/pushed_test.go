@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -243,7 +244,7 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 		t.Errorf("got %v, %v, want nothing of a repeat", d.out, err)
 	}
 	err := d.hand("x", "unreadable")
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassPermanent || len(d.out) != 0 {
+	if class, _ := failure.ClassOf(err); class != failure.ClassPermanent || len(d.out) != 0 {
 		t.Errorf("got %v, want a permanent error", err)
 	}
 	if want := []string{"unwatched", "version", "pushed", "version", "pushed", "repeated"}; !slices.Equal(d.notes, want) {

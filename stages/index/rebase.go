@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -141,11 +142,11 @@ func storeRebased(st flow.State, r rebase) error {
 		return err
 	}
 	if !ok {
-		return pipeline.Broken(fmt.Errorf("index: version %d of document %s is missing in the store", r.N, r.Document))
+		return failure.Broken(fmt.Errorf("index: version %d of document %s is missing in the store", r.N, r.Document))
 	}
 	content, err := flow.UnpackText(r.Text.Packed)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("version %d of document %s, made anew: %w", r.N, r.Document, err))
+		return failure.Permanent(fmt.Errorf("version %d of document %s, made anew: %w", r.N, r.Document, err))
 	}
 	v.TextHash, v.Title, v.Extractor, v.Packed = r.Text.TextHash, r.Text.Title, r.Text.Extractor, r.Text.Packed
 	b, err := encode(v)

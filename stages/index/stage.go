@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -158,9 +159,9 @@ func (s *Stage) rulesNow() rules {
 // or holds what this program does not understand, is Broken.
 func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	err := s.process(ctx, tx, m)
-	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassRetry {
+	if class, _ := failure.ClassOf(err); err != nil && class == failure.ClassRetry {
 		// Nothing here waits for others: what is not classified is the store's.
-		return pipeline.Broken(err)
+		return failure.Broken(err)
 	}
 	return err
 }
@@ -255,7 +256,7 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		return checkNow{}, nil, nil
 	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire:
 		if m.Position == "" {
-			return nil, nil, pipeline.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
+			return nil, nil, failure.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}
 		return command(st, p, m, s.cfg.Acceptable)
 	}

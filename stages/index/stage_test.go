@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
@@ -407,17 +408,17 @@ func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored map[string][]byte
 		m      flow.Message
-		want   pipeline.Class
+		want   failure.Class
 	}{
-		"unknown":             {nil, flow.Message{ID: "1", Topic: flow.TopicDocuments, Key: page, Type: "vokter.future.v9", Position: "p"}, pipeline.ClassPermanent},
-		"a broken outcome":    {nil, flow.Message{ID: "2", Key: page, Type: flow.TypeOutcome, Position: "p"}, pipeline.ClassPermanent},
-		"a posted subscribe":  {nil, flow.Message{ID: "3", Key: page, Type: flow.TypeSubscribe}, pipeline.ClassPermanent},
-		"a posted resume":     {nil, flow.Message{ID: "4", Key: page, Type: flow.TypeResume}, pipeline.ClassPermanent},
-		"a newer page":        {map[string][]byte{"page": {9}}, flow.Message{ID: "5", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
-		"a damaged page":      {map[string][]byte{"page": {format, 0xff}}, flow.Message{ID: "6", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
-		"an empty page value": {map[string][]byte{"page": {}}, flow.Message{ID: "7", Key: page, Type: flow.TypeWake}, pipeline.ClassBroken},
+		"unknown":             {nil, flow.Message{ID: "1", Topic: flow.TopicDocuments, Key: page, Type: "vokter.future.v9", Position: "p"}, failure.ClassPermanent},
+		"a broken outcome":    {nil, flow.Message{ID: "2", Key: page, Type: flow.TypeOutcome, Position: "p"}, failure.ClassPermanent},
+		"a posted subscribe":  {nil, flow.Message{ID: "3", Key: page, Type: flow.TypeSubscribe}, failure.ClassPermanent},
+		"a posted resume":     {nil, flow.Message{ID: "4", Key: page, Type: flow.TypeResume}, failure.ClassPermanent},
+		"a newer page":        {map[string][]byte{"page": {9}}, flow.Message{ID: "5", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
+		"a damaged page":      {map[string][]byte{"page": {format, 0xff}}, flow.Message{ID: "6", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
+		"an empty page value": {map[string][]byte{"page": {}}, flow.Message{ID: "7", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
 		"a damaged subscription": {map[string][]byte{"sub/d/c": {format, '{'}},
-			flow.Message{ID: "8", Key: page, Type: flow.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, pipeline.ClassBroken},
+			flow.Message{ID: "8", Key: page, Type: flow.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, failure.ClassBroken},
 	} {
 		d := newDesk(t, Config{})
 		tx := d.store.Begin()
@@ -427,7 +428,7 @@ func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 			}
 		}
 		err := d.stage.Process(context.Background(), tx, c.m)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want {
+		if class, _ := failure.ClassOf(err); err == nil || class != c.want {
 			t.Errorf("%s: got %v of class %v, want class %v", name, err, class, c.want)
 		}
 	}

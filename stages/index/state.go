@@ -12,6 +12,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -61,17 +62,17 @@ var decoding = func() cbor.DecMode {
 func encode(v any) ([]byte, error) {
 	b, err := encoding.Marshal(v)
 	if err != nil {
-		return nil, pipeline.Permanent(fmt.Errorf("index: storing: %w", err))
+		return nil, failure.Permanent(fmt.Errorf("index: storing: %w", err))
 	}
 	return append([]byte{format}, b...), nil
 }
 
 func decode(b []byte, v any) error {
 	if len(b) == 0 || b[0] != format {
-		return pipeline.Broken(fmt.Errorf("index: a stored value has a format that this program does not know"))
+		return failure.Broken(fmt.Errorf("index: a stored value has a format that this program does not know"))
 	}
 	if err := decoding.Unmarshal(b[1:], v); err != nil {
-		return pipeline.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
+		return failure.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
 	}
 	return nil
 }
@@ -151,17 +152,17 @@ func getJSON[T any](st flow.State, name string) (*T, error) {
 func setJSON(st flow.State, name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("index: storing %s: %w", name, err))
+		return failure.Permanent(fmt.Errorf("index: storing %s: %w", name, err))
 	}
 	return st.Set(name, append([]byte{format}, b...))
 }
 
 func decodeJSON[T any](b []byte) (v T, err error) {
 	if len(b) == 0 || b[0] != format {
-		return v, pipeline.Broken(fmt.Errorf("index: a subscription has a format that this program does not know"))
+		return v, failure.Broken(fmt.Errorf("index: a subscription has a format that this program does not know"))
 	}
 	if err := json.Unmarshal(b[1:], &v); err != nil {
-		return v, pipeline.Broken(fmt.Errorf("index: a stored subscription is damaged: %w", err))
+		return v, failure.Broken(fmt.Errorf("index: a stored subscription is damaged: %w", err))
 	}
 	return v, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -259,7 +260,7 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 		d.subscribe("b")
 		m.ID, m.Key, m.Position = "m", page, "S/9"
 		err := d.stage.Process(context.Background(), badTx{d.store.Begin(), bad}, m)
-		if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken || !errors.Is(err, errDisk) {
+		if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !errors.Is(err, errDisk) {
 			t.Errorf("%s: got %v", bad, err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -78,8 +79,8 @@ const memoryFor = 16
 // emits a notification for each subscription that it touches and each of its receivers;
 // the end of a page clears its table, and where the page was given up emits a timeout
 // notification for each client. Changes and ends that name a stamp which has not come yet
-// are errors of pipeline.ClassNotYet, bodies that cannot be read permanent ones, state that
-// cannot be read is of pipeline.ClassBroken. Types that are not known are a
+// are errors of failure.ClassNotYet, bodies that cannot be read permanent ones, state that
+// cannot be read is of failure.ClassBroken. Types that are not known are a
 // pipeline.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryFor*int64(len(m.Body)))
@@ -107,14 +108,14 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 func handle[T any](m flow.Message, f func(*T) error) error {
 	var body T
 	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return pipeline.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
+		return failure.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
 	}
 	return f(&body)
 }
 
 func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 	if err := checkWindows(c); err != nil {
-		return pipeline.Permanent(err)
+		return failure.Permanent(err)
 	}
 	st := tx.State(m.Key)
 	applied, err := waitFor(st, c.Incarnation, c.Stamp)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
@@ -181,11 +182,11 @@ func TestNotYet(t *testing.T) {
 	h := newHouse(t, Config{})
 	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
 	_, err := h.try(changed(1, 2, "argus"))
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
+	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
 	err = h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet {
+	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
 	h.stamp(stamped(2, 2, 0, flow.Forever, "argus"))
@@ -227,16 +228,16 @@ func TestWhatCannotBeHandled(t *testing.T) {
 	bad.Groups[0].New[0].Edits = []flow.Span{{0, 99}}
 	for name, c := range map[string]struct {
 		flow.Message
-		want pipeline.Class
+		want failure.Class
 	}{
-		"an unknown type":      {flow.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, pipeline.ClassBroken},
-		"one of others":        {flow.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, pipeline.ClassPermanent},
-		"a body that is none":  {flow.Message{ID: "m", Key: page, Type: flow.TypeChange, Body: []byte("{")}, pipeline.ClassPermanent},
-		"a stamp that is none": {flow.Message{ID: "m", Key: page, Type: flow.TypeStamp, Body: []byte("7")}, pipeline.ClassPermanent},
-		"a window that lies":   {body(flow.TypeChange, bad), pipeline.ClassPermanent},
+		"an unknown type":      {flow.Message{ID: "m", Key: page, Type: "vokter.other.v1"}, failure.ClassBroken},
+		"one of others":        {flow.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, failure.ClassPermanent},
+		"a body that is none":  {flow.Message{ID: "m", Key: page, Type: flow.TypeChange, Body: []byte("{")}, failure.ClassPermanent},
+		"a stamp that is none": {flow.Message{ID: "m", Key: page, Type: flow.TypeStamp, Body: []byte("7")}, failure.ClassPermanent},
+		"a window that lies":   {body(flow.TypeChange, bad), failure.ClassPermanent},
 	} {
 		err := h.Handle(context.Background(), h.p, c.Message)
-		if class, _ := pipeline.ClassOf(err); err == nil || class != c.want {
+		if class, _ := failure.ClassOf(err); err == nil || class != c.want {
 			t.Errorf("%s: error %v of class %d, want %d", name, err, class, c.want)
 		}
 	}
@@ -260,7 +261,7 @@ func TestDamagedState(t *testing.T) {
 			_ = tx.State(page).Set(c.at, value)
 			tx.Commit()
 			err := h.Handle(context.Background(), h.p, c.m)
-			if class, _ := pipeline.ClassOf(err); class != pipeline.ClassBroken {
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 				t.Errorf("%q is %s: error %v of class %d, want a broken store", c.at, what, err, class)
 			}
 		}

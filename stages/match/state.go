@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -71,7 +72,7 @@ func appliedStamp(st flow.State, incarnation string) (uint64, error) {
 func waitFor(st flow.State, incarnation string, stamp uint64) (uint64, error) {
 	n, err := appliedStamp(st, incarnation)
 	if err == nil && n < stamp {
-		err = pipeline.NotYet(errors.New("waiting for stamp " + strconv.FormatUint(stamp, 10) + " behind " + strconv.FormatUint(n, 10)))
+		err = failure.NotYet(errors.New("waiting for stamp " + strconv.FormatUint(stamp, 10) + " behind " + strconv.FormatUint(n, 10)))
 	}
 	return n, err
 }
@@ -124,7 +125,7 @@ func deleteAll(st flow.State, names []string) error {
 func put(st flow.State, at string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return pipeline.Permanent(fmt.Errorf("state: %w", err))
+		return failure.Permanent(fmt.Errorf("state: %w", err))
 	}
 	return st.Set(at, append([]byte{format}, b...))
 }
@@ -133,10 +134,10 @@ func put(st flow.State, at string, v any) error {
 // than this program.
 func get(value []byte, into any) error {
 	if len(value) == 0 || value[0] != format {
-		return pipeline.Broken(errors.New("state: a value is not in a format that this version knows"))
+		return failure.Broken(errors.New("state: a value is not in a format that this version knows"))
 	}
 	if err := json.Unmarshal(value[1:], into); err != nil {
-		return pipeline.Broken(fmt.Errorf("state: %w", err))
+		return failure.Broken(fmt.Errorf("state: %w", err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -85,7 +86,7 @@ func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
 	first, second := stamped(1, 1, 0, flow.Forever, "argus"), stamped(2, 2, 0, flow.Forever, "argus")
 	h.stamp(first, second, over(first, 3, 1, flow.EndExpired))
 	as, err := h.expire(4)
-	if class, _ := pipeline.ClassOf(err); class != pipeline.ClassNotYet || len(as) != 0 {
+	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet || len(as) != 0 {
 		t.Fatalf("told to %q, error %v of class %d", to(as), err, class)
 	}
 	h.stamp(over(second, 4, 1, flow.EndExpired))

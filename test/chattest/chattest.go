@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -162,7 +163,7 @@ func Golden(t *testing.T, name string, body []byte) {
 type Verdict struct {
 	status int
 	body   string
-	class  pipeline.Class
+	class  failure.Class
 	says   string
 	wait   time.Duration
 	// ambiguous says that the receiver may have the notification all the same.
@@ -173,20 +174,20 @@ type Verdict struct {
 
 // Means says that an answer of this status and body gives an error of this class, which
 // says that, after which to wait for at least so long.
-func Means(status int, body string, class pipeline.Class, says string, wait time.Duration) Verdict {
+func Means(status int, body string, class failure.Class, says string, wait time.Duration) Verdict {
 	return Verdict{status, body, class, says, wait, false, false}
 }
 
 // Refuses is what an answer of this status and body means with which the receiver refuses us,
 // until somebody mends that: a failure that is told at once.
 func Refuses(status int, body, says string) Verdict {
-	return Verdict{status, body, pipeline.ClassRetry, says, 0, false, true}
+	return Verdict{status, body, failure.ClassRetry, says, 0, false, true}
 }
 
 // Without is what an answer of this status 2xx and this body means, which lacks what says
 // that the receiver has the notification.
 func Without(status int, body, says string) Verdict {
-	return Verdict{status, body, pipeline.ClassRetry, says, 0, true, false}
+	return Verdict{status, body, failure.ClassRetry, says, 0, true, false}
 }
 
 // Verdicts delivers to receivers that answer as each of list says.
@@ -195,11 +196,11 @@ func Verdicts(t *testing.T, newSink func(t *testing.T, rawURL string) pipeline.S
 	for _, v := range list {
 		r := NewReceiver(t, Answer(v.status, v.body))
 		err := newSink(t, r.URL).Deliver(t.Context(), Notification())
-		class, wait := pipeline.ClassOf(err)
+		class, wait := failure.ClassOf(err)
 		if err == nil || class != v.class || wait != v.wait || !strings.Contains(err.Error(), v.says) ||
-			pipeline.IsAmbiguous(err) != v.ambiguous || pipeline.TellsAtOnce(err) != v.atOnce {
+			failure.IsAmbiguous(err) != v.ambiguous || failure.TellsAtOnce(err) != v.atOnce {
 			t.Errorf("%d %s: got class %d, wait %v, ambiguous %v, told at once %v: %v; want class %d, wait %v, ambiguous %v, told at once %v, %q",
-				v.status, v.body, class, wait, pipeline.IsAmbiguous(err), pipeline.TellsAtOnce(err), err, v.class, v.wait, v.ambiguous, v.atOnce, v.says)
+				v.status, v.body, class, wait, failure.IsAmbiguous(err), failure.TellsAtOnce(err), err, v.class, v.wait, v.ambiguous, v.atOnce, v.says)
 		}
 	}
 }
@@ -217,8 +218,8 @@ func BreaksOff(t *testing.T, accept http.HandlerFunc, newSink func(t *testing.T,
 		_, _ = w.Write(body[:len(body)/2])
 	})
 	err := newSink(t, r.URL).Deliver(t.Context(), Notification())
-	if !pipeline.IsAmbiguous(err) || !strings.Contains(err.Error(), "the answer broke off: ") {
-		t.Errorf("got %v, ambiguous %v, want an ambiguous error that says that the answer broke off", err, pipeline.IsAmbiguous(err))
+	if !failure.IsAmbiguous(err) || !strings.Contains(err.Error(), "the answer broke off: ") {
+		t.Errorf("got %v, ambiguous %v, want an ambiguous error that says that the answer broke off", err, failure.IsAmbiguous(err))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
@@ -105,7 +106,7 @@ func newWorldOn(t *testing.T, transport flow.Transport, topics []string) *world 
 		Transport: w.transport,
 		Sinks: map[string]pipeline.Sink{
 			"box": &box{}, "ops": w.ops,
-			"picky": fails(pipeline.Permanent(fmt.Errorf("not this one"))), "gone": fails(pipeline.Gone(fmt.Errorf("no such inbox"))),
+			"picky": fails(failure.Permanent(fmt.Errorf("not this one"))), "gone": fails(failure.Gone(fmt.Errorf("no such inbox"))),
 		},
 		Health: []string{"ops"},
 		Fetch: vokter.FetchConfig{

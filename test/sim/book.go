@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
@@ -163,8 +164,8 @@ func (b *book) delivered(a answer) (tell []pipeline.HealthEvent) {
 
 // failed takes that an attempt failed with a notification.
 func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
-	class, _ := pipeline.ClassOf(a.err)
-	if class == pipeline.ClassLimited {
+	class, _ := failure.ClassOf(a.err)
+	if class == failure.ClassLimited {
 		return b.putOff(a, now, policy, told)
 	}
 	if b.failures++; b.since.IsZero() {
@@ -176,7 +177,7 @@ func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipel
 	b.tried[a.notification] = t
 	switch {
 	case b.expired:
-	case class == pipeline.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
+	case class == failure.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
 		b.expired = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
 	case b.failures >= minFailures && !b.failing:
@@ -218,10 +219,10 @@ func (b *book) givenUp(letter flow.DeadLetter, now time.Time, policy policy) err
 	if sink == picky {
 		refusal = refuses(id)
 	}
-	class, _ := pipeline.ClassOf(refusal)
+	class, _ := failure.ClassOf(refusal)
 	switch {
 	case b.expired:
-	case refusal != nil && class == pipeline.ClassPermanent:
+	case refusal != nil && class == failure.ClassPermanent:
 	case refusal != nil && t.failures >= minFailures:
 	case t.failures+t.putOff >= minFailures && now.Sub(t.first) >= policy.deadAfter:
 	default:

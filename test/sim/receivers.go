@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
@@ -82,9 +83,9 @@ func refuses(id string) error {
 	h.Write([]byte(id))
 	switch h.Sum32() % 6 {
 	case 0:
-		return pipeline.Permanent(errors.New("never"))
+		return failure.Permanent(errors.New("never"))
 	case 1:
-		return pipeline.Refused(errors.New("not this one"))
+		return failure.Refused(errors.New("not this one"))
 	}
 	return nil
 }
@@ -146,18 +147,18 @@ func (w *world) offer(a attempt, n pipeline.Notification) error {
 		if w.chance(10) {
 			take()
 			r.excused[id]++
-			return pipeline.Ambiguous(errors.New("connection broke"))
+			return failure.Ambiguous(errors.New("connection broke"))
 		}
 		if w.chance(6) {
-			return pipeline.Limited(errors.New("too many"), 20*time.Second)
+			return failure.Limited(errors.New("too many"), 20*time.Second)
 		}
 	case "down":
 		if r.down && !w.calm {
-			return pipeline.RetryAfter(errors.New("closed"), 10*time.Second)
+			return failure.RetryAfter(errors.New("closed"), 10*time.Second)
 		}
 	case "leaver":
 		if r.left && !w.calm {
-			return pipeline.Gone(errors.New("moved away"))
+			return failure.Gone(errors.New("moved away"))
 		}
 	case picky:
 		if err := refuses(id); err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -166,7 +166,7 @@ func (w *world) handle(h handleable) error {
 		x.woken[h.message.Key] = wake{} // it comes once, unless it is set again
 	}
 	err := w.process(h, x)
-	if class, _ := pipeline.ClassOf(err); err != nil && class == pipeline.ClassNotYet {
+	if class, _ := failure.ClassOf(err); err != nil && class == failure.ClassNotYet {
 		w.stats.Waits++
 		w.waited++
 		w.tracef("%v waits: %v", h.c, err)

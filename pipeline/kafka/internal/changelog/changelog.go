@@ -14,7 +14,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -42,7 +42,7 @@ const (
 )
 
 // errRecord, like the other errors about records, is none that a retry mends.
-var errRecord = pipeline.Broken(errors.New("kafka: a record of the state topic is malformed"))
+var errRecord = failure.Broken(errors.New("kafka: a record of the state topic is malformed"))
 
 // Key is the key of a record of kind.
 func Key(kind byte, parts ...string) string {
@@ -61,7 +61,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 		return 0, nil, errRecord
 	}
 	if k[0] != stateFormat {
-		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
+		return 0, nil, failure.Broken(fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
 	}
 	kind, k = k[1], k[2:]
 	for len(k) > 0 {
@@ -74,7 +74,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 	}
 	want, known := map[byte]int{KindFence: 0, KindTopics: 0, KindClock: 0, KindPosition: 2, KindState: 3, KindWake: 3}[kind]
 	if !known {
-		return 0, nil, pipeline.Broken(fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind))
+		return 0, nil, failure.Broken(fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind))
 	}
 	if len(parts) != want {
 		return 0, nil, errRecord

@@ -1,4 +1,7 @@
-package pipeline
+// Package failure marks errors with what happens next. A sink returns failure.Gone(err) where
+// its receiver does not exist any more; the pipeline reads the mark with ClassOf. An error
+// without a mark is retried. Marks survive fmt.Errorf with %w and errors.Join.
+package failure
 
 import (
 	"context"
@@ -11,53 +14,49 @@ type Class int
 
 // The classes of errors.
 const (
-	// ClassRetry is tried again with back-off, a bounded number of times.
+	// ClassRetry is retried with back-off, a bounded number of times.
 	ClassRetry Class = iota
-	// ClassPermanent goes to the dead letters at once.
+	// ClassPermanent goes to the dead letters without a retry.
 	ClassPermanent
-	// ClassGone says that the receiver does not exist any more.
+	// ClassGone means that the receiver does not exist any more.
 	ClassGone
-	// ClassNotYet waits for another message that is on its way; it is never given up.
+	// ClassNotYet means that another message must be handled first. It is retried without an end.
 	ClassNotYet
-	// ClassCanceled says that the work was broken off; it is as if it had not begun.
+	// ClassCanceled means that the work was cancelled. It counts as if it had not begun.
 	ClassCanceled
-	// ClassRefused says that a receiver refused this very notification: it is tried
-	// again a few times, and then it does not hold up the next one.
+	// ClassRefused means that the receiver refused this one notification. It is retried a few
+	// times, and does not hold up the next notification after that.
 	ClassRefused
-	// ClassBroken says that the store, or the program, cannot do this at all: a value that
-	// is damaged, a message of a newer version. The Router stops and says so; the message
-	// comes again.
+	// ClassBroken means that the store is damaged, or that a message is of a newer version. The
+	// Router stops with the error and handles the message again when it is restarted.
 	ClassBroken
-	// ClassLimited says that a receiver takes no more at the moment, as with the HTTP status
-	// 429. That is no failure: the attempt is made again when the receiver asked for it.
+	// ClassLimited means that the receiver accepts nothing more at the moment, as with the HTTP
+	// status 429. It is retried when the receiver asked for it, and does not count as a failure.
 	ClassLimited
 )
 
 type classified struct {
-	err   error
+	error
 	class Class
 	after time.Duration
 }
 
-func (e *classified) Error() string { return e.err.Error() }
-func (e *classified) Unwrap() error { return e.err }
+func (e *classified) Unwrap() error { return e.error }
 
-// Permanent marks err as one that trying again cannot mend. Permanent(nil) is nil.
+// Permanent marks err as one that no retry can mend. Permanent(nil) is nil.
 func Permanent(err error) error { return classify(err, ClassPermanent, 0) }
 
-// RetryAfter marks err as one after which at least d must pass before the next
-// attempt. RetryAfter(nil, d) is nil.
+// RetryAfter marks err as one whose retry waits for at least d. RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error { return classify(err, ClassRetry, max(d, 0)) }
 
-// Limited marks err as a receiver's wish to be asked again after d, because it was sent too
-// much. That does not count as a failure. A d of 0 means that the receiver did not say when.
-// Limited(nil, d) is nil.
+// Limited marks err as the answer of a receiver that was sent too much and wants the next
+// attempt after d. A d of 0 means that the receiver did not say when. Limited(nil, d) is nil.
 func Limited(err error, d time.Duration) error { return classify(err, ClassLimited, max(d, 0)) }
 
-// Gone marks err as the receiver's word that it does not exist any more. Gone(nil) is nil.
+// Gone marks err as one that says that the receiver does not exist any more. Gone(nil) is nil.
 func Gone(err error) error { return classify(err, ClassGone, 0) }
 
-// NotYet marks err as a wait for another message that is on its way.
+// NotYet marks err as a wait for another message. NotYet(nil) is nil.
 func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
 
 // Refused marks err as a receiver's refusal of one notification, not of all. The delay of
@@ -67,7 +66,7 @@ func Refused(err error) error {
 	return classify(err, ClassRefused, after)
 }
 
-// Broken marks err as one that stops the Router, since going on would lose something.
+// Broken marks err as one that stops the Router, because going on would lose something.
 // Broken(nil) is nil.
 func Broken(err error) error { return classify(err, ClassBroken, 0) }
 
@@ -78,7 +77,8 @@ func classify(err error, c Class, after time.Duration) error {
 	return &classified{err, c, after}
 }
 
-// ClassOf returns the class of err and the least delay before the next attempt.
+// ClassOf returns the class of err and the least delay before its retry. An error without a
+// mark is ClassRetry, or ClassCanceled where it is context.Canceled.
 func ClassOf(err error) (Class, time.Duration) {
 	if c, ok := errors.AsType[*classified](err); ok {
 		return c.class, c.after
@@ -113,8 +113,8 @@ type tellAtOnce struct{ error }
 
 func (e *tellAtOnce) Unwrap() error { return e.error }
 
-// TellAtOnce marks err as a failure that somebody has to mend, such as a token that the
-// receiver refuses or a certificate that does not hold: the health event follows the first
+// TellAtOnce marks err as a failure that a person has to mend, such as a token that the
+// receiver refuses or a certificate that is not valid: the health event follows the first
 // attempt. The class of err stays. TellAtOnce(nil) is nil.
 func TellAtOnce(err error) error {
 	if err == nil {
