@@ -307,8 +307,7 @@ func (n *lease) inTime(ctx context.Context, f func() error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	go func() { giveUp(n.hopeless(ctx)) }()
-	_, err := client.Do(ctx, func() (struct{}, error) { return struct{}{}, f() }, nil)
-	return err
+	return client.Run(ctx, f)
 }
 
 // hopeless waits until a transaction that begins now cannot end well, and says why; or until

@@ -47,9 +47,9 @@ func (t *Transport) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
 	}
-	var member context.Context
-	member, t.leaveGroup = context.WithCancel(t.life)
-	go t.consumeGroup(member)
+	var consuming context.Context
+	consuming, t.stopConsuming = context.WithCancel(t.life)
+	go t.consumeGroup(consuming)
 	go func() {
 		for err := range t.group.Errors() { // closed by Close of the group
 			t.groupFailed(err)
@@ -96,12 +96,60 @@ func (t *Transport) groupFailed(err error) {
 	t.outage("the consumer group failed; it is tried again", err)
 }
 
-// leave leaves the consumer group, and returns when this process owns no lane any more. An
-// error is of no use: the brokers give the lanes to others when the session times out.
-func (t *Transport) leave() error {
-	t.leaveGroup()
-	_ = t.group.Close()
-	return nil
+var errLeave = errors.New("kafka: the brokers did not end the membership in time")
+
+// leave leaves the consumer group, and returns when this process owns no lane any more or
+// leaveFor is over. Sarama asks the brokers only once, and not while it takes part in a
+// rebalance: leave then asks again by itself, since the brokers otherwise count this process
+// as a member until its session times out.
+func (t *Transport) leave() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveFor, errLeave)
+	defer cancel()
+	closing, stop := context.WithTimeoutCause(ctx, closeGroupFor, errLeave)
+	defer stop()
+	t.stopConsuming()
+	err := client.Run(closing, t.group.Close)
+	t.mu.Lock()
+	member := t.member
+	t.mu.Unlock()
+	if member == "" || t.cfg.InstanceID != "" { // an instance stays a member on purpose
+		return
+	}
+	for err != nil {
+		if err = client.Run(ctx, func() error { return t.leaveAs(member) }); ctx.Err() != nil || !client.Away(err) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(takeAgain):
+		}
+	}
+	if err != nil {
+		t.log.Warn("kafka: leaving the consumer group failed; other processes get the lanes of this one when its session has timed out",
+			"error", t.cfg.cause(err), "session_timeout", t.cfg.SessionTimeout)
+	}
+}
+
+// leaveAs asks the brokers to remove member from the consumer group.
+func (t *Transport) leaveAs(member string) error {
+	if err := t.client.RefreshCoordinator(t.cfg.Group); err != nil {
+		return err
+	}
+	coordinator, err := t.client.Coordinator(t.cfg.Group)
+	if err != nil {
+		return err
+	}
+	answer, err := coordinator.LeaveGroup(&sarama.LeaveGroupRequest{
+		Version: 4, GroupId: t.cfg.Group, Members: []sarama.MemberIdentity{{MemberId: member}},
+	})
+	if err != nil {
+		return err
+	}
+	switch answer.Err {
+	case sarama.ErrNoError, sarama.ErrUnknownMemberId: // it left before
+		return nil
+	}
+	return answer.Err
 }
 
 // claims holds the lanes that the consumer group assigns to this process. The partitions of the
@@ -114,7 +162,7 @@ var _ sarama.ConsumerGroupHandler = claims{}
 func (c claims) Setup(s sarama.ConsumerGroupSession) error {
 	lanes := s.Claims()[c.t.cfg.Prefix+admin.TopicLanes]
 	c.t.log.Info("lanes were shared out", "lanes", len(lanes), "of", c.t.lanes, "generation", s.GenerationID())
-	c.t.assign(lanes)
+	c.t.assign(s.MemberID(), lanes)
 	return nil
 }
 
@@ -170,14 +218,14 @@ func fenced(err error) bool {
 		errors.Is(err, sarama.ErrInvalidProducerIDMapping)
 }
 
-// assign notes which lanes this process is to have.
-func (t *Transport) assign(lanes []int32) {
+// assign notes which lanes this process is to have as member.
+func (t *Transport) assign(member string, lanes []int32) {
 	t.mu.Lock()
+	t.member = member
 	t.assigned = make(map[int]bool, len(lanes))
 	for _, l := range lanes {
 		t.assigned[int(l)] = true
 	}
-	t.joined = true
 	t.mu.Unlock()
 	t.gain()
 }

@@ -19,8 +19,10 @@ const (
 	finishFor = time.Second
 	// commitFor is how long the last transaction may take.
 	commitFor = 5 * time.Second
-	// leaveFor is how long leaving the consumer group may take: it outlasts giving up lanes.
-	leaveFor = 10 * time.Second
+	// leaveFor is how long leaving the consumer group may take in all. Its first closeGroupFor
+	// are for the end of the session, and outlast giving up the lanes.
+	leaveFor      = 10 * time.Second
+	closeGroupFor = 8 * time.Second
 )
 
 // lease is the time in which this process owns a lane: from the moment at which the earlier

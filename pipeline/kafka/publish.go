@@ -82,7 +82,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 // transaction of their own. It returns the cause of ctx when that is done; they may be
 // published nevertheless then, as sarama cannot be interrupted.
 func (t *Transport) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
-	_, err := client.Do(ctx, func() (struct{}, error) { return struct{}{}, t.sendAll(ctx, ms) }, nil)
+	err := client.Run(ctx, func() error { return t.sendAll(ctx, ms) })
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("publishing: %w", context.Cause(ctx))
 	}
@@ -200,7 +200,7 @@ func (t *Transport) hintLoop() {
 		if len(ms) == 0 {
 			continue
 		}
-		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.plain.SendMessages(ms) }, nil)
+		err := client.Run(t.life, func() error { return t.plain.SendMessages(ms) })
 		if t.life.Err() != nil {
 			return
 		}

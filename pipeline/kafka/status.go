@@ -42,7 +42,7 @@ func (t *Transport) Ready() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.joined {
+	if t.member == "" {
 		return fmt.Errorf("kafka: waiting for lanes in the consumer group %s", t.cfg.Group)
 	}
 	var left []string
@@ -83,7 +83,7 @@ func (t *Transport) Activity() uint64 { return t.activity.Load() }
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	t.mu.Lock()
-	joined, n := t.joined, len(t.assigned)
+	joined, n := t.member != "", len(t.assigned)
 	t.mu.Unlock()
 	t.hintMu.Lock()
 	hints := len(t.hints)

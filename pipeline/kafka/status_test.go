@@ -38,15 +38,16 @@ func TestBrokersAway(t *testing.T) {
 	<-tr.Gained()
 	cluster.Close()
 	for tr.Ready() == nil && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
 	}
-	ready := tr.Ready()
-	if err := tr.Close(); err != nil {
-		t.Logf("closing without brokers: %v", err)
-	}
-	kafkatest.Mention(t, ready.Error(), "kafka: ", "(for ")
+	kafkatest.Mention(t, tr.Ready().Error(), "kafka: ", "(for ")
 	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
 		t.Errorf("%d warnings: %s", n, logged.String())
 	}
+	if err := tr.Close(); err != nil {
+		t.Logf("closing without brokers: %v", err)
+	}
+	kafkatest.Mention(t, logged.String(), "leaving the consumer group failed")
 }
 
 // TestPublishToNewTopicWhileAway publishes to topics that nobody declared while brokers are

@@ -150,7 +150,7 @@ func (t *Transport) watch() {
 		case <-t.life.Done():
 			return
 		}
-		_, err := client.Do(t.life, func() (struct{}, error) { return struct{}{}, t.cfg.cluster().Ask(t.base) }, nil)
+		err := client.Run(t.life, func() error { return t.cfg.cluster().Ask(t.base) })
 		if err != nil {
 			if t.life.Err() == nil {
 				t.outage("no broker answers", err)

@@ -53,10 +53,10 @@ type Transport struct {
 	together *together
 	restorer sarama.Consumer
 	group    sarama.ConsumerGroup
-	// leaveGroup ends this process's membership in group.
-	leaveGroup context.CancelFunc
-	owned      []slot
-	ready      atomic.Bool
+	// stopConsuming ends the use of group.
+	stopConsuming context.CancelFunc
+	owned         []slot
+	ready         atomic.Bool
 	// transact publishes what a lane commits; benchmarks have others.
 	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
 	// transactFor and answeredFor are how long that may take; tests have less patience.
@@ -71,7 +71,7 @@ type Transport struct {
 	making   chan struct{} // holds a token while a topic is made
 	mu       sync.Mutex
 	assigned map[int]bool
-	joined   bool
+	member   string // the ID of this process in the consumer group; empty before the first assignment
 	topics   map[string]flow.Topic
 	info     admin.Info
 	inboxes  map[consumer][]*inbox
@@ -259,7 +259,7 @@ func (t *Transport) close() error {
 	mill.EndAll(ends)
 	var errs []error
 	if t.group != nil {
-		errs = append(errs, client.Within(leaveFor, t.leave))
+		t.leave()
 	}
 	t.die()
 	if t.ready.Load() {

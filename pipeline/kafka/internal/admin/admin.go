@@ -50,7 +50,7 @@ func (c Config) Connect(ctx context.Context, topics map[string]flow.Topic, waiti
 	}
 	for {
 		// Only once it is known that no state was lost: Ensure makes missing topics.
-		if _, err = client.Do(ctx, func() (struct{}, error) { return struct{}{}, c.stateLost(conn.Client, conn.Admin) }, nil); err == nil {
+		if err = client.Run(ctx, func() error { return c.stateLost(conn.Client, conn.Admin) }); err == nil {
 			conn.Topics, err = Ensure(ctx, conn.Admin, c, c.Specs(topics))
 		}
 		if err == nil || ctx.Err() != nil || !client.Away(err) {

@@ -51,6 +51,12 @@ func Do[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error
 	}
 }
 
+// Run is Do for an f that returns only an error.
+func Run(ctx context.Context, f func() error) error {
+	_, err := Do(ctx, func() (struct{}, error) { return struct{}{}, f() }, nil)
+	return err
+}
+
 // Within returns what f returns, or nil if f takes longer than limit. Then f goes on by itself:
 // closing a connection may wait for brokers that are away.
 func Within(limit time.Duration, f func() error) error {

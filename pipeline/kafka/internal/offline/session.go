@@ -158,7 +158,7 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	fence := changelog.Messages(s.state(), lane, map[string][]byte{changelog.Key(changelog.KindFence): []byte(nonce)})
 	limited, cancel := context.WithTimeoutCause(ctx, fenceFor, errFence)
 	defer cancel()
-	if _, err := client.Do(limited, func() (struct{}, error) { return struct{}{}, client.Transact(p, fence) }, nil); err != nil {
+	if err := client.Run(limited, func() error { return client.Transact(p, fence) }); err != nil {
 		return fmt.Errorf("fencing the earlier owner: %w", err)
 	}
 	if err := s.copyLane(ctx, reader, lane, nonce); err != nil {
