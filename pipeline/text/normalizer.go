@@ -4,12 +4,17 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/width"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Form says as what a word is compared. It is a set of Form bits; the zero Form is the
-// word as it is written (in Unicode's form C, ’ as ').
+// Form says how words are compared. It is a set of bits; in the zero Form words are equal
+// where they are written alike, in Unicode's normal form C and with ’ as '.
 type Form uint8
 
 // The parts of a Form.
@@ -37,12 +42,13 @@ func FormOf(s pipeline.Subscription) Form {
 	return f
 }
 
-// Normalizer turns the words of one language into what is compared. It keeps what it
-// stemmed last, within bounds, and is safe for concurrent use.
+// Normalizer returns what the words of one language are compared as. It caches the stems of
+// the latest words, within bounds, and is safe for concurrent use.
 type Normalizer struct {
 	lang    string
+	rules   rules
 	stemmer pipeline.Stemmer // nil: none
-	stop    map[string]bool
+	stop    map[string]bool  // terms of form stopForm
 
 	mu          sync.RWMutex
 	young, aged map[cacheKey]string
@@ -54,36 +60,78 @@ type cacheKey struct {
 }
 
 const (
-	cacheHalf = 16384 // entries of each of the two halves of the cache
+	cacheHalf = 16384 // entries in each of the two halves of the cache
 	cacheWord = 64    // bytes; longer words are not kept
 )
 
+// rules are what comparing words of a language needs beyond Unicode.
+type rules struct {
+	// lower puts letters in lower case; nil: as Unicode does in most languages.
+	lower func(string) string
+	// letters replaces letters by others that readers take for the same.
+	letters *strings.Replacer
+	// marks says that words are the same with and without marks when they are looked up among
+	// the stop words.
+	marks bool
+}
+
+var (
+	turkicLower = func(s string) string { return strings.ToLowerSpecial(unicode.TurkishCase, s) }
+	// The letters of Arabic keyboards are often typed for the Persian and Kurdish ones.
+	persianLetters = strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک")
+	// Romanian texts have ș and ț with a cedilla instead of a comma where fonts lack these. The
+	// stemmer knows the letters with a cedilla.
+	romanianLetters = strings.NewReplacer("ș", "ş", "ț", "ţ", "Ș", "Ş", "Ț", "Ţ")
+)
+
+var rulesOf = map[string]rules{
+	"ar":  {marks: true},
+	"az":  {lower: turkicLower},
+	"ckb": {letters: persianLetters, marks: true},
+	"el":  {marks: true},
+	"fa":  {letters: persianLetters, marks: true},
+	"he":  {marks: true},
+	"ro":  {letters: romanianLetters},
+	"tr":  {lower: turkicLower},
+}
+
 func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *Normalizer {
-	n := &Normalizer{lang: lang, stemmer: stemmer, young: map[cacheKey]string{}}
+	n := &Normalizer{lang: lang, rules: rulesOf[lang], stemmer: stemmer, young: map[cacheKey]string{}}
 	if len(stopwords) > 0 {
 		n.stop = make(map[string]bool, len(stopwords))
 		for _, w := range stopwords {
-			n.stop[n.Term(w, FormCase)] = true
+			for _, t := range Tokens(w) { // "d'un" is two
+				n.stop[n.Term(w[t.Start:t.End], n.stopForm())] = true
+			}
 		}
 	}
 	return n
 }
 
+func (n *Normalizer) stopForm() Form {
+	if n.rules.marks {
+		return FormCase | FormMarks
+	}
+	return FormCase
+}
+
 // Language returns the primary subtag, or "".
 func (n *Normalizer) Language() string { return n.lang }
 
-// HasStemmer reports whether FormStem makes a difference.
+// HasStemmer reports whether FormStem differs from FormCase.
 func (n *Normalizer) HasStemmer() bool { return n.stemmer != nil }
 
-// HasStopwords reports whether there is any word that IsStop reports.
+// HasStopwords reports whether there is a word for which IsStop returns true.
 func (n *Normalizer) HasStopwords() bool { return len(n.stop) > 0 }
 
-// IsStop reports whether token is a word of no significance, whatever its case.
+// IsStop reports whether token is a word of no significance, in any case. In Arabic, Greek,
+// Hebrew, Persian and Sorani marks do not count either.
 func (n *Normalizer) IsStop(token string) bool {
-	return n.stop != nil && n.stop[n.Term(token, FormCase)]
+	return n.stop != nil && n.stop[n.Term(token, n.stopForm())]
 }
 
-// Term returns what token is compared as in form f. Equal terms of equal forms match.
+// Term returns what token is compared as in form f. Two tokens match where their terms in the
+// same form are equal.
 func (n *Normalizer) Term(token string, f Form) string {
 	if f&FormStem != 0 {
 		f |= FormCase
@@ -95,7 +143,7 @@ func (n *Normalizer) Term(token string, f Form) string {
 		if f&FormCase == 0 {
 			return token
 		}
-		if n.lang != "tr" && n.lang != "az" {
+		if n.rules.lower == nil {
 			return strings.ToLower(token)
 		}
 	}
@@ -126,11 +174,16 @@ func (n *Normalizer) Term(token string, f Form) string {
 // term computes what Term returns.
 func (n *Normalizer) term(token string, f Form) string {
 	t := plain(token)
-	if f&FormCase != 0 && (n.lang == "tr" || n.lang == "az") {
-		t = strings.ToLowerSpecial(unicode.TurkishCase, t)
+	if n.rules.letters != nil {
+		t = n.rules.letters.Replace(t)
+	}
+	if f&FormCase != 0 && n.rules.lower != nil {
+		t = n.rules.lower(t)
 	}
 	if f&FormStem != 0 && strings.IndexFunc(t, notWordRune) < 0 {
-		t = n.stemmer.Stem(strings.ToLower(t))
+		if stem := n.stemmer.Stem(strings.ToLower(t)); stem != "" {
+			t = stem
+		}
 	}
 	if f&FormCase != 0 {
 		t = foldCase(t)
@@ -144,3 +197,82 @@ func (n *Normalizer) term(token string, f Form) string {
 // notWordRune reports whether r does not stand in words of a natural language: "C++",
 // "12.50" and "a@b.com" have no stem.
 func notWordRune(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != '\'' }
+
+// Fold returns what grouping compares: token in Unicode's normal form C, without case (ς is
+// σ, ß is ss), without the width of letters (Ａ is a) and without marks. Marks are dropped in
+// Latin, Greek, Arabic and Hebrew only; elsewhere they make another letter. Folding does not
+// depend on a language, so Turkish I and İ are both i.
+func Fold(token string) string {
+	if isASCII(token) {
+		return strings.ToLower(token)
+	}
+	return dropMarks(foldCase(plain(token)))
+}
+
+// plain returns the form of s that every comparison starts from: Unicode's normal form C, with
+// one kind of apostrophe and without the invisible characters that users copy along.
+func plain(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	return norm.NFC.String(strings.Map(func(r rune) rune {
+		switch r {
+		case '\u2019', '\uFF07':
+			return '\''
+		case '\u00AD', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF':
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// foldCase returns s without case and width. A Caser that folds has no state, so it can be
+// shared.
+func foldCase(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return norm.NFC.String(caseFolder.String(width.Fold.String(s)))
+}
+
+var caseFolder = cases.Fold()
+
+// tatweel only stretches an Arabic word.
+const tatweel = '\u0640'
+
+// strokes are letters with a mark that Unicode does not take apart, and the tatweel.
+var strokes = map[rune]rune{
+	'ł': 'l', 'Ł': 'L', 'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ħ': 'h', 'Ħ': 'H', 'ŧ': 't', 'Ŧ': 'T',
+	'ı': 'i', tatweel: -1,
+}
+
+// dropMarks is s, in form C, without the marks on Latin, Greek, Arabic and Hebrew letters.
+func dropMarks(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	on := false // marks at this place are dropped
+	out := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			if on {
+				return -1
+			}
+			return r
+		}
+		on = unicode.In(r, unicode.Latin, unicode.Greek, unicode.Arabic, unicode.Hebrew)
+		if q, ok := strokes[r]; ok {
+			return q
+		}
+		return r
+	}, norm.NFD.String(s))
+	return norm.NFC.String(out)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,12 +1,15 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
 	"github.com/clipperhouse/uax29/v2/words"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Token is one word of a text: the bytes [Start, End) of it.
@@ -194,4 +197,19 @@ func single(r rune) bool {
 	}
 	return r == '\u30FC' || r == '\uFF70' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// ValidKeyword returns why k cannot be a keyword, in words for the user, or nil: it has
+// no token, or more than pipeline.MaxKeywordTokens.
+func ValidKeyword(k string) error {
+	if utf8.RuneCountInString(k) > pipeline.MaxKeywordLength {
+		return nil // Subscription.Validate says that
+	}
+	switch n := len(Tokens(k)); {
+	case n == 0:
+		return fmt.Errorf("%q has no word in it; a keyword needs a letter or a digit", k)
+	case n > pipeline.MaxKeywordTokens:
+		return fmt.Errorf("%q has %d words; a keyword has at most %d", k, n, pipeline.MaxKeywordTokens)
+	}
+	return nil
 }

@@ -171,7 +171,7 @@ func FuzzAnalyze(f *testing.F) {
 				t.Fatalf("token %q has an empty term", w)
 			}
 		}
-		if lang := Detect(s, "", ""); Detect(s, "", "") != lang {
+		if lang := Detect(s); Detect(s) != lang {
 			t.Fatalf("the language of %q is not always %q", s, lang)
 		}
 	})

@@ -142,7 +142,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	if snap.New, err = flow.UnpackText(v.Packed); err != nil {
 		return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 	}
-	last := ""
+	last := "" // the language of the previous version
 	if snap.Previous > 0 {
 		old, ok, err := LoadVersion(st, snap.Document, snap.Previous)
 		if err != nil {
@@ -160,10 +160,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 		}
 	}
 	snap.NewTokens = text.PackTokens(text.Analyze(snap.New))
-	snap.Language = last
-	if snap.Previous == 0 || mostlyNew(snap.Old, snap.New) {
-		snap.Language = text.Detect(snap.New, v.Declared, last)
-	}
+	snap.Language = languageOf(snap, v.Declared, last)
 	b, err := encode(StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title,
 		Language: snap.Language, Extractor: v.Extractor, Packed: v.Packed,
@@ -263,6 +260,22 @@ func (s *Stage) held(page string, p Page) {
 	reason := "the host asked to be left alone until " + p.NotBefore.UTC().Format(time.RFC3339)
 	s.cfg.Logger.Warn("page is not checked any more in this run", "page", page, "reason", reason)
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
+}
+
+// languageOf returns the language of the version in snap, of a page that declares declared;
+// last is that of the previous version. The text is looked at only where the page declares
+// none and most of it is new.
+func languageOf(snap flow.Snapshot, declared, last string) string {
+	choice := text.LanguageChoice{Page: declared, Text: last}
+	language, from := choice.Language()
+	if from == text.FromPage || snap.Previous > 0 && !mostlyNew(snap.Old, snap.New) {
+		return language
+	}
+	if detected := text.Detect(snap.New); detected != "" {
+		choice.Text = detected
+	}
+	language, _ = choice.Language()
+	return language
 }
 
 // buckets is how many counters mostlyNew tallies words in. Words that share one can make
