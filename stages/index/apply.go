@@ -110,8 +110,6 @@ type outcome struct {
 	flow.Outcome
 	// Existing are the subscriptions of the page, where Page.mayExpire asks for them.
 	Existing []flow.Stamped
-	// Extractor is what made the standing text, where Page.asksExtractor asks for it.
-	Extractor string
 }
 
 // wake comes at the time of the last wakeAt, or when the process starts.
@@ -276,7 +274,7 @@ func apply(p Page, ev event) (Page, []output) {
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case outcome:
-		a.existing, a.extractor = do.Existing, do.Extractor
+		a.existing = do.Existing
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
@@ -303,9 +301,6 @@ type application struct {
 	spent bool
 	// existing are the page's subscriptions, where an outcome may end them.
 	existing []flow.Stamped
-	// extractor is what made the standing text that an outcome is about, if the page does
-	// not know.
-	extractor string
 }
 
 func (a *application) emit(o output) { a.out = append(a.out, o) }

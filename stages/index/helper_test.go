@@ -229,7 +229,7 @@ func (b *bench) found(o flow.Outcome) []output {
 
 // outcome returns an outcome of the outstanding check.
 func (b *bench) outcome(kind string) flow.Outcome {
-	o := flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Nonce: b.p.Open.Nonce, Kind: kind, Time: b.now}
+	o := flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Kind: kind, Time: b.now}
 	if b.p.Open != nil {
 		o.Nonce = b.p.Open.Nonce
 	}

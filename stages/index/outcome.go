@@ -7,14 +7,12 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// outcome takes what a check found and reports whether it counts. One of another life of
-// the page, of another check or request than the outstanding one, and a part that came before, do not.
+// outcome takes what a check found and reports whether it counts. It does not if it is of
+// another life of the page, answers another request than the outstanding one, or is a part
+// that came before.
 func (a *application) outcome(o flow.Outcome) bool {
 	open := a.p.Open
-	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check {
-		return false
-	}
-	if o.Nonce != open.Nonce && o.Nonce != "" { // an earlier program's fetches have none
+	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check || o.Nonce != open.Nonce {
 		return false
 	}
 	if o.Parts == 0 {

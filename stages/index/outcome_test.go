@@ -128,6 +128,7 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 		"an older check":        func(o *flow.Outcome) { o.Check-- },
 		"a check to come":       func(o *flow.Outcome) { o.Check++ },
 		"another request":       func(o *flow.Outcome) { o.Nonce = "another" },
+		"no request":            func(o *flow.Outcome) { o.Nonce = "" },
 		"another life":          func(o *flow.Outcome) { o.Incarnation = "other" },
 		"too many parts":        func(o *flow.Outcome) { o.Parts = 1 << 40 },
 		"a part beyond":         func(o *flow.Outcome) { o.Part = 1 },

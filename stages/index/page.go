@@ -37,60 +37,59 @@ type Page struct {
 	Open  *Open     `cbor:"11,keyasint,omitempty"`
 
 	// Due is when the page is to be checked next by its interval, which was Paced then. It
-	// has a phase of its own once Phased. Delayed is the time instead of an overdue Due;
-	// before NotBefore, the host's wish, no check is made at all: that was Wish after it was
-	// made, which is 0 where it is not known. Soon asks for a check as
-	// soon as may be; Bare for one without any hash.
+	// has a phase of its own once Phased. Delayed is the time instead of an overdue Due.
+	// Before NotBefore no check is made at all, because the host asked for that: Wish is how
+	// long it asked to be left alone. Soon asks for a check as soon as may be, Bare for one
+	// without any hash.
 	Due       time.Time     `cbor:"12,keyasint,omitzero"`
 	Paced     time.Duration `cbor:"13,keyasint,omitempty"`
 	Phased    bool          `cbor:"14,keyasint,omitempty"`
 	Delayed   time.Time     `cbor:"15,keyasint,omitzero"`
 	NotBefore time.Time     `cbor:"16,keyasint,omitzero"`
-	Soon      bool          `cbor:"17,keyasint,omitempty"`
-	Bare      bool          `cbor:"18,keyasint,omitempty"`
+	Wish      time.Duration `cbor:"17,keyasint,omitempty"`
+	Soon      bool          `cbor:"18,keyasint,omitempty"`
+	Bare      bool          `cbor:"19,keyasint,omitempty"`
 
 	// ETag, LastModified and BodyHash are of the last body that all documents were read
 	// from, if no other was read since.
-	ETag         string `cbor:"19,keyasint,omitempty"`
-	LastModified string `cbor:"20,keyasint,omitempty"`
-	BodyHash     string `cbor:"21,keyasint,omitempty"`
+	ETag         string `cbor:"20,keyasint,omitempty"`
+	LastModified string `cbor:"21,keyasint,omitempty"`
+	BodyHash     string `cbor:"22,keyasint,omitempty"`
 
 	// Failures counts the checks in a row that did not reach a readable page; Trouble is
 	// the class of the last check's failure, of the page or one of its documents.
-	Failures int    `cbor:"22,keyasint,omitempty"`
-	Trouble  string `cbor:"23,keyasint,omitempty"`
+	Failures int    `cbor:"23,keyasint,omitempty"`
+	Trouble  string `cbor:"24,keyasint,omitempty"`
 	// Busy counts the checks in a row for which the host was too busy. FailedSince is when
 	// the first of Failures was made; Failing says that this was told.
-	Busy        int       `cbor:"24,keyasint,omitempty"`
-	FailedSince time.Time `cbor:"25,keyasint,omitzero"`
-	Failing     bool      `cbor:"26,keyasint,omitempty"`
+	Busy        int       `cbor:"25,keyasint,omitempty"`
+	FailedSince time.Time `cbor:"26,keyasint,omitzero"`
+	Failing     bool      `cbor:"27,keyasint,omitempty"`
 
 	// Expired is how many expired subscriptions are kept. Unreachable lists the receivers
 	// that expired, by name and in order. Expiry says how the last life
 	// ended, if it was given up, until another begins; beyond that, while it has a Keep.
-	Expired     int      `cbor:"27,keyasint,omitempty"`
-	Unreachable []string `cbor:"28,keyasint,omitempty"`
-	Expiry      *Expiry  `cbor:"29,keyasint,omitempty"`
+	Expired     int      `cbor:"28,keyasint,omitempty"`
+	Unreachable []string `cbor:"29,keyasint,omitempty"`
+	Expiry      *Expiry  `cbor:"30,keyasint,omitempty"`
 
 	// Body is the number of the body which is kept, 0 for none: that of the check that read
 	// it, or one of pages that were pushed. Rebase asks that the next request carries it.
-	Body   uint64 `cbor:"30,keyasint,omitempty"`
-	Rebase bool   `cbor:"31,keyasint,omitempty"`
+	Body   uint64 `cbor:"31,keyasint,omitempty"`
+	Rebase bool   `cbor:"32,keyasint,omitempty"`
 	// BodyAt is when a body was last kept, or was too large for that.
-	BodyAt time.Time `cbor:"32,keyasint,omitzero"`
+	BodyAt time.Time `cbor:"33,keyasint,omitzero"`
 
 	// Records is how many checks were recorded in the history, in all lives that it is of.
-	Records uint64 `cbor:"33,keyasint,omitempty"`
+	Records uint64 `cbor:"34,keyasint,omitempty"`
 
 	// Unasked lists the origins that keep the page, or kept it before it was given up, and ask
 	// for no check of it, in order.
-	Unasked []string `cbor:"34,keyasint,omitempty"`
+	Unasked []string `cbor:"35,keyasint,omitempty"`
 	// Pushes counts the pages that were pushed in this life; Seen are hashes of the IDs of the
 	// last ones, the latest last.
-	Pushes uint64 `cbor:"35,keyasint,omitempty"`
-	Seen   []byte `cbor:"36,keyasint,omitempty"`
-
-	Wish time.Duration `cbor:"37,keyasint,omitempty"`
+	Pushes uint64 `cbor:"36,keyasint,omitempty"`
+	Seen   []byte `cbor:"37,keyasint,omitempty"`
 }
 
 // intervalCount is how many subscriptions ask for a check every so often.
@@ -120,7 +119,7 @@ type Document struct {
 	// GoneSince is since when its selector matches nothing, or its text is empty; zero where
 	// it is there.
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
-	// Extractor is what made the standing text; empty where only the stored version says.
+	// Extractor is what made the standing text; empty for a reader that does not say.
 	Extractor string `cbor:"11,keyasint,omitempty"`
 	// Body is the number of a body that the standing text is known to be in. While it is Page.Body
 	// the text can be made anew.
@@ -139,25 +138,25 @@ type Open struct {
 	// Reached says that a part could be read; Partial that not all texts of the body are
 	// known; Class and Reason tell the first failure.
 	Reached bool   `cbor:"5,keyasint,omitempty"`
-	Partial bool   `cbor:"7,keyasint,omitempty"`
-	Class   string `cbor:"8,keyasint,omitempty"`
-	Reason  string `cbor:"9,keyasint,omitempty"`
+	Partial bool   `cbor:"6,keyasint,omitempty"`
+	Class   string `cbor:"7,keyasint,omitempty"`
+	Reason  string `cbor:"8,keyasint,omitempty"`
 	// Made are the versions that it made, by document; Standing the documents whose
 	// standing texts are in its body.
-	Made     map[string]uint64 `cbor:"10,keyasint,omitempty"`
-	Standing []string          `cbor:"11,keyasint,omitempty"`
+	Made     map[string]uint64 `cbor:"9,keyasint,omitempty"`
+	Standing []string          `cbor:"10,keyasint,omitempty"`
 	// Rebase says that the request carried the body that is kept; Again that a document
 	// needs it to be compared.
-	Rebase bool `cbor:"12,keyasint,omitempty"`
-	Again  bool `cbor:"13,keyasint,omitempty"`
-	// keepBody says that the request asked for the body.
-	KeepBody bool `cbor:"14,keyasint,omitempty"`
+	Rebase bool `cbor:"11,keyasint,omitempty"`
+	Again  bool `cbor:"12,keyasint,omitempty"`
+	// KeepBody says that the request asked for the body.
+	KeepBody bool `cbor:"13,keyasint,omitempty"`
 	// BodyHash is that of the first part that came; Mixed says that a later one is of another
 	// body.
-	BodyHash string `cbor:"15,keyasint,omitempty"`
-	Mixed    bool   `cbor:"16,keyasint,omitempty"`
+	BodyHash string `cbor:"14,keyasint,omitempty"`
+	Mixed    bool   `cbor:"15,keyasint,omitempty"`
 	// Nonce is that of the request.
-	Nonce string `cbor:"17,keyasint,omitempty"`
+	Nonce string `cbor:"16,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.

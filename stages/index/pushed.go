@@ -24,9 +24,6 @@ type pushedPage struct {
 	ID string
 	// Outcomes are one for each document of the page; none where the page need not be read.
 	Outcomes []flow.Outcome
-	// Extractors are what made the standing texts, by document, as far as the page does not
-	// know; see Page.asksExtractor.
-	Extractors map[string]string
 }
 
 func (pushedPage) action() {}
@@ -74,7 +71,6 @@ func (a *application) pushed(do pushedPage) bool {
 	// The body that is kept came along where it was needed.
 	p.Open = &Open{Parts: len(do.Outcomes), Rebase: true, KeepBody: p.wantsBody(a.Now)}
 	for _, o := range do.Outcomes {
-		a.extractor = do.Extractors[o.Document]
 		a.part(o)
 	}
 	last := do.Outcomes[len(do.Outcomes)-1]
@@ -133,17 +129,13 @@ func (p *Page) request() flow.Request {
 
 // othersMade reports whether any text that stands was made by other rules than the one that
 // os has in its place, and can be made anew from the body that is kept.
-func (p *Page) othersMade(os []flow.Outcome, extractors map[string]string) bool {
+func (p *Page) othersMade(os []flow.Outcome) bool {
 	for _, o := range os {
 		d := p.Document(o.Document)
 		if d == nil || o.Kind != flow.OutcomeRead || d.TextHash == "" || d.Body == 0 || d.Body != p.Body {
 			continue
 		}
-		by := d.Extractor
-		if by == "" {
-			by = extractors[d.ID]
-		}
-		if by != "" && o.Extractor != "" && o.Extractor != by {
+		if d.readByOther(o) {
 			return true
 		}
 	}
@@ -172,17 +164,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 	if do.Outcomes, err = s.read(ctx, r, page); err != nil {
 		return nil, err
 	}
-	do.Extractors = make(map[string]string)
-	for _, o := range do.Outcomes {
-		if d := p.asksExtractor(o); d != nil {
-			v, _, err := LoadVersion(st, d.ID, d.N)
-			if err != nil {
-				return nil, err
-			}
-			do.Extractors[d.ID] = v.Extractor
-		}
-	}
-	if p.othersMade(do.Outcomes, do.Extractors) {
+	if p.othersMade(do.Outcomes) {
 		if r.Rebase, err = loadBody(st); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -11,14 +10,10 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// asksExtractor returns the document of o if apply needs to know what made its standing
-// text and only the stored version says; otherwise nil.
-func (p *Page) asksExtractor(o flow.Outcome) *Document {
-	d := p.Document(o.Document)
-	if d == nil || o.Kind != flow.OutcomeRead || d.Extractor != "" || d.TextHash == "" || o.TextHash == d.TextHash {
-		return nil
-	}
-	return d
+// readByOther reports whether another extractor made the text of o than the standing text of
+// d. A reader that names no extractor counts as any.
+func (d *Document) readByOther(o flow.Outcome) bool {
+	return d.Extractor != "" && o.Extractor != "" && o.Extractor != d.Extractor
 }
 
 // comparable reports whether the text of o can be compared with the standing one of d. It
@@ -27,8 +22,7 @@ func (p *Page) asksExtractor(o flow.Outcome) *Document {
 // standing one. Where that is impossible, the text of o becomes a new baseline.
 func (a *application) comparable(d *Document, o flow.Outcome) bool {
 	p, open := &a.p, a.p.Open
-	by := cmp.Or(d.Extractor, a.extractor)
-	if d.TextHash == "" || o.TextHash == d.TextHash || by == "" || o.Extractor == "" || o.Extractor == by {
+	if d.TextHash == "" || o.TextHash == d.TextHash || !d.readByOther(o) {
 		return true
 	}
 	d.Candidate, d.Stood = "", 0
@@ -47,7 +41,7 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 		}
 	}
 	a.health(o, pipeline.Health{Event: pipeline.HealthRebaselined, Document: d.ID,
-		Reason: fmt.Sprintf("its text was made by %s and is now made by %s; %s", by, o.Extractor, why)})
+		Reason: fmt.Sprintf("its text was made by %s and is now made by %s; %s", d.Extractor, o.Extractor, why)})
 	a.version(d, o, 0)
 	return false
 }

@@ -121,7 +121,7 @@ func (r *run) makes(page, nonce string, epoch uint64) {
 func (r *run) asked(p Page, epoch uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.Open == nil || p.Open.Nonce == "" {
+	if p.Open == nil {
 		return false
 	}
 	// What was made last may have been undone, and what was committed stands then.

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -189,7 +188,7 @@ func (a *application) clamp() {
 	if p.Delayed.Sub(a.Now) > schedule.CatchUp {
 		p.Delayed = time.Time{}
 	}
-	p.NotBefore = earliest(p.NotBefore, a.Now.Add(cmp.Or(p.Wish, maxRetryAfter)))
+	p.NotBefore = earliest(p.NotBefore, a.Now.Add(p.Wish))
 	if p.Open != nil {
 		p.Open.Deadline = earliest(p.Open.Deadline, a.Now.Add(a.patience()))
 	}

@@ -241,11 +241,6 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		if p.mayExpire(o, rules) {
 			do.Existing, err = Subscriptions(st)
 		}
-		if d := p.asksExtractor(o); d != nil && err == nil {
-			var v StoredVersion
-			v, _, err = LoadVersion(st, d.ID, d.N)
-			do.Extractor = v.Extractor
-		}
 		return do, nil, err
 	case flow.TypePushed:
 		do, err := s.push(ctx, tx, p, m)

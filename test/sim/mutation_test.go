@@ -253,25 +253,21 @@ func swap() func(flow.Message) []flow.Message {
 	}
 }
 
-// renumber makes every outcome look as if it answered the last request.
-func renumber() func(flow.Processor) flow.Processor {
-	last := make(map[string]uint64)
-	return func(p flow.Processor) flow.Processor {
-		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if m.Type == flow.TypeOutcome {
-				o, err := flow.OutcomeFrom(m)
-				if err != nil {
-					return err
-				}
-				o.Check = last[m.Key]
-				m = o.Message()
-			}
-			note := alter(flow.TypeRequest, func(r *flow.Request) { last[r.Page] = r.Check })
-			return p.Process(ctx, tap{Tx: tx, emit: func(m flow.Message) []flow.Message {
-				note(&m)
-				return []flow.Message{m}
-			}}, m)
-		})
+// readdressed returns a mutation that alters what checks found, given the last request for
+// the page.
+func readdressed(f func(o *flow.Outcome, last flow.Request)) mutation {
+	return func() func(flow.Processor) flow.Processor {
+		last := make(map[string]flow.Request)
+		note := alter(flow.TypeRequest, func(r *flow.Request) { last[r.Page] = *r })
+		answer := found(func(o *flow.Outcome) { f(o, last[o.Page]) })()
+		return func(p flow.Processor) flow.Processor {
+			return answer(flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+				return p.Process(ctx, tap{Tx: tx, emit: func(m flow.Message) []flow.Message {
+					note(&m)
+					return []flow.Message{m}
+				}}, m)
+			}))
+		}
 	}
 }
 
@@ -330,7 +326,8 @@ func TestCatches(t *testing.T) {
 		}), "other content"},
 		{"an answer that is not durable", flow.GroupDelivery, broken(tap{lazy: true}, every), "times"},
 		{"memory ahead of the commit", flow.GroupDiff, hasty, "no change to version"},
-		{"an old outcome taken for the new", flow.GroupIndex, renumber, "versions were told"},
+		{"an old outcome taken for the new", flow.GroupIndex,
+			readdressed(func(o *flow.Outcome, last flow.Request) { o.Check, o.Nonce = last.Check, last.Nonce }), "versions were told"},
 		{"a subscription without its beginning", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.From = 0 }), "invented"},
 		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = flow.Forever }), ""},
 		{"a change that does not wait", flow.GroupMatch,
@@ -424,7 +421,11 @@ func TestCatches(t *testing.T) {
 		})
 	}
 	t.Run("the answer to a lost request taken for that to another", func(t *testing.T) {
-		m := found(func(o *flow.Outcome) { o.Nonce = "" })
+		m := readdressed(func(o *flow.Outcome, last flow.Request) {
+			if o.Check == last.Check {
+				o.Nonce = last.Nonce
+			}
+		})
 		caught(t, "", func(seed uint64) Config {
 			return Config{Seed: seed, Processes: 4, Wrap: func(group string, p flow.Processor) flow.Processor {
 				if group == flow.GroupIndex {
