@@ -19,6 +19,7 @@ import (
 // believes to own them, and as an attempt to open one does that was given up: the lanes are
 // taken back before sarama would tell, which is after a minute.
 func TestFencedLanes(t *testing.T) {
+	t.Parallel()
 	brokers, name := brokers(t), "fenced-"+rand.Text()
 	var mu sync.Mutex
 	var logged strings.Builder
@@ -80,6 +81,7 @@ func (w writer) Write(b []byte) (int, error) {
 // TestStuckTransaction has a producer whose transaction does not end: its lane is taken anew, and
 // what was in the transaction is handled again, once. Nothing comes of it when it goes on.
 func TestStuckTransaction(t *testing.T) {
+	t.Parallel()
 	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })
 	t.Run("whatever they do", func(t *testing.T) { stuck(t, false) })
 }
@@ -130,6 +132,7 @@ func stuck(t *testing.T, answering bool) {
 
 // TestStateLost deletes the topic of the state while nothing runs, and leaves the others.
 func TestStateLost(t *testing.T) {
+	t.Parallel()
 	brokers, prefix := brokers(t), "lost-"+rand.Text()+"."
 	topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, flow.TopicChanges: {}}
 	tr := open(t, brokers, prefix, "", topics)
@@ -157,6 +160,7 @@ func TestStateLost(t *testing.T) {
 
 // TestLargeRecord emits a message that is larger than the brokers take, but packs well.
 func TestLargeRecord(t *testing.T) {
+	t.Parallel()
 	run := func(t *testing.T, brokers []string) {
 		prefix := "big-" + rand.Text() + "."
 		tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})

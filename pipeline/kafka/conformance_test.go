@@ -45,9 +45,11 @@ func realBrokers(t *testing.T) []string {
 }
 
 func TestTransport(t *testing.T) {
+	t.Parallel()
 	f := pipelinetest.Features{Lanes: testLanes, Unbounded: true, Shared: true}
 	run := func(t *testing.T, brokers []string) {
 		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site {
+			t.Parallel()
 			return &site{brokers: brokers, prefix: "test-" + rand.Text() + ".", dir: t.TempDir()}
 		})
 	}
@@ -114,6 +116,7 @@ func (k keyed) Publish(topic string, msgs ...*message.Message) error {
 // begins anew each time, while here it begins where it stopped. Everything else must run
 // and pass.
 func TestWatermill(t *testing.T) {
+	t.Parallel()
 	run := func(t *testing.T, brokers []string) {
 		tr, err := kafka.Open(context.Background(), kafka.Config{
 			Brokers: brokers, Prefix: "mill-" + rand.Text() + ".", Lanes: testLanes, Replication: 1, SessionTimeout: 6 * time.Second, MaxPause: 10 * time.Millisecond,
@@ -142,6 +145,7 @@ func TestWatermill(t *testing.T) {
 
 // TestNotStarted uses a transport that was never started: it refuses, and closes.
 func TestNotStarted(t *testing.T) {
+	t.Parallel()
 	tr, err := kafka.New(kafka.Config{Brokers: []string{"127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +171,7 @@ func TestNotStarted(t *testing.T) {
 // TestCloseWhilePublishing closes a transport into which many publish, one message at a time
 // and several: they get an error, and nothing panics.
 func TestCloseWhilePublishing(t *testing.T) {
+	t.Parallel()
 	brokers := brokers(t)
 	for range 4 {
 		tr := open(t, brokers, "closing-"+rand.Text()+".", "", map[string]flow.Topic{"in": {}})

@@ -15,6 +15,7 @@ import (
 // TestLeave closes a transport whose request to leave the consumer group fails the first time: it
 // asks again and is no member afterwards. A refusal that lasts is logged.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		code  int16 // the answer; 0 breaks the connection instead
 		times int32

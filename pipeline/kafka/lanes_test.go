@@ -32,6 +32,7 @@ func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]
 // disks that are kept, lost, or out of date: every message is handled once, in order, on top
 // of the state that the one before it left.
 func TestLanesMove(t *testing.T) {
+	t.Parallel()
 	run := func(t *testing.T, brokers []string) {
 		prefix, kept := "move-"+rand.Text()+".", t.TempDir()
 		topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
@@ -82,6 +83,7 @@ func TestLanesMove(t *testing.T) {
 // TestForeignPartitioner puts messages into lanes that are not their keys': they are moved
 // to the right ones, once, though two groups read the topic.
 func TestForeignPartitioner(t *testing.T) {
+	t.Parallel()
 	brokers, prefix := brokers(t), "foreign-"+rand.Text()+"."
 	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
 	count(t, tr, "a", "in")
@@ -113,6 +115,7 @@ func TestForeignPartitioner(t *testing.T) {
 // TestTooLarge emits a message, and writes a value, that no record can hold: the handler can
 // find out, and the lane goes on.
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	tr := open(t, brokers(t), "large-"+rand.Text()+".", "", nil)
 	fits := make(chan error, 10)
 	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
@@ -178,6 +181,7 @@ func misplace(t *testing.T, brokers []string, topic string, body func(lane int) 
 // TestMisplacedOnce adds a group in front of one that handled misplaced messages: they are not
 // moved again.
 func TestMisplacedOnce(t *testing.T) {
+	t.Parallel()
 	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
 	topics := func(groups ...string) map[string]flow.Topic {
 		return map[string]flow.Topic{"in": {Groups: groups}, "out": {}}
@@ -208,6 +212,7 @@ func TestMisplacedOnce(t *testing.T) {
 // TestMisplacedHuge writes misplaced messages that are, unpacked, larger than a record may be:
 // they go to the dead letters, and what is behind them is handled.
 func TestMisplacedHuge(t *testing.T) {
+	t.Parallel()
 	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
 	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
 	own := -1

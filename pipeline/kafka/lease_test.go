@@ -47,6 +47,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 // TestCloseAfterLanesMoved closes a subscription that has messages of lanes in flight which
 // another one serves now.
 func TestCloseAfterLanesMoved(t *testing.T) {
+	t.Parallel()
 	_, first := hanging(t)
 	closed := make(chan error, 1)
 	go func() { closed <- first.Close() }()
@@ -63,6 +64,7 @@ func TestCloseAfterLanesMoved(t *testing.T) {
 // TestLeaseEndsAfterLanesMoved gives up lanes of which a subscription has messages in flight
 // that does not serve them any more.
 func TestLeaseEndsAfterLanesMoved(t *testing.T) {
+	t.Parallel()
 	tr, _ := hanging(t)
 	var before []*lease
 	for lane := range tr.owned {
@@ -84,6 +86,7 @@ func TestLeaseEndsAfterLanesMoved(t *testing.T) {
 
 // TestSubscribeWhileClosing subscribes when Close has seen the subscriptions that there are.
 func TestSubscribeWhileClosing(t *testing.T) {
+	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	tr, err := Open(t.Context(), c)
 	if err != nil {

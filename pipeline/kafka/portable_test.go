@@ -97,6 +97,7 @@ func sortRecords(all []portable.Record) {
 // TestMove: what was imported is there for a process, and is exported again as it was, with
 // what was done since.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
 		c.Topics = movedTopics
 		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "there is no topic "+c.Prefix+"state") {
@@ -173,6 +174,7 @@ func subscribed(t *testing.T, tr *Transport) <-chan *message.Message {
 // TestExportWaits: a message that waits is a refusal, one of a transaction that was given up
 // is none.
 func TestExportWaits(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
 		c.Topics = movedTopics
 		e, _ := movable(t)
@@ -220,6 +222,7 @@ func TestExportWaits(t *testing.T) {
 // TestFailedImport: what an import leaves that fails is no obstacle to the next one, and topics
 // that were used are.
 func TestFailedImport(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
 		c.Topics = movedTopics
 		e, want := movable(t)
@@ -263,6 +266,7 @@ func TestFailedImport(t *testing.T) {
 
 // TestKeysInTwoLanes: what is kept for one key in two lanes cannot be one state elsewhere.
 func TestKeysInTwoLanes(t *testing.T) {
+	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	e, _ := movable(t)

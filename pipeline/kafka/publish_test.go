@@ -38,6 +38,7 @@ func TestPostedStays(t *testing.T) {
 
 // TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
 func TestHintsAreSentAgain(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)

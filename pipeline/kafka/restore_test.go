@@ -45,6 +45,7 @@ func handleOne(t *testing.T, c Config) (before string) {
 // TestCopyOfOtherTopics: what a directory holds of topics with another prefix is not taken for
 // that of the present ones: neither state nor positions.
 func TestCopyOfOtherTopics(t *testing.T) {
+	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
 	a.Topics, a.Dir = movedTopics, t.TempDir()
 	b := a
@@ -61,6 +62,7 @@ func TestCopyOfOtherTopics(t *testing.T) {
 
 // TestCopyRefused: a copy with another number of lanes, or one that is damaged.
 func TestCopyRefused(t *testing.T) {
+	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
 	a.Topics, a.Dir = movedTopics, t.TempDir()
 	handleOne(t, a)
@@ -90,6 +92,7 @@ func TestCopyRefused(t *testing.T) {
 
 // TestTopicMadeAgain: a topic that was deleted and made again between two runs is refused.
 func TestTopicMadeAgain(t *testing.T) {
+	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	handleOne(t, c)
@@ -107,6 +110,7 @@ func TestTopicMadeAgain(t *testing.T) {
 
 // TestStateOfANewerVersion is refused.
 func TestStateOfANewerVersion(t *testing.T) {
+	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	handleOne(t, c)
@@ -158,6 +162,7 @@ func brokenText(t *testing.T, c Config) string {
 // TestStateLostWhileBrokersMove has a broker that cannot say at first whether state was lost:
 // the topic of the state is not made before that is known.
 func TestStateLostWhileBrokersMove(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)

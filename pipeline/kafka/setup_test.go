@@ -1,12 +1,23 @@
 package kafka
 
 import (
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/test/kafkatest"
 )
+
+// TestMain lets more tests run at once than there are processors: they mostly wait for brokers.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // onBoth runs test on a fake cluster, and on a real one where there is one.
 func onBoth(t *testing.T, test func(t *testing.T, c Config)) {

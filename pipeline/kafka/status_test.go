@@ -23,6 +23,7 @@ import (
 // TestBrokersAway: that brokers went away while the Transport works is what Ready says, and one
 // warning.
 func TestBrokersAway(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +52,9 @@ func TestBrokersAway(t *testing.T) {
 }
 
 // TestPublishToNewTopicWhileAway publishes to topics that nobody declared while brokers are
-// away: each call ends with its context, also while another one makes the topic.
+// away: each call ends with its context, also while another call makes a topic.
 func TestPublishToNewTopicWhileAway(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
@@ -65,43 +67,25 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 	defer tr.Close()
 	<-tr.Gained()
 	cluster.Close()
-	patient, end := context.WithCancel(t.Context())
-	defer end()
-	published := make(chan error, 1)
-	go func() {
-		published <- tr.Publish(patient, flow.Message{ID: "1", Topic: "new", Key: "k", Type: "test.v1"})
-	}()
-	for began := time.Now(); len(tr.making) == 0; {
-		select {
-		case err := <-published:
-			t.Fatalf("Publish returned %v while brokers are away", err)
-		case <-time.After(time.Millisecond):
-			if time.Since(began) > guard {
-				t.Fatal("Publish does not try to make the topic")
-			}
-		}
-	}
 	over := errors.New("over")
-	for _, topic := range []string{"new", "other"} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- tr.Publish(ctx, flow.Message{ID: "2", Topic: topic, Key: "k", Type: "test.v1"}) }()
-		cancel(over)
-		select {
-		case err := <-done:
-			if !errors.Is(err, over) {
-				t.Errorf("got %v, want the cause of the context", err)
-			}
-		case <-time.After(guard):
-			t.Fatal("Publish does not end with its context")
+	publish := func(topic string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, over)
+		defer cancel()
+		if err := tr.Publish(ctx, flow.Message{ID: "1", Topic: topic, Key: "k", Type: "test.v1"}); !errors.Is(err, over) {
+			t.Errorf("got %v, want the cause of the context", err)
 		}
-		end()
 	}
+	publish("new")
+	tr.making <- struct{}{} // as a call does that makes a topic
+	publish("other")
+	<-tr.making
 }
 
 // TestTailWaits: a broker that has just come back leads no partition for a moment, and that
 // is no reason to give up.
 func TestTailWaits(t *testing.T) {
+	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +131,7 @@ func refuseOffsets(cluster *kfake.Cluster, n int32) *atomic.Int32 {
 // TestWatchedWhileTheDiskIsFull looks at a transport while the copy of a lane is written, which
 // waits for the disk: who watches is answered, and other lanes go on.
 func TestWatchedWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	tr := opened(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
 	full, release := make(chan struct{}), make(chan struct{})
@@ -185,6 +170,7 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 // TestMissingRights withholds one right after the other: Ready and one line of the log name
 // it, and the Transport goes on by itself once it is given.
 func TestMissingRights(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		without sarama.Acl
 		on      sarama.Resource
@@ -222,6 +208,7 @@ func TestMissingRights(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			brokers := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
 				kfake.User("PLAIN", "vokter", "secret", needed()...))
 			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()

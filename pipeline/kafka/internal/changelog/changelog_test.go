@@ -1,0 +1,258 @@
+package changelog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/IBM/sarama/mocks"
+
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+func TestKey(t *testing.T) {
+	long := strings.Repeat("x", 300) // its length takes two bytes
+	for name, test := range map[string]struct {
+		kind  byte
+		parts []string
+		want  string // empty: not compared
+	}{
+		"fence":       {KindFence, nil, "\x01f"},
+		"topics":      {KindTopics, nil, "\x01t"},
+		"clock":       {KindClock, nil, "\x01c"},
+		"position":    {KindPosition, []string{"g", "in"}, "\x01p\x01g\x02in"},
+		"state":       {KindState, []string{"g", "key", "name"}, "\x01s\x01g\x03key\x04name"},
+		"wake":        {KindWake, []string{"g", "in", "key"}, "\x01w\x01g\x02in\x03key"},
+		"empty parts": {KindState, []string{"", "", ""}, "\x01s\x00\x00\x00"},
+		"long part":   {KindState, []string{"g", long, "n"}, ""},
+		"no text":     {KindState, []string{"\x00", "\xff\x01", "\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := Key(test.kind, test.parts...)
+			if test.want != "" && key != test.want {
+				t.Errorf("got %q, want %q", key, test.want)
+			}
+			kind, parts, err := Split(key)
+			if err != nil || kind != test.kind || !slices.Equal(parts, test.parts) {
+				t.Errorf("Split: %q, %q, %v", kind, parts, err)
+			}
+		})
+	}
+}
+
+// TestSplitRefuses: what no version wrote, or a newer one, is an error that no retry mends.
+func TestSplitRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ key, want string }{
+		"empty":            {"", "malformed"},
+		"format alone":     {"\x01", "malformed"},
+		"newer format":     {"\x02s\x01g\x01k\x01n", "written by a newer version of Vokter (format 2, this one knows 1)"},
+		"unknown kind":     {"\x01x", "unknown kind 'x'"},
+		"too few parts":    {Key(KindState, "g", "k"), "malformed"},
+		"too many parts":   {Key(KindPosition, "g", "in", "more"), "malformed"},
+		"fence with parts": {Key(KindFence, "g"), "malformed"},
+		"part is cut":      {"\x01p\x01g\x09in", "malformed"},
+		"length is cut":    {"\x01p\x01g\x80", "malformed"},
+		"endless length":   {"\x01p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Split(test.key)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want an error with %q", err, test.want)
+			}
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
+				t.Errorf("its class is %v", class)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	for _, want := range []time.Time{at, time.Unix(0, 0).UTC()} {
+		if got, err := DecodeTime(EncodeTime(want)); err != nil || !got.Equal(want) {
+			t.Errorf("time %v: got %v, %v", want, got, err)
+		}
+		for _, start := range []bool{false, true} {
+			if got, atStart, err := DecodeWake(EncodeWake(want, start)); err != nil || !got.Equal(want) || atStart != start {
+				t.Errorf("wake %v, at start %t: got %v, %t, %v", want, start, got, atStart, err)
+			}
+		}
+	}
+	for _, want := range []int64{0, 1, 127, 128, math.MaxInt64} {
+		if got, err := DecodeOffset(EncodeOffset(want)); err != nil || got != want {
+			t.Errorf("offset %d: got %d, %v", want, got, err)
+		}
+	}
+	short := EncodeTime(at)[:7]
+	_, errTime := DecodeTime(short)
+	_, _, errWake := DecodeWake(short)
+	_, errOffset := DecodeOffset(nil)
+	_, errCut := DecodeOffset([]byte{0x80})
+	for _, err := range []error{errTime, errWake, errOffset, errCut} {
+		if !errors.Is(err, errRecord) {
+			t.Errorf("got %v for a value that is cut, want %v", err, errRecord)
+		}
+	}
+}
+
+// TestApply puts records into the copy of a lane: the last one of a key counts, a tombstone
+// deletes, a fence leaves nothing, and other lanes are not touched.
+func TestApply(t *testing.T) {
+	db, err := store.Open(store.Options{Lanes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	position := Key(KindPosition, "g", "in")
+	for _, r := range []struct {
+		key   string
+		value []byte
+	}{
+		{Key(KindState, "g", "k", "kept"), []byte("1")},
+		{Key(KindState, "g", "k", "kept"), []byte("2")},
+		{Key(KindState, "g", "k", "empty"), []byte{}},
+		{Key(KindState, "g", "k", "deleted"), []byte("3")},
+		{Key(KindState, "g", "k", "deleted"), nil},
+		{position, EncodeOffset(7)},
+		{Key(KindClock), EncodeTime(time.Unix(1, 0))},
+		{Key(KindClock), nil},
+		{Key(KindFence), []byte("nonce")},
+	} {
+		b, err := db.NewBatch(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(Apply(b, 1, r.key, r.value), b.Commit(false), b.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lane, want := range []map[string]string{
+		{},
+		{"g/k/kept": "2", "g/k/empty": "", OwnGroup + "/" + OwnKey + "/" + position: string(EncodeOffset(7))},
+	} {
+		got := make(map[string]string)
+		for _, of := range [][2]string{{"g", "k"}, {OwnGroup, OwnKey}} {
+			err := db.ScanState(nil, of[0], lane, of[1], "", func(name string, value []byte) bool {
+				got[of[0]+"/"+of[1]+"/"+name] = string(value)
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("lane %d: got %q, want %q", lane, got, want)
+		}
+	}
+	b, err := db.NewBatch(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := Apply(b, 1, "\x01x", nil); err == nil || !b.Empty() {
+		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
+	}
+}
+
+// TestMessages: records come in the order of their keys, a nil value is a tombstone and an
+// empty one is not.
+func TestMessages(t *testing.T) {
+	ms := Messages("p.state", 3, map[string][]byte{"c": nil, "a": []byte("1"), "b": {}})
+	var got []string
+	for _, m := range ms {
+		if m.Topic != "p.state" || m.Partition != 3 {
+			t.Errorf("it goes to partition %d of %s", m.Partition, m.Topic)
+		}
+		key, err := m.Key.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := "tombstone"
+		if m.Value != nil {
+			b, err := m.Value.Encode()
+			if err != nil || b == nil {
+				t.Fatal(b, err)
+			}
+			value = string(b)
+		}
+		got = append(got, string(key)+"="+value)
+	}
+	if want := []string{"a=1", "b=", "c=tombstone"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestIsFence(t *testing.T) {
+	for name, test := range map[string]struct {
+		key, value string
+		want       bool
+	}{
+		"ours":          {Key(KindFence), "nonce", true},
+		"another's":     {Key(KindFence), "other", false},
+		"not a fence":   {Key(KindClock), "nonce", false},
+		"without value": {Key(KindFence), "", false},
+	} {
+		if got := IsFence(&sarama.ConsumerMessage{Key: []byte(test.key), Value: []byte(test.value)}, "nonce"); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestRead ends with the record that is the last one, an error of add or of the brokers, the
+// end of the partition, or the context.
+func TestRead(t *testing.T) {
+	failed, over := errors.New("failed"), errors.New("over")
+	for name, test := range map[string]struct {
+		prepare func(pc *mocks.PartitionConsumer, cancel context.CancelCauseFunc)
+		add     error // of the second record
+		want    string
+		read    int
+	}{
+		"last record": {want: "", read: 3},
+		"add fails":   {add: failed, want: "failed", read: 2},
+		"brokers fail": {prepare: func(pc *mocks.PartitionConsumer, _ context.CancelCauseFunc) {
+			pc.YieldError(sarama.ErrOffsetOutOfRange)
+		}, want: "outside the range"},
+		"it ends early": {prepare: func(pc *mocks.PartitionConsumer, _ context.CancelCauseFunc) { pc.AsyncClose() }, want: "ended early"},
+		"it is ended":   {prepare: func(_ *mocks.PartitionConsumer, cancel context.CancelCauseFunc) { cancel(over) }, want: "over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mocks.NewConsumer(t, nil)
+			expected := c.ExpectConsumePartition("state", 0, 0)
+			if test.prepare == nil {
+				for _, key := range []string{"a", "b", "c"} {
+					expected.YieldMessage(&sarama.ConsumerMessage{Key: []byte(key)})
+				}
+			}
+			pc, err := c.ConsumePartition("state", 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if test.prepare != nil {
+				test.prepare(expected, cancel)
+			}
+			read := 0
+			err = Read(ctx, pc, func(m *sarama.ConsumerMessage) (bool, error) {
+				if read++; read == 2 && test.add != nil {
+					return false, test.add
+				}
+				return string(m.Key) == "c", nil
+			})
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if read != test.read {
+				t.Errorf("%d records were read, want %d", read, test.read)
+			}
+		})
+	}
+}
