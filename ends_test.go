@@ -331,7 +331,7 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDiff: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			if handled.Add(1) == 3 {
-				waitFor(t, func() bool { return errors.Is(r.Ready(), errDraining) })
+				waitFor(t, "the router to finish its work", func() bool { return errors.Is(r.Ready(), errDraining) })
 				select {
 				case <-box.came:
 					t.Error("the digest ended while a change was under way")

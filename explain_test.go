@@ -64,7 +64,7 @@ func TestListAndExplain(t *testing.T) {
 	runs(t, cfg)
 
 	baseline := explained(t, cfg, inspect.ExplainFilter{})
-	want := "version 1 is the baseline, which tells nobody; nothing changed since"
+	want := "version 1 is the baseline, and nothing has changed since"
 	if got := whys(baseline); !slices.Equal(got, []string{"out of stock: " + want, "stock: " + want, "argus: " + want}) {
 		t.Errorf("of a baseline it says %q", got)
 	}
@@ -202,7 +202,7 @@ func TestExplainWithoutTheOldVersion(t *testing.T) {
 	runs(t, cfg)
 	s.set("<p>out</p>")
 	runs(t, cfg)
-	want := []string{"out!", "argus: version 1 is not kept any more, so that the change cannot be made again"}
+	want := []string{"out!", "argus: version 1 is no longer kept, so the change cannot be compared again"}
 	if got := whys(explained(t, cfg, inspect.ExplainFilter{})); !slices.Equal(got, want) {
 		t.Errorf("it says %q", got)
 	}
@@ -303,10 +303,10 @@ func TestExplainInMemory(t *testing.T) {
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
 	r, stop := lives(t, cfg)
 	defer stop()
-	waitFor(t, func() bool { return r.Summary().Versions == 2 })
+	waitFor(t, "the baselines of both pages", func() bool { return r.Summary().Versions == 2 })
 	s.set("<p>out</p>")
 	<-box.came
-	waitFor(t, func() bool { return r.Summary().Changes == 2 && r.Summary().Delivered == 1 })
+	waitFor(t, "both changes and the notification", func() bool { return r.Summary().Changes == 2 && r.Summary().Delivered == 1 })
 	e, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{})
 	if err != nil {
 		t.Fatal(err)
@@ -332,18 +332,5 @@ func TestExplainInMemory(t *testing.T) {
 	}
 	if _, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{}); !errors.Is(err, ErrStopped) {
 		t.Errorf("Explain after the end: %v", err)
-	}
-}
-
-func TestDuplicatesOfOnePage(t *testing.T) {
-	doc := func(hash string) inspect.Document { return inspect.Document{TextHash: hash} }
-	l := inspect.Listing{Pages: []inspect.Page{
-		{URL: "a", Documents: []inspect.Document{doc("x"), doc("x"), doc("")}}, // one page, twice
-		{URL: "b", Documents: []inspect.Document{doc("y"), doc("")}},
-		{URL: "c", Documents: []inspect.Document{doc("z"), doc("y")}},
-	}}
-	got := l.Duplicates()
-	if len(got) != 1 || got[0].TextHash != "y" || got[0].Documents[0].URL != "b" || got[0].Documents[1].URL != "c" {
-		t.Errorf("got %+v", got)
 	}
 }

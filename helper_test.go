@@ -129,14 +129,18 @@ func lives(t *testing.T, cfg Config) (r *Router, stop func()) {
 	})
 }
 
-// waitFor waits until done, which other goroutines bring about.
-func waitFor(t *testing.T, done func() bool) {
+// waitFor waits until done returns true, which other goroutines bring about. It fails the test
+// after a minute, or shortly before the deadline of the test run.
+func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
+	end := time.Now().Add(time.Minute)
+	if deadline, ok := t.Deadline(); ok && deadline.Add(-10*time.Second).Before(end) {
+		end = deadline.Add(-10 * time.Second)
+	}
 	for !done() {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("it did not come about")
-		case <-time.After(time.Millisecond):
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
 		}
+		time.Sleep(time.Millisecond)
 	}
 }

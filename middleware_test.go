@@ -209,10 +209,10 @@ func TestStrangersStopNothing(t *testing.T) {
 					}
 				}
 			}
-			waitFor(t, func() bool { return r.transport.Idle() || r.Ready() != nil })
+			waitFor(t, "an idle transport", func() bool { return r.transport.Idle() || r.Ready() != nil })
 		}
 		ingest(t, r, []byte("<p>fine"), "ce_subject", nowhere, "content-type", "text/html")
-		waitFor(t, func() bool { return r.Summary().Pushed == 1 || r.Ready() != nil })
+		waitFor(t, "the pushed page", func() bool { return r.Summary().Pushed == 1 || r.Ready() != nil })
 		if err := r.Ready(); err != nil {
 			t.Fatalf("start %d: %v", start, err)
 		}

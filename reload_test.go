@@ -19,7 +19,7 @@ func TestReload(t *testing.T) {
 	r, stop := lives(t, cfg)
 	defer stop()
 	checked := func() bool { return r.Summary().Versions > 0 }
-	waitFor(t, checked)
+	waitFor(t, "a check", checked)
 
 	bad := cfg
 	bad.Health = []string{"nobody"}
@@ -45,7 +45,7 @@ func TestReload(t *testing.T) {
 	if _, err := r.Reload(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool {
+	waitFor(t, "the page to be gone", func() bool {
 		l, err := r.List(t.Context(), inspect.ListFilter{})
 		return err == nil && len(l.Pages) == 0
 	})

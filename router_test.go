@@ -120,7 +120,7 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 		t.Errorf("second Subscribe: %v, want code 5", err)
 	}
 	// The baseline must stand before the page changes, or the change is not seen as one.
-	waitFor(t, func() bool { return r.Summary().Versions == 1 })
+	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 	s.set("<p>new</p>")
 	<-m.came
 	if got := m.take(); len(got) != 1 || got[0].Client != "c" || got[0].Diffs[0].Keyword != "new" {
@@ -319,7 +319,7 @@ func TestHangingHostsStopNobody(t *testing.T) {
 	}
 	r, stop := lives(t, cfg)
 	defer stop()
-	waitFor(t, func() bool { return r.Summary().Versions == len(free) })
+	waitFor(t, "the pages of the hosts that answer", func() bool { return r.Summary().Versions == len(free) })
 	if held.Load() < int64(len(hanging)) {
 		t.Errorf("%d of %d hanging hosts were asked", held.Load(), len(hanging))
 	}
@@ -345,9 +345,9 @@ func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	cfg.Expire.After = -1 // it fails at once again and again, and must not end before the test looks
 	r, stop := lives(t, cfg)
 	defer stop()
-	waitFor(t, func() bool { return r.Summary().Versions == 1 })
+	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 	r.RegisterReader(shouting{})
-	waitFor(t, func() bool { return r.Summary().Checks > 1 })
+	waitFor(t, "another check", func() bool { return r.Summary().Checks > 1 })
 	s.set("new")
 	<-m.came
 	if got := m.take(); len(got) == 0 || got[0].Diffs[0].Text != "NEW" {
@@ -355,7 +355,7 @@ func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	}
 	r.UnregisterReader("text/html")
 	s.set("unread")
-	waitFor(t, func() bool {
+	waitFor(t, "a check without a reader", func() bool {
 		d := r.Summary().Documents
 		return len(d) == 1 && strings.HasPrefix(d[0].LastError, "there is no reader for pages of type \"text/html\"")
 	})

@@ -204,7 +204,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	settled := func(want ...string) {
 		t.Helper()
 		slices.Sort(want)
-		waitFor(t, func() bool { return slices.Equal(known(t, transport), want) && transport.Idle() })
+		waitFor(t, "the pages of the lane", func() bool { return slices.Equal(known(t, transport), want) && transport.Idle() })
 	}
 
 	m.own(0)
@@ -213,7 +213,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	if n := m.published(flow.TypeApply); n != 3 {
 		t.Errorf("%d lists were published for the three pages of one lane", n)
 	}
-	waitFor(t, func() bool { return len(web.fetched()) == 3 })
+	waitFor(t, "3 fetched pages", func() bool { return len(web.fetched()) == 3 })
 
 	// The last page of each lane comes, the first goes.
 	cfg.Subscriptions = wanting(append(pages[0][1:4:4], pages[1][1:4]...)...)
@@ -230,7 +230,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	if n := m.published(flow.TypeApply); n != 3+2+6 {
 		t.Errorf("%d lists were published, at last for the six pages of two lanes", n)
 	}
-	waitFor(t, func() bool { return len(web.fetched()) == 7 })
+	waitFor(t, "7 fetched pages", func() bool { return len(web.fetched()) == 7 })
 	for page, n := range web.fetched() {
 		if n != 1 {
 			t.Errorf("%s was fetched %d times", page, n)
@@ -270,7 +270,7 @@ func TestForcedChecksOfLanesThatAreGained(t *testing.T) {
 	defer stop()
 	asked := func(lists, checks int) {
 		t.Helper()
-		waitFor(t, func() bool { return m.published(flow.TypeApply) == lists && transport.Idle() })
+		waitFor(t, "the lists of subscriptions", func() bool { return m.published(flow.TypeApply) == lists && transport.Idle() })
 		if n := m.published(flow.TypeCheckNow); n != checks {
 			t.Errorf("%d checks were asked for with %d lists, want %d", n, lists, checks)
 		}
@@ -322,7 +322,7 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 	if err := transport.Publish(t.Context(), flow.HealthMessage(e)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return transport.Idle() && len(known(t, transport)) == 0 })
+	waitFor(t, "all pages to be gone", func() bool { return transport.Idle() && len(known(t, transport)) == 0 })
 }
 
 // TestOfflineIsTakenOverWithItsLane has a process go offline and end. Whoever gains the lane

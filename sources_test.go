@@ -213,7 +213,7 @@ func TestPagesThatArePushed(t *testing.T) {
 
 	// What needs nothing but a subject and a type, with names as people write them.
 	ingest(t, r, []byte("<p>Zeus: none."), "ce_subject", nowhere, "Content-Type", "text/html")
-	waitFor(t, func() bool { return r.Summary().Versions == 1 })
+	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 	ingest(t, r, []byte("<p>Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2", "ce_time", "2026-11-21T10:00:00Z")
 	<-m.came
 	got := m.take()
@@ -223,10 +223,10 @@ func TestPagesThatArePushed(t *testing.T) {
 	// Under the same ID with another body, and another page that nobody watches.
 	ingest(t, r, []byte("<p>Zeus: out of stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2")
 	ingest(t, r, []byte("<p>x"), "ce_subject", "https://nobody.example/", "content-type", "text/html")
-	waitFor(t, func() bool { return r.Summary().Repeated == 1 && r.Summary().Unwatched == 1 })
+	waitFor(t, "a repeated and an unwatched page", func() bool { return r.Summary().Repeated == 1 && r.Summary().Unwatched == 1 })
 	// The same text as plain text is no change.
 	ingest(t, r, []byte("Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/plain")
-	waitFor(t, func() bool { return r.Summary().Pushed == 3 })
+	waitFor(t, "3 pushed pages", func() bool { return r.Summary().Pushed == 3 })
 	if c := changes.so(); len(c) != 1 || c[0].Version != 2 || c[0].Check != 0 || c[0].Time.Format("15:04") != "10:00" {
 		t.Errorf("got changes %+v, want one to version 2 at the time of the page", c)
 	}
@@ -280,7 +280,7 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 		ingest(t, r, p.body, list...)
 	}
 	ingest(t, r, []byte("<p>fine"), "ce_subject", nowhere, "content-type", "text/html")
-	waitFor(t, func() bool { return len(dead.so()) == len(poison) && r.Summary().Pushed == 1 })
+	waitFor(t, "the dead letters and the pushed page", func() bool { return len(dead.so()) == len(poison) && r.Summary().Pushed == 1 })
 	for want := range poison {
 		found := false
 		for _, d := range dead.so() {
@@ -302,7 +302,7 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 // that none is replayed.
 func poisonIsShown(t *testing.T, r *Router, n int) {
 	t.Helper()
-	waitFor(t, func() bool { return r.Summary().Unhandled == n })
+	waitFor(t, "the unhandled messages", func() bool { return r.Summary().Unhandled == n })
 	for f, want := range map[flow.DeadFilter]int{
 		{}: 0, {Messages: true}: n, {Messages: true, Sink: "box"}: 0, {Messages: true, Client: "default"}: 0,
 		{Messages: true, URL: nowhere}: n - 2, // the others have no such URL
@@ -335,7 +335,7 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 			cfg := pushedTo(m, t.TempDir())
 			r, stop := lives(t, cfg)
 			ingest(t, r, []byte("<p>none"), "ce_subject", nowhere, "content-type", "text/html")
-			waitFor(t, func() bool { return r.Summary().Versions == 1 })
+			waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 			stop()
 			broken := cfg
 			broken.Middleware = map[string][]flow.Middleware{group: {func(next flow.Processor) flow.Processor {
@@ -378,7 +378,7 @@ func TestKeptPagesAreOnlyPushed(t *testing.T) {
 	r, stop := lives(t, cfg)
 	ingest(t, r, []byte("one"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
 	ingest(t, r, []byte("two"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
-	waitFor(t, func() bool { return r.Summary().Changes == 1 })
+	waitFor(t, "the change", func() bool { return r.Summary().Changes == 1 })
 	stop()
 	cfg.Checks = 1
 	if s := runs(t, cfg).Summary(); s.Checks != 0 || s.Failed != 0 {

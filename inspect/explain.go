@@ -187,7 +187,7 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 		}
 	}
 	if c.version == 0 {
-		c.none = "no version of the document stands yet"
+		c.none = "the document has no version yet"
 		return c, nil
 	}
 	changed := false
@@ -210,13 +210,13 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 	case err != nil:
 		return nil, err
 	case !ok:
-		c.none = fmt.Sprintf("version %d was replaced while this was looked at", c.version)
+		c.none = fmt.Sprintf("version %d was replaced while the explanation was made; ask again", c.version)
 	case !had && changed:
-		c.none = fmt.Sprintf("version %d is not kept any more, so that the change cannot be made again", c.version-1)
+		c.none = fmt.Sprintf("version %d is no longer kept, so the change cannot be compared again", c.version-1)
 	case !had:
-		c.none = fmt.Sprintf("version %d is the baseline, which tells nobody; nothing changed since", c.version)
+		c.none = fmt.Sprintf("version %d is the baseline, and nothing has changed since", c.version)
 	case before.Extractor != stands.Extractor:
-		c.none = "the text is made by other rules since then, so that the change cannot be made again"
+		c.none = "the rules that extract the text have changed since then, so the change cannot be compared again"
 	default:
 		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,

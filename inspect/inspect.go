@@ -26,7 +26,7 @@ type Store interface {
 
 // ErrElsewhere says that this process does not know the state of a page, because another process
 // owns it, or none does at the moment. It occurs with a transport that processes share.
-var ErrElsewhere = errors.New("another process looks after it, or none at the moment; ask each of the others")
+var ErrElsewhere = errors.New("another process owns it, or none does at the moment; ask the other processes")
 
 // owned returns an error of ErrElsewhere for a page that this process does not own.
 func owned(s Store, page string) error {

@@ -190,7 +190,7 @@ func TestKafkaShared(t *testing.T) {
 			switch r := vs(t, "explain", a.page.URL, "--data", s.data); {
 			case r.code == 0:
 				know++
-			case !strings.Contains(r.stderr, "another process looks after it") && !strings.Contains(r.stderr, "is not watched"):
+			case !strings.Contains(r.stderr, "another process owns it") && !strings.Contains(r.stderr, "is not watched"):
 				t.Fatalf("explain: got %+v", r)
 			}
 		}

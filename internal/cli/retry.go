@@ -77,7 +77,7 @@ func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFi
 	for _, t := range tried {
 		out.object(retryLine{"retry", t})
 		if t.Elsewhere {
-			out.text("%s: another process looks after it, and is asked to try what waits", t.Sink)
+			out.text("%s: another process owns it, and was asked to try what waits", t.Sink)
 		} else {
 			out.text("%s: %s tried now", t.Sink, are(t.Waiting))
 		}
