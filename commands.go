@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
@@ -339,7 +339,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	}
 	if len(tried) == 0 && sink != "" && r.live.Load().Sinks[sink] == nil {
 		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
-		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; there are: %s", sink, strings.Join(names, ", "))}
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, names))}
 	}
 	return tried, nil
 }

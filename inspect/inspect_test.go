@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -115,7 +116,7 @@ func TestReceiverThatExpired(t *testing.T) {
 	s.subscribe(page, "ann", "sold out")
 	s.read("in stock")
 	s.check(page)
-	s.fail = pipeline.Gone(errors.New("the chat was deleted"))
+	s.fail = failure.Gone(errors.New("the chat was deleted"))
 	s.read("sold out")
 	const reason = "the receiver is gone: the chat was deleted"
 	p, rc := only(t, s.list(inspect.ListFilter{}))
@@ -236,7 +237,7 @@ func TestWhatCannotBeExplained(t *testing.T) {
 		"https://example.com/other is not watched": explain("https://example.com/other", ""),
 		page + ` is not watched for client "bob"`:  explain(page, "bob"),
 	} {
-		if refusal, ok := errors.AsType[*pipeline.Refusal](err); !ok || refusal.Code != pipeline.CodeNotFound || refusal.Message != name {
+		if refusal, ok := errors.AsType[*flow.Refusal](err); !ok || refusal.Code != flow.CodeNotFound || refusal.Message != name {
 			t.Errorf("got %v, want %s", err, name)
 		}
 	}

@@ -119,6 +119,9 @@ func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 		return err
 	}
 	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+		if err := a.checkSink(cmd, m, sink); err != nil {
+			return err
+		}
 		l, err := m.List(ctx, inspect.ListFilter{Client: client})
 		if err != nil {
 			return err
@@ -138,13 +141,14 @@ func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 			out.object(d)
 			out.text("%s is watched again for client %s, from a fresh baseline", d.URL, d.Client)
 		}
-		if err := errors.Join(append(failed, out.end())...); err != nil {
-			return err
+		switch {
+		case resumed > 0 || len(failed) > 0:
+		case sink != "" || client != "":
+			failed = append(failed, errors.New("no such subscription is expired; list shows which ones are, and why"))
+		default:
+			out.text("no subscription is expired")
 		}
-		if resumed == 0 {
-			return errors.New("nothing that expired is to be resumed; list shows what is expired, and why")
-		}
-		return nil
+		return errors.Join(append(failed, out.end())...)
 	})
 }
 

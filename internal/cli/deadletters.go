@@ -18,7 +18,6 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
-	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -81,8 +80,8 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
-	if sinks := slices.Collect(maps.Keys(c.Router.Sinks)); f.Sink != "" && !slices.Contains(sinks, f.Sink) {
-		return usage(cmd, "--sink: no sink is named %q; %s", f.Sink, nearest.Hint(f.Sink, sinks))
+	if err := sinkIn(cmd, f.Sink, slices.Collect(maps.Keys(c.Router.Sinks))); err != nil {
+		return err
 	}
 	if dry {
 		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })

@@ -28,7 +28,8 @@ Exit codes:
     0  done, or ended by a signal
     1  something failed: a check, a delivery, a page that was given up, a
        filter that matches nothing, an output that cannot be written
-    2  the command line or the configuration is wrong; nothing was begun`
+    2  the command line or the configuration is wrong, such as the name of
+       a sink that does not exist; nothing was done`
 
 // usageTemplate is that of all verbs; %d is the width.
 const usageTemplate = `Usage:{{if .HasAvailableSubCommands}}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
@@ -83,9 +84,11 @@ func startApp(t *testing.T, a *app, args ...string) *started {
 // found once the pipeline is at work.
 func (s *started) listening(t *testing.T, data string) string {
 	t.Helper()
-	for t.Context().Err() == nil {
+	address := ""
+	waitFor(t, "the address in "+data, func() bool {
 		if b, err := os.ReadFile(filepath.Join(data, "listen")); err == nil {
-			return strings.TrimSpace(string(b))
+			address = strings.TrimSpace(string(b))
+			return true
 		}
 		select {
 		case code := <-s.ended:
@@ -93,9 +96,25 @@ func (s *started) listening(t *testing.T, data string) string {
 			t.Fatalf("ended with %d before it left its address; stderr %s", code, &s.err)
 		default:
 		}
+		return false
+	})
+	return address
+}
+
+// waitFor waits until done returns true, which other goroutines or processes bring about. It fails
+// the test after a minute, or shortly before the deadline of the test run.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	end := time.Now().Add(time.Minute)
+	if deadline, ok := t.Deadline(); ok && deadline.Add(-10*time.Second).Before(end) {
+		end = deadline.Add(-10 * time.Second)
 	}
-	t.Fatal("the time is over")
-	return ""
+	for !done() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // buffer collects what is written; it is safe for concurrent use.
@@ -309,24 +328,21 @@ func startDaemon(t *testing.T, data string, args ...string) *daemon {
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for t.Context().Err() == nil {
+	waitFor(t, "a process that answers for "+data, func() bool {
 		b, err := os.ReadFile(filepath.Join(data, "listen"))
 		if err != nil {
-			continue
+			return false
 		}
 		d.addr = strings.TrimSpace(string(b))
 		c, err := manage.Find(data)
 		if err != nil {
-			continue // one that was killed left its address
+			return false // a process that was killed left its address
 		}
 		_, err = c.Process(t.Context())
 		c.Close()
-		if err == nil {
-			return d
-		}
-	}
-	t.Fatal("it does not listen")
-	return nil
+		return err == nil
+	})
+	return d
 }
 
 func (d *daemon) signal(t *testing.T, s os.Signal) {
@@ -339,14 +355,12 @@ func (d *daemon) signal(t *testing.T, s os.Signal) {
 // stopping returns once the process says that it is stopping.
 func (d *daemon) stopping(t *testing.T) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	waitFor(t, "/readyz to answer 503", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode == http.StatusServiceUnavailable {
-			return
-		}
-	}
+		return resp.StatusCode == http.StatusServiceUnavailable
+	})
 }

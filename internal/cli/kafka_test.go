@@ -66,17 +66,19 @@ func TestKafkaWaits(t *testing.T) {
 	broker := strings.TrimPrefix(gone.URL, "http://")
 	s := shared(t, broker, "")
 	d := startWaiting(t, "run", "-c", s.config)
-	for why := ""; !strings.Contains(why, "no broker answers at "+broker) && t.Context().Err() == nil; {
+	waitFor(t, "/readyz to say that no broker answers", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
 		if err != nil {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if why = string(b); resp.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(why, "starting: ") {
+		why := string(b)
+		if resp.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(why, "starting: ") {
 			t.Fatalf("/readyz: got %s %s, %v", resp.Status, why, err)
 		}
-	}
+		return strings.Contains(why, "no broker answers at "+broker)
+	})
 	if names := scrape(t, d.addr); !slices.Contains(names, "vokter_ready") {
 		t.Errorf("/metrics: got %q", names)
 	}
@@ -116,18 +118,15 @@ func startWaiting(t *testing.T, args ...string) *daemon {
 func (s *started) ready(t *testing.T, data string) string {
 	t.Helper()
 	addr := s.listening(t, data)
-	for t.Context().Err() == nil {
+	waitFor(t, "/readyz to answer 200", func() bool {
 		resp, err := http.Get("http://" + addr + "/readyz")
 		if err != nil {
 			t.Fatalf("%v, %s", err, &s.err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			return addr
-		}
-	}
-	t.Fatal("the time is over")
-	return ""
+		return resp.StatusCode == http.StatusOK
+	})
+	return addr
 }
 
 func TestKafkaRuns(t *testing.T) {
@@ -180,8 +179,8 @@ func TestKafkaShared(t *testing.T) {
 	second := start(t, "run", "-c", b.config, "--allow", loopback, "--data", b.data)
 	second.ready(t, b.data)
 	// Lanes move for a moment after the second came.
-	for shared, know := 0, 0; (shared != 2 || know != 1) && t.Context().Err() == nil; {
-		shared, know = 0, 0
+	waitFor(t, "both processes to own lanes, and one of them the page", func() bool {
+		shared, know := 0, 0
 		for _, s := range []*setup{a, &b} {
 			r := vs(t, "list", "--data", s.data)
 			if strings.Contains(r.stderr, " of 3 lanes; other processes have the rest") && !strings.Contains(r.stderr, " 0 of 3 lanes") {
@@ -194,7 +193,8 @@ func TestKafkaShared(t *testing.T) {
 				t.Fatalf("explain: got %+v", r)
 			}
 		}
-	}
+		return shared == 2 && know == 1
+	})
 	// Either is asked to cancel; the owner does.
 	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
 	for _, s := range []*started{first, second} {
@@ -298,12 +298,12 @@ func TestKafkaStrangers(t *testing.T) {
 				want += len(topics)
 			}
 		}
-		for n := 0; n < want && t.Context().Err() == nil; {
+		waitFor(t, "the unhandled messages", func() bool {
 			if ready := run.ready(t, s.data); ready != addr {
 				t.Fatalf("another process answers at %s", ready)
 			}
-			n = len(objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"])
-		}
+			return len(objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"]) >= want
+		})
 		expect(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
 		run.stop()
 		if code := <-run.ended; code != 0 {

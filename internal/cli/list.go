@@ -38,9 +38,11 @@ func (a *app) list() *cobra.Command {
 				return err
 			}
 			f.Sinks = sinks
-			configured, err := a.configuredSinks(cmd, f)
-			if err != nil {
-				return err
+			var configured []string // a running process knows its own
+			if f == (inspect.ListFilter{Sinks: true}) {
+				if configured, err = a.configuredSinks(cmd); err != nil {
+					return err
+				}
 			}
 			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 				l, err := m.List(ctx, f)

@@ -3,12 +3,15 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/nearest"
 )
 
 // sinkLine is the JSON of a receiver in list --sinks.
@@ -24,10 +27,10 @@ const (
 	healthNeverUsed = "never_used"
 )
 
-// configuredSinks are the names of the sinks in the file that the flags name, where all sinks are
-// to be listed. A running process knows its own.
-func (a *app) configuredSinks(cmd *cobra.Command, f inspect.ListFilter) ([]string, error) {
-	if a.flags.config == "" || f != (inspect.ListFilter{Sinks: true}) {
+// configuredSinks returns the names of the sinks in the configuration file; none where no file
+// is given.
+func (a *app) configuredSinks(cmd *cobra.Command) ([]string, error) {
+	if a.flags.config == "" {
 		return nil, nil
 	}
 	c, err := a.load(cmd)
@@ -35,11 +38,45 @@ func (a *app) configuredSinks(cmd *cobra.Command, f inspect.ListFilter) ([]strin
 		return nil, err
 	}
 	defer closeSinks(c.Router.Sinks)
-	var names []string
-	for name := range c.Router.Sinks {
-		names = append(names, name)
+	return slices.Sorted(maps.Keys(c.Router.Sinks)), nil
+}
+
+// checkSink refuses the name that --sink gives where no sink has it: none in the configuration
+// file, or, where no file is given, none that m knows. A process that shares its pages with
+// others knows its own only, so the name passes there.
+func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error {
+	if name == "" {
+		return nil
 	}
-	return names, nil
+	if a.flags.config != "" {
+		names, err := a.configuredSinks(cmd)
+		if err != nil {
+			return err
+		}
+		return sinkIn(cmd, name, names)
+	}
+	if c, ok := m.(*manage.Client); ok {
+		if p, err := c.Process(cmd.Context()); err != nil || p.Lanes != nil {
+			return err
+		}
+	}
+	l, err := m.List(cmd.Context(), inspect.ListFilter{Sinks: true})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, rc := range l.Receivers {
+		names = append(names, rc.Sink)
+	}
+	return sinkIn(cmd, name, names)
+}
+
+// sinkIn refuses the name that --sink gives where it is not in names.
+func sinkIn(cmd *cobra.Command, name string, names []string) error {
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	return usage(cmd, "--sink: no sink is named %q; %s", name, nearest.Hint(name, names))
 }
 
 // withUnused returns known with those of names that are not in it, in order.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,9 +203,7 @@ func TestRunReloads(t *testing.T) {
 			s.await(t, &s.err, "transport changed: this takes effect with the next start")
 		}
 	}
-	for p.count() < 2 && t.Context().Err() == nil { // the second check comes behind the baseline
-		runtime.Gosched()
-	}
+	waitFor(t, "the check after the baseline", func() bool { return p.count() >= 2 })
 	p.set(http.StatusOK, "<p>two and three</p>")
 	s.await(t, &s.out, "\n")
 	s.stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,9 @@ func (a *app) retryWaiting(cmd *cobra.Command, f vokter.RetryFilter) error {
 	switch {
 	case running != nil:
 		defer running.Close()
+		if err := a.checkSink(cmd, running, f.Sink); err != nil {
+			return err
+		}
 		return a.retryThere(ctx, running, f)
 	case isCache(dir):
 		return cacheError(dir, silent)
@@ -82,16 +86,16 @@ func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFi
 			out.text("%s: %s tried now", t.Sink, are(t.Waiting))
 		}
 	}
-	if err := out.end(); err != nil {
-		return err
-	}
-	return someRetried(tried)
+	return errors.Join(someRetried(out, f, tried), out.end())
 }
 
 // retryHere tries what f selects with the sinks of the configuration, and says what still waits.
 func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) error {
 	c, err := a.load(cmd)
 	if err != nil {
+		return err
+	}
+	if err := sinkIn(cmd, f.Sink, slices.Collect(maps.Keys(c.Router.Sinks))); err != nil {
 		return err
 	}
 	cfg := c.Router
@@ -125,16 +129,19 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 		}
 		failed = append(failed, fmt.Errorf("sink %s: %s still waiting: %s", t.Sink, are(after[i].Pending), after[i].Reason))
 	}
-	if err := out.end(); err != nil {
-		return err
-	}
-	return errors.Join(append(failed, someRetried(tried))...)
+	failed = append(failed, someRetried(out, f, tried), out.end())
+	return errors.Join(failed...)
 }
 
-// someRetried returns an error where nothing was tried.
-func someRetried(tried []vokter.Retried) error {
-	if len(tried) == 0 {
-		return errors.New("nothing waits to be delivered there; list --sinks shows how each sink does")
+// someRetried says that nothing was tried, if that is so. It returns an error where f selects only
+// some notifications.
+func someRetried(out *results, f vokter.RetryFilter, tried []vokter.Retried) error {
+	switch {
+	case len(tried) > 0:
+	case f != vokter.RetryFilter{}:
+		return errors.New("no such notification waits to be delivered; list --sinks shows the state of each sink")
+	default:
+		out.text("no notification waits to be delivered")
 	}
 	return nil
 }

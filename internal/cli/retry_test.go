@@ -23,15 +23,15 @@ func TestRetryOfAStoppedDirectory(t *testing.T) {
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 
 	expect(t, 2, "name the sinks with -c FILE", "retry", "--data", s.data)
-	expect(t, 1, "no sink is named \"hock\"; there are: hook, out", append(here, "retry", "--sink", "hock")...)
-	expect(t, 1, "nothing waits to be delivered there", append(here, "retry", "https://example.com/")...)
+	expect(t, 1, "no such notification waits to be delivered", append(here, "retry", "https://example.com/")...)
 	s.hook.answers <- 503
 	expect(t, 1, "sink hook: 1 notification is still waiting: answered 503", append(here, "retry", s.page.URL)...)
 	s.hook.answers <- 200
 	expect(t, 0, "1 notification is waiting; to try now: vokter-stream retry --sink hook -c ", append(here, "sink", "test", "hook")...)
 	s.hook.answers <- 200
 	expect(t, 0, "hook: nothing waits any more", append(here, "retry", "--sink", "hook")...)
-	expect(t, 1, "nothing waits to be delivered there", append(here, "retry")...)
+	expect(t, 1, "no such notification waits to be delivered", append(here, "retry", "--sink", "hook")...)
+	expect(t, 0, "no notification waits to be delivered", append(here, "retry")...)
 }
 
 // TestResumeOfASink begins anew what ended with a sink.
@@ -45,9 +45,29 @@ func TestResumeOfASink(t *testing.T) {
 	expect(t, 0, "vokter-stream resume --sink hook -c ", "sink", "test", "hook", "-c", s.config, "--allow", loopback)
 	expect(t, 2, "leave it or --sink out", "resume", "--all", "--sink", "hook", "--data", s.data)
 	expect(t, 2, "without one", "resume", "--all", s.page.URL, "--data", s.data)
-	expect(t, 1, "nothing that expired is to be resumed", "resume", "--sink", "out", "--data", s.data)
+	expect(t, 1, "no such subscription is expired", "resume", "--sink", "out", "-c", s.config)
 	expect(t, 0, "is watched again for client legal", "resume", "--sink", "hook", "--data", s.data)
-	expect(t, 1, "nothing that expired is to be resumed", "resume", "--all", "--data", s.data)
+	expect(t, 1, "no such subscription is expired", "resume", "--sink", "hook", "--data", s.data)
+	expect(t, 0, "no subscription is expired", "resume", "--all", "--data", s.data)
+}
+
+// TestUnknownSink gives retry, replay and resume the name of a sink that does not exist. All of
+// them refuse it in the same words, whether a process runs or not.
+func TestUnknownSink(t *testing.T) {
+	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s.check(t, "<p>Zeus. In stock.</p>")
+	const want = `--sink: no sink is named "hock"; did you mean "hook"?`
+	refused := func(verbs ...string) {
+		t.Helper()
+		for _, verb := range verbs {
+			expect(t, 2, want, verb, "--sink", "hock", "-c", s.config)
+		}
+		expect(t, 2, want, "resume", "--sink", "hock", "--data", s.data)
+	}
+	refused("retry", "replay", "resume")
+	start(t, "run", "-c", s.config, "--allow", loopback).listening(t, s.data)
+	refused("retry", "replay", "resume")
+	expect(t, 2, want, "retry", "--sink", "hock", "--data", s.data)
 }
 
 // phones are the receivers of several kinds of sinks, which take one token.

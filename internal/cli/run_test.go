@@ -207,11 +207,12 @@ func TestHangupOfRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.signal(t, syscall.SIGHUP)
-	for other.count() == 0 && t.Context().Err() == nil {
+	waitFor(t, "a check of the new page", func() bool {
 		if d.Process.Signal(syscall.Signal(0)) != nil {
-			t.Fatal("it has ended")
+			t.Fatal("the process has ended")
 		}
-	}
+		return other.count() > 0
+	})
 	d.signal(t, syscall.SIGTERM)
 	if err := d.Wait(); err != nil || !strings.Contains(d.stderr.String(), "documents changed") {
 		t.Errorf("got %v, %s", err, &d.stderr)

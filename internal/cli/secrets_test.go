@@ -125,10 +125,11 @@ subscriptions:
 	p.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
 	run := start(t, append(args, "--every", "1s")...)
 	addr := run.listening(t, data)
-	for failing := 0; failing < len(names) && t.Context().Err() == nil; {
+	waitFor(t, "all sinks to fail", func() bool {
 		r := vs(t, "list", "--sinks", "--data", data, "--format", "json")
-		failing = strings.Count(r.stdout, `"health":"failing"`) + strings.Count(r.stdout, `"health":"expired"`)
-	}
+		failing := strings.Count(r.stdout, `"health":"failing"`) + strings.Count(r.stdout, `"health":"expired"`)
+		return failing >= len(names)
+	})
 	say(vs(t, "list", "--sinks", "--data", data))
 	for _, verb := range [][]string{{"list"}, {"list", "--sinks"}, {"explain", p.URL}} {
 		say(vs(t, append(verb, "--data", data, "--format", "json")...))
