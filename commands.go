@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sinks"
 )
 
@@ -99,7 +100,7 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 // newCommand returns a command to the owner of url's page, sent at at. Its ID is random: two
 // equal commands are two.
 func newCommand(url, typ string, body any, at time.Time) (flow.Message, error) {
-	page, err := pipeline.CanonicalURL(url)
+	page, err := pageurl.Canonical(url)
 	if err != nil {
 		return flow.Message{}, err
 	}
@@ -284,7 +285,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	page := ""
 	if f.URL != "" {
 		var err error
-		if page, err = pipeline.CanonicalURL(f.URL); err != nil {
+		if page, err = pageurl.Canonical(f.URL); err != nil {
 			return nil, err
 		}
 	}

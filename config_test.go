@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 func TestConfigNamesAllThatIsWrong(t *testing.T) {
@@ -34,7 +35,7 @@ func mistaken() map[string]pipeline.Subscription {
 	return map[string]pipeline.Subscription{
 		"has the scheme ftp":     of(func(s *pipeline.Subscription) { s.URL = "ftp://example.com/" }),
 		"user name or password":  of(func(s *pipeline.Subscription) { s.URL = "https://user:hunter2@example.com/" }),
-		"at most 8192":           of(func(s *pipeline.Subscription) { s.URL += strings.Repeat("a", pipeline.MaxURL) }),
+		"at most 8192":           of(func(s *pipeline.Subscription) { s.URL += strings.Repeat("a", pageurl.MaxLength) }),
 		"client: a name of 1001": of(func(s *pipeline.Subscription) { s.Client = strings.Repeat("ä", 1001) }),
 		"has no word in it":      of(func(s *pipeline.Subscription) { s.Keywords = []string{"!"} }),
 		"keywords[1]: a keyword of 1001 characters is too long; at most 1000": of(func(s *pipeline.Subscription) { s.Keywords = []string{"a", strings.Repeat("ä", 1001)} }),

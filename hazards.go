@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/vokter/vokter/internal/inflight"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // maxDeaths is how many processes may die while they handle a message. After that it goes to the
@@ -180,7 +180,7 @@ func (h *hazards) guarding(group string) flow.Middleware {
 				return failure.Permanent(fmt.Errorf("the process died %d times while %s handled this message", n, group))
 			case n > 1:
 				h.log.Warn("earlier processes died while they handled this message; it is handled alone", "group", group, "topic", m.Topic,
-					"type", quoted(m.Type), "page", quoted(pipeline.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)
+					"type", quoted(m.Type), "page", quoted(pageurl.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)
 			}
 			return h.deaths.Handle(ctx, k, func() error { return next.Process(ctx, tx, m) })
 		})

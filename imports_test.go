@@ -18,8 +18,9 @@ var direction = []struct {
 }{
 	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
 	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
-	{pkg: "pipeline", may: nil},
+	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
 	{pkg: "pipeline/failure", may: nil},
+	{pkg: "pipeline/pageurl", may: nil},
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
@@ -113,7 +114,7 @@ func allowed(may []string, pkg string) bool {
 	if slices.Contains(may, pkg) {
 		return true
 	}
-	if pkg == "pipeline/failure" { // the errors of package pipeline
+	if pkg == "pipeline/failure" || pkg == "pipeline/pageurl" { // they import nothing
 		return slices.Contains(may, "pipeline")
 	}
 	for _, f := range families {

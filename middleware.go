@@ -10,9 +10,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // retryDelays are the waits between the attempts to handle one message. They add up
@@ -144,7 +144,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 				m.Subject = m.Key // a page, mostly
 			}
 			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", quoted(m.Type), "id", quoted(m.ID),
-				"page", quoted(pipeline.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
+				"page", quoted(pageurl.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
 			d := letterOf(group, m, err, now())
 			tx.Emit(d.Message(m.ID, cmp.Or(m.Key, m.ID), m.Subject))
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -144,7 +145,7 @@ func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
 		s = s.WithDefaults()
 		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
 		if !s.IsZero() {
-			page, _ := pipeline.CanonicalURL(s.URL) // Validate has seen it.
+			page, _ := pageurl.Canonical(s.URL) // Validate has seen it.
 			name += " (document " + flow.DocumentID(page, s.View)[:8] + ")"
 		}
 		by[name] = s
@@ -196,7 +197,7 @@ func wishes(cfg *Config) []*wish {
 	by := make(map[key]*wish)
 	var all []*wish
 	at := func(url, client string) *wish {
-		page, _ := pipeline.CanonicalURL(url) // Validate has seen it.
+		page, _ := pageurl.Canonical(url) // Validate has seen it.
 		k := key{page: page}
 		if len(cfg.Only) > 0 {
 			k.client = client

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // sourcePauses are the waits before a source that failed is run again; the last repeats.
@@ -107,7 +108,7 @@ func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 		return err
 	}
 	f.took.Store(true)
-	if err := pipeline.CheckURL(p.URL); err != nil { // index would only find that later
+	if err := pageurl.Check(p.URL); err != nil { // index would only find that later
 		return fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	httpsource "github.com/vokter/vokter/sources/http"
@@ -113,7 +114,7 @@ func (r *Router) only() func(page string) bool {
 	}
 	pages := make(map[string]bool)
 	for _, u := range r.cfg.Only {
-		page, _ := pipeline.CanonicalURL(u) // Validate has seen it.
+		page, _ := pageurl.Canonical(u) // Validate has seen it.
 		pages[page] = true
 	}
 	return func(page string) bool { return pages[page] }

@@ -17,6 +17,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // held is a Transport that is closed, but Close of which returns only when it is released.
@@ -77,7 +78,7 @@ func TestSinksAreClosedHoweverRunEnds(t *testing.T) {
 	} {
 		var n atomic.Int32
 		sink := closing{func(context.Context, pipeline.Notification) error { return nil }, &n}
-		cfg.Sinks = map[string]pipeline.Sink{"box": pipeline.LimitRate(sink, 1, 1)}
+		cfg.Sinks = map[string]pipeline.Sink{"box": registry.LimitRate(sink, 1, 1)}
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +235,7 @@ func TestDrainLeavesWhatARateHolds(t *testing.T) {
 				attempts, second := 0, time.Second
 				box := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { attempts++; return nil })
 				cfg := Config{
-					Sinks:         map[string]pipeline.Sink{"box": pipeline.LimitRate(box, c.perSecond, 1)},
+					Sinks:         map[string]pipeline.Sink{"box": registry.LimitRate(box, c.perSecond, 1)},
 					Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
 					Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>", "<p>Zeus.</p>"}}},
 					Checks:        c.checks, Every: &second,

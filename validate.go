@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
@@ -33,10 +34,10 @@ func (c Config) validateSubscriptions() error {
 	for i, s := range c.Subscriptions {
 		s = s.WithDefaults()
 		if err := c.validate(s); err != nil {
-			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, pipeline.Redacted(s.URL), err))
+			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, pageurl.Redacted(s.URL), err))
 			continue
 		}
-		page, _ := pipeline.CanonicalURL(s.URL)
+		page, _ := pageurl.Canonical(s.URL)
 		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
 			errs = append(errs, fmt.Errorf("subscription %d (%s): client %q already watches this document by subscription %d", i+1, s.URL, s.Client, j+1))
@@ -51,8 +52,8 @@ func (c Config) validateSubscriptions() error {
 // Never may have any, since its page can be pushed. It does not know which sinks there are.
 func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 	errs := []error{s.Validate()}
-	if s.Interval != pipeline.Never && pipeline.CheckURL(s.URL) == nil { // otherwise Validate says why
-		if err := pipeline.CheckURL(s.URL, schemes...); err != nil {
+	if s.Interval != pipeline.Never && pageurl.Check(s.URL) == nil { // otherwise Validate says why
+		if err := pageurl.Check(s.URL, schemes...); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 		}
 	}
@@ -95,8 +96,8 @@ func (c Config) validatePages() error {
 		if d.Interval == pipeline.Never {
 			schemes = nil // its page is pushed
 		}
-		err := pipeline.CheckURL(d.URL, schemes...)
-		page, _ := pipeline.CanonicalURL(d.URL)
+		err := pageurl.Check(d.URL, schemes...)
+		page, _ := pageurl.Canonical(d.URL)
 		switch j, dup := seen[page]; {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
@@ -112,7 +113,7 @@ func (c Config) validatePages() error {
 		}
 	}
 	for _, u := range c.Only {
-		if _, err := pipeline.CanonicalURL(u); err != nil {
+		if _, err := pageurl.Canonical(u); err != nil {
 			errs = append(errs, fmt.Errorf("only: %w", err))
 		}
 	}

@@ -425,8 +425,8 @@ func TestTimeoutOfASink(t *testing.T) {
 	}
 	for name, want := range map[string]time.Duration{"a": time.Minute, "b": 90 * time.Second, "c": 0} {
 		s := c.Router.Sinks[name]
-		_, _, rated := pipeline.RateOf(s)
-		if got := pipeline.TimeoutOf(s); got != want || rated != (name == "b") {
+		_, _, rated := registry.RateOf(s)
+		if got := registry.TimeoutOf(s); got != want || rated != (name == "b") {
 			t.Errorf("%s: timeout %v, with a rate: %v; want %v", name, got, rated, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // file is the shape of a configuration.
@@ -159,8 +160,8 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if doc.Interval == onlyNever(pipeline.Never) {
 			fetched = nil // it is pushed
 		}
-		page, _ := pipeline.CanonicalURL(doc.URL)
-		if err := pipeline.CheckURL(doc.URL, fetched...); err != nil {
+		page, _ := pageurl.Canonical(doc.URL)
+		if err := pageurl.Check(doc.URL, fetched...); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 			continue
 		}

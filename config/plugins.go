@@ -125,13 +125,13 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		}
 		d.options[name] = [sha256.Size]byte(d.digest.Sum(nil))
 		if entry.rate > 0 {
-			sink = pipeline.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
+			sink = registry.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
 		}
 		switch {
 		case entry.timeout > maxTimeout, entry.timeout > 0 && entry.timeout < minTimeout:
 			d.fail(join(parent(path), "timeout"), "%s: %s is not between %s and %s", join(parent(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
 		case entry.timeout > 0:
-			sink = pipeline.LimitTime(sink, entry.timeout)
+			sink = registry.LimitTime(sink, entry.timeout)
 		}
 		sinks[name] = sink
 	}

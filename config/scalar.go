@@ -183,7 +183,7 @@ func (g *digest) decodeYAML(d *decoder, n ast.Node, path string) {
 		d.failNode(n, `%s says no time; add one such as every: 1h or every: "0 9 * * 1-5 Europe/Berlin"`, path)
 		return
 	case m.Max != nil && *m.Max == 0: // to the vocabulary 0 is "not given"
-		d.fail(join(path, "max"), "%s: 0 is not between 1 and %d", join(path, "max"), pipeline.MaxDigestItems)
+		d.fail(join(path, "max"), "%s: 0 is not between 1 and 1000", join(path, "max"))
 		return
 	}
 	*g = digest(m.Every)

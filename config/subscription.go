@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
@@ -28,7 +29,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 		s := y.subscription()
 		d.checkSubscription(y, s, path, known)
 		all = append(all, s)
-		page, err := pipeline.CanonicalURL(s.URL)
+		page, err := pageurl.Canonical(s.URL)
 		if err != nil {
 			continue // reported
 		}

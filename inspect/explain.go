@@ -9,6 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
@@ -24,7 +25,7 @@ import (
 // it, and where the store cannot be read.
 func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f ExplainFilter) (Explanation, error) {
 	e := Explanation{Checks: []Check{}, Changes: []Change{}, Keywords: []Keyword{}}
-	page, err := pipeline.CanonicalURL(url)
+	page, err := pageurl.Canonical(url)
 	if err != nil {
 		return e, err
 	}

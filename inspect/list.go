@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -24,7 +24,7 @@ func List(ctx context.Context, s Store, f ListFilter, sinks []string) (Listing, 
 	l := Listing{Pages: []Page{}, Receivers: []Receiver{}}
 	states := s.States(flow.GroupIndex)
 	if f.URL != "" {
-		page, err := pipeline.CanonicalURL(f.URL)
+		page, err := pageurl.Canonical(f.URL)
 		if err != nil {
 			return l, err
 		}

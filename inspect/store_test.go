@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/stages/diff"
@@ -116,7 +117,7 @@ func (s *store) handle(m flow.Message) {
 // subscribe has client watch a page for keywords.
 func (s *store) subscribe(url, client string, keywords ...string) {
 	s.t.Helper()
-	page, err := pipeline.CanonicalURL(url)
+	page, err := pageurl.Canonical(url)
 	if err != nil {
 		s.t.Fatal(err)
 	}

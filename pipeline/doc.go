@@ -1,5 +1,5 @@
-// Package pipeline holds the words that the author of a sink, a source, a fetcher, a reader or
-// a stemmer needs: the interfaces that they implement, subscriptions, notifications, and the
-// errors that decide what happens next. It imports nothing else of this module. Messages,
-// topics and transactions stand in package flow below it.
+// Package pipeline has what the author of a sink, a source, a fetcher, a reader or a stemmer
+// needs: the interfaces to implement, and the subscriptions, notifications and pages that they
+// handle. Package failure below it marks the errors of a sink with what happens next. Messages,
+// topics and transactions, which only the pipeline itself needs, are in package flow.
 package pipeline

@@ -121,31 +121,9 @@ type Stemmer interface {
 	Stem(word string) string
 }
 
-// A Sink may have more methods:
-//
-//   - Rate() (perSecond float64, burst int) says how many attempts a second its protocol
-//     bears, and how many at once after a pause; perSecond is above 0 and burst at least 1.
-//     An attempt waits until its sink may be used again. LimitRate gives a sink a rate.
-//   - Batch() (notifications, atOnce int) says how many notifications that wait for one
-//     receiver an attempt may deliver, and how many of them at the same time, both at least
-//     1. Each is a call of Deliver; those of one document come one after the other. The
-//     attempt is known to have ended, and so is stored, as a whole: after a crash, or where
-//     one of those at the same time fails, the others are delivered again, under the same
-//     IDs. It is for sinks whose receivers recognise those. A sink with a rate has no batches.
-//   - Timeout() time.Duration says after how long an attempt is ended: DefaultTimeout where it
-//     does not say. LimitTime gives a sink a timeout.
-//   - Check(ctx) error asks the receiver whether notifications would arrive as they should: see
-//     Checker.
-//
-// A Sink that wraps another one has the method Unwrap() Sink: what it does not say itself, the
-// other one says.
-
 // MaxPushed is the size of the largest page that can be pushed, in bytes, as it comes and in
 // UTF-8.
 const MaxPushed = 2 * MaxText
-
-// RememberedPushes is how many IDs of pushed pages are remembered for each URL.
-const RememberedPushes = 64
 
 // Pushed is a page, or a text, that somebody hands over: nothing is fetched for it.
 type Pushed struct {
@@ -159,8 +137,8 @@ type Pushed struct {
 	Body []byte
 	// Text is plain text in UTF-8, instead of Body; ContentType does not count then.
 	Text string
-	// ID names what is handed over: a page whose ID is among the last RememberedPushes that
-	// came for its URL is dropped. Empty: it is no repeat of any other.
+	// ID names what is handed over: a page whose ID is among the last 64 that came for
+	// its URL is dropped. Empty: it is no repeat of any other.
 	ID string
 	// Time is when the page was read; zero: when it is taken in.
 	Time time.Time
@@ -178,7 +156,7 @@ type Pushed struct {
 type Emit func(ctx context.Context, p Pushed) error
 
 // ErrUnusable says that a page that was handed over has a URL that can never be one: it is not
-// absolute, is longer than MaxURL, or holds a user name or password.
+// absolute, is longer than pageurl.MaxLength, or holds a user name or password.
 var ErrUnusable = errors.New("the page can never be used; it is among the dead letters, and need not be handed over again")
 
 // Source brings pages from elsewhere.

@@ -2,11 +2,24 @@ package pipeline
 
 import (
 	"context"
-	"math"
 	"time"
 )
 
-// Sink hands notifications to receivers.
+// Sink delivers notifications to receivers. A Sink may have more methods:
+//
+//   - Rate() (perSecond float64, burst int) limits its attempts: perSecond is above 0, and burst,
+//     at least 1, is how many may follow each other at once after a pause.
+//   - Batch() (notifications, atOnce int) says how many waiting notifications of one receiver an
+//     attempt may deliver, and how many of them at the same time, both at least 1. Deliver is
+//     called for each; those of one document are called one after the other. The result of an
+//     attempt is stored as a whole: after a crash, or where one call of the same time fails, the
+//     others are delivered again under the same IDs. It is for receivers that recognise repeats by
+//     their IDs. A sink with a Rate has no batches.
+//   - Timeout() time.Duration ends an attempt after that time, instead of DefaultTimeout.
+//   - Check(ctx) error: see Checker.
+//   - Validate() error returns why the sink cannot be used as it is configured.
+//   - Unwrap() Sink returns the sink that this one wraps. The methods above are then looked for
+//     there as well.
 type Sink interface {
 	// Deliver returns nil only when the receiver has n. Package failure marks its error with
 	// what happens next; an error without a mark is tried again. It returns soon after ctx is
@@ -75,101 +88,5 @@ type Checker interface {
 	Check(ctx context.Context) error
 }
 
-// CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false
-// where none is.
-func CheckerOf(s Sink) (c Checker, ok bool) { return find[Checker](s) }
-
 // DefaultTimeout bounds an attempt of a sink that has no other timeout.
 const DefaultTimeout = 20 * time.Second
-
-// LimitRate returns s with another rate: perSecond attempts a second, above 0, and at most
-// burst, at least 1, at once.
-func LimitRate(s Sink, perSecond float64, burst int) Sink {
-	return rated{wrapped{s}, perSecond, burst}
-}
-
-// LimitTime returns s with another timeout: an attempt ends after d, which is above 0.
-func LimitTime(s Sink, d time.Duration) Sink { return timed{wrapped{s}, d} }
-
-// RateOf returns the rate of s, with a burst of at least 1; ok is false where it has none, or
-// one that is not above 0 and finite.
-func RateOf(s Sink) (perSecond float64, burst int, ok bool) {
-	r, ok := find[interface{ Rate() (float64, int) }](s)
-	if !ok {
-		return 0, 0, false
-	}
-	perSecond, burst = r.Rate()
-	if !(perSecond > 0) || math.IsInf(perSecond, 1) {
-		return 0, 0, false
-	}
-	return perSecond, max(burst, 1), true
-}
-
-// BatchOf returns how many notifications an attempt of s may deliver, and how many of them at
-// the same time: 1 and 1 where s does not say, and where it has a rate, which is one of
-// attempts.
-func BatchOf(s Sink) (notifications, atOnce int) {
-	b, ok := find[interface{ Batch() (int, int) }](s)
-	if !ok {
-		return 1, 1
-	}
-	if _, _, limited := RateOf(s); limited {
-		return 1, 1
-	}
-	notifications, atOnce = b.Batch()
-	return max(notifications, 1), max(atOnce, 1)
-}
-
-// TimeoutOf returns how long an attempt of s may take; 0 where s does not say.
-func TimeoutOf(s Sink) time.Duration {
-	if t, ok := find[interface{ Timeout() time.Duration }](s); ok {
-		return max(t.Timeout(), 0)
-	}
-	return 0
-}
-
-// find returns s, or the first of the sinks that it wraps, that is a T.
-func find[T any](s Sink) (found T, ok bool) {
-	for s != nil {
-		if found, ok = s.(T); ok {
-			return found, true
-		}
-		w, wraps := s.(interface{ Unwrap() Sink })
-		if !wraps {
-			break
-		}
-		s = w.Unwrap()
-	}
-	return found, false
-}
-
-// wrapped is a Sink with other limits.
-type wrapped struct{ sink Sink }
-
-func (w wrapped) Deliver(ctx context.Context, n Notification) error { return w.sink.Deliver(ctx, n) }
-
-// Unwrap returns the sink with the limits of its own.
-func (w wrapped) Unwrap() Sink { return w.sink }
-
-// Validate returns why the sink cannot be used, where it says that.
-func (w wrapped) Validate() error {
-	if v, ok := w.sink.(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
-}
-
-type rated struct {
-	wrapped
-	perSecond float64
-	burst     int
-}
-
-func (r rated) Rate() (perSecond float64, burst int) { return r.perSecond, r.burst }
-
-type timed struct {
-	wrapped
-	timeout time.Duration
-}
-
-func (t timed) Timeout() time.Duration { return t.timeout }

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"github.com/vokter/vokter/pipeline/pageurl"
+
 	"errors"
 	"fmt"
 	"slices"
@@ -32,11 +34,11 @@ const (
 	DefaultInterval      = Duration(10 * time.Minute)
 	DefaultMinInterval   = 10 * time.Second
 	DefaultSnippetOffset = 50
-	MaxSnippetOffset     = 500
-	MaxKeywordTokens     = 16
 	MaxKeywords          = 10_000
 	MaxKeywordLength     = 1000 // characters
-	MaxClientLength      = 1000 // characters
+
+	maxSnippetOffset = 500
+	maxClientLength  = 1000 // characters
 )
 
 // Subscription says what a client wants to hear about a document. It is unique per
@@ -46,7 +48,7 @@ type Subscription struct {
 	URL string `json:"url"`
 	// Client is who it is for. Default "default".
 	Client string `json:"client"`
-	// Keywords are words or phrases of at most MaxKeywordTokens tokens and MaxKeywordLength
+	// Keywords are words or phrases of at most 16 tokens and MaxKeywordLength
 	// characters: at least one, and at most MaxKeywords.
 	Keywords []string `json:"keywords"`
 	// Events are the events to report; none means both.
@@ -67,7 +69,7 @@ type Subscription struct {
 	Moved bool `json:"moved,omitempty"`
 	// Language is a BCP 47 tag that overrides detection.
 	Language string `json:"language,omitempty"`
-	// SnippetOffset is the context on each side in characters, at most MaxSnippetOffset;
+	// SnippetOffset is the context on each side in characters, at most 500;
 	// nil means DefaultSnippetOffset.
 	SnippetOffset *int `json:"snippet_offset,omitempty"`
 	// Sinks names the sinks to deliver to, at least one.
@@ -123,11 +125,11 @@ func (s Subscription) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{field, fmt.Sprintf(format, args...)})
 	}
-	if err := CheckURL(s.URL); err != nil {
+	if err := pageurl.Check(s.URL); err != nil {
 		bad("url", "%v", err)
 	}
-	if n := utf8.RuneCountInString(s.Client); n > MaxClientLength {
-		bad("client", "a name of %d characters is too long; at most %d", n, MaxClientLength)
+	if n := utf8.RuneCountInString(s.Client); n > maxClientLength {
+		bad("client", "a name of %d characters is too long; at most %d", n, maxClientLength)
 	}
 	switch n := len(s.Keywords); {
 	case n == 0:
@@ -151,19 +153,14 @@ func (s Subscription) Validate() error {
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)
 	}
-	if s.SnippetOffset != nil && (*s.SnippetOffset < 0 || *s.SnippetOffset > MaxSnippetOffset) {
-		bad("snippet_offset", "%d is not between 0 and %d", *s.SnippetOffset, MaxSnippetOffset)
+	if s.SnippetOffset != nil && (*s.SnippetOffset < 0 || *s.SnippetOffset > maxSnippetOffset) {
+		bad("snippet_offset", "%d is not between 0 and %d", *s.SnippetOffset, maxSnippetOffset)
 	}
 	if len(s.Sinks) == 0 {
 		bad("sinks", "at least one sink is needed")
 	}
-	if n := len(s.Ignore); n > MaxPatterns {
-		bad("ignore", "%d regular expressions are too many; at most %d", n, MaxPatterns)
-	}
-	for i, re := range s.Ignore {
-		if _, err := CompilePattern(re); err != nil {
-			bad(fmt.Sprintf("ignore[%d]", i), "%v", err)
-		}
+	if _, err := s.Patterns(); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Language != "" {
 		if _, err := language.Parse(s.Language); err != nil {
@@ -186,23 +183,23 @@ func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.
 
 // Bounds of a Digest.
 const (
-	MinDigest          = Duration(time.Second)
-	MaxDigest          = Duration(31 * 24 * time.Hour)
-	DefaultDigestItems = 100
-	MaxDigestItems     = 1000
+	minDigest          = Duration(time.Second)
+	maxDigest          = Duration(31 * 24 * time.Hour)
+	defaultDigestItems = 100
+	maxDigestItems     = 1000
 )
 
 // Digest says for how long the notifications of a subscription are collected, for each of its
 // receivers, to be told as one. Either Every or Cron is set.
 type Digest struct {
-	// Every is how long is collected, from the first notification on, MinDigest to MaxDigest.
+	// Every is how long is collected, from the first notification on: 1 second to 31 days.
 	Every Duration `json:"every,omitempty"`
 	// Cron says when is told what was collected by then: minute, hour, day of the month, month
 	// and day of the week, then the name of a time zone, UTC where there is none, such as
-	// "0 9 * * 1-5 Europe/Berlin". What waited for MaxDigest is told before that.
+	// "0 9 * * 1-5 Europe/Berlin". What waited for 31 days is told before that.
 	Cron string `json:"cron,omitempty"`
-	// Max is how many notifications are collected at most, up to MaxDigestItems; what is full
-	// is told at once. 0 means DefaultDigestItems.
+	// Max is how many notifications are collected at most, up to 1000; a full digest is
+	// delivered at once. 0 means 100.
 	Max int `json:"max,omitempty"`
 }
 
@@ -231,9 +228,9 @@ func (d Digest) String() string {
 // Items returns how many notifications are collected at most.
 func (d Digest) Items() int {
 	if d.Max <= 0 {
-		return DefaultDigestItems
+		return defaultDigestItems
 	}
-	return min(d.Max, MaxDigestItems)
+	return min(d.Max, maxDigestItems)
 }
 
 // Validate returns why d cannot be used, or nil.
@@ -241,10 +238,10 @@ func (d Digest) Validate() error {
 	switch {
 	case d.Every != 0 && d.Cron != "":
 		return errors.New("name a duration or a cron line, not both")
-	case d.Cron == "" && (d.Every < MinDigest || d.Every > MaxDigest):
-		return fmt.Errorf("%v is not between %v and %v", d.Every, MinDigest, MaxDigest)
-	case d.Max < 0 || d.Max > MaxDigestItems:
-		return fmt.Errorf("max: %d is not between 1 and %d", d.Max, MaxDigestItems)
+	case d.Cron == "" && (d.Every < minDigest || d.Every > maxDigest):
+		return fmt.Errorf("%v is not between %v and %v", d.Every, minDigest, maxDigest)
+	case d.Max < 0 || d.Max > maxDigestItems:
+		return fmt.Errorf("max: %d is not between 1 and %d", d.Max, maxDigestItems)
 	case d.Cron == "":
 		return nil
 	}
@@ -261,7 +258,7 @@ func (d Digest) Validate() error {
 // End returns when what is collected from start on is told. It is start itself where d cannot be
 // used, as where this machine does not know the time zone.
 func (d Digest) End(start time.Time) time.Time {
-	latest := start.Add(time.Duration(min(max(d.Every, 0), MaxDigest)))
+	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigest)))
 	if d.Cron == "" {
 		return latest
 	}
@@ -269,7 +266,7 @@ func (d Digest) End(start time.Time) time.Time {
 	if err != nil {
 		return start
 	}
-	latest = start.Add(time.Duration(MaxDigest))
+	latest = start.Add(time.Duration(maxDigest))
 	if next := s.Next(start).UTC(); next.After(start) && next.Before(latest) {
 		return next
 	}

@@ -22,7 +22,7 @@ func TestSubscriptionDefaults(t *testing.T) {
 }
 
 func TestSubscriptionValidate(t *testing.T) {
-	many := MaxSnippetOffset + 1
+	many := maxSnippetOffset + 1
 	err := Subscription{
 		URL: "nowhere", Events: []Event{"changed"}, Interval: -2, Match: "fuzzy", SnippetOffset: &many,
 		View: View{Ignore: []string{"("}, Confirm: -1},
@@ -84,7 +84,7 @@ func TestDigestsThatCanBeUsed(t *testing.T) {
 			t.Errorf("%q: %v, want something with %q", c.text, err, c.want)
 		}
 	}
-	for _, d := range []Digest{{}, {Every: Duration(time.Hour), Cron: "0 9 * * *"}, {Every: Duration(time.Hour), Max: -1}, {Every: Duration(time.Hour), Max: MaxDigestItems + 1}} {
+	for _, d := range []Digest{{}, {Every: Duration(time.Hour), Cron: "0 9 * * *"}, {Every: Duration(time.Hour), Max: -1}, {Every: Duration(time.Hour), Max: maxDigestItems + 1}} {
 		if d.Validate() == nil {
 			t.Errorf("%+v can be used", d)
 		}
@@ -130,7 +130,7 @@ func FuzzDigest(f *testing.F) {
 			return
 		}
 		start := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
-		if end := d.End(start); !end.After(start) || end.Sub(start) > time.Duration(MaxDigest) {
+		if end := d.End(start); !end.After(start) || end.Sub(start) > time.Duration(maxDigest) {
 			t.Errorf("%q ends after %v", s, end.Sub(start))
 		}
 	})

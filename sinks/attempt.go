@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // Attempt is one attempt to hand a receiver what waits for it.
@@ -202,7 +203,7 @@ const batchFor = 100 * time.Millisecond
 // with an error. Those that s does not take at a time, since it has replaced another sink, are
 // left to the next attempt.
 func (p *pool) batch(ctx context.Context, s pipeline.Sink, a Attempt) []ending {
-	limit, atOnce := pipeline.BatchOf(s)
+	limit, atOnce := registry.BatchOf(s)
 	began := time.Now()
 	var ends []ending
 	for len(ends) < min(limit, len(a.Notifications)) {

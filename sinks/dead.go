@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 const (
@@ -100,12 +101,12 @@ func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
 		return nil // Delivery tells of notifications itself.
 	}
 	tx.OnCommit(func() {
-		d.cfg.Observe.Note(flow.Observation{Kind: flow.KindUnhandled, URL: pipeline.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
+		d.cfg.Observe.Note(flow.Observation{Kind: flow.KindUnhandled, URL: pageurl.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
 	})
 	if l.Topic != flow.TopicHealth { // that an event could not be told is not told
 		tx.Emit(flow.HealthMessage(pipeline.Health{
 			ID:    flow.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
-			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: pipeline.Redacted(m.Subject), Reason: l.Reason, Count: l.Attempts,
+			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: pageurl.Redacted(m.Subject), Reason: l.Reason, Count: l.Attempts,
 		}))
 	}
 	return nil

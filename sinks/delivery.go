@@ -21,6 +21,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // Config is what NewDelivery needs. Only Sinks and Poster have no default.
@@ -98,7 +99,7 @@ func (d *Delivery) LongestAttempt() time.Duration {
 	defer d.live.letGo(live, d.cfg.closeFailed)
 	longest := d.cfg.AttemptTimeout
 	for _, s := range live.sinks {
-		longest = max(longest, pipeline.TimeoutOf(s))
+		longest = max(longest, registry.TimeoutOf(s))
 	}
 	return longest
 }

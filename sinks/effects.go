@@ -10,6 +10,8 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // work is the handling of one message: what it read, and what it will do.
@@ -188,7 +190,7 @@ func (w *work) include(a *Attempt, p pendingRecord) error {
 // fill puts the pending notifications from seq on into an attempt, so that it has most, or as
 // many as its sink takes at a time, up to the first whose subscription was cancelled.
 func (w *work) fill(a *Attempt, seq uint64, most int) error {
-	limit, _ := pipeline.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
+	limit, _ := registry.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
 	limit = min(limit, maxBatch, most)
 	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
 		p, err := w.st.pending(seq)
@@ -258,7 +260,7 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 
 // pageOf returns the URL of the page of n, or that of n where there is no such page.
 func pageOf(n pipeline.Notification) string {
-	page, err := pipeline.CanonicalURL(n.URL)
+	page, err := pageurl.Canonical(n.URL)
 	if err != nil {
 		return n.URL
 	}
@@ -356,7 +358,7 @@ func (w *work) tell(t tell) error {
 // expirePage tells the owner of a page that the receiver of n is expired. All pages of
 // the receiver are told when it expires; this reaches those that were subscribed then.
 func (w *work) expirePage(n pipeline.Notification) {
-	page, err := pipeline.CanonicalURL(n.URL)
+	page, err := pageurl.Canonical(n.URL)
 	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expired[page] {
 		return
 	}

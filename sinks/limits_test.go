@@ -15,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -159,7 +160,7 @@ func TestRate(t *testing.T) {
 			})
 		}
 		store := txtest.New()
-		cfg := Config{Sinks: map[string]pipeline.Sink{"slow": pipeline.LimitRate(at(&slow), 0.1, 2), "fast": at(&fast)}}
+		cfg := Config{Sinks: map[string]pipeline.Sink{"slow": registry.LimitRate(at(&slow), 0.1, 2), "fast": at(&fast)}}
 		r := newRig(t, store, cfg)
 		for i := range 5 {
 			r.notify("slow", fmt.Sprint("s", i))
@@ -208,7 +209,7 @@ func heldAttempt(t *testing.T, back bool) {
 	owned.Store(true)
 	s, store := &recorder{}, txtest.New()
 	r := newRig(t, store, Config{
-		Sinks: map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 1./600, 1)},
+		Sinks: map[string]pipeline.Sink{"a": registry.LimitRate(s, 1./600, 1)},
 		Owned: func(string) bool { return owned.Load() }, Epoch: func(string) uint64 { return epoch.Load() },
 	})
 	r.notify("a", "x")
@@ -250,7 +251,7 @@ func heldAttempt(t *testing.T, back bool) {
 // after its subscription was cancelled, and the next one takes its place.
 func TestWithdrawnBeforeItBegins(t *testing.T) {
 	for name, wrap := range map[string]func(pipeline.Sink) pipeline.Sink{
-		"held by a rate":   func(s pipeline.Sink) pipeline.Sink { return pipeline.LimitRate(s, 1./3600, 1) },
+		"held by a rate":   func(s pipeline.Sink) pipeline.Sink { return registry.LimitRate(s, 1./3600, 1) },
 		"waits for a slot": func(s pipeline.Sink) pipeline.Sink { return s },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +289,7 @@ func TestRateAndFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
 		r := newRig(t, txtest.New(), Config{
-			Sinks:  map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 0.4/3600, 1)},
+			Sinks:  map[string]pipeline.Sink{"a": registry.LimitRate(s, 0.4/3600, 1)},
 			Policy: Policy{Retry: []time.Duration{time.Minute}, DeadAfter: 7 * time.Hour, ExpireAfter: 12 * time.Hour},
 		})
 		r.notify("a", "x")
@@ -309,7 +310,7 @@ func TestRateAndFailures(t *testing.T) {
 func TestRateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": pipeline.LimitRate(s, 1./3600, 1)}})
+		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": registry.LimitRate(s, 1./3600, 1)}})
 		for _, id := range []string{"u", "v", "w", "x", "y"} {
 			r.notify("a", id)
 		}
@@ -320,9 +321,9 @@ func TestRateChanges(t *testing.T) {
 			want string
 		}{
 			{"at first", nil, 59 * time.Minute, "[u]"},
-			{"the same", pipeline.LimitRate(s, 1./3600, 1), 59 * time.Second, "[u]"},
+			{"the same", registry.LimitRate(s, 1./3600, 1), 59 * time.Second, "[u]"},
 			{"the same, later", nil, time.Second, "[u v]"},
-			{"a higher one", pipeline.LimitRate(s, 1./60, 1), 0, "[u v w]"},
+			{"a higher one", registry.LimitRate(s, 1./60, 1), 0, "[u v w]"},
 			{"a higher one, later", nil, time.Minute, "[u v w x]"},
 			{"none", s, 0, "[u v w x y]"},
 		} {

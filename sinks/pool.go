@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 const (
@@ -192,7 +193,7 @@ func (p *pool) attempt(f *flight, s slot) {
 	live := p.live.hold()
 	defer p.live.letGo(live, p.cfg.closeFailed)
 	sink := live.sinks[f.Receiver.Sink]
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(pipeline.TimeoutOf(sink), p.cfg.AttemptTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(registry.TimeoutOf(sink), p.cfg.AttemptTimeout))
 	defer cancel()
 	ends := p.batch(ctx, sink, f.Attempt)
 	h.release()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -118,7 +119,7 @@ func TestTimeoutOfASink(t *testing.T) {
 			})
 		}
 		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
-			"default": at("default"), "short": pipeline.LimitTime(at("short"), 2*time.Second), "long": pipeline.LimitTime(at("long"), time.Minute),
+			"default": at("default"), "short": registry.LimitTime(at("short"), 2*time.Second), "long": registry.LimitTime(at("long"), time.Minute),
 		}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
 		if got := r.d.LongestAttempt(); got != time.Minute {
 			t.Errorf("the longest attempt is %v, want 1m", got)

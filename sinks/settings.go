@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // settings is what can be changed while Delivery works.
@@ -126,7 +127,7 @@ type limiters struct {
 // reserve takes the next attempt of the sink called name. The reservation says in how long
 // it may begin; nil: at once, since there is no rate.
 func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Reservation {
-	perSecond, burst, ok := pipeline.RateOf(s)
+	perSecond, burst, ok := registry.RateOf(s)
 	if !ok {
 		return nil
 	}
@@ -146,8 +147,8 @@ func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Re
 func (l *limiters) change(before, now map[string]pipeline.Sink) map[string]bool {
 	changed := make(map[string]bool)
 	for name, s := range before {
-		wasPerSecond, wasBurst, was := pipeline.RateOf(s)
-		perSecond, burst, is := pipeline.RateOf(now[name])
+		wasPerSecond, wasBurst, was := registry.RateOf(s)
+		perSecond, burst, is := registry.RateOf(now[name])
 		if perSecond != wasPerSecond || burst != wasBurst || is != was {
 			delete(l.list, name)
 			changed[name] = true

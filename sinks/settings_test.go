@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -84,11 +85,11 @@ func TestSinksAreClosed(t *testing.T) {
 		busy := &closable{recorder: recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}}
 		kept, gone, odd := new(closable), new(closable), new(closable)
 		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
-			"busy": busy, "kept": kept, "gone": pipeline.LimitRate(gone, 1, 1), "again": gone, "odd": incomparable{closable: odd}, "other": &recorder{},
+			"busy": busy, "kept": kept, "gone": registry.LimitRate(gone, 1, 1), "again": gone, "odd": incomparable{closable: odd}, "other": &recorder{},
 		}})
 		r.notify("busy", "x")
 		synctest.Wait()
-		r.d.Reconfigure(map[string]pipeline.Sink{"busy": busy, "renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
+		r.d.Reconfigure(map[string]pipeline.Sink{"busy": busy, "renamed": registry.LimitRate(kept, 1, 1)}, Policy{})
 		check := func(when string, want map[*closable]int32) {
 			t.Helper()
 			synctest.Wait()
@@ -100,7 +101,7 @@ func TestSinksAreClosed(t *testing.T) {
 		}
 		check("while an attempt is under way", map[*closable]int32{busy: 0, kept: 0, gone: 0, odd: 0})
 		// Nothing began under the settings that are replaced now, but the attempt uses a sink of theirs.
-		r.d.Reconfigure(map[string]pipeline.Sink{"renamed": pipeline.LimitRate(kept, 1, 1)}, Policy{})
+		r.d.Reconfigure(map[string]pipeline.Sink{"renamed": registry.LimitRate(kept, 1, 1)}, Policy{})
 		check("while it is still under way", map[*closable]int32{busy: 0, kept: 0, gone: 0, odd: 0})
 		close(release)
 		check("after it", map[*closable]int32{busy: 1, kept: 0, gone: 1, odd: 1})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -133,7 +134,7 @@ func (w *world) hand(a Attempt) {
 	if len(w.posted[key]) > 0 {
 		w.fatalf("%s: attempt %d begins before a result was handled", key, a.Number)
 	}
-	limit, _ := pipeline.BatchOf(w.sinks[key])
+	limit, _ := registry.BatchOf(w.sinks[key])
 	if len(a.Notifications) > limit {
 		w.fatalf("%s: %d notifications are sent at once, want %d at most", key, len(a.Notifications), limit)
 	}

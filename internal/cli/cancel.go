@@ -12,8 +12,8 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // doneLine is the JSON of a command that was carried out.
@@ -187,7 +187,7 @@ func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context,
 
 // checkPage refuses what is no URL of a page.
 func checkPage(cmd *cobra.Command, url string) error {
-	if _, err := pipeline.CanonicalURL(url); err != nil {
+	if _, err := pageurl.Canonical(url); err != nil {
 		return usage(cmd, "%w", err)
 	}
 	return nil

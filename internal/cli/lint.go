@@ -21,6 +21,7 @@ import (
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -94,7 +95,7 @@ func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
 	defer closeSinks(c.Router.Sinks)
 	checkers := make(map[string]pipeline.Checker)
 	for name, s := range c.Router.Sinks {
-		if ask, ok := pipeline.CheckerOf(s); ok {
+		if ask, ok := registry.CheckerOf(s); ok {
 			checkers[name] = ask
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // sinkTestLine is the JSON of a test of one sink.
@@ -198,7 +199,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	attempt = outbound.WithObserver(attempt, at.answered)
 	began := time.Now()
 	var err error
-	if c, ok := pipeline.CheckerOf(s); ok {
+	if c, ok := registry.CheckerOf(s); ok {
 		err = c.Check(attempt)
 	}
 	if err == nil {
@@ -218,7 +219,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 
 // timeoutOf is how long an attempt of s may take.
 func timeoutOf(s pipeline.Sink) time.Duration {
-	return cmp.Or(pipeline.TimeoutOf(s), pipeline.DefaultTimeout)
+	return cmp.Or(registry.TimeoutOf(s), pipeline.DefaultTimeout)
 }
 
 // testMessage is the message of a test. Each of its parts says that it is one, since not every

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/slackfake"
 )
 
@@ -195,7 +196,7 @@ func (c closable) Close() error { *c.closed++; return nil }
 // TestTestedSinksAreClosed: also one whose rate the file sets.
 func TestTestedSinksAreClosed(t *testing.T) {
 	n := 0
-	closeSinks(map[string]pipeline.Sink{"plain": closable{closed: &n}, "rated": pipeline.LimitRate(closable{closed: &n}, 1, 1)})
+	closeSinks(map[string]pipeline.Sink{"plain": closable{closed: &n}, "rated": registry.LimitRate(closable{closed: &n}, 1, 1)})
 	if n != 2 {
 		t.Errorf("%d were closed, want 2", n)
 	}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 func (a *api) pages(w *writer, r *http.Request) error {
@@ -317,7 +317,7 @@ func decode(w *writer, r *http.Request, v any) error {
 }
 
 func checkURL(raw string) error {
-	if _, err := pipeline.CanonicalURL(raw); err != nil {
+	if _, err := pageurl.Canonical(raw); err != nil {
 		return invalid("url: %v", err)
 	}
 	return nil

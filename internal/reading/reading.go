@@ -10,6 +10,7 @@ import (
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
@@ -39,7 +40,7 @@ type Keyword struct {
 // Middleware wraps the stage of pipeline.GroupIndex, and calls say after the first check that
 // leaves a version of the document of s, once.
 func Middleware(s pipeline.Subscription, say func(Reading)) flow.Middleware {
-	page, _ := pipeline.CanonicalURL(s.URL) // a Router refuses what is no URL
+	page, _ := pageurl.Canonical(s.URL) // a Router refuses what is no URL
 	document := flow.DocumentID(page, s.View)
 	var said atomic.Bool
 	return func(next flow.Processor) flow.Processor {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // Addressed is a notification with the receiver it goes to: the body of TypeNotification.
@@ -110,7 +111,7 @@ type DeadLetter struct {
 
 // URL returns the URL of the page that d is about, or nothing where it is about none. What
 // may be a password in it is left out.
-func (d DeadLetter) URL() string { return pipeline.Redacted(d.url()) }
+func (d DeadLetter) URL() string { return pageurl.Redacted(d.url()) }
 
 // Type returns the type of the message that could not be handled.
 func (d DeadLetter) Type() string { return d.Headers[headerType] }
@@ -128,7 +129,7 @@ func (d DeadLetter) Listed() DeadLetter {
 	d.Body, d.Headers = nil, maps.Clone(d.Headers)
 	for _, name := range []string{headerSubject, HeaderKey} {
 		if v, ok := d.Headers[name]; ok {
-			d.Headers[name] = pipeline.Redacted(v)
+			d.Headers[name] = pageurl.Redacted(v)
 		}
 	}
 	return d
@@ -205,8 +206,8 @@ func (f DeadFilter) Selects(d DeadLetter) bool {
 }
 
 func samePage(a, b string) bool {
-	x, errX := pipeline.CanonicalURL(a)
-	y, errY := pipeline.CanonicalURL(b)
+	x, errX := pageurl.Canonical(a)
+	y, errY := pageurl.Canonical(b)
 	return errX == nil && errY == nil && x == y
 }
 

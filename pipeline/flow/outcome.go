@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // Request asks fetch to check a page. One request is at most one GET.
@@ -70,7 +71,7 @@ func (r Request) Message(at time.Time) Message {
 	}
 	return Message{
 		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
-		Topic: TopicRequests, Key: pipeline.HostKey(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
+		Topic: TopicRequests, Key: pageurl.Host(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
 		Header: map[string]string{headerContent: "application/json"}, Body: b, value: requested{r, b},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 const (
@@ -34,7 +35,7 @@ func PushedMessage(p pipeline.Pushed) Message {
 			h[name] = value
 		}
 	}
-	key, err := pipeline.CanonicalURL(p.URL)
+	key, err := pageurl.Canonical(p.URL)
 	if err != nil {
 		key = p.URL // told when it is read
 	}
@@ -85,7 +86,7 @@ func checkPushed(p pipeline.Pushed, kind string) error {
 	if p.URL == "" {
 		return fmt.Errorf("there is no header %s with the page's URL, which is Pushed.URL in Go", headerSubject)
 	}
-	if err := pipeline.CheckURL(p.URL); err != nil {
+	if err := pageurl.Check(p.URL); err != nil {
 		return fmt.Errorf("%s: %w", headerSubject, err)
 	}
 	if p.ContentType == "" {
@@ -114,7 +115,7 @@ type taken struct {
 // TakenMessage returns p, whose Body is as a Reader gets it (Raw.Body), as a message on
 // TopicDocuments, where it is on its way to the owner of its page. Header is left out.
 func TakenMessage(p pipeline.Pushed) (Message, error) {
-	page, err := pipeline.CanonicalURL(p.URL)
+	page, err := pageurl.Canonical(p.URL)
 	if err != nil {
 		return Message{}, failure.Permanent(err)
 	}

@@ -199,8 +199,10 @@ func single(r rune) bool {
 		unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
+const maxKeywordTokens = 16
+
 // ValidKeyword returns why k cannot be a keyword, in words for the user, or nil: it has
-// no token, or more than pipeline.MaxKeywordTokens.
+// no token, or more than 16.
 func ValidKeyword(k string) error {
 	if utf8.RuneCountInString(k) > pipeline.MaxKeywordLength {
 		return nil // Subscription.Validate says that
@@ -208,8 +210,8 @@ func ValidKeyword(k string) error {
 	switch n := len(Tokens(k)); {
 	case n == 0:
 		return fmt.Errorf("%q has no word in it; a keyword needs a letter or a digit", k)
-	case n > pipeline.MaxKeywordTokens:
-		return fmt.Errorf("%q has %d words; a keyword has at most %d", k, n, pipeline.MaxKeywordTokens)
+	case n > maxKeywordTokens:
+		return fmt.Errorf("%q has %d words; a keyword has at most %d", k, n, maxKeywordTokens)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // What headers usually take: how many there are, and the bytes of each.
@@ -59,7 +60,7 @@ func page(n pipeline.Notification) string {
 	if n.Health != nil && n.URL == "" {
 		return flow.HealthMessage(*n.Health).Key
 	}
-	if canonical, err := pipeline.CanonicalURL(n.URL); err == nil {
+	if canonical, err := pageurl.Canonical(n.URL); err == nil {
 		return canonical
 	}
 	return cmp.Or(n.URL, n.ID)

@@ -289,7 +289,7 @@ func TestCheck(t *testing.T) {
 			s := chattest.Build(t, matrix.New, matrix.Config{
 				Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("syt_secret"), AllowUnencrypted: tt.allow,
 			})
-			c, ok := pipeline.CheckerOf(pipeline.LimitRate(s, 1, 1)) // as with a rate in the configuration
+			c, ok := registry.CheckerOf(registry.LimitRate(s, 1, 1)) // as with a rate in the configuration
 			if !ok {
 				t.Fatal("it cannot be asked")
 			}

@@ -235,7 +235,7 @@ func TestRate(t *testing.T) {
 	for chat, want := range map[string]float64{"5": 1, "-5": 20.0 / 60, "@news": 20.0 / 60} {
 		c := config("https://example.com")
 		c.ChatID = chat
-		if got, burst, ok := pipeline.RateOf(chattest.Build(t, telegram.New, c)); !ok || got != want || burst != 3 {
+		if got, burst, ok := registry.RateOf(chattest.Build(t, telegram.New, c)); !ok || got != want || burst != 3 {
 			t.Errorf("%s: got %v and %d, want %v", chat, got, burst, want)
 		}
 	}

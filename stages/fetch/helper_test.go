@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -130,7 +131,7 @@ func (b *bench) ask(t *testing.T, reqs ...flow.Request) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := flow.Message{ID: fmt.Sprint(r.Page, r.Check), Type: flow.TypeRequest, Key: pipeline.HostKey(r.Page), Body: body,
+		m := flow.Message{ID: fmt.Sprint(r.Page, r.Check), Type: flow.TypeRequest, Key: pageurl.Host(r.Page), Body: body,
 			Header: map[string]string{flow.HeaderTrace: "trace-" + r.Page}}
 		if err := b.store.Handle(t.Context(), b.Stage, m); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -14,7 +13,7 @@ import (
 const borders = string(pipeline.BlockEnd) + string(pipeline.ItemStart) + string(pipeline.ItemEnd)
 
 // pieceSize is how much of a block a regular expression is matched against at once, in bytes.
-// To find one match takes at most this times pipeline.MaxProgram steps, about a second; between
+// To find one match takes at most this times 1000 steps, the largest program of a pattern, about a second; between
 // two matches the deadline is looked at.
 const pieceSize = 32 << 10
 
@@ -25,13 +24,9 @@ func ignore(ctx context.Context, content string, patterns []string) (string, err
 	if len(patterns) == 0 {
 		return content, nil
 	}
-	res := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		re, err := pipeline.CompilePattern(p)
-		if err != nil {
-			return "", &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("ignore: %v", err)}
-		}
-		res[i] = re
+	res, err := pipeline.View{Ignore: patterns}.Patterns()
+	if err != nil {
+		return "", &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error()}
 	}
 	var b blocks.Builder
 	for content != "" {
@@ -43,7 +38,6 @@ func ignore(ctx context.Context, content string, patterns []string) (string, err
 			piece := block[:pieceEnd(block)]
 			block = block[len(piece):]
 			for _, re := range res {
-				var err error
 				if piece, err = blank(ctx, re, piece); err != nil {
 					return "", err
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // play runs steps through a tracker. A step is a host and what happens there: "a>" a fetch
@@ -165,7 +166,7 @@ func TestResultOf(t *testing.T) {
 type network struct{ down map[string]bool }
 
 func (n *network) fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-	if n.down[pipeline.HostKey(r.URL)] {
+	if n.down[pageurl.Host(r.URL)] {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailRefused, Reason: "connection refused"}
 	}
 	return answer("hello " + r.URL)

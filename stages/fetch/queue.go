@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // limits bound a queue.
@@ -101,7 +102,7 @@ func (q *queue) add(j *job) bool {
 	if len(q.queued) >= q.waiting {
 		return false
 	}
-	name := pipeline.HostKey(j.req.Page)
+	name := pageurl.Host(j.req.Page)
 	h := q.hosts[name]
 	if h == nil {
 		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), pos: -1}

@@ -17,6 +17,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // idleWorkers is how many goroutines are kept for the next fetch.
@@ -147,7 +148,7 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	trace := m.Header[flow.HeaderTrace]
 	tx.OnCommit(func() {
 		if !s.queue.add(&job{req: req, trace: trace}) {
-			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pipeline.HostKey(req.Page))
+			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pageurl.Host(req.Page))
 		}
 	})
 	return nil

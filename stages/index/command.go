@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -187,12 +188,12 @@ func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error
 
 // refuseURL returns what is wrong with the URL of a command for page, or nil.
 func refuseURL(page, raw string) *flow.Refusal {
-	url, err := pipeline.CanonicalURL(raw)
+	url, err := pageurl.Canonical(raw)
 	if err != nil {
 		return &flow.Refusal{Code: flow.CodeURL, Message: "url: " + err.Error()}
 	}
 	if url != page {
-		return &flow.Refusal{Code: flow.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pipeline.Redacted(raw), pipeline.Redacted(url), pipeline.Redacted(page))}
+		return &flow.Refusal{Code: flow.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pageurl.Redacted(raw), pageurl.Redacted(url), pageurl.Redacted(page))}
 	}
 	return nil
 }
@@ -233,7 +234,7 @@ func refused(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
 		ID: flow.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
 		Command: m.ID, Code: r.Code, Reason: r.Message, Client: clientOf(m),
 	}
-	if page, err := pipeline.CanonicalURL(m.Key); err == nil {
+	if page, err := pageurl.Canonical(m.Key); err == nil {
 		h.URL = page
 	}
 	return h

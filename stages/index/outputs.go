@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -123,7 +123,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 			s.cfg.Decided(m.ID, nil)
 			return
 		}
-		s.cfg.Logger.Info("command refused", "page", pipeline.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
+		s.cfg.Logger.Info("command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
 		s.cfg.Decided(m.ID, r)
 	})
 }

@@ -36,6 +36,9 @@ func (taken) output() {}
 // seenSize is how much of an ID's hash is remembered, in bytes.
 const seenSize = 8
 
+// rememberedPushes is how many IDs of pushed pages are remembered for each URL.
+const rememberedPushes = 64
+
 func seenHash(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return string(sum[:seenSize])
@@ -54,7 +57,7 @@ func (p *Page) hasSeen(id string) bool {
 
 // remember notes that a page was pushed under id.
 func (p *Page) remember(id string) {
-	from := max(len(p.Seen)+seenSize-pipeline.RememberedPushes*seenSize, 0)
+	from := max(len(p.Seen)+seenSize-rememberedPushes*seenSize, 0)
 	p.Seen = append(append([]byte(nil), p.Seen[from:]...), seenHash(id)...)
 }
 

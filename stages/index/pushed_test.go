@@ -75,11 +75,11 @@ func TestPushedPagesAreVersions(t *testing.T) {
 func TestPushedIDsAreRememberedForAWhile(t *testing.T) {
 	b := newBench(t)
 	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
-	for i := range pipeline.RememberedPushes + 1 {
+	for i := range rememberedPushes + 1 {
 		b.push(fmt.Sprint(i), "a")
 	}
-	if b.p.hasSeen("0") || !b.p.hasSeen("1") || len(b.p.Seen) != pipeline.RememberedPushes*seenSize {
-		t.Errorf("got %d bytes of IDs, want those of the last %d pages", len(b.p.Seen), pipeline.RememberedPushes)
+	if b.p.hasSeen("0") || !b.p.hasSeen("1") || len(b.p.Seen) != rememberedPushes*seenSize {
+		t.Errorf("got %d bytes of IDs, want those of the last %d pages", len(b.p.Seen), rememberedPushes)
 	}
 }
 

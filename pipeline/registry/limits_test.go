@@ -1,6 +1,8 @@
-package pipeline
+package registry
 
 import (
+	"github.com/vokter/vokter/pipeline"
+
 	"context"
 	"errors"
 	"math"
@@ -13,19 +15,19 @@ type hasty struct {
 	burst     int
 }
 
-func (hasty) Deliver(context.Context, Notification) error { return nil }
-func (h hasty) Rate() (perSecond float64, burst int)      { return h.perSecond, h.burst }
+func (hasty) Deliver(context.Context, pipeline.Notification) error { return nil }
+func (h hasty) Rate() (perSecond float64, burst int)               { return h.perSecond, h.burst }
 
 // TestRateOf: a rate at which nothing would ever be delivered is none.
 func TestRateOf(t *testing.T) {
 	for _, c := range []struct {
-		sink      Sink
+		sink      pipeline.Sink
 		perSecond float64
 		burst     int
 		ok        bool
 	}{
 		{nil, 0, 0, false},
-		{SinkFunc(func(context.Context, Notification) error { return nil }), 0, 0, false},
+		{pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil }), 0, 0, false},
 		{hasty{0.5, 3}, 0.5, 3, true},
 		{LimitRate(hasty{0.5, 3}, 2, 4), 2, 4, true},
 		{hasty{0.5, 0}, 0.5, 1, true},
@@ -48,10 +50,10 @@ func (patient) Batch() (int, int)      { return 7, 2 }
 
 // TestLimitsOfWrappedSinks: what is given to a sink counts, and what is not stays as it was.
 func TestLimitsOfWrappedSinks(t *testing.T) {
-	plain := SinkFunc(func(context.Context, Notification) error { return nil })
+	plain := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })
 	for _, c := range []struct {
 		name    string
-		sink    Sink
+		sink    pipeline.Sink
 		timeout time.Duration
 		rated   bool
 		batch   int
@@ -82,7 +84,7 @@ func (invalid) Validate() error { return errInvalid }
 // TestLimitedSinkIsValidated: what a rate is given to is checked as without it.
 func TestLimitedSinkIsValidated(t *testing.T) {
 	for _, c := range []struct {
-		sink Sink
+		sink pipeline.Sink
 		want error
 	}{{invalid{}, errInvalid}, {hasty{}, nil}, {LimitRate(invalid{}, 1, 1), errInvalid}} {
 		v, ok := LimitRate(c.sink, 1, 1).(interface{ Validate() error })

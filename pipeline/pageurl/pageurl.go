@@ -1,0 +1,104 @@
+// Package pageurl checks the URLs of pages and writes them in one spelling.
+package pageurl
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower
+// case, default port and fragment dropped, empty path "/", query untouched. It fails where raw
+// is not an absolute URL with a host; the error is written for the user.
+func Canonical(raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return "", fmt.Errorf("%q is not a URL", Redacted(raw))
+	}
+	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
+		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", Redacted(raw))
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", fmt.Errorf("%q has no valid port; ports are 1 to 65535", Redacted(raw))
+		}
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	u.Host = strings.ToLower(u.Host)
+	if h, p, err := net.SplitHostPort(u.Host); err == nil && (p == "" || p == defaultPort(u.Scheme)) {
+		u.Host = h
+		if strings.Contains(h, ":") {
+			u.Host = "[" + h + "]"
+		}
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String(), nil
+}
+
+// MaxLength is the largest length of the URL of a page, in bytes.
+const MaxLength = 8192
+
+// Check returns why the page of the URL raw cannot be watched, in words for the user, or nil. The
+// URL must be absolute, have at most MaxLength bytes, and hold no user name or password, because
+// logs and notifications show it. Where schemes are given, it must have one of them.
+func Check(raw string, schemes ...string) error {
+	if len(raw) > MaxLength {
+		return fmt.Errorf("a URL of %d bytes is too long; at most %d", len(raw), MaxLength)
+	}
+	page, err := Canonical(raw)
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.User != nil {
+		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", Redacted(raw))
+	}
+	if scheme, _, _ := strings.Cut(page, ":"); len(schemes) > 0 && !slices.Contains(schemes, scheme) {
+		last := len(schemes) - 1
+		return fmt.Errorf("%q has the scheme %s; only %s and %s can be watched", raw, scheme, strings.Join(schemes[:last], ", "), schemes[last])
+	}
+	return nil
+}
+
+// Redacted returns the URL raw without its user name and password. Raw need not be a valid URL,
+// since a password that is not encoded can make it invalid.
+func Redacted(raw string) string {
+	scheme, rest, found := strings.Cut(raw, "//")
+	if found {
+		scheme += "//"
+	} else {
+		scheme, rest = "", raw
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 || strings.ContainsAny(rest[:at], "/?#") && !strings.ContainsAny(rest[:at], ":@") { // it is in the path
+		return raw
+	}
+	return scheme + "xxxxx" + rest[at:]
+}
+
+// Host returns the host and port of the canonical URL page: requests to one Host keep a distance.
+func Host(page string) string {
+	u, err := url.Parse(page)
+	if err != nil || u.Host == "" {
+		return page
+	}
+	if u.Port() == "" && defaultPort(u.Scheme) != "" {
+		return net.JoinHostPort(u.Hostname(), defaultPort(u.Scheme))
+	}
+	return u.Host
+}
+
+func defaultPort(scheme string) string {
+	switch scheme {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	}
+	return ""
+}

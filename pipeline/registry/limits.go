@@ -1,0 +1,107 @@
+package registry
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// LimitRate returns s with another rate: perSecond attempts a second, above 0, and at most
+// burst, at least 1, at once.
+func LimitRate(s pipeline.Sink, perSecond float64, burst int) pipeline.Sink {
+	return rated{wrapped{s}, perSecond, burst}
+}
+
+// LimitTime returns s with another timeout: an attempt ends after d, which is above 0.
+func LimitTime(s pipeline.Sink, d time.Duration) pipeline.Sink { return timed{wrapped{s}, d} }
+
+// RateOf returns the rate of s, with a burst of at least 1; ok is false where it has none, or
+// one that is not above 0 and finite.
+func RateOf(s pipeline.Sink) (perSecond float64, burst int, ok bool) {
+	r, ok := find[interface{ Rate() (float64, int) }](s)
+	if !ok {
+		return 0, 0, false
+	}
+	perSecond, burst = r.Rate()
+	if !(perSecond > 0) || math.IsInf(perSecond, 1) {
+		return 0, 0, false
+	}
+	return perSecond, max(burst, 1), true
+}
+
+// BatchOf returns how many notifications an attempt of s may deliver, and how many of them at
+// the same time. Both are 1 where s has no method Batch, and where s has a rate, because a rate
+// counts attempts.
+func BatchOf(s pipeline.Sink) (notifications, atOnce int) {
+	b, ok := find[interface{ Batch() (int, int) }](s)
+	if !ok {
+		return 1, 1
+	}
+	if _, _, limited := RateOf(s); limited {
+		return 1, 1
+	}
+	notifications, atOnce = b.Batch()
+	return max(notifications, 1), max(atOnce, 1)
+}
+
+// TimeoutOf returns how long an attempt of s may take; 0 where s does not say.
+func TimeoutOf(s pipeline.Sink) time.Duration {
+	if t, ok := find[interface{ Timeout() time.Duration }](s); ok {
+		return max(t.Timeout(), 0)
+	}
+	return 0
+}
+
+// CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false
+// where none is.
+func CheckerOf(s pipeline.Sink) (c pipeline.Checker, ok bool) { return find[pipeline.Checker](s) }
+
+// find returns s, or the first of the sinks that it wraps, that is a T.
+func find[T any](s pipeline.Sink) (found T, ok bool) {
+	for s != nil {
+		if found, ok = s.(T); ok {
+			return found, true
+		}
+		w, wraps := s.(interface{ Unwrap() pipeline.Sink })
+		if !wraps {
+			break
+		}
+		s = w.Unwrap()
+	}
+	return found, false
+}
+
+// wrapped is a Sink with other limits.
+type wrapped struct{ sink pipeline.Sink }
+
+func (w wrapped) Deliver(ctx context.Context, n pipeline.Notification) error {
+	return w.sink.Deliver(ctx, n)
+}
+
+// Unwrap returns the sink with the limits of its own.
+func (w wrapped) Unwrap() pipeline.Sink { return w.sink }
+
+// Validate returns why the sink cannot be used, where it says that.
+func (w wrapped) Validate() error {
+	if v, ok := w.sink.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+type rated struct {
+	wrapped
+	perSecond float64
+	burst     int
+}
+
+func (r rated) Rate() (perSecond float64, burst int) { return r.perSecond, r.burst }
+
+type timed struct {
+	wrapped
+	timeout time.Duration
+}
+
+func (t timed) Timeout() time.Duration { return t.timeout }
