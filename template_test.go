@@ -24,7 +24,7 @@ func TestFailingTemplateCostsNoAlert(t *testing.T) {
 	}{
 		{`Look: {{.headline}} {{range .diffs}}{{.snippet}}{{end}}`, "Look: added: out of stock", ""},
 		{`{{.headline}} {{(index .diffs 7).text}}`, "**added: out of stock**", "the template failed: line 1: "},
-		{`{{.nothing}}`, "**added: out of stock**", `map has no entry for key "nothing"`},
+		{`{{.nothing}}`, "**added: out of stock**", `there is no field "nothing"`},
 		{`{{if .reason}}x{{end}}`, "**added: out of stock**", "it says nothing"},
 	} {
 		posts, events := make(chan string, 9), make(chan pipeline.Health, 9)

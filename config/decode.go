@@ -272,7 +272,7 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 	}
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
-		given := "a text" // which may be meant as a secret
+		given := "a string" // not shown, since it may be meant as a secret
 		switch n.(type) {
 		case *ast.StringNode, *ast.LiteralNode:
 		default:
@@ -295,7 +295,7 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 		}
 		at := positionOf(entry.Key)
 		if first, dup := seen[key]; dup {
-			d.failAt(at, "%s is given twice; it stands in line %d already", join(path, key), first.line)
+			d.failAt(at, "%s is set twice; line %d sets it already", join(path, key), first.line)
 			continue
 		}
 		seen[key] = at

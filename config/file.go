@@ -20,7 +20,7 @@ type file struct {
 	Data          string                 `yaml:"data"`
 	MinFree       size                   `yaml:"min_free"`
 	Memory        size                   `yaml:"memory"`
-	Listen        string                 `yaml:"listen"`
+	Listen        listen                 `yaml:"listen"`
 	Transport     transport              `yaml:"transport"`
 	Allow         allow                  `yaml:"allow"`
 	Fetch         fetch                  `yaml:"fetch"`
@@ -92,11 +92,6 @@ const Origin = "yaml"
 
 // convert turns f into a Config without sinks and reports what is wrong in it.
 func (d *decoder) convert(f *file) *Config {
-	if f.Listen != "" {
-		if err := CheckListen(f.Listen); err != nil {
-			d.fail("listen", "listen: %v", err)
-		}
-	}
 	c := vokter.Config{
 		Dir:     f.Data,
 		MinFree: int64(f.MinFree),
@@ -113,12 +108,12 @@ func (d *decoder) convert(f *file) *Config {
 	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
 		if c.Fetch.Concurrency = *n; *n < 1 {
-			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: %d is not at least 1", *n)
+			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: must be at least 1, not %d", *n)
 		}
 	}
 	c.Documents = d.documents(f)
 	c.Subscriptions = d.subscriptions(f)
-	return &Config{Router: c, Listen: f.Listen}
+	return &Config{Router: c, Listen: string(f.Listen)}
 }
 
 // CheckListen refuses what is no address to listen at. Without a host it is every address of
@@ -166,12 +161,12 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			continue
 		}
 		if j, dup := seen[page]; dup {
-			d.fail(path+".url", "%s: %s stands in line %d already; remove one", path, doc.URL, d.line(j, "documents"))
+			d.fail(path+".url", "%s: %s is listed in line %d already; remove one of them", path, doc.URL, d.line(j, "documents"))
 			continue
 		}
 		seen[page] = i
 		if !doc.Keep {
-			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "without it nothing is done; write keep: true, or remove the entry"})
+			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "must be true, since an entry without it does nothing; write keep: true or remove the entry"})
 		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: pipeline.Duration(doc.Interval)})
 	}

@@ -22,6 +22,7 @@ var inFile = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, ref
 var wordTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
 	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
+	reflect.TypeFor[listen]():        "an address such as 127.0.0.1:9000",
 	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
 	reflect.TypeFor[size]():          "a size such as 256MB or 1GiB",
 }
@@ -44,13 +45,13 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		d.failNode(n, "%s must be a text, not %s; write it in quotes: %q", path, describe(n), d.raw(n))
+		d.failNode(n, "%s must be a string, not %s; write it in quotes: %q", path, describe(n), d.raw(n))
 		return "", false
 	case *ast.MappingNode: // within { } a:9092 is one
-		d.failNode(n, "%s must be a text, not a mapping; if it has a colon in it, write it in quotes", path)
+		d.failNode(n, "%s must be a string, not a mapping; if it contains a colon, write it in quotes", path)
 		return "", false
 	default:
-		d.failNode(n, "%s must be a text, not %s", path, describe(n))
+		d.failNode(n, "%s must be a string, not %s", path, describe(n))
 		return "", false
 	}
 	s, ok := d.expanded(n)
@@ -91,7 +92,7 @@ func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
 	default:
-		d.failNode(n, "%s must be a text; write it in quotes", path)
+		d.failNode(n, "%s must be a string; write it in quotes", path)
 		return
 	}
 	switch s, ok := d.expanded(n); {
@@ -124,7 +125,7 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 	}
 	direct := strings.TrimSuffix(path, "_file")
 	if _, both := d.at[direct]; both {
-		d.failNode(n, "both %s and %s are given; keep one", direct, path)
+		d.failNode(n, "both %s and %s are set; keep one", direct, path)
 		return
 	}
 	d.at[direct] = positionOf(n) // what is wrong with the value stands here
@@ -216,9 +217,9 @@ func describe(n ast.Node) string {
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.StringNode:
-		return fmt.Sprintf("the text %q", clip(n.Value))
+		return fmt.Sprintf("the string %q", clip(n.Value))
 	case *ast.LiteralNode:
-		return fmt.Sprintf("the text %q", clip(n.Value.Value))
+		return fmt.Sprintf("the string %q", clip(n.Value.Value))
 	case *ast.BoolNode:
 		return n.GetToken().Value
 	case *ast.NullNode:

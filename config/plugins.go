@@ -32,7 +32,7 @@ type sinkEntry struct {
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 	if _, ok := n.(*ast.MappingNode); !ok {
-		s.decode(d, n, path, "sink with its options, such as {stdout: {}}")
+		s.decode(d, n, path, "sink", "{stdout: {}}")
 		return
 	}
 	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
@@ -42,21 +42,25 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 		case key == "timeout":
 			d.value(value, reflect.ValueOf(&s.timeout).Elem(), join(path, key))
 		case s.kind != "":
-			d.failNode(keyNode, "%s is a %s already; beside that it can have rate and timeout only, not %q", path, s.kind, key)
+			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have rate and timeout", path, key, s.kind)
 		default:
 			s.kind, s.kindKey, s.config = key, keyNode, value
 		}
 	})
 	if s.kind == "" {
-		d.failNode(n, "%s must be one kind of sink with its options, such as {stdout: {}}", path)
+		d.failNode(n, "%s must be a kind of sink with its options, such as {stdout: {}}", path)
 	}
 }
 
-// decode reads one kind of what, with an example.
-func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what string) {
+// decode reads one kind of what, a sink or a source, and its options.
+func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what, example string) {
+	if text, ok := n.(*ast.StringNode); ok && keyLike.MatchString(text.Value) {
+		d.failNode(n, "%s must be a kind of %s with its options; write {%s: {}} for one without options", path, what, text.Value)
+		return
+	}
 	m, ok := n.(*ast.MappingNode)
 	if !ok || len(m.Values) != 1 {
-		d.failNode(n, "%s must be one kind of %s", path, what)
+		d.failNode(n, "%s must be a kind of %s with its options, such as %s", path, what, example)
 		return
 	}
 	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
@@ -148,7 +152,7 @@ func (d *decoder) sinkNames(path string, names, known []string) {
 		case !slices.Contains(known, name):
 			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, known))
 		case slices.Contains(names[:i], name):
-			d.fail(at, "%s: %q is named twice; name it once", at, name)
+			d.fail(at, "%s: %q is listed twice; list it once", at, name)
 		}
 	}
 }
@@ -192,7 +196,7 @@ func (d *decoder) failEach(path string, err error) {
 type sourceEntry struct{ sinkEntry }
 
 func (s *sourceEntry) decodeYAML(d *decoder, n ast.Node, path string) {
-	s.decode(d, n, path, "source with its options, such as {kafka: {...}}")
+	s.decode(d, n, path, "source", "{kafka: {...}}")
 }
 
 // buildSources builds the sources of f.

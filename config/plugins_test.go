@@ -75,7 +75,7 @@ func TestKafkaDefaults(t *testing.T) {
 // TestKafkaMistakes: what the transport finds wrong is told at its place.
 func TestKafkaMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"transport: kafka":                                       "c.yaml:1:12: transport.kafka.brokers: at least one broker is needed, such as kafka-1:9092",
+		"transport: kafka":                                       "c.yaml:1:12: transport.kafka.brokers: at least one broker is required, such as kafka-1:9092",
 		"transport: {kafka: {brokers: [a]}}":                     "c.yaml:1:31: transport.kafka.brokers[0]: ",
 		"transport: {kafka: {brokers: ['a:1'], partitions: -1}}": "c.yaml:1:51: transport.kafka.partitions: -1 is not between 1 and 10000",
 		"transport: {kafka: {brokers: ['a:1'], tls: {enable: true, ca: " + filepath.Join("testdata", "none.pem") + "}}}": "transport.kafka.tls.ca: ",
@@ -119,9 +119,9 @@ func TestTemplates(t *testing.T) {
 		{"template: '{{range 9}}{{end}}'", "", "c.yaml:4:17: sinks.a.people.template: line 1: range goes over a field"},
 		{"template_file: " + file("bad", "\n{{env}}"), "", `c.yaml:4:22: sinks.a.people.template_file: line 2: there is no function "env"`},
 		{"template_file: " + filepath.Join(dir, "none"), "", "does not exist"},
-		{"template: 'a'\n      template_file: " + file("both", "x"), "", "both sinks.a.people.template and sinks.a.people.template_file are given"},
+		{"template: 'a'\n      template_file: " + file("both", "x"), "", "both sinks.a.people.template and sinks.a.people.template_file are set"},
 		{"template: ''", "", "template is empty"},
-		{"template: 7", "", "must be a text"},
+		{"template: 7", "", "must be a string"},
 		{"templat: x", "", `did you mean "template"`},
 	} {
 		got, err := parseTemplate(tt.options, render.TryTemplate)

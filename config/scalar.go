@@ -41,7 +41,7 @@ func ParseDuration(s string) (time.Duration, error) {
 func ParsePrefix(s string) (netip.Prefix, error) {
 	// A slip in the length would open far more than was meant.
 	if p, err := netip.ParsePrefix(s); err == nil && p != p.Masked() {
-		return netip.Prefix{}, fmt.Errorf("%q has bits set behind its prefix; write %s or %s/%d", s, p.Masked(), p.Addr(), p.Addr().BitLen())
+		return netip.Prefix{}, fmt.Errorf("%q is an address within a network; write %s or %s/%d", s, p.Masked(), p.Addr(), p.Addr().BitLen())
 	}
 	ps, err := outbound.ParseAllow([]string{s})
 	if err != nil {
@@ -49,6 +49,9 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	}
 	return ps[0], nil
 }
+
+// listen is the address of the HTTP listener.
+type listen string
 
 // rate is a number of events per second.
 type rate float64
@@ -94,12 +97,14 @@ func parseScalar(s string, v any) (err error) {
 	switch v := v.(type) {
 	case *time.Duration:
 		if *v, err = ParseDuration(s); err == nil && *v == 0 {
-			return errors.New("must be longer than 0, such as 10s, 5m or 1h")
+			return errors.New("must be longer than 0; write a duration such as 10s, 5m or 1h")
 		}
 	case *netip.Prefix:
 		*v, err = ParsePrefix(s)
 	case *rate:
 		*v, err = parseRate(s)
+	case *listen:
+		*v, err = listen(s), CheckListen(s)
 	case *size:
 		var n int64
 		n, err = ParseSize(s)
@@ -136,7 +141,7 @@ func (o *onlyNever) decodeYAML(d *decoder, n ast.Node, path string) {
 		*o = onlyNever(pipeline.Never)
 		return
 	}
-	d.failNode(n, "%s must be never, for a page that is only pushed; how often a page is fetched its subscriptions say", path)
+	d.failNode(n, "%s can only be never, for a page that is pushed and not fetched; how often a page is fetched is set in its subscriptions", path)
 }
 
 // failures is a number of failed checks, or "never".
@@ -154,7 +159,7 @@ func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
 	case err != nil || !number && s == d.raw(n):
 		d.failNode(n, "%s must be a whole number or never, not %s", path, describe(n))
 	case i < 1:
-		d.failNode(n, "%s: %d is not at least 1; write never for no limit", path, i)
+		d.failNode(n, "%s must be at least 1, not %d; write never for no limit", path, i)
 	default:
 		*t = failures(i)
 	}

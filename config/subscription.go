@@ -36,7 +36,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 		s = s.WithDefaults()
 		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
-			d.fail(join(path, "url"), "%s: client %q already watches this document by the subscription in line %d; merge the two or name another client", path, s.Client, d.line(j, "subscriptions"))
+			d.fail(join(path, "url"), "%s: client %q already has a subscription to this document in line %d; merge the two or set another client", path, s.Client, d.line(j, "subscriptions"))
 			continue
 		}
 		seen[p] = i
@@ -79,13 +79,13 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		case !given && f.required:
 			d.fail(path, "%s has no %s; add at least one", path, f.name)
 		case f.values != nil && len(f.values) == 0:
-			d.fail(join(path, f.name), "%s is empty; name at least one", join(path, f.name))
+			d.fail(join(path, f.name), "%s is empty; list at least one", join(path, f.name))
 		}
 	}
 	d.sinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
 	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
-		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
+		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
 	}
 	for _, fe := range CheckSubscription(s) {
 		errs = append(errs, fe)
@@ -144,7 +144,7 @@ func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
 		return
 	}
 	if len(seq.Values) == 0 {
-		d.failNode(n, "%s is empty; name at least one CSS selector or remove the key", path)
+		d.failNode(n, "%s is empty; list at least one CSS selector or remove the key", path)
 	}
 	for i, item := range seq.Values {
 		*s = appendSelector(*s, d, item, fmt.Sprintf("%s[%d]", path, i))

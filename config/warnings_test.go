@@ -39,7 +39,7 @@ func TestConfirmZero(t *testing.T) {
 subscriptions: [{url: "https://example.com/", keywords: [a], sinks: [out], confirm: 0}]
 `
 	_, err := Parse("c.yaml", []byte(text), options(nil))
-	if want := "c.yaml:2:85: subscriptions[0].confirm: 0 is not at least 1"; err == nil || err.Error() != want {
+	if want := "c.yaml:2:85: subscriptions[0].confirm: must be at least 1, not 0"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -67,7 +67,7 @@ func TestWarningsOfAFile(t *testing.T) {
 		"documents: [{url: http://10.0.0.1/, keep: true}]":                                                                                                  "1:19: documents[0].url: every check will fail, since 10.0.0.1 is not a public address; permit it with allow: {fetch: [10.0.0.1/32]}",
 		"documents: [{url: http://10.0.0.1/, keep: true, interval: never}]":                                                                                 "",
 		sub + "url: https://a.example/}\n- {url: https://b.example/, keywords: ['issue #5', b], sinks: [out]}":                                              "",
-		sink + "subscriptions:\n- url: https://a.example/\n  sinks: [out]\n  keywords:\n  - issue #5\n  - b # as well\n  - 'c #6'\n":                        "6:11: subscriptions[0].keywords[0] ends before the #, which begins a comment; " + quoteHint,
+		sink + "subscriptions:\n- url: https://a.example/\n  sinks: [out]\n  keywords:\n  - issue #5\n  - b # as well\n  - 'c #6'\n":                        "6:11: subscriptions[0].keywords[0] ends before the #, which starts a comment; " + quoteHint,
 		sub + "url: https://a.example/, stem: true, language: en}":                                                                                          "",
 		"sinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]":                                "1:27: sinks.out.fake.url: every delivery will fail, since 127.0.0.1 is not a public address; permit it with allow: {sinks: [127.0.0.1/32]}",
 		"allow: {sinks: [127.0.0.0/8]}\nsinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]": "",

@@ -41,7 +41,7 @@ func (d *decoder) parse(data []byte) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case body != nil:
-			d.failNode(doc.Body, "a second YAML document begins here; a configuration is one")
+			d.failNode(doc.Body, "a second YAML document starts here; a configuration has only one")
 		default:
 			body = doc.Body
 		}
@@ -234,9 +234,9 @@ func (s *sizes) enter(column int, list bool) {
 
 // What is meant as text and is not read as such.
 const (
-	quoteHint   = `where it belongs to the text, write the text in quotes, such as "#main"`
-	commentHint = "# begins a comment here; " + quoteHint
-	tabHint     = "a tab stands here; YAML is indented with spaces only"
+	quoteHint   = `if it is part of the value, put the value in quotes, such as "#main"`
+	commentHint = "# starts a comment here; " + quoteHint
+	tabHint     = "this line is indented with a tab; YAML allows only spaces"
 )
 
 var (
@@ -302,6 +302,6 @@ func (d *decoder) cutShort(p position, path string) {
 	}
 	rest := string(line[p.column-1:])
 	if column := commentIn(rest); column > 1 && !strings.ContainsAny(rest[:1], `"'|>`) {
-		d.warnAt(position{p.line, p.column + column - 1}, "%s ends before the #, which begins a comment; %s", path, quoteHint)
+		d.warnAt(position{p.line, p.column + column - 1}, "%s ends before the #, which starts a comment; %s", path, quoteHint)
 	}
 }

@@ -133,7 +133,7 @@ func (s Subscription) Validate() error {
 	}
 	switch n := len(s.Keywords); {
 	case n == 0:
-		bad("keywords", "at least one keyword is needed")
+		bad("keywords", "at least one keyword is required")
 	case n > MaxKeywords:
 		bad("keywords", "%d keywords are too many; at most %d", n, MaxKeywords)
 	}
@@ -157,7 +157,7 @@ func (s Subscription) Validate() error {
 		bad("snippet_offset", "%d is not between 0 and %d", *s.SnippetOffset, maxSnippetOffset)
 	}
 	if len(s.Sinks) == 0 {
-		bad("sinks", "at least one sink is needed")
+		bad("sinks", "at least one sink is required")
 	}
 	if _, err := s.Patterns(); err != nil {
 		errs = append(errs, err)
@@ -173,7 +173,7 @@ func (s Subscription) Validate() error {
 		}
 	}
 	if s.Confirm < 0 {
-		bad("confirm", "%d is not at least 1", s.Confirm)
+		bad("confirm", "must be at least 1, not %d", s.Confirm)
 	}
 	return errors.Join(errs...)
 }

@@ -29,7 +29,7 @@ func (a *app) demo() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {
-				return usage(cmd, "--changes: %d is not at least 1; leave it out for the whole story", changes)
+				return usage(cmd, "--changes: must be at least 1, not %d; leave it out for the whole story", changes)
 			}
 			return a.runDemo(cmd.Context(), changes)
 		},

@@ -184,7 +184,7 @@ func (l *limitFlags) add(fs *pflag.FlagSet) {
 // apply puts the flags that were given into c.
 func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 	if cmd.Flags().Changed("checks") && l.checks < 1 {
-		return usage(cmd, "--checks: %d is not at least 1; leave it out to go on without end", l.checks)
+		return usage(cmd, "--checks: must be at least 1, not %d; leave it out to go on without end", l.checks)
 	}
 	c.Checks = l.checks
 	if cmd.Flags().Changed("every") {

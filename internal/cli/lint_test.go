@@ -140,7 +140,7 @@ func TestTryTemplate(t *testing.T) {
 	if err := a.tryTemplate("{{.title}}"); err != nil {
 		t.Errorf("got %v for a good template", err)
 	}
-	const bad = `fails for an ordinary notification: line 1: at <.titel>: map has no entry for key "titel"`
+	const bad = `fails for an ordinary notification: line 1: there is no field "titel"; did you mean "title"?`
 	if err := a.tryTemplate("{{.titel}}"); err == nil || err.Error() != bad {
 		t.Errorf("got %v, want %s", err, bad)
 	}
@@ -166,7 +166,7 @@ func TestLintOfSlack(t *testing.T) {
 `)
 	r := vs(t, "lint", "-c", path)
 	for _, want := range []string{
-		":2:22: sinks.a.slack.token: a bot's token is needed", ":3:14: ", "either token and channel, or webhook_url",
+		":2:22: sinks.a.slack.token: this is not the token of a bot", ":3:14: ", "either token and channel, or webhook_url",
 		":4:", "thread: threads need a token", `"chanel"`, `"channel"`,
 	} {
 		if !strings.Contains(r.stderr+r.stdout, want) {

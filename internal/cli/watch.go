@@ -224,7 +224,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	}
 	wrong = append(wrong, config.CheckSubscription(s)...)
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
-		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "0 is not at least 1"})
+		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
 	}
 	parse := func(flag string, list []string) (out []pipeline.Selector) {
 		for _, css := range list {

@@ -50,7 +50,7 @@ func Hint(name string, known []string) string {
 	k, _ := Name(name, known)
 	switch {
 	case k == "":
-		return "none is known here"
+		return "there are none"
 	case Likely(name, k):
 		return fmt.Sprintf("did you mean %q?", k)
 	case len(known) == 1:

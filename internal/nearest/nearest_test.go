@@ -47,7 +47,7 @@ func TestHint(t *testing.T) {
 		{"s", []string{"stem", "url"}, "known are stem, url"},
 		{"explain", []string{"demo", "lint", "run", "watch"}, "known are demo, lint, run, watch"},
 		{"--brokers", []string{"--format", "--remove"}, "known are --format, --remove"},
-		{"x", nil, "none is known here"},
+		{"x", nil, "there are none"},
 		{strings.Repeat("x", 1000), []string{"local"}, `the only known one is "local"`},
 	} {
 		if got := Hint(c.name, c.known); got != c.want {

@@ -53,12 +53,17 @@ func (e *Endpoint) StatusDecides() *Endpoint {
 // Posting returns what posts a body to e and says what verdict makes of the answer.
 func (e *Endpoint) Posting(verdict func(*Answer) error) func(context.Context, []byte) error {
 	return func(ctx context.Context, body []byte) error {
-		a, err := e.Do(ctx, http.MethodPost, e.url, nil, body)
-		if err != nil {
-			return err
-		}
-		return verdict(a)
+		return e.Send(ctx, http.MethodPost, e.url, nil, body, verdict)
 	}
+}
+
+// Send sends body as Do does, and returns what verdict makes of the answer.
+func (e *Endpoint) Send(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, verdict func(*Answer) error) error {
+	a, err := e.Do(ctx, method, u, h, body)
+	if err != nil {
+		return err
+	}
+	return verdict(a)
 }
 
 // maxSaid bounds what a receiver may say in an error, in runes.

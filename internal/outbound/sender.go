@@ -175,11 +175,11 @@ func ParseURL(raw, example string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case raw == "":
-		return nil, errors.New("a URL is needed")
+		return nil, fmt.Errorf("a URL is required, such as %s", example)
 	case err != nil:
 		return nil, fmt.Errorf("this is not a URL; write one such as %s", example)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("the URL must begin with https:// or http://")
+		return nil, fmt.Errorf("the URL must begin with https:// or http://, such as %s", example)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("the URL has no host; write one such as %s", example)
 	}

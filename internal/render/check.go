@@ -2,12 +2,14 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
 
 	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // Bounds of a template. What stands between two iterations is bounded by maxNodes, and
@@ -176,6 +178,20 @@ func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []pa
 
 func noFunction(name string) string {
 	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, functionNames()))
+}
+
+// noField says that the data has no field name where it is used.
+func noField(name string) string {
+	whole := data(pipeline.Notification{})
+	parts := slices.Concat(slices.Collect(maps.Keys(diffs([]pipeline.Diff{{}})[0])),
+		slices.Collect(maps.Keys(items([]pipeline.Item{{}}, nil)[0])), slices.Collect(maps.Keys(health(&pipeline.Health{}))))
+	if _, ok := whole[name]; ok {
+		return fmt.Sprintf("there is no field .%s here; within range and with write $.%s", name, name)
+	}
+	if slices.Contains(parts, name) {
+		return fmt.Sprintf("there is no field .%s here; it belongs to .diffs, .items or .health", name)
+	}
+	return fmt.Sprintf("there is no field %q; %s", name, nearest.Hint(name, slices.AppendSeq(parts, maps.Keys(whole))))
 }
 
 // plainFormat reports whether format has only verbs without width, precision and flags.

@@ -71,7 +71,7 @@ func bounded(s string) (string, error) {
 // trunc cuts s to length characters.
 func trunc(length int, s string) (string, error) {
 	if length < 1 {
-		return "", errors.New("the length is not at least 1")
+		return "", errors.New("the length must be at least 1")
 	}
 	return Cut(s, length, Runes), nil
 }

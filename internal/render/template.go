@@ -85,6 +85,7 @@ func compile(source string) (*template.Template, error) {
 var (
 	place   = regexp.MustCompile(`^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
 	unknown = regexp.MustCompile(`function "([^"]*)" not defined$`)
+	missing = regexp.MustCompile(`at <[^>]*>: map has no entry for key "([^"]*)"$`)
 	iterate = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
 )
 
@@ -92,7 +93,8 @@ var (
 func explain(err error) error {
 	text := place.ReplaceAllString(err.Error(), "line $1: ")
 	text = unknown.ReplaceAllStringFunc(text, func(m string) string { return noFunction(unknown.FindStringSubmatch(m)[1]) })
-	text = iterate.ReplaceAllString(text, "$1 a text")
+	text = missing.ReplaceAllStringFunc(text, func(m string) string { return noField(missing.FindStringSubmatch(m)[1]) })
+	text = iterate.ReplaceAllString(text, "$1 a string")
 	return errors.New(Short(Clean(text), 300))
 }
 

@@ -157,21 +157,24 @@ func TestFailureIsDegraded(t *testing.T) {
 	n := samples()[4].notification
 	n.Language = strings.Repeat("x", maxText)
 	for source, want := range map[string]string{
-		`{{.titel}}`:                         `line 1: at <.titel>: map has no entry for key "titel"`,
+		`{{.titel}}`:                         `line 1: there is no field "titel"; did you mean "title"?`,
+		`{{range .diffs}}{{.title}}{{end}}`:  `line 1: there is no field .title here; within range and with write $.title`,
+		`{{.keyword}}`:                       `line 1: there is no field .keyword here; it belongs to .diffs, .items or .health`,
+		`{{range .diffs}}{{.keywrd}}{{end}}`: `line 1: there is no field "keywrd"; did you mean "keyword"?`,
 		`{{.title.x}}`:                       "line 1: at <.title.x>: can't evaluate field x",
 		`{{(index .diffs 1000).text}}`:       "index out of range",
 		`{{date "15:04" .title}}`:            "not a time such as .timestamp",
 		`{{date "15:04" "../x" .timestamp}}`: "the time zone is not known",
 		`{{date "15:04"}}`:                   "it takes a layout",
 		`{{upper 1}}`:                        "expected string",
-		`{{trunc 0 .title}}`:                 "not at least 1",
+		`{{trunc 0 .title}}`:                 "must be at least 1",
 		`{{.diffs}}`:                         "only texts, numbers",
 		`{{.health}}`:                        "only texts, numbers",
 		`{{index .health "x"}}`:              "only texts, numbers",
 		`{{print .diffs}}`:                   "only texts, numbers",
 		`{{if .reason}}x{{end}}`:             "it says nothing",
 		` `:                                  "it says nothing",
-		`{{range .title}}{{end}}`:            "range can't iterate over a text",
+		`{{range .title}}{{end}}`:            "range can't iterate over a string",
 		// Bounds: of the output, of the steps, of each value.
 		`{{range .diffs}}{{range $.diffs}}{{.text}}{{.text}}{{end}}{{end}}`: "it says more than 64 KB",
 		`{{$x := .language}}{{range .diffs}}{{$x = print $x $x}}{{end}}`:    "the result has more than 64 KB",

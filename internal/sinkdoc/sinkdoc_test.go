@@ -106,11 +106,11 @@ type Common struct {
 		{name: "token", typ: "secret", inFile: true, required: true, doc: "The key to the loft, in one line."},
 		{name: "old_token", typ: "secret", inFile: true, doc: "`old_token` opens it too, beside `token`. Token goes first."},
 		{name: "tls", typ: "mapping", doc: "TLS says how to encrypt: TLS it is."},
-		{name: "tls.ca", typ: "text", byDefault: "that of the system", doc: "A file, such as a|b, beside `wait`."},
-		{name: "names", typ: "mapping of names to lists of texts", doc: "called."},
+		{name: "tls.ca", typ: "string", byDefault: "that of the system", doc: "A file, such as a|b, beside `wait`."},
+		{name: "names", typ: "mapping of names to lists of strings", doc: "called."},
 		{name: "wait", typ: "duration", byDefault: "10s", doc: "In no hurry."},
 		{name: "text", typ: "template", inFile: true, doc: "shown."},
-		{name: "mode", typ: "text", doc: "one or two."},
+		{name: "mode", typ: "string", doc: "one or two."},
 	}
 	for i, f := range sinks[0].fields {
 		f.doc = strings.ReplaceAll(f.doc, "\n", " ")
@@ -131,7 +131,7 @@ type Common struct {
 	if page.Sent != `{"coo": 1}` || page.SentAs != "json" {
 		t.Errorf("what is sent: got %q as %s", page.Sent, page.SentAs)
 	}
-	if got := page.Fields[3]; got != (row{"`tls.ca`", "text", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
+	if got := page.Fields[3]; got != (row{"`tls.ca`", "string", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -15,8 +15,8 @@ const (
 
 // words say what the types of fields are written as.
 var words = map[string]string{
-	"string": "text", "bool": "true or false", "int": "whole number", "int64": "whole number",
-	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "text or list of texts", "time.Duration": "duration", "netip.Prefix": "network",
+	"string": "string", "bool": "true or false", "int": "whole number", "int64": "whole number",
+	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network",
 }
 
 // typeName says what a field of type expr in p is written as.

@@ -17,7 +17,6 @@ package discord
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -42,16 +41,10 @@ type Config struct {
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Discord, error) {
-	var errs []error
-	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://discord.com/api/webhooks/1234567890/AbC-123")
-	if err != nil {
-		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
-	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	var bad outbound.Mistakes
+	u := bad.URL("webhook_url", c.WebhookURL, "https://discord.com/api/webhooks/1234567890/AbC-123")
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	query := u.Query()

@@ -186,15 +186,15 @@ func fieldName(name string) bool {
 	return name != "" && len(name) <= 76 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' })
 }
 
-// headerMistakes calls bad for each of headers that cannot be given.
-func headerMistakes(headers map[string]string, bad func(field, format string, args ...any)) {
+// checkHeaders adds to bad each of headers that cannot be set.
+func checkHeaders(headers map[string]string, bad *outbound.Mistakes) {
 	seen := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if err := checkHeader(name, headers[name]); err != nil {
-			bad("headers."+name, "%v", err)
+			bad.Add("headers."+name, err)
 		} else if seen[canonical] {
-			bad("headers."+name, "the header is given twice, in two spellings")
+			bad.Addf("headers."+name, "the header is set twice, in two spellings")
 		}
 		seen[canonical] = true
 	}

@@ -132,18 +132,14 @@ var _ pipeline.Sink = (*Email)(nil)
 func New(c Config) (*Email, error) {
 	c = c.withDefaults()
 	e := &Email{cfg: c, now: time.Now}
-	errs := c.mistakes()
-	for _, t := range []struct {
-		field  string
-		source registry.Template
-		to     *render.Template
-	}{{"subject", c.Subject, &e.heading}, {"template", c.Template, &e.text}, {"template_html", c.TemplateHTML, &e.html}} {
-		var err error
-		*t.to, err = render.CompileTemplate(t.field, t.source)
-		errs = append(errs, err)
-	}
+	var bad outbound.Mistakes
+	c.check(&bad)
+	e.heading = bad.Template("subject", c.Subject)
+	e.text = bad.Template("template", c.Template)
+	e.html = bad.Template("template_html", c.TemplateHTML)
 	g, secrets, err := outbound.ConfigOf(c.Connection)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad.Join(err)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	e.from, _ = parseAddress(c.From) // validated
@@ -222,61 +218,50 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// mistakes returns all that is wrong with c itself, as *pipeline.FieldErrors. They quote no
-// password.
-func (c Config) mistakes() (errs []error) {
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
-	}
-	if err := checkHost(c.Host); err != nil {
-		bad("host", "%v", err)
-	}
+// check adds to bad what is wrong with c itself. No message quotes a password.
+func (c Config) check(bad *outbound.Mistakes) {
+	bad.Add("host", checkHost(c.Host))
 	if c.Port < 0 || c.Port > 65535 {
-		bad("port", "%d is not a port; write a number from 1 to 65535", c.Port)
+		bad.Addf("port", "%d is not a port; write a number from 1 to 65535", c.Port)
 	}
 	if _, ok := ports[c.TLS]; !ok {
-		bad("tls", "%q is not a way to encrypt; write starttls, implicit or none", c.TLS)
+		bad.Addf("tls", "%q is not a way to encrypt; write starttls, implicit or none", c.TLS)
 	}
 	switch {
 	case c.Username == "" && !c.Password.IsZero():
-		bad("username", "there is a password, but no username")
+		bad.Addf("username", "a password is set, but no username")
 	case c.Username != "" && c.Password.IsZero():
-		bad("password", "there is a username, but no password")
+		bad.Addf("password", "a username is set, but no password")
 	case c.Username != "" && c.TLS == Plain:
-		bad("username", "the password would go over the network as it is; use tls: starttls or implicit")
+		bad.Addf("username", "the password would cross the network unencrypted; use tls: starttls or implicit")
 	}
 	if c.TLS == Plain && !c.Proxy.IsZero() {
-		bad("proxy", "with tls: none the message could cross the internet as it is behind the proxy; use tls: starttls or implicit")
+		bad.Addf("proxy", "with tls: none the message could cross the internet unencrypted behind the proxy; use tls: starttls or implicit")
 	}
-	if _, err := parseAddress(c.From); err != nil {
-		bad("from", "%v", err)
-	}
-	c.recipientMistakes(bad)
+	_, err := parseAddress(c.From)
+	bad.Add("from", err)
+	c.checkRecipients(bad)
 	if c.ReplyTo != "" {
-		if _, err := parseAddress(c.ReplyTo); err != nil {
-			bad("reply_to", "%v", err)
-		}
+		_, err := parseAddress(c.ReplyTo)
+		bad.Add("reply_to", err)
 	}
 	if c.Helo != "" && !heloName.MatchString(c.Helo) {
-		bad("helo", "%q is not the name of a machine; write one such as vokter.example.com", c.Helo)
+		bad.Addf("helo", "%q is not the name of a machine; write one such as vokter.example.com", c.Helo)
 	}
-	if _, err := parseUnsubscribe(c.ListUnsubscribe); err != nil {
-		bad("list_unsubscribe", "%v", err)
-	}
-	if _, err := parseListID(c.ListID, ""); err != nil {
-		bad("list_id", "%v", err)
-	}
-	headerMistakes(c.Headers, bad)
+	_, err = parseUnsubscribe(c.ListUnsubscribe)
+	bad.Add("list_unsubscribe", err)
+	_, err = parseListID(c.ListID, "")
+	bad.Add("list_id", err)
+	checkHeaders(c.Headers, bad)
 	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxPrefix {
-		bad("subject_prefix", "write one line of at most %d characters", maxPrefix)
+		bad.Addf("subject_prefix", "write one line of at most %d characters", maxPrefix)
 	}
-	return errs
 }
 
-// recipientMistakes calls bad for what is wrong with the recipients.
-func (c Config) recipientMistakes(bad func(field, format string, args ...any)) {
+// checkRecipients adds to bad what is wrong with the recipients.
+func (c Config) checkRecipients(bad *outbound.Mistakes) {
 	if len(c.To) == 0 || len(c.To) > maxRecipients {
-		bad("to", "write one address, or a list of at most %d, such as [ann@example.com, bob@example.com]", maxRecipients)
+		bad.Addf("to", "write one address, or a list of at most %d, such as [ann@example.com, bob@example.com]", maxRecipients)
 		return
 	}
 	seen := make(map[string]bool)
@@ -288,9 +273,9 @@ func (c Config) recipientMistakes(bad func(field, format string, args ...any)) {
 		a, err := parseAddress(s)
 		switch {
 		case err != nil:
-			bad(field, "%v", err)
+			bad.Add(field, err)
 		case seen[a.Address]:
-			bad(field, "%s is named twice; name it once", a.Address)
+			bad.Addf(field, "%s is listed twice; list it once", a.Address)
 		default:
 			seen[a.Address] = true
 		}
@@ -301,7 +286,7 @@ func (c Config) recipientMistakes(bad func(field, format string, args ...any)) {
 func checkHost(host string) error {
 	switch {
 	case host == "":
-		return errors.New("the name of a mail server is needed, such as smtp.example.com")
+		return errors.New("the name of a mail server is required, such as smtp.example.com")
 	case net.ParseIP(host) == nil && !hostName.MatchString(host):
 		return errors.New("this is not the name or address of a server; write it without scheme, user and port, such as smtp.example.com")
 	}
@@ -311,7 +296,7 @@ func checkHost(host string) error {
 // parseAddress reads a mailbox.
 func parseAddress(s string) (*mail.Address, error) {
 	if s == "" {
-		return nil, errors.New("an address is needed, such as alerts@example.com")
+		return nil, errors.New("an address is required, such as alerts@example.com")
 	}
 	if list, err := mail.ParseAddressList(s); err == nil && len(list) > 1 {
 		return nil, errors.New("this is more than one address; write several recipients as a list, such as to: [ann@example.com, bob@example.com]")

@@ -65,17 +65,12 @@ var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
 // looks for the program, and runs nothing.
 func New(c Config) (*Exec, error) {
-	var errs []error
-	wrong := func(field, format string, args ...any) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
-	}
+	var bad outbound.Mistakes
 	path, err := c.program()
-	if err != nil {
-		wrong("command", "%v", err)
-	}
+	bad.Add("command", err)
 	for i, arg := range c.Command {
 		if strings.ContainsRune(arg, 0) {
-			wrong(fmt.Sprintf("command[%d]", i), "an argument has no NUL")
+			bad.Addf(fmt.Sprintf("command[%d]", i), "an argument must not contain a NUL byte")
 		}
 	}
 	e := &Exec{path: path, args: c.Command}
@@ -87,16 +82,16 @@ func New(c Config) (*Exec, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		value := c.Env[name].Reveal()
 		if !names.MatchString(name) {
-			wrong("env", "%q cannot be the name of a variable", name)
+			bad.Addf("env", "%q cannot be the name of a variable", name)
 		}
 		if strings.ContainsRune(value, 0) {
-			wrong("env", "the value of %s has a NUL", name)
+			bad.Addf("env", "the value of %s must not contain a NUL byte", name)
 		}
 		e.env = append(e.env, name+"="+value) // of two with one name the last counts
 		e.secrets.Add(value)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := bad.Err(); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
@@ -104,11 +99,11 @@ func New(c Config) (*Exec, error) {
 // program returns the path of the program.
 func (c Config) program() (string, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
-		return "", errors.New("a program is needed, such as [/usr/local/bin/notify]")
+		return "", errors.New("a program is required, such as [/usr/local/bin/notify]")
 	}
 	name := c.Command[0]
 	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		return "", fmt.Errorf("write the absolute path of %q: it must not depend on where this process is started", name)
+		return "", fmt.Errorf("%q is a relative path, which depends on the working directory; write an absolute one", name)
 	}
 	path, err := exec.LookPath(name)
 	if e, ok := errors.AsType[*exec.Error](err); ok {

@@ -141,15 +141,15 @@ func TestConfig(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{Config{}, "command: a program is needed"},
-		{Config{Command: []string{""}}, "command: a program is needed"},
-		{Config{Command: []string{"./notify"}}, `command: write the absolute path of "./notify"`},
+		{Config{}, "command: a program is required"},
+		{Config{Command: []string{""}}, "command: a program is required"},
+		{Config{Command: []string{"./notify"}}, `command: "./notify" is a relative path`},
 		{Config{Command: []string{"/no/such/program"}}, `command: "/no/such/program": `},
 		{Config{Command: []string{"no-such-program"}}, `command: "no-such-program": executable file not found`},
 		{Config{Command: []string{filepath.Join(dir, "file")}}, "permission denied"},
 		{Config{Command: []string{"/bin/sh", "a\x00b"}}, "command[1]: "},
 		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A-B": {}}}, `env: "A-B"`},
-		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, "env: the value of A has a NUL"},
+		{Config{Command: []string{"/bin/sh"}, Env: map[string]registry.Secret{"A": registry.NewSecret("hunter22\x00")}}, "env: the value of A must not contain a NUL"},
 	} {
 		_, err := New(tt.c)
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter22") {

@@ -15,7 +15,6 @@ package gotify
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -47,29 +46,18 @@ type Config struct {
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Gotify, error) {
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
-	u, err := outbound.ParseURL(c.URL.Reveal(), "https://gotify.example.com")
-	if err != nil {
-		wrong("url", err.Error())
-	}
+	var bad outbound.Mistakes
+	u := bad.URL("url", c.URL, "https://gotify.example.com")
 	token := c.Token.Reveal()
-	switch {
-	case token == "":
-		wrong("token", "a token is needed: that of an application, from the page Apps of Gotify")
-	case !outbound.Token(token):
-		wrong("token", "a token has no blanks and no other such characters")
+	if token == "" {
+		bad.Addf("token", "a token is required: that of an application, from the page Apps of Gotify")
 	}
+	bad.Token("token", c.Token)
 	if c.Priority < 0 || c.Priority > 10 {
-		wrong("priority", fmt.Sprintf("%d is not between 1 and 10", c.Priority))
+		bad.Addf("priority", "%d is not between 1 and 10", c.Priority)
 	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return &Gotify{
@@ -133,11 +121,7 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	var x extras
 	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
 	body := outbound.JSON(message{Title: render.Title(m), Message: render.Cut(text, maxText, render.Runes), Priority: s.priority, Extras: x})
-	a, err := s.endpoint.Do(ctx, http.MethodPost, s.url, s.header, body)
-	if err != nil {
-		return err
-	}
-	return s.verdict(a)
+	return s.endpoint.Send(ctx, http.MethodPost, s.url, s.header, body, s.verdict)
 }
 
 // verdict reads what Gotify answered: the ID of the message, or what is wrong.

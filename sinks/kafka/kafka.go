@@ -28,6 +28,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
@@ -103,25 +104,23 @@ func (c Config) brokers() cluster.Config {
 }
 
 func (c Config) validate() error {
-	errs := []error{c.brokers().Validate()}
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
-	}
+	var bad outbound.Mistakes
+	bad.Join(c.brokers().Validate())
 	switch {
 	case c.Topic == "":
-		bad("topic", "is needed: the topic to write to")
+		bad.Addf("topic", "a topic is required: the one to write to")
 	case !legalTopic.MatchString(c.Topic) || c.Topic == "." || c.Topic == "..":
-		bad("topic", "%q cannot be the name of a topic; it may have letters, digits, dots, underscores and hyphens", c.Topic)
+		bad.Addf("topic", "%q cannot be the name of a topic; it may have letters, digits, dots, underscores and hyphens", c.Topic)
 	case len(c.Topic) > maxTopic:
-		bad("topic", "%d characters are too many; at most %d", len(c.Topic), maxTopic)
+		bad.Addf("topic", "%d characters are too many for a topic; at most %d", len(c.Topic), maxTopic)
 	}
 	if !slices.Contains(keys, c.Key) {
-		bad("key", "%q is not known; it is one of %s", c.Key, strings.Join(keys, ", "))
+		bad.Addf("key", "%q is not known; write one of %s", c.Key, strings.Join(keys, ", "))
 	}
 	if c.MaxMessageBytes < minMessageBytes || c.MaxMessageBytes > maxMessageBytes {
-		bad("max_message_bytes", "%d is not between %d and %d", c.MaxMessageBytes, minMessageBytes, maxMessageBytes)
+		bad.Addf("max_message_bytes", "%d is not between %d and %d", c.MaxMessageBytes, minMessageBytes, maxMessageBytes)
 	}
-	return errors.Join(errs...)
+	return bad.Err()
 }
 
 // Register makes the configuration know the kind of sink "kafka".

@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 		{good(func(c *Config) { c.Topic = "a b" }), []string{`topic: "a b"`}},
 		{good(func(c *Config) { c.Topic = ".." }), []string{"topic: "}},
 		{good(func(c *Config) { c.Topic = strings.Repeat("a", 250) }), []string{"topic: 250"}},
-		{good(func(c *Config) { c.Key = "url" }), []string{`key: "url" is not known; it is one of page, document, client, notification`}},
+		{good(func(c *Config) { c.Key = "url" }), []string{`key: "url" is not known; write one of page, document, client, notification`}},
 		{good(func(c *Config) { c.MaxMessageBytes = 1 }), []string{"max_message_bytes: 1 "}},
 		{good(func(c *Config) { c.MaxMessageBytes = 1 << 30 }), []string{"max_message_bytes: "}},
 		{good(func(c *Config) { c.TLS.CA = "ca.pem" }), []string{"tls.enable: "}},

@@ -76,38 +76,28 @@ var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Matrix, error) {
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
-	u, err := outbound.ParseURL(c.Homeserver.Reveal(), "https://matrix.example.org")
-	if err != nil {
-		wrong("homeserver", err.Error())
-	} else if u.User != nil {
-		wrong("homeserver", "it can have no user, since the token logs in")
+	var bad outbound.Mistakes
+	u := bad.URL("homeserver", c.Homeserver, "https://matrix.example.org")
+	if u != nil && u.User != nil {
+		bad.Addf("homeserver", "remove the user name from the URL: the token authenticates")
 	}
 	switch {
 	case strings.HasPrefix(c.Room, "#"):
-		wrong("room", "this is an address; write the ID of the room, which begins with \"!\"")
+		bad.Addf("room", "this is the address of a room; write its ID, which begins with \"!\"")
 	case !rooms.MatchString(c.Room):
-		wrong("room", "write the ID of a room, such as \"!QtykxKocfZaZOUrTwp:matrix.org\"")
+		bad.Addf("room", "write the ID of a room, such as \"!QtykxKocfZaZOUrTwp:matrix.org\"")
 	}
 	token := c.Token.Reveal()
-	switch {
-	case token == "":
-		wrong("token", "the access token of an account is needed")
-	case !outbound.Token(token):
-		wrong("token", "a token has no blanks and no other such characters")
+	if token == "" {
+		bad.Addf("token", "a token is required: the access token of the account")
 	}
+	bad.Token("token", c.Token)
 	kind := cmp.Or(c.MsgType, msgNotice)
 	if kind != msgNotice && kind != msgText {
-		wrong("msgtype", "it is m.notice or m.text")
+		bad.Addf("msgtype", "%q is neither m.notice nor m.text", kind)
 	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return &Matrix{
@@ -188,11 +178,7 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	plain.Format, plain.HTML = "", ""
 	u := s.inRoom("send/m.room.message", url.PathEscape(n.ID))
 	send := func(ctx context.Context, body []byte) error {
-		a, err := s.endpoint.Do(ctx, http.MethodPut, u, s.header, body)
-		if err != nil {
-			return err
-		}
-		return s.verdict(a)
+		return s.endpoint.Send(ctx, http.MethodPut, u, s.header, body, s.verdict)
 	}
 	return outbound.Insist(ctx, send, outbound.JSON(c), func() []byte { return outbound.JSON(plain) })
 }

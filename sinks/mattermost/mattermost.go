@@ -20,7 +20,6 @@ package mattermost
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -52,25 +51,16 @@ type Config struct {
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Mattermost, error) {
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
-	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
-	if err != nil {
-		wrong("webhook_url", err.Error())
-	}
+	var bad outbound.Mistakes
+	u := bad.URL("webhook_url", c.WebhookURL, "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
 	if !outbound.Token(c.Channel) {
-		wrong("channel", "write the name in the channel's URL, such as town-square, or @ and a user's name")
+		bad.Addf("channel", "write the name in the channel's URL, such as town-square, or @ and a user's name")
 	}
 	if render.Clean(c.Username) != c.Username {
-		wrong("username", "write one line, without blanks around it")
+		bad.Addf("username", "write one line, without spaces around it")
 	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return &Mattermost{outbound.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil

@@ -71,37 +71,28 @@ const maxTags, maxTag = 10, 40
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Ntfy, error) {
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
+	var bad outbound.Mistakes
 	server, topic, err := split(c.URL.Reveal())
-	if err != nil {
-		wrong("url", err.Error())
-	}
+	bad.Add("url", err)
+	bad.Token("token", c.Token)
 	auth, err := c.authorization()
-	if err != nil {
-		errs = append(errs, err)
-	}
+	bad.Join(err)
 	if server != nil && server.User != nil && auth != "" {
-		wrong("url", "it has a user, beside token or username; keep one of them")
+		bad.Addf("url", "it has a user name, and token or username is set too; keep one of them")
 	}
 	if c.Priority < 0 || c.Priority > 5 {
-		wrong("priority", fmt.Sprintf("%d is not between 1 and 5", c.Priority))
+		bad.Addf("priority", "%d is not between 1 and 5", c.Priority)
 	}
 	if len(c.Tags) > maxTags {
-		wrong("tags", fmt.Sprintf("%d tags are too many; at most %d", len(c.Tags), maxTags))
+		bad.Addf("tags", "%d tags are too many; at most %d", len(c.Tags), maxTags)
 	}
 	for i, tag := range c.Tags {
 		if tag == "" || len(tag) > maxTag || strings.ContainsAny(tag, ",\r\n") {
-			wrong(fmt.Sprintf("tags[%d]", i), fmt.Sprintf("a tag has 1 to %d characters and no comma", maxTag))
+			bad.Addf(fmt.Sprintf("tags[%d]", i), "a tag has 1 to %d characters and no comma", maxTag)
 		}
 	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	n := &Ntfy{
@@ -136,15 +127,13 @@ func (c Config) authorization() (string, error) {
 	}
 	switch {
 	case !c.Token.IsZero() && (c.Username != "" || !c.Password.IsZero()):
-		return wrong("token", "is given beside username or password; keep one of them")
+		return wrong("token", "is set together with username or password; keep one of them")
 	case c.Username != "" && c.Password.IsZero():
-		return wrong("password", "is needed with username")
+		return wrong("password", "is required with username")
 	case c.Username == "" && !c.Password.IsZero():
-		return wrong("username", "is needed with password")
-	case !outbound.Token(c.Token.Reveal()):
-		return wrong("token", "a token has no blanks and no other such characters")
+		return wrong("username", "is required with password")
 	case strings.Contains(c.Username, ":"):
-		return wrong("username", "a name has no colon, since the password follows behind one")
+		return wrong("username", "a user name has no colon: in basic authentication a colon ends it")
 	case !c.Token.IsZero():
 		return "Bearer " + c.Token.Reveal(), nil
 	case c.Username != "":
@@ -200,11 +189,7 @@ func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	body := outbound.JSON(message{
 		Topic: s.topic, Title: render.Title(m), Message: render.Cut(text, maxText, render.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
 	})
-	a, err := s.endpoint.Do(ctx, http.MethodPost, s.server, s.header, body)
-	if err != nil {
-		return err
-	}
-	return s.verdict(a)
+	return s.endpoint.Send(ctx, http.MethodPost, s.server, s.header, body, s.verdict)
 }
 
 // The codes of ntfy's errors that say more than their status.

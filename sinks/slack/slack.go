@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,48 +61,41 @@ type Config struct {
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Slack, error) {
 	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread}
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
-	var err error
-	s.post, err = outbound.NewSender(c.Connection)
-	errs = append(errs, err)
+	var bad outbound.Mistakes
+	s.post, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
 	s.post.Now, s.post.BodyDecides = time.Now, true
-	s.template, err = render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
 	switch {
 	case !c.WebhookURL.IsZero():
-		s.asWebhook(c, wrong)
+		s.asWebhook(c, &bad)
 	case c.Token.IsZero() && c.Channel == "":
-		wrong("token", "write either token and channel, or webhook_url")
+		bad.Addf("token", "write either token and channel, or webhook_url")
 	default:
-		s.asBot(c, wrong)
+		s.asBot(c, &bad)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // asBot makes s post to a channel, an ID or "#" and a name, as the bot of a token.
-func (s *Slack) asBot(c Config, wrong func(field, reason string)) {
+func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
 	s.send = s.postAsBot
 	s.post.Secrets.Add(s.token)
 	if !strings.HasPrefix(s.token, "xoxb-") && !strings.HasPrefix(s.token, "xoxe.xoxb-") {
-		wrong("token", "a bot's token is needed, which begins with xoxb-")
-	} else if strings.ContainsFunc(s.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		wrong("token", "there are characters in it that no token has, such as blanks")
+		bad.Addf("token", "this is not the token of a bot, which begins with xoxb-")
+	} else {
+		bad.Token("token", c.Token)
 	}
 	if s.channel == "" || strings.TrimSpace(s.channel) != s.channel {
-		wrong("channel", `a channel is needed: its ID such as C0123456789, or its name such as "#alerts"`)
+		bad.Addf("channel", `a channel is required: its ID such as C0123456789, or its name such as "#alerts"`)
 	}
 	u, err := outbound.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
 	switch {
 	case err != nil:
-		wrong("api_url", err.Error())
+		bad.Add("api_url", err)
 	case u.User != nil || u.RawQuery != "":
-		wrong("api_url", "it can have neither user information nor a query")
+		bad.Addf("api_url", "it must have neither a user name nor a query")
 	default:
 		s.post.Secrets.AddURL(u)
 		s.api = strings.TrimSuffix(u.String(), "/") + "/"
@@ -111,23 +103,22 @@ func (s *Slack) asBot(c Config, wrong func(field, reason string)) {
 }
 
 // asWebhook makes s post through an incoming webhook.
-func (s *Slack) asWebhook(c Config, wrong func(field, reason string)) {
+func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
 	if !c.Token.IsZero() {
-		wrong("token", "write either token and channel, or webhook_url, not both")
+		bad.Addf("token", "write either token and channel, or webhook_url, not both")
 	}
 	if c.Channel != "" {
-		wrong("channel", "a webhook_url belongs to one channel already; a channel goes with a token")
+		bad.Addf("channel", "a webhook_url belongs to one channel already; a channel goes with a token")
 	}
 	if c.Thread {
-		wrong("thread", "threads need a token, since a webhook does not tell which message it posted")
+		bad.Addf("thread", "threads need a token, since a webhook does not tell which message it posted")
 	}
 	if c.APIURL != "" {
-		wrong("api_url", "it goes with a token, not with a webhook_url")
+		bad.Addf("api_url", "it goes with a token, not with a webhook_url")
 	}
 	s.send = s.postToWebhook
-	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://hooks.slack.com/services/T000/B000/XXXX")
-	if err != nil {
-		wrong("webhook_url", err.Error())
+	u := bad.URL("webhook_url", c.WebhookURL, "https://hooks.slack.com/services/T000/B000/XXXX")
+	if u == nil {
 		return
 	}
 	s.hook = u

@@ -19,7 +19,6 @@ package teams
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/vokter/vokter/internal/outbound"
@@ -42,16 +41,10 @@ type Config struct {
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Teams, error) {
-	var errs []error
-	u, err := outbound.ParseURL(c.WebhookURL.Reveal(), "https://prod-01.westeurope.logic.azure.com/workflows/...")
-	if err != nil {
-		errs = append(errs, &pipeline.FieldError{Field: "webhook_url", Reason: err.Error()})
-	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	var bad outbound.Mistakes
+	u := bad.URL("webhook_url", c.WebhookURL, "https://prod-01.westeurope.logic.azure.com/workflows/...")
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return &Teams{outbound.NewEndpoint(u, sender).StatusDecides(), text}, nil

@@ -23,7 +23,6 @@ package telegram
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -66,32 +65,24 @@ var (
 
 // New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Telegram, error) {
-	var errs []error
-	wrong := func(field, reason string) {
-		errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
-	}
+	var bad outbound.Mistakes
 	token := c.Token.Reveal()
 	switch {
 	case token == "":
-		wrong("token", "a token is needed; @BotFather gives one")
+		bad.Addf("token", "a token is required; @BotFather gives one")
 	case !tokens.MatchString(token):
-		wrong("token", "this is not the token of a bot; it is a number, a colon, and letters and digits")
+		bad.Addf("token", "this is not the token of a bot, which is a number, a colon, and letters and digits")
 	}
 	if !chats.MatchString(c.ChatID) {
-		wrong("chat_id", "write the number of a chat, or @ and the name of a public one")
+		bad.Addf("chat_id", "write the number of a chat, such as \"-1001234567890\", or @ and the name of a public one")
 	}
 	if c.MessageThreadID < 0 {
-		wrong("message_thread_id", "a topic has a number above 0")
+		bad.Addf("message_thread_id", "%d is not the number of a topic, which is above 0", c.MessageThreadID)
 	}
 	u, err := outbound.ParseURL(cmp.Or(c.APIURL, defaultAPI), defaultAPI)
-	if err != nil {
-		wrong("api_url", err.Error())
-	}
-	sender, err := outbound.NewSender(c.Connection)
-	errs = append(errs, err)
-	text, err := render.CompileTemplate("template", c.Template)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	bad.Add("api_url", err)
+	sender, text := bad.Sender(c.Connection), bad.Template("template", c.Template)
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	_, secret, _ := strings.Cut(token, ":")

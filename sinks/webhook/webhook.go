@@ -115,25 +115,20 @@ type Config struct {
 
 // New returns the webhook of c, or the joined *pipeline.FieldErrors that say what is wrong.
 func New(c Config) (*Webhook, error) {
-	var bad mistakes
+	var bad outbound.Mistakes
 	w := &Webhook{
 		format: cmp.Or(c.Format, FormatDocumented), mode: c.Mode, bearer: c.Bearer.Reveal(), success: c.SuccessStatus,
 		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
-	var err error
-	w.post, err = outbound.NewSender(c.Connection)
-	bad = append(bad, err)
+	w.post = bad.Sender(c.Connection)
 	w.post.Now = time.Now
-	w.url, err = outbound.ParseURL(c.URL.Reveal(), "https://example.com/hook")
-	if err != nil {
-		bad.add("url", err)
-	} else {
+	if w.url = bad.URL("url", c.URL, "https://example.com/hook"); w.url != nil {
 		w.post.Secrets.AddURL(w.url)
 	}
 	w.takeKeys(c, &bad)
 	w.takeHeaders(c, &bad)
 	w.takeBody(c, &bad)
-	if err := errors.Join(bad...); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -215,15 +210,8 @@ func quoted(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// mistakes are those of a Config.
-type mistakes []error
-
-func (m *mistakes) add(field string, err error) {
-	*m = append(*m, &pipeline.FieldError{Field: field, Reason: err.Error()})
-}
-
 // takeKeys takes what signs.
-func (w *Webhook) takeKeys(c Config, bad *mistakes) {
+func (w *Webhook) takeKeys(c Config, bad *outbound.Mistakes) {
 	for _, s := range []struct {
 		field  string
 		secret registry.Secret
@@ -233,7 +221,7 @@ func (w *Webhook) takeKeys(c Config, bad *mistakes) {
 		}
 		k, err := parseKey(s.secret.Reveal())
 		if err != nil {
-			bad.add(s.field, err)
+			bad.Add(s.field, err)
 			continue
 		}
 		w.keys = append(w.keys, k)
@@ -242,37 +230,37 @@ func (w *Webhook) takeKeys(c Config, bad *mistakes) {
 }
 
 // takeBody takes what the body says, and which answers mean that it was taken.
-func (w *Webhook) takeBody(c Config, bad *mistakes) {
+func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
 	formats, modes := []string{FormatDocumented, FormatV1, FormatCloudEvents}, []string{ModeStructured, ModeBinary}
 	switch {
 	case !slices.Contains(formats, w.format):
-		bad.add("format", fmt.Errorf("%q is no format; write one of %s", w.format, strings.Join(formats, ", ")))
+		bad.Addf("format", "%q is no format; write one of %s", w.format, strings.Join(formats, ", "))
 	case w.mode != "" && !slices.Contains(modes, w.mode):
-		bad.add("mode", fmt.Errorf("%q is no mode; write one of %s", w.mode, strings.Join(modes, ", ")))
+		bad.Addf("mode", "%q is no mode; write one of %s", w.mode, strings.Join(modes, ", "))
 	case w.mode != "" && w.format != FormatCloudEvents:
-		bad.add("mode", errors.New("it belongs to format: cloudevents; add that, or leave mode out"))
+		bad.Addf("mode", "it belongs to format: cloudevents; add that, or leave mode out")
 	}
 	for i, status := range c.SuccessStatus {
 		if status < 200 || status > 299 {
-			bad.add(fmt.Sprintf("success_status[%d]", i), fmt.Errorf("%d is not between 200 and 299", status))
+			bad.Addf(fmt.Sprintf("success_status[%d]", i), "%d is not between 200 and 299", status)
 		}
 	}
 	switch {
 	case c.Body == "" && c.ContentType != "":
-		bad.add("content_type", errors.New("it goes with body; add that, or leave content_type out"))
+		bad.Addf("content_type", "it goes with body; add that, or leave content_type out")
 		return
 	case c.Body == "":
 		return
 	case c.Format != "" || c.Mode != "":
-		bad.add("body", errors.New("it takes the place of format and mode; leave those out"))
+		bad.Addf("body", "it takes the place of format and mode; leave those out")
 	}
 	w.contentType = cmp.Or(c.ContentType, mediaJSON)
 	if _, _, err := mime.ParseMediaType(w.contentType); err != nil || checkValue(w.contentType) != nil {
-		bad.add("content_type", fmt.Errorf("%q is not a media type; write one such as application/json or text/plain; charset=utf-8", w.contentType))
+		bad.Addf("content_type", "%q is not a media type; write one such as application/json or text/plain; charset=utf-8", w.contentType)
 		return
 	}
 	body, err := render.CompileBody("body", c.Body, w.contentType)
-	*bad = append(*bad, err)
+	bad.Join(err)
 	w.body = body
 }
 
@@ -328,16 +316,16 @@ func checkValue(value string) error {
 }
 
 // takeHeaders takes the headers of c and what signs in.
-func (w *Webhook) takeHeaders(c Config, bad *mistakes) {
+func (w *Webhook) takeHeaders(c Config, bad *outbound.Mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		value := c.Headers[name].Reveal()
 		field := "headers." + name
 		if err := checkHeader(name, value); err != nil {
-			bad.add(field, err)
+			bad.Add(field, err)
 			continue
 		}
 		if w.headers.Get(name) != "" {
-			bad.add(field, errors.New("the header is given twice, in two spellings"))
+			bad.Addf(field, "the header is set twice, in two spellings")
 			continue
 		}
 		w.headers.Set(name, value)
@@ -345,7 +333,7 @@ func (w *Webhook) takeHeaders(c Config, bad *mistakes) {
 	}
 	if w.bearer != "" {
 		if err := checkBearer(w.bearer); err != nil {
-			bad.add("bearer", err)
+			bad.Add("bearer", err)
 			return
 		}
 		w.post.Secrets.Add(w.bearer)
@@ -368,15 +356,15 @@ func checkBearer(token string) error {
 }
 
 // checkAuthorization notes where there is more than one.
-func (w *Webhook) checkAuthorization(bad *mistakes) {
+func (w *Webhook) checkAuthorization(bad *outbound.Mistakes) {
 	user := w.url != nil && w.url.User != nil
 	given := w.headers.Get("Authorization") != ""
 	switch {
 	case w.bearer != "" && given:
-		bad.add("bearer", errors.New("headers has Authorization already; give one of them"))
+		bad.Addf("bearer", "headers has Authorization already; give one of them")
 	case w.bearer != "" && user:
-		bad.add("bearer", errors.New("url has a user already, which is sent as Authorization; give one of them"))
+		bad.Addf("bearer", "url has a user already, which is sent as Authorization; give one of them")
 	case given && user:
-		bad.add("headers.Authorization", errors.New("url has a user already, which is sent as that; give one of them"))
+		bad.Addf("headers.Authorization", "url has a user already, which is sent as that; give one of them")
 	}
 }

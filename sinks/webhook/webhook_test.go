@@ -152,7 +152,7 @@ func TestMistakes(t *testing.T) {
 		{header("X-Key", secret+"ä"), "headers.X-Key", "not plain ASCII"},
 		{header("X-Key", " "+secret), "headers.X-Key", "begins or ends with white space"},
 		{header("X-Key", ""), "headers.X-Key", "it is empty"},
-		{Config{Headers: map[string]registry.Secret{"X-A": registry.NewSecret(secret), "x-a": registry.NewSecret(secret)}}, "headers.x-a", "given twice"},
+		{Config{Headers: map[string]registry.Secret{"X-A": registry.NewSecret(secret), "x-a": registry.NewSecret(secret)}}, "headers.x-a", "set twice"},
 		{Config{Bearer: registry.NewSecret("Bearer " + secret)}, "bearer", "write only the token"},
 		{Config{Bearer: registry.NewSecret(secret + " x")}, "bearer", "has a blank"},
 		{Config{Bearer: registry.NewSecret(secret + "\n")}, "bearer", "a line break"},

@@ -58,7 +58,7 @@ func (s *Source) brokers() cluster.Config {
 func (s *Source) Validate() error {
 	err := s.brokers().Validate()
 	if s.c.Topic == "" {
-		err = errors.Join(err, &pipeline.FieldError{Field: "topic", Reason: "is needed: the topic to read"})
+		err = errors.Join(err, &pipeline.FieldError{Field: "topic", Reason: "a topic is required: the one to read"})
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
 	if len(c.Brokers) == 0 {
-		bad("brokers", "at least one broker is needed, such as kafka-1:9092")
+		bad("brokers", "at least one broker is required, such as kafka-1:9092")
 	}
 	for i, b := range c.Brokers {
 		if err := checkAddress(b); err != nil {

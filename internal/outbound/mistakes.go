@@ -1,0 +1,60 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Mistakes collects what is wrong with the Config of a sink, so that New reports all of it at
+// once. The zero value holds none.
+type Mistakes struct{ errs []error }
+
+// Add reports that the value of field is wrong. It does nothing if err is nil.
+func (m *Mistakes) Add(field string, err error) {
+	if err != nil {
+		m.errs = append(m.errs, &pipeline.FieldError{Field: field, Reason: err.Error()})
+	}
+}
+
+// Addf is Add for an error with this text.
+func (m *Mistakes) Addf(field, format string, args ...any) { m.Add(field, fmt.Errorf(format, args...)) }
+
+// Join adds an error that names its fields itself, as those of package render do. It does
+// nothing if err is nil.
+func (m *Mistakes) Join(err error) { m.errs = append(m.errs, err) }
+
+// Err returns the joined *pipeline.FieldErrors, or nil if there are none.
+func (m *Mistakes) Err() error { return errors.Join(m.errs...) }
+
+// URL parses the http or https URL in field. It returns nil after a mistake.
+func (m *Mistakes) URL(field string, value registry.Secret, example string) *url.URL {
+	u, err := ParseURL(value.Reveal(), example)
+	m.Add(field, err)
+	return u
+}
+
+// Sender returns the Sender for c.
+func (m *Mistakes) Sender(c registry.Connection) Sender {
+	s, err := NewSender(c)
+	m.Join(err)
+	return s
+}
+
+// Template compiles the template in field.
+func (m *Mistakes) Template(field string, source registry.Template) render.Template {
+	t, err := render.CompileTemplate(field, source)
+	m.Join(err)
+	return t
+}
+
+// Token checks a token that is sent in a header.
+func (m *Mistakes) Token(field string, token registry.Secret) {
+	if !Token(token.Reveal()) {
+		m.Addf(field, "a token consists of visible ASCII characters without spaces; check what was copied")
+	}
+}
