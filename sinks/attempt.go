@@ -18,21 +18,21 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Attempt is one attempt to hand a receiver what waits for it.
+// Attempt is one attempt to deliver the oldest notifications of a receiver.
 type Attempt struct {
 	Receiver pipeline.Receiver
-	// Notifications are the oldest that wait, in their order. There is one, or several
-	// where the sink takes batches.
+	// Notifications are the oldest pending ones, in order: one, or several if the sink takes
+	// batches.
 	Notifications []pipeline.Notification
-	// Number tells the attempts of one receiver apart.
+	// Number counts the attempts of the receiver.
 	Number uint64
 
-	// contexts has what belongs to each of the Notifications.
+	// contexts are those of the Notifications, one each.
 	contexts []attemptContext
 }
 
-// attemptContext is what belongs to a notification: its document, what an earlier attempt
-// noted of that, its subscription, and its trace.
+// attemptContext belongs to one notification of an attempt. note is what an earlier attempt
+// noted about its document.
 type attemptContext struct{ document, note, subscription, trace string }
 
 // has reports whether one of the Notifications is of a subscription.
@@ -41,7 +41,7 @@ func (a Attempt) has(subscription string) bool {
 }
 
 // ending is how the delivery of one notification ended: the error of Sink.Deliver, and what
-// the sink said beside it.
+// the sink set through its pipeline.Attempt.
 type ending struct {
 	err  error
 	said said
@@ -50,8 +50,8 @@ type ending struct {
 // result is the body of typeResult.
 type result struct {
 	Attempt uint64 `json:"attempt"`
-	// Before has what was said of each notification that was delivered before the one that
-	// the rest is about.
+	// Before are the notifications that were delivered before the last one tried. The other
+	// fields are about that one.
 	Before []said `json:"before,omitempty"`
 	// Ready is when the rate of the sink let the attempt begin, zero where Config.Hand made it.
 	Ready time.Time `json:"ready,omitzero"`
@@ -59,10 +59,9 @@ type result struct {
 	said
 }
 
-// Result returns the message that tells Delivery.Process how a ended: errs are what
-// Sink.Deliver returned for the first of its Notifications, at least one. Only the last may
-// be an error; those behind it have not been tried. It goes to the lane of its key through a
-// pipeline.Poster.
+// Result returns the message that reports to Delivery.Process how a ended. errs are what
+// Sink.Deliver returned for the first len(errs) Notifications, at least one; the others were
+// not tried. Only the last may be an error. A flow.Poster brings the message to its lane.
 func (a Attempt) Result(errs ...error) flow.Message {
 	ends := make([]ending, len(errs))
 	for i, err := range errs {
@@ -96,19 +95,19 @@ func (a Attempt) result(ends []ending, ready time.Time) flow.Message {
 // outcome says how an attempt ended.
 type outcome struct {
 	Delivered bool `json:"delivered,omitempty"`
-	// Class, After and Reason describe a failure: its error's class, the least delay that
-	// the receiver asked for, and the reason in one line.
+	// Class, After and Reason describe a failure: the class of its error, the least delay
+	// that the receiver asked for, and the error in one line.
 	Class  failure.Class `json:"class,omitempty"`
 	After  time.Duration `json:"after,omitempty"`
 	Reason string        `json:"reason,omitempty"`
-	// Tell says that the failure is told at once.
+	// Tell says that the failure is reported at once, not only when it repeats.
 	Tell bool `json:"tell,omitempty"`
 }
 
-// arrived is said behind the reason of an Ambiguous failure.
-const arrived = " (it may have arrived)"
+// mayHaveArrived follows the reason of an ambiguous failure.
+const mayHaveArrived = " (it may have arrived)"
 
-// outcomeOf says what err, the result of Sink.Deliver, means.
+// outcomeOf returns the outcome that err, the result of Sink.Deliver, stands for.
 func outcomeOf(err error) outcome {
 	if err == nil {
 		return outcome{Delivered: true}
@@ -116,16 +115,16 @@ func outcomeOf(err error) outcome {
 	class, after := failure.ClassOf(err)
 	reason := oneLine(err.Error())
 	if failure.IsAmbiguous(err) {
-		reason += arrived
+		reason += mayHaveArrived
 	}
 	return outcome{Class: class, After: after, Reason: reason, Tell: failure.TellsAtOnce(err)}
 }
 
-// maxReason bounds what is kept of an error, in bytes.
+// maxReason is the length to which errors are cut, in bytes.
 const maxReason = 400
 
-// oneLine makes s fit for logs and records: one line of valid UTF-8 without control
-// characters, cut at a rune.
+// oneLine makes s one line of valid UTF-8 without control characters, cut after maxReason
+// bytes.
 func oneLine(s string) string {
 	var b strings.Builder
 	space := false
@@ -146,9 +145,9 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// said is what a sink said in an attempt beside its error.
+// said is what a sink set through its pipeline.Attempt. Note is nil if it set none. Degraded
+// says why the notification was not delivered as configured.
 type said struct {
-	// Note is what it noted, nil for nothing; Degraded why it was not delivered as wanted.
 	Note     *string `json:"note,omitempty"`
 	Degraded string  `json:"degraded,omitempty"`
 }
@@ -187,21 +186,20 @@ func (h *handle) Degraded(reason string) {
 	h.said.Degraded = oneLine(reason)
 }
 
-// end returns what was said.
+// end returns what the sink has set.
 func (h *handle) end() said {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.said
 }
 
-// batchFor is for how long an attempt begins to deliver what it has. It bounds what is
+// batchFor is for how long an attempt goes on to the next notification. It limits how many are
 // delivered twice after a crash.
 const batchFor = 100 * time.Millisecond
 
-// batch delivers the Notifications of a to s until one fails, the time for it is over, or
-// ctx is done, and returns how each ended that was tried: at least one, and only the last
-// with an error. Those that s does not take at a time, since it has replaced another sink, are
-// left to the next attempt.
+// batch delivers the Notifications of a to s until one fails, batchFor is over, or ctx is done.
+// It returns the endings of those that it tried: at least one, and only the last with an
+// error. If s has replaced a sink with larger batches, the next attempt has the rest.
 func (p *pool) batch(ctx context.Context, s pipeline.Sink, a Attempt) []ending {
 	limit, atOnce := registry.BatchOf(s)
 	began := time.Now()
@@ -210,19 +208,19 @@ func (p *pool) batch(ctx context.Context, s pipeline.Sink, a Attempt) []ending {
 		if len(ends) > 0 && (ctx.Err() != nil || time.Since(began) >= batchFor) {
 			break
 		}
-		for _, e := range p.together(ctx, s, a, len(ends), a.distinct(len(ends), min(atOnce, limit-len(ends)))) {
+		for _, e := range p.concurrently(ctx, s, a, len(ends), a.distinct(len(ends), min(atOnce, limit-len(ends)))) {
 			if ends = append(ends, e); e.err != nil {
 				return ends
 			}
-			a.noted(len(ends), e.said.Note)
+			a.shareNote(len(ends), e.said.Note)
 		}
 	}
 	return ends
 }
 
-// together delivers n of the Notifications of a to s, from the number from on, at the same
-// time.
-func (p *pool) together(ctx context.Context, s pipeline.Sink, a Attempt, from, n int) []ending {
+// concurrently delivers n of the Notifications of a to s at the same time, beginning with
+// number from.
+func (p *pool) concurrently(ctx context.Context, s pipeline.Sink, a Attempt, from, n int) []ending {
 	ends := make([]ending, n)
 	var wg sync.WaitGroup
 	for i := range n - 1 {
@@ -233,8 +231,8 @@ func (p *pool) together(ctx context.Context, s pipeline.Sink, a Attempt, from, n
 	return ends
 }
 
-// distinct returns how many of the Notifications, from the number from on, are of different
-// documents, at most limit.
+// distinct returns how many Notifications in a row, beginning with number from, are of
+// different documents, at most limit.
 func (a Attempt) distinct(from, limit int) int {
 	seen := make(map[string]bool)
 	for _, c := range a.contexts[from:] {
@@ -246,9 +244,9 @@ func (a Attempt) distinct(from, limit int) int {
 	return len(seen)
 }
 
-// noted gives what was noted with one of the Notifications to those of its document among
-// the others, from the number from on.
-func (a Attempt) noted(from int, note *string) {
+// shareNote passes the note of the notification before number from on to the later ones of
+// the same document.
+func (a Attempt) shareNote(from int, note *string) {
 	if note == nil {
 		return
 	}
@@ -260,7 +258,7 @@ func (a Attempt) noted(from int, note *string) {
 	}
 }
 
-// deliver calls s for the notification i of a; a panic there is a failed attempt.
+// deliver calls s for notification number i of a. A panic counts as an error.
 func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (e ending) {
 	if s == nil {
 		return ending{err: fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)}

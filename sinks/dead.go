@@ -19,11 +19,10 @@ import (
 )
 
 const (
-	// keepLetters is for how long a dead letter is kept.
+	// keepLetters is how long a dead letter is kept.
 	keepLetters = 90 * 24 * time.Hour
-	// replayBatch bounds the letters that one transaction brings back or forgets, replayBytes
-	// how large those that it brings back are together, but for the last; lookBatch bounds
-	// those that it looks at.
+	// replayBatch limits the letters that one transaction replays or removes. After replayBytes
+	// in all it replays no further one. lookBatch limits the letters that it reads.
 	replayBatch = 500
 	replayBytes = 2 << 20
 	lookBatch   = 5000
@@ -33,14 +32,14 @@ const (
 type DeadConfig struct {
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
-	// Observe is told of each message that is kept because it could not be handled.
+	// Observe is called for each message that could not be handled.
 	Observe flow.Observer
-	// Logger hears of letters that are brought back or forgotten; nil means nobody does.
+	// Logger logs how many letters are replayed or removed; nil means no log.
 	Logger *slog.Logger
 }
 
-// DeadLetters is the processor of TopicDead. It keeps each dead letter in the state of its
-// key until it is brought back, 90 days at most.
+// DeadLetters is the processor of flow.TopicDead. It keeps each dead letter in the state of its
+// key until it is replayed, for 90 days at most.
 type DeadLetters struct{ cfg DeadConfig }
 
 var _ flow.Processor = (*DeadLetters)(nil)
@@ -56,22 +55,22 @@ func NewDeadLetters(cfg DeadConfig) *DeadLetters {
 	return &DeadLetters{cfg}
 }
 
-// Process handles a dead letter, a command to bring some back, or a wake.
+// Process handles a dead letter, a replay command or a wake.
 func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
-	f, err := openFile(tx.State(m.Key))
+	s, err := openLetters(tx.State(m.Key))
 	if err != nil {
 		return err
 	}
 	switch m.Type {
 	case flow.TypeDeadLetter:
-		err = d.keep(tx, f, m)
+		err = d.keep(tx, s, m)
 	case flow.TypeReplay:
-		err = d.begin(tx, f, m)
+		err = d.begin(tx, s, m)
 	case flow.TypeWake:
-		if len(f.Replays) > 0 {
-			err = d.replay(tx, f, m.Key)
+		if len(s.Replays) > 0 {
+			err = d.replay(tx, s, m.Key)
 		} else {
-			err = d.forget(tx, f, m.Key)
+			err = d.forget(tx, s, m.Key)
 		}
 	default:
 		err = m.UnknownType(flow.GroupDead)
@@ -79,31 +78,31 @@ func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) err
 	if err != nil {
 		return err
 	}
-	return f.close()
+	return s.close()
 }
 
-// keep stores a letter. One that is there already is replaced, behind the others. The first
-// one asks for the wake; each wake asks for the next.
-func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
+// keep stores a letter behind the others. An earlier one with its ID is removed. The first
+// letter asks for a wake, and each wake asks for the next one.
+func (d *DeadLetters) keep(tx flow.Tx, s *letterStore, m flow.Message) error {
 	var l flow.DeadLetter
 	err := json.Unmarshal(m.Body, &l)
 	if err = cmp.Or(err, flow.CheckTime(l.Time)); err != nil {
 		return failure.Permanent(fmt.Errorf("dead letter %s: %w", flow.Clipped(m.ID, 200), err))
 	}
-	if f.Count == 0 && len(f.Replays) == 0 {
+	if s.Count == 0 && len(s.Replays) == 0 {
 		tx.WakeAt(m.Key, d.cfg.Now().Add(keepLetters))
 	}
-	known, err := f.add(Letter{ID: m.ID, DeadLetter: l})
+	known, err := s.add(Letter{ID: m.ID, DeadLetter: l})
 	if err != nil || known {
 		return err
 	}
 	if l.Addressed != nil {
-		return nil // Delivery tells of notifications itself.
+		return nil // Delivery has reported the notification.
 	}
 	tx.OnCommit(func() {
 		d.cfg.Observe.Note(flow.Observation{Kind: flow.KindUnhandled, URL: pageurl.Redacted(m.Subject), ID: m.ID, Time: l.Time, Text: l.Reason})
 	})
-	if l.Topic != flow.TopicHealth { // that an event could not be told is not told
+	if l.Topic != flow.TopicHealth { // otherwise a health event could lead to another one
 		tx.Emit(flow.HealthMessage(pipeline.Health{
 			ID:    flow.HealthID(pipeline.HealthDeadLetter, m.Key+" "+m.ID, 0),
 			Event: pipeline.HealthDeadLetter, Time: l.Time, URL: pageurl.Redacted(m.Subject), Reason: l.Reason, Count: l.Attempts,
@@ -112,24 +111,24 @@ func (d *DeadLetters) keep(tx flow.Tx, f *file, m flow.Message) error {
 	return nil
 }
 
-// begin takes on a command, which is about the letters that are there now.
-func (d *DeadLetters) begin(tx flow.Tx, f *file, m flow.Message) error {
+// begin stores a replay command. It applies to the letters that are stored now.
+func (d *DeadLetters) begin(tx flow.Tx, s *letterStore, m flow.Message) error {
 	var c flow.ReplayCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return failure.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
 	}
-	first, err := f.first()
+	first, err := s.first()
 	if err != nil {
 		return err
 	}
-	f.Replays = append(f.Replays, replay{Filter: c.Filter, From: first, Until: f.Next})
-	d.goOn(tx, m.Key)
+	s.Replays = append(s.Replays, replay{Filter: c.Filter, From: first, Until: s.Next})
+	d.wakeNow(tx, m.Key)
 	return nil
 }
 
-// replay goes on with the oldest command.
-func (d *DeadLetters) replay(tx flow.Tx, f *file, key string) error {
-	chosen, err := f.choose()
+// replay carries out a part of the oldest command.
+func (d *DeadLetters) replay(tx flow.Tx, s *letterStore, key string) error {
+	chosen, err := s.choose()
 	if err != nil {
 		return err
 	}
@@ -144,14 +143,14 @@ func (d *DeadLetters) replay(tx flow.Tx, f *file, key string) error {
 	if len(chosen) > 0 {
 		d.log(tx, key, "dead letters are delivered again", len(chosen))
 	}
-	d.goOn(tx, key)
-	return f.remove(chosen)
+	d.wakeNow(tx, key)
+	return s.remove(chosen)
 }
 
-// forget forgets letters that are too old, and asks for a wake when the next one will be.
-func (d *DeadLetters) forget(tx flow.Tx, f *file, key string) error {
+// forget removes the letters that are too old, and asks for a wake when the next one will be.
+func (d *DeadLetters) forget(tx flow.Tx, s *letterStore, key string) error {
 	now := d.cfg.Now().UTC()
-	old, ahead, oldest, err := f.age(now)
+	old, ahead, oldest, err := s.age(now)
 	if err != nil {
 		return err
 	}
@@ -160,15 +159,15 @@ func (d *DeadLetters) forget(tx flow.Tx, f *file, key string) error {
 	}
 	switch {
 	case len(old)+len(ahead) > 0:
-		d.goOn(tx, key)
+		d.wakeNow(tx, key)
 	case !oldest.IsZero():
 		tx.WakeAt(key, oldest.Add(keepLetters)) // later than now, since it is not too old
 	}
-	return errors.Join(f.remove(old), f.date(ahead, now))
+	return errors.Join(s.remove(old), s.setTime(ahead, now))
 }
 
-// goOn asks for a wake at once.
-func (d *DeadLetters) goOn(tx flow.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), flow.AtStart) }
+// wakeNow asks for a wake at once, and at the start of the process.
+func (d *DeadLetters) wakeNow(tx flow.Tx, key string) { tx.WakeAt(key, d.cfg.Now(), flow.AtStart) }
 
 func (d *DeadLetters) log(tx flow.Tx, key, text string, n int) {
 	tx.OnCommit(func() { d.cfg.Logger.Info(text, "sink", key, "letters", n) })
@@ -176,56 +175,56 @@ func (d *DeadLetters) log(tx flow.Tx, key, text string, n int) {
 
 // Names in the state of dead letters. Every value begins with the byte stateFormat.
 const (
-	nameFile     = "letters" // a file without its state, as JSON
+	nameLetters  = "letters" // the letterStore, as JSON
 	nameLetter   = "l/"      // + number, in the order of arrival: a Letter, as JSON
 	nameLetterID = "i/"      // + ID: the number of the letter, 8 bytes
 )
 
-// Letter is a dead letter that is kept.
+// Letter is a stored dead letter.
 type Letter struct {
-	// ID is that of the message that brought it.
+	// ID is that of the message that carried it.
 	ID string `json:"letter"`
 	flow.DeadLetter
 
 	number uint64
 }
 
-// file holds the dead letters of one key.
-type file struct {
+// letterStore holds the dead letters of one key.
+type letterStore struct {
 	state state
 
-	// Next is the number that the next letter gets, Count how many there are.
+	// Next is the number that the next letter gets, Count how many letters there are.
 	Next  uint64 `json:"next"`
 	Count int    `json:"count"`
-	// Replays are the commands that are not carried out yet, the oldest first.
+	// Replays are the commands that are not finished, the oldest first.
 	Replays []replay `json:"replays,omitempty"`
 }
 
-// replay is a command that is being carried out: on letters from number From on, below
-// Until.
+// replay is an unfinished replay command for the letters with From <= number < Until.
 type replay struct {
 	Filter flow.DeadFilter `json:"filter"`
 	From   uint64          `json:"from"`
 	Until  uint64          `json:"until"`
 }
 
-func openFile(st flow.State) (*file, error) {
-	f := &file{state: state{st}}
-	_, err := f.state.read(nameFile, f)
-	return f, err
+func openLetters(st flow.State) (*letterStore, error) {
+	s := &letterStore{state: state{st}}
+	_, err := s.state.read(nameLetters, s)
+	return s, err
 }
 
-// close stores f, or nothing where there is nothing to say.
-func (f *file) close() error {
-	if f.Count == 0 && len(f.Replays) == 0 {
-		return f.state.Delete(nameFile)
+// close stores the fields of s, or deletes them if there is neither a letter nor a replay.
+func (s *letterStore) close() error {
+	if s.Count == 0 && len(s.Replays) == 0 {
+		return s.state.Delete(nameLetters)
 	}
-	return f.state.write(nameFile, f)
+	return s.state.write(nameLetters, s)
 }
 
-// add puts l behind the others, in place of an earlier one of its ID.
-func (f *file) add(l Letter) (known bool, err error) {
-	b, known, err := f.state.Get(nameLetterID + l.ID)
+// add stores l behind the others and removes an earlier letter with its ID. known says that
+// there was one.
+func (s *letterStore) add(l Letter) (known bool, err error) {
+	b, known, err := s.state.Get(nameLetterID + l.ID)
 	if err != nil {
 		return known, err
 	}
@@ -233,36 +232,36 @@ func (f *file) add(l Letter) (known bool, err error) {
 		if len(b) != 9 || b[0] != stateFormat {
 			return known, damaged(nameLetterID+l.ID, errors.New("its format is not known"))
 		}
-		if err := f.remove([]Letter{{ID: l.ID, number: binary.BigEndian.Uint64(b[1:])}}); err != nil {
+		if err := s.remove([]Letter{{ID: l.ID, number: binary.BigEndian.Uint64(b[1:])}}); err != nil {
 			return known, err
 		}
 	}
-	number := binary.BigEndian.AppendUint64([]byte{stateFormat}, f.Next)
-	err = errors.Join(f.state.write(letterName(f.Next), l), f.state.Set(nameLetterID+l.ID, number))
-	f.Next++
-	f.Count++
+	number := binary.BigEndian.AppendUint64([]byte{stateFormat}, s.Next)
+	err = errors.Join(s.state.write(letterName(s.Next), l), s.state.Set(nameLetterID+l.ID, number))
+	s.Next++
+	s.Count++
 	return known, err
 }
 
-func (f *file) remove(ls []Letter) error {
+func (s *letterStore) remove(ls []Letter) error {
 	for _, l := range ls {
-		if err := errors.Join(f.state.Delete(letterName(l.number)), f.state.Delete(nameLetterID+l.ID)); err != nil {
+		if err := errors.Join(s.state.Delete(letterName(l.number)), s.state.Delete(nameLetterID+l.ID)); err != nil {
 			return err
 		}
-		f.Count--
+		s.Count--
 	}
 	return nil
 }
 
-// choose returns the next letters that the oldest command selects, and moves the command
-// on behind them. Those in between were brought back or forgotten.
-func (f *file) choose() ([]Letter, error) {
-	r := &f.Replays[0]
+// choose returns the next letters that the oldest command selects, and moves its From behind
+// them. Numbers without a letter belong to letters that were replayed or removed.
+func (s *letterStore) choose() ([]Letter, error) {
+	r := &s.Replays[0]
 	var chosen []Letter
 	size := 0
 	for looked := 0; r.From < r.Until && looked < lookBatch && len(chosen) < replayBatch && size < replayBytes; looked++ {
 		name := letterName(r.From)
-		b, ok, err := f.state.Get(name)
+		b, ok, err := s.state.Get(name)
 		if err != nil {
 			return nil, err
 		}
@@ -279,17 +278,17 @@ func (f *file) choose() ([]Letter, error) {
 		r.From++
 	}
 	if r.From >= r.Until {
-		f.Replays = slices.Delete(f.Replays, 0, 1)
+		s.Replays = slices.Delete(s.Replays, 0, 1)
 	}
 	return chosen, nil
 }
 
-// age looks at the letters, the first ones only where there are many. It returns some of
-// those that are too old, and some that claim to be of later than now, since the clock was
-// set back; and the time of the oldest other one, zero if there is none.
-func (f *file) age(now time.Time) (old, ahead []Letter, oldest time.Time, err error) {
+// age reads the first letters. It returns those that are too old, those from after now, which
+// are left when the clock is set back, and the time of the oldest other letter, zero if there
+// is none.
+func (s *letterStore) age(now time.Time) (old, ahead []Letter, oldest time.Time, err error) {
 	looked := 0
-	for l, err := range f.letters() {
+	for l, err := range s.letters() {
 		if err != nil {
 			return nil, nil, oldest, err
 		}
@@ -301,7 +300,7 @@ func (f *file) age(now time.Time) (old, ahead []Letter, oldest time.Time, err er
 		case l.Time.After(now):
 			ahead = append(ahead, l)
 		case !l.Time.After(now.Add(-keepLetters)):
-			old = append(old, Letter{ID: l.ID, number: l.number}) // what it says is not needed
+			old = append(old, Letter{ID: l.ID, number: l.number}) // remove needs no more
 		case oldest.IsZero() || l.Time.Before(oldest):
 			oldest = l.Time
 		}
@@ -309,29 +308,29 @@ func (f *file) age(now time.Time) (old, ahead []Letter, oldest time.Time, err er
 	return old, ahead, oldest, nil
 }
 
-// date gives letters another time.
-func (f *file) date(ls []Letter, at time.Time) error {
+// setTime stores the letters with another time.
+func (s *letterStore) setTime(ls []Letter, at time.Time) error {
 	for _, l := range ls {
 		l.Time = at
-		if err := f.state.write(letterName(l.number), l); err != nil {
+		if err := s.state.write(letterName(l.number), l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// first returns the number of the oldest letter, or that of the next one if there is none.
-func (f *file) first() (uint64, error) {
-	for l, err := range f.letters() {
+// first returns the number of the oldest letter, or s.Next if there is none.
+func (s *letterStore) first() (uint64, error) {
+	for l, err := range s.letters() {
 		return l.number, err
 	}
-	return f.Next, nil
+	return s.Next, nil
 }
 
-// letters yields the letters in their order. An error is the last.
-func (f *file) letters() iter.Seq2[Letter, error] {
+// letters yields the letters in order. An error is the last element.
+func (s *letterStore) letters() iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
-		for name, v := range f.state.Scan(nameLetter) {
+		for name, v := range s.state.Scan(nameLetter) {
 			if v.Err != nil {
 				yield(Letter{}, v.Err)
 				return
@@ -350,15 +349,15 @@ func (f *file) letters() iter.Seq2[Letter, error] {
 
 func letterName(number uint64) string { return fmt.Sprintf("%s%020d", nameLetter, number) }
 
-// Letters yields the dead letters in the state of a receiver, or of the key of a message
-// that could not be handled, of group pipeline.GroupDead, in the order in which they were
-// given up. An error is the last.
+// Letters yields the dead letters in a state of group flow.GroupDead, in the order in which
+// they were given up. Its key is a receiver, or that of a message that could not be handled.
+// An error is the last element.
 func Letters(st flow.State) iter.Seq2[Letter, error] {
-	return (&file{state: state{st}}).letters()
+	return (&letterStore{state: state{st}}).letters()
 }
 
-// CountLetters returns how many dead letters a state of group pipeline.GroupDead holds.
+// CountLetters returns how many dead letters a state of group flow.GroupDead holds.
 func CountLetters(st flow.State) (int, error) {
-	f, err := openFile(st)
-	return f.Count, err
+	s, err := openLetters(st)
+	return s.Count, err
 }

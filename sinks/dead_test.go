@@ -259,7 +259,7 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 	const gap, n = lookBatch, 4 * lookBatch
 	m := newMorgue(t)
 	tx := m.store.Begin()
-	f := &file{state: state{tx.State("a")}, Next: gap}
+	f := &letterStore{state: state{tx.State("a")}, Next: gap}
 	for i := range n {
 		a := flow.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: fmt.Sprint(i), Client: []string{"c", "d"}[i%2]}}
 		if _, err := f.add(Letter{ID: fmt.Sprint(i), DeadLetter: flow.DeadLetter{Time: m.now, Addressed: &a}}); err != nil {

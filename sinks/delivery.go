@@ -1,9 +1,9 @@
 // Package sinks delivers notifications. Each receiver has a queue of its own: one
 // attempt at a time, in order, so a receiver that fails holds up nobody but itself.
 //
-// The queue is a pure state machine (Policy.apply). Delivery drives it as the handler of
-// the topic of notifications, with its state in the transaction, and a pool of its own
-// makes the attempts outside any handler. The sinks themselves are the packages below.
+// The queue is a pure state machine (Policy.apply). Delivery drives it as the processor of
+// the topic of notifications, with its state in the transaction. A pool makes the attempts
+// outside of any transaction. Each kind of sink has a package below this one.
 package sinks
 
 import (
@@ -26,39 +26,39 @@ import (
 
 // Config is what NewDelivery needs. Only Sinks and Poster have no default.
 type Config struct {
-	// Sinks are the sinks by the names that receivers have. A notification for a name that
-	// is missing is tried again by the schedule, so nothing is lost when one is renamed.
+	// Sinks are the sinks by name. A notification for a name that is missing is retried by
+	// the schedule, so nothing is lost when a sink is renamed.
 	Sinks map[string]pipeline.Sink
-	// Poster brings the results of attempts to Process, in the lane of their receiver.
+	// Poster passes the results of attempts to Process, in the lane of their receiver.
 	Poster flow.Poster
-	// Owned says whether this process has a receiver now, by its ID; nil means all. It must not
-	// wait.
+	// Owned reports whether this process owns a receiver, given by its sink; nil means all. It
+	// must not block.
 	Owned func(receiver string) bool
-	// Epoch is another number each time that this process gets a receiver, by its ID: what
-	// was posted before is lost then. nil means that it has all of them once. It must not wait.
+	// Epoch returns a number that changes each time that this process gets a receiver. A result
+	// that was posted in an earlier epoch is lost. nil means that the process keeps all
+	// receivers. It must not block.
 	Epoch func(receiver string) uint64
-	// Policy says when attempts are made and when notifications are given up.
+	// Policy says when attempts are repeated and when notifications are given up.
 	Policy Policy
 	// Fast is how many attempts are made at once, 128 by default. After a second an attempt
-	// moves from there into one of the Slow slots, 2,048 by default; where those are full
-	// it is cut short, as a failure.
+	// moves into one of the Slow slots, 2,048 by default. If those are full it is canceled,
+	// which counts as a failure.
 	Fast, Slow int
 	// AttemptTimeout ends an attempt of a sink without a timeout of its own;
 	// pipeline.DefaultTimeout by default.
 	AttemptTimeout time.Duration
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
-	// Jitter returns numbers in [0, 1) that spread retries; by default random ones. It is
-	// called from many goroutines.
+	// Jitter returns numbers in [0, 1) that spread retries; by default random ones. It must
+	// be safe for concurrent use.
 	Jitter func() float64
-	// Logger hears of receivers that begin to fail, fail for another reason, recover; nil
-	// means nobody does.
+	// Logger logs when a receiver begins to fail, fails for another reason, or recovers; nil
+	// means no log.
 	Logger *slog.Logger
-	// Observe is told of each notification that was delivered, given up or dropped.
+	// Observe is called for each notification that was delivered, given up or dropped.
 	Observe flow.Observer
-	// Hand, if it is set, is given the attempts to make in place of the pool: for tests and
-	// simulators. It must not block. Attempt.Result makes the message that Process expects
-	// in return.
+	// Hand replaces the pool, for callers that make the attempts themselves. It must not block.
+	// The result goes back to Process as the message that Attempt.Result returns.
 	Hand func(Attempt)
 }
 
@@ -93,10 +93,10 @@ func (c *Config) closeFailed(err error) {
 	c.Logger.Warn("a sink could not be closed in order", "err", oneLine(err.Error()))
 }
 
-// LongestAttempt returns the longest timeout of the sinks.
+// LongestAttempt returns the longest timeout of all sinks.
 func (d *Delivery) LongestAttempt() time.Duration {
-	live := d.live.hold()
-	defer d.live.letGo(live, d.cfg.closeFailed)
+	live := d.live.acquire()
+	defer d.live.release(live, d.cfg.closeFailed)
 	longest := d.cfg.AttemptTimeout
 	for _, s := range live.sinks {
 		longest = max(longest, registry.TimeoutOf(s))
@@ -108,10 +108,10 @@ func (d *Delivery) LongestAttempt() time.Duration {
 // in that receiver's state, and Run makes the attempts.
 type Delivery struct {
 	cfg  Config
-	live inForce
+	live liveSettings
 	pool *pool
 	hand func(*flight)
-	// ending says that nothing is collected any more; see EndDigests.
+	// ending says that no digest is collected any more; see EndDigests.
 	ending atomic.Bool
 }
 
@@ -120,7 +120,7 @@ var _ flow.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, live: inForce{holders: make(map[*settings]int)}}
+	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live)
 	d.hand = d.pool.hand
@@ -130,21 +130,21 @@ func NewDelivery(cfg Config) *Delivery {
 	return d
 }
 
-// Reconfigure replaces Config.Sinks and Config.Policy. Attempts that are under way end
-// with the sink that they began with. Each sink that is an io.Closer, and is not among the
-// new ones, is closed once no attempt uses it. It is safe for concurrent use.
+// Reconfigure replaces Config.Sinks and Config.Policy. A running attempt keeps the sink that it
+// began with. Each old sink that is an io.Closer and is not among the new ones is closed when
+// no attempt uses it any more. It is safe for concurrent use.
 func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 	next := &settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()}
-	before, over := d.live.replace(next)
+	before, unused := d.live.replace(next)
 	if before != nil {
-		d.pool.rated(before.sinks)
+		d.pool.ratesChanged(before.sinks)
 	}
-	closeAll(over, d.cfg.closeFailed)
+	closeAll(unused, d.cfg.closeFailed)
 }
 
-// Run makes attempts until ctx is done. Then it begins no more, breaks off those that
-// are under way, which do not count, closes the sinks that are an io.Closer, and returns
-// nil when all have ended. It can be called once.
+// Run makes attempts until ctx is done. Then it cancels the running attempts, which does not
+// count as a failure, waits until they have ended, closes the sinks that are an io.Closer, and
+// returns nil. It fails if it is called twice.
 func (d *Delivery) Run(ctx context.Context) error {
 	if err := d.pool.run(ctx); err != nil {
 		return err
@@ -153,22 +153,21 @@ func (d *Delivery) Run(ctx context.Context) error {
 	return nil
 }
 
-// Posted notes that the result of an attempt that Config.Hand was given has been handed on,
-// or belongs to another process now: the attempt is made again unless it is handled soon.
+// Posted notes that the result of an attempt, made by Config.Hand, was posted. Unless Process
+// gets that result within a minute, a wake repeats the attempt.
 func (d *Delivery) Posted(a Attempt) {
 	id := a.Receiver.Sink
 	d.pool.answered(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
 }
 
-// Idle reports whether no attempt is under way, waiting to begin, or ended without its
-// result having been posted. One that the rate of its sink holds for longer than horizon
-// does not count.
+// Idle reports whether no attempt runs, waits to begin, or has a result that was not posted
+// yet. An attempt that the rate of its sink holds for longer than horizon does not count.
 func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.idle(d.cfg.Now().Add(horizon)) }
 
-// Backlog counts the pending notifications, and those that wait in digests: due are those of
-// receivers with an attempt under way, or one that may begin within horizon, and of digests that
-// end by then, parked all others. Receivers that another process has now do not count. It knows what was
-// handled since the start; that is everything once the wakes of the start have been handled.
+// Backlog counts the pending notifications, and those in digests. due are those of receivers
+// with an attempt that runs or may begin within horizon, and of digests that end by then; parked
+// are all others. Receivers of another process do not count. A receiver is known from its first
+// message in this process on; every one with pending notifications gets a wake at the start.
 func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 	return d.pool.backlog(d.cfg.Now().Add(horizon), d.cfg.Owned)
 }
@@ -176,9 +175,10 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 // Waiting counts the notifications that Backlog counts, without those in digests.
 func (d *Delivery) Waiting() int { return d.pool.waiting(d.cfg.Owned) }
 
-// EndDigests ends all digests now, and from now on each as soon as it begins: for a process
-// whose state ends with it. It returns once the lanes know, or ctx is done. An item that is
-// being committed meanwhile is not known yet: call it again when the lanes stand still.
+// EndDigests ends all digests now, and every later one as soon as it begins. It is for a process
+// that ends and does not keep its state. It returns when it has posted a wake for each receiver,
+// or ctx is done. It misses a digest that a concurrent transaction begins: call it again when
+// the lanes are idle.
 func (d *Delivery) EndDigests(ctx context.Context) error {
 	d.ending.Store(true)
 	for _, receiver := range d.pool.collecting() {
@@ -190,7 +190,7 @@ func (d *Delivery) EndDigests(ctx context.Context) error {
 	return nil
 }
 
-// typeResult is the type of the messages by which the pool reports.
+// typeResult is the type of the messages that carry the result of an attempt.
 const typeResult = "vokter.delivery.result.v1"
 
 // Process handles a notification, a withdrawal, a retry, a wake or the result of an attempt.
@@ -211,7 +211,7 @@ func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error 
 }
 
 // enqueue puts a notification behind the others of its receiver, or into the digest of its
-// subscription, unless it is there, or is known and not asked for again, or its subscription
+// subscription. It ignores a known one that is not replayed, and drops one whose subscription
 // was cancelled.
 func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	var a flow.Addressed
@@ -255,8 +255,8 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	return w.step(enqueued{At: w.now})
 }
 
-// fresh reports whether the notification id is to be delivered: it is not known, or it is
-// to be delivered again and is not pending already, nor in a digest that is.
+// fresh reports whether the notification id must be delivered: it is unknown, or it is
+// replayed and neither pending nor in a digest that is.
 func (w *work) fresh(id string, again bool) (bool, error) {
 	r, known, err := w.st.record(id)
 	if err != nil || !known || !again {
@@ -274,14 +274,14 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 	return true, w.st.forget(id, r)
 }
 
-// drop remembers a notification that came after its subscription was cancelled.
+// drop records a notification that came after its subscription was cancelled.
 func (w *work) drop(a flow.Addressed) error {
 	w.observe(flow.KindDropped, a, "")
 	err := w.st.end(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
 	return errors.Join(err, w.step(remembered{At: w.now}))
 }
 
-// withdraw remembers that a subscription was cancelled, and drops what is due of it.
+// withdraw records that a subscription was cancelled, and drops its notifications.
 func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 	var wd flow.Withdraw
 	if err := json.Unmarshal(m.Body, &wd); err != nil {
@@ -310,8 +310,8 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 	return w.step(remembered{At: w.now, Markers: 1})
 }
 
-// retry tries now what waits for a receiver, if a page is named only where something about it
-// waits.
+// retry makes the pending notifications of a receiver due now. A command that names a page
+// does so only if one of them is about that page.
 func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
 	var c flow.RetryCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
@@ -330,11 +330,11 @@ func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
 	if waits == 0 {
 		return nil
 	}
-	return w.step(hurried{At: w.now})
+	return w.step(retryAsked{At: w.now})
 }
 
-// result applies how an attempt ended. The commit is durable before the next attempt,
-// so that only a crash before it repeats a delivery.
+// result applies the result of an attempt. Its commit is durable before the next attempt
+// begins, so that only a crash before the commit repeats a delivery.
 func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 	var r result
 	if err := json.Unmarshal(m.Body, &r); err != nil {
@@ -361,9 +361,8 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 	return w.step(ev)
 }
 
-// wake looks at a receiver again, and ends the digests whose time has come. An attempt in
-// flight that this process does not know of died with an earlier process, or its result was
-// lost.
+// wake checks a receiver: it begins an attempt that is due, and ends the digests that are. An
+// attempt in flight whose result will not come is repeated.
 func (d *Delivery) wake(tx flow.Tx, m flow.Message) error {
 	w, err := d.open(tx, m.Key)
 	if err != nil {

@@ -352,7 +352,7 @@ func TestRetry(t *testing.T) {
 func TestRetryWhileOneIsInFlight(t *testing.T) {
 	s := &script{t: t, now: t0, p: Policy{Retry: []time.Duration{time.Hour}}}
 	s.apply(enqueued{s.now})
-	s.apply(hurried{s.now})
+	s.apply(retryAsked{s.now})
 	s.result(0, errors.New("401"))
 	if !s.q.InFlight {
 		t.Fatal("no attempt follows the one that was in flight")

@@ -11,32 +11,31 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// maxDigestBytes is how large a digest becomes.
+// maxDigestBytes is the largest size of the items of a digest.
 const maxDigestBytes = flow.MaxNotification
 
-// Windows is what a Queue knows of the digests that are being collected for its receiver, one
-// for each subscription that wants them.
+// Windows summarises the windows of a receiver, which collect digests: one for each
+// subscription that wants digests and has something to report.
 type Windows struct {
-	// Open is how many there are, Items how many notifications they hold.
+	// Open is how many windows there are, Items how many notifications they hold.
 	Open  int `json:"open,omitempty"`
 	Items int `json:"items,omitempty"`
-	// Due is when the first of them ends. None began later than Last.
+	// Due is when the first window ends. No window began after Last.
 	Due  time.Time `json:"due,omitzero"`
 	Last time.Time `json:"last,omitzero"`
-	// Over is why all of them are to end and to be given up, since the receiver is expired;
-	// empty where they are not.
+	// Over is why the receiver expired while there were windows, which are given up for that;
+	// empty if it did not.
 	Over string `json:"over,omitempty"`
 }
 
-// window is the digest of one subscription while it is collected. The zero window is that
-// of a subscription for which nothing is.
+// window is the digest of one subscription while it is collected. The zero window has no items.
 type window struct {
-	// Digest is the setting of the last item.
+	// Digest is the setting that came with the last item.
 	Digest pipeline.Digest `json:"digest"`
 	// Start is when the first item came, Due when the window ends.
 	Start time.Time `json:"start"`
 	Due   time.Time `json:"due"`
-	// Items is how many there are, Bytes how large they are stored.
+	// Items is the number of items, Bytes their stored size.
 	Items int `json:"items"`
 	Bytes int `json:"bytes"`
 	// Page and Client are those of the subscription.
@@ -44,10 +43,10 @@ type window struct {
 	Client string `json:"client"`
 }
 
-// fits reports whether one more item of that size may be collected.
+// fits reports whether one more item of that size may be added.
 func (w window) fits(size int) bool { return w.Items == 0 || w.Bytes+size <= maxDigestBytes }
 
-// add collects an item of that size.
+// add returns the window with one more item of that size.
 func (w window) add(d pipeline.Digest, at time.Time, size int) window {
 	if w.Items == 0 {
 		w.Start, w.Due = at, d.End(at)
@@ -59,10 +58,10 @@ func (w window) add(d pipeline.Digest, at time.Time, size int) window {
 	return w
 }
 
-// full reports whether the window ends before its time.
+// full reports whether the window must end before Due.
 func (w window) full() bool { return w.Items >= w.Digest.Items() || w.Bytes >= maxDigestBytes }
 
-// clamp corrects a window that began later than at, since the clock was set back.
+// clamp corrects a window that began after at, because the clock was set back.
 func (w window) clamp(at time.Time) window {
 	if w.Start.After(at) {
 		w.Start, w.Due = at, w.Digest.End(at)
@@ -70,9 +69,9 @@ func (w window) clamp(at time.Time) window {
 	return w
 }
 
-// freeze makes one notification of items, which began to be collected at start. It comes
-// out the same whenever it is made.
-func freeze(start time.Time, items []pendingRecord) pendingRecord {
+// digestOf makes one notification of the items of a window that began at start. The same items
+// always make the same notification.
+func digestOf(start time.Time, items []pendingRecord) pendingRecord {
 	first, last := items[0].Addressed, items[len(items)-1]
 	n := last.Addressed.Notification
 	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
@@ -91,7 +90,7 @@ func freeze(start time.Time, items []pendingRecord) pendingRecord {
 	return last
 }
 
-// sorted yields m in the order of its keys.
+// sorted yields the elements of m in the order of the keys.
 func sorted(m map[string]window) iter.Seq2[string, window] {
 	return func(yield func(string, window) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -102,14 +101,14 @@ func sorted(m map[string]window) iter.Seq2[string, window] {
 	}
 }
 
-// flushBatch and flushBytes bound the digests that one transaction makes because their time
-// has come, and how large they are together, but for the last.
+// flushBatch limits the digests that flushDue makes in one transaction. After flushBytes in all
+// it makes no further one.
 const (
 	flushBatch = 100
 	flushBytes = 2 << 20
 )
 
-// collect puts a notification into the digest of its subscription.
+// collect adds a notification to the window of its subscription.
 func (w *work) collect(p pendingRecord) error {
 	a := p.Addressed
 	win, err := w.st.window(a.Subscription)
@@ -154,15 +153,15 @@ func (w *work) collect(p pendingRecord) error {
 	return nil
 }
 
-// flush ends the window of a subscription: what it holds becomes one notification, which is
-// pending from now on, or is given up with the next step.
+// flush ends the window of a subscription. Its items become one pending notification, which
+// the next step gives up if the receiver is expired.
 func (w *work) flush(subscription string, win window) error {
 	ends, over := w.q.endsWindows(), w.q.Windows.Over
 	items, err := w.take(subscription, win)
 	if err != nil {
 		return err
 	}
-	digest := freeze(win.Start, items)
+	digest := digestOf(win.Start, items)
 	for _, p := range items {
 		if err := w.st.end(p.Addressed.Notification.ID, Record{
 			State: recordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
@@ -181,7 +180,7 @@ func (w *work) flush(subscription string, win window) error {
 	return w.apply(enqueued{At: w.now})
 }
 
-// discard ends the window of a subscription that was cancelled.
+// discard drops the window of a cancelled subscription.
 func (w *work) discard(subscription string) error {
 	win, err := w.st.window(subscription)
 	if err != nil || win.Items == 0 {
@@ -202,7 +201,7 @@ func (w *work) discard(subscription string) error {
 	return nil
 }
 
-// take takes a window and its items out of the state.
+// take removes a window and its items from the state, and returns the items.
 func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 	items := make([]pendingRecord, win.Items)
 	for i := range items {
@@ -228,8 +227,8 @@ func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 	return items, nil
 }
 
-// flushDue ends the windows whose time has come, or all where the receiver is expired, as
-// many as fit into one transaction.
+// flushDue ends the windows that are due, or all if the receiver is expired, as many as fit
+// into one transaction.
 func (w *work) flushDue() error {
 	by, ws := w.now, w.q.Windows
 	switch {
@@ -279,8 +278,9 @@ func (w *work) flushAll() error {
 	return nil
 }
 
-// flushBefore ends the windows whose items have to come before a, which is told at once:
-// that of its subscription, and where its page was given up all those of its client there.
+// flushBefore ends the windows whose items must be delivered before a, which goes into no
+// digest: that of its subscription or, if its page was given up, all windows of its client
+// for that page.
 func (w *work) flushBefore(a flow.Addressed) error {
 	if w.q.Windows.Open == 0 {
 		return nil
@@ -311,8 +311,8 @@ func (w *work) flushBefore(a flow.Addressed) error {
 	return nil
 }
 
-// redate corrects the windows after the clock was set back.
-func (w *work) redate() error {
+// clampWindows corrects the windows after the clock was set back.
+func (w *work) clampWindows() error {
 	ws := &w.q.Windows
 	if ws.Open == 0 || !ws.Last.After(w.now) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// work is the handling of one message: what it read, and what it will do.
+// work is the handling of one message in a transaction.
 type work struct {
 	d      *Delivery
 	policy Policy
@@ -23,13 +23,13 @@ type work struct {
 	now    time.Time
 	st     state
 	q      Queue
-	// opened is the Queue as the handling of the message found it.
+	// opened is the Queue before the message.
 	opened Queue
-	// marked says that there are markers, which spares looking for them where there are none.
+	// marked says that there are markers. Without it, none is read.
 	marked bool
-	// measure says that it is to be found out when the first window ends.
+	// measure says that Windows.Due must be read from the state again.
 	measure bool
-	// expired are the pages that are told that the receiver is expired.
+	// expired are the pages that were sent an ExpireCommand.
 	expired map[string]bool
 }
 
@@ -43,13 +43,12 @@ func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	}
 	w.opened = w.q
 	if err == nil {
-		err = w.redate()
+		err = w.clampWindows()
 	}
 	return w, err
 }
 
-// step applies ev, the last event of the message, does what follows from it and stores the
-// queue.
+// step applies ev, the last event of the message, and stores the queue.
 func (w *work) step(ev event) error {
 	if w.measure && w.q.Windows.Open > 0 {
 		due, err := w.st.firstWindow()
@@ -70,7 +69,7 @@ func (w *work) step(ev event) error {
 	return w.st.write(nameQueue, w.q)
 }
 
-// apply applies ev and does what follows from it.
+// apply applies ev to the queue and carries out the actions that follow.
 func (w *work) apply(ev event) error {
 	before := w.q
 	var failed error
@@ -83,7 +82,7 @@ func (w *work) apply(ev event) error {
 		return failed
 	}
 	w.q = q
-	// Before anything is handed out, so that an attempt is known before it can end.
+	// This comes before the hand-over of an attempt, which must be known before it ends.
 	w.tx.OnCommit(func() { w.d.pool.commit(w.key, w.q) })
 	w.log(before, acts)
 	var forget *prune
@@ -97,12 +96,12 @@ func (w *work) apply(ev event) error {
 	if forget == nil {
 		return nil
 	}
-	// Dead letters of a cancelled subscription may come back for as long as they are kept.
+	// A replay may bring back dead letters of a cancelled subscription while they are kept.
 	pruned, err := w.st.prune(forget.Before, earlier(forget.Before, w.now.Add(-keepLetters)), w.q.Head)
 	if err != nil {
 		return err
 	}
-	if !pruned.More { // a look through all notes does for the rest, too
+	if !pruned.More { // otherwise the next prune comes soon; scanning the notes can wait for it
 		notes, err := w.st.pruneNotes(forget.Before)
 		if err != nil {
 			return err
@@ -113,7 +112,7 @@ func (w *work) apply(ev event) error {
 	return w.apply(pruned)
 }
 
-// do does what act says; apply itself prunes.
+// do carries out act, which is not a prune.
 func (w *work) do(act action) error {
 	switch act := act.(type) {
 	case send:
@@ -148,8 +147,8 @@ func (w *work) withdrawn(seq uint64) (bool, error) {
 	return w.st.withdrawn(p.Addressed.Subscription)
 }
 
-// send begins an attempt. What the receiver is shown must be durable first, with all that
-// led to it: after a power cut it might come out differently under the same ID.
+// send begins an attempt. The notification must be durable before the receiver gets it: after
+// a power failure the pipeline could make another one with the same ID.
 func (w *work) send(s send) error {
 	w.tx.Sync()
 	p, err := w.st.pending(s.Seq)
@@ -169,14 +168,14 @@ func (w *work) send(s send) error {
 	return nil
 }
 
-// maxBatch and maxBatchBytes bound what one attempt delivers, whatever its sink takes: all of
-// it is held in memory, and ends in one transaction.
+// maxBatch and maxBatchBytes limit the notifications of one attempt, however many its sink
+// takes: all are held in memory, and one transaction applies the result.
 const (
 	maxBatch      = 100
 	maxBatchBytes = 1 << 20
 )
 
-// include puts a pending notification into an attempt.
+// include adds a pending notification to an attempt.
 func (w *work) include(a *Attempt, p pendingRecord) error {
 	note, err := w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember))
 	if err != nil {
@@ -187,8 +186,8 @@ func (w *work) include(a *Attempt, p pendingRecord) error {
 	return nil
 }
 
-// fill puts the pending notifications from seq on into an attempt, so that it has most, or as
-// many as its sink takes at a time, up to the first whose subscription was cancelled.
+// fill adds the pending notifications from seq on to an attempt, until it has most, or as many
+// as its sink takes at a time. It stops at the first whose subscription was cancelled.
 func (w *work) fill(a *Attempt, seq uint64, most int) error {
 	limit, _ := registry.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
 	limit = min(limit, maxBatch, most)
@@ -212,7 +211,7 @@ func (w *work) fill(a *Attempt, seq uint64, most int) error {
 	return nil
 }
 
-// end takes a pending notification away and remembers what became of it.
+// end removes a pending notification and records what became of it.
 func (w *work) end(seq uint64, kind string, r Record) error {
 	p, err := w.st.pending(seq)
 	if err != nil {
@@ -223,7 +222,7 @@ func (w *work) end(seq uint64, kind string, r Record) error {
 	return errors.Join(w.st.Delete(pendingName(seq)), w.st.end(p.Addressed.Notification.ID, r))
 }
 
-// dead gives a notification up.
+// dead gives up a notification.
 func (w *work) dead(a dead) error {
 	p, err := w.st.pending(a.Seq)
 	if err != nil {
@@ -238,8 +237,8 @@ func (w *work) dead(a dead) error {
 	return w.end(a.Seq, flow.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
-// observe tells of a notification, of a digest that of each of its items; health events are
-// none that a summary counts.
+// observe reports a notification to the observer; of a digest, each of its items. Health events
+// are not reported.
 func (w *work) observe(kind string, a flow.Addressed, text string) {
 	n := a.Notification
 	if n.Type == pipeline.NotificationTypeHealth {
@@ -258,7 +257,7 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 	})
 }
 
-// pageOf returns the URL of the page of n, or that of n where there is no such page.
+// pageOf returns the canonical URL of n, or its URL if it has none.
 func pageOf(n pipeline.Notification) string {
 	page, err := pageurl.Canonical(n.URL)
 	if err != nil {
@@ -267,10 +266,10 @@ func pageOf(n pipeline.Notification) string {
 	return page
 }
 
-// log logs what changed for the receiver, after the commit.
+// log logs the changes of the receiver after the commit.
 func (w *work) log(before Queue, acts []action) {
 	gaveUp, dropped := 0, 0
-	atOnce := false // the failure is one that somebody has to mend
+	atOnce := false // the failure does not go away without the operator
 	var reason, degraded string
 	for _, act := range acts {
 		switch act := act.(type) {
@@ -317,7 +316,7 @@ func (w *work) log(before Queue, acts []action) {
 	})
 }
 
-// keepNote keeps what the attempt in flight has noted with a pending notification.
+// keepNote stores the note that the attempt in flight has set for a pending notification.
 func (w *work) keepNote(seq uint64, text *string) error {
 	if text == nil {
 		return nil
@@ -330,8 +329,8 @@ func (w *work) keepNote(seq uint64, text *string) error {
 	return w.st.setNote(p.Addressed.Document, strings.ToValidUTF8(*text, ""), w.now)
 }
 
-// about names the notification id in this life of the receiver, between the times when it
-// was forgotten: attempts are numbered anew in each.
+// about returns what events about the notification id are named by. A receiver that was
+// forgotten counts its attempts from one again, so Since is part of it.
 func (w *work) about(id string) string {
 	return w.key + " " + w.q.Since.Format(time.RFC3339Nano) + " " + id
 }
@@ -355,8 +354,8 @@ func (w *work) tell(t tell) error {
 	return nil
 }
 
-// expirePage tells the owner of a page that the receiver of n is expired. All pages of
-// the receiver are told when it expires; this reaches those that were subscribed then.
+// expirePage tells the stage that owns the page of n that its receiver has expired. The page
+// of each notification that is given up is told.
 func (w *work) expirePage(n pipeline.Notification) {
 	page, err := pageurl.Canonical(n.URL)
 	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expired[page] {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// phase is how far a flight has come.
+// phase is how far a flight has come. A flight never goes back.
 type phase int
 
 const (
-	phaseBegun    phase = iota // its transaction is not committed, or Config.Hand makes the attempt
+	phaseBegun    phase = iota // not taken over by the pool: not committed yet, or made by Config.Hand
 	phaseHeld                  // waits until the rate of its sink lets it begin
 	phaseQueued                // waits for a slot
-	phaseRunning               // its sink is called, or its result is being posted
+	phaseRunning               // calls its sink, or its result is being posted
 	phaseAnswered              // its result was posted
 )
 
@@ -23,31 +23,31 @@ const (
 type flight struct {
 	Attempt
 	phase phase
-	// slow says that the receiver failed last time, so that it begins in a slow slot.
+	// slow says that the last attempt failed, so that this one needs a slow slot.
 	slow bool
-	// owned says that the process owned the receiver when the attempt was handed over.
+	// owned says that the process owned the receiver when the pool took the flight over.
 	owned bool
-	// recalled says that a subscription was cancelled before the attempt began.
+	// recalled says that a subscription was cancelled before the sink was called.
 	recalled bool
-	// ready is when the rate of the sink lets the attempt begin; zero before it was handed over.
+	// ready is when the rate of the sink lets the attempt begin; zero in phaseBegun.
 	ready time.Time
-	// timer ends phaseHeld; reservation is its share of the rate.
+	// timer ends phaseHeld. reservation is the flight's share of the rate.
 	timer       *time.Timer
 	reservation *rate.Reservation
-	// posted is when the result was posted. epoch is that in which the flight began, and after
-	// that the one in which its result was posted.
+	// posted is when the result was posted. epoch is the one in which the flight began; in
+	// phaseAnswered it is the one in which the result was posted.
 	posted time.Time
 	epoch  uint64
 }
 
-// entry is what this process knows of one receiver that has something pending or collected.
+// entry is what this process knows of one receiver that has pending notifications or digests.
 type entry struct {
 	pending int
 	due     time.Time
-	// collected is how many notifications wait in digests, the first of which ends at ends.
+	// collected counts the notifications in digests, the first of which ends at ends.
 	collected int
 	ends      time.Time
-	// current is the attempt in flight, next the one that a transaction begins.
+	// current is the attempt in flight, next the one that an open transaction begins.
 	current, next *flight
 }
 
@@ -69,7 +69,7 @@ type flights struct {
 // postedFor is how long a posted result may take to be handled. After that it counts as lost.
 const postedFor = time.Minute
 
-// begin notes the attempt that a transaction begins, before its commit.
+// begin makes f the next flight of its receiver, before the commit.
 func (fs *flights) begin(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -102,7 +102,8 @@ func (fs *flights) commit(receiver string, q Queue) {
 	fs.receivers[receiver] = e
 }
 
-// close ends a flight whose result was posted, or that nobody waits for. fs.mu is held.
+// close removes a flight whose result was posted, or that nobody waits for, from open. fs.mu
+// is held.
 func (fs *flights) close(f *flight) {
 	if f.phase == phaseHeld {
 		f.timer.Stop()
@@ -110,7 +111,7 @@ func (fs *flights) close(f *flight) {
 	delete(fs.open, f)
 }
 
-// find returns the flight with this number that is current or, in this epoch, next; nil if
+// find returns the flight with this number that is current, or next in this epoch; nil if
 // there is none. fs.mu is held.
 func (fs *flights) find(receiver string, number, epoch uint64) *flight {
 	e := fs.receivers[receiver]
@@ -123,7 +124,7 @@ func (fs *flights) find(receiver string, number, epoch uint64) *flight {
 	return nil
 }
 
-// knows reports whether this process made the attempt, or makes it with the next commit.
+// knows reports whether this process makes or made the attempt.
 func (fs *flights) knows(receiver string, number, epoch uint64) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -148,8 +149,8 @@ func (fs *flights) answered(receiver string, number uint64, at time.Time, epoch 
 	}
 }
 
-// lost notes that nobody gets the result of a flight: the next wake begins another attempt.
-// fs.mu is held.
+// lost notes that nobody gets the result of f. The next wake repeats the attempt. fs.mu is
+// held.
 func (fs *flights) lost(f *flight) {
 	id := f.Receiver.Sink
 	if e := fs.receivers[id]; e.current == f {

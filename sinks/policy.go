@@ -9,42 +9,41 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// Bounds that nobody had a reason to configure yet.
+// Limits that cannot be configured.
 const (
-	// maxRefusals is how often a notification is offered to a receiver that refuses it.
+	// maxRefusals is how often a receiver may refuse a notification before it is given up.
 	maxRefusals = 3
-	// minFailures is how many attempts fail at least before time alone gives anything up,
-	// since the last standstill: a clock that jumped, or a process that stood still, is no
-	// failure of the receiver.
+	// minFailures is how many attempts must have failed since the last standstill before
+	// DeadAfter or ExpireAfter applies: a clock that jumped, or a process that was stopped, is
+	// no failure of the receiver.
 	minFailures = 3
-	// standstill is how late an attempt begins or ends at least for that to be one, where it
-	// waited for no longer.
+	// standstill is how late an attempt must begin or end for that to count as a standstill. A
+	// longer delay before the attempt takes its place.
 	standstill = time.Hour
-	// failingAfter is after how many failed attempts in a row a receiver is said to fail.
+	// failingAfter is after how many failed attempts in a row receiver_failing is emitted.
 	failingAfter = 3
-	// degradedAgain is when it is told again that notifications are not delivered as was
-	// wanted.
+	// degradedAgain is the least time between two receiver_degraded events.
 	degradedAgain = 24 * time.Hour
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
-	// limitedFor is the first wait for a receiver that limits us without saying for how long. It
-	// doubles with each attempt that the receiver puts off in a row, up to maxLimited. minLimited
-	// is the least wait for one that says how long.
+	// limitedFor is the first wait for a receiver that was sent too much and does not say how
+	// long to wait. It doubles with each attempt that is put off in a row, up to maxLimited.
+	// minLimited is the least wait for a receiver that says how long.
 	limitedFor = 30 * time.Second
 	minLimited = time.Second
 	maxLimited = 5 * time.Minute
-	// jitterShare is how far a delay is moved at most, as a share of it.
+	// jitterShare is the largest change of a delay by jitter, as a share of the delay.
 	jitterShare = 0.2
 	// dropBatch bounds the notifications that one transaction gives up or drops.
 	dropBatch = 100
-	// lookAfter is when an attempt in flight is looked after. It only matters if its result
-	// never came.
+	// lookAfter is when a wake checks on an attempt in flight. It matters only if the result
+	// was lost.
 	lookAfter = 2 * time.Minute
-	// pruneEvery is how often what is remembered is looked through; pruneAgain is when the
-	// rest of a large prune follows.
+	// pruneEvery is how often old records are removed; pruneAgain is when the rest of a large
+	// prune follows.
 	pruneEvery = 24 * time.Hour
 	pruneAgain = time.Minute
-	// keepPast is for how long it is known when a receiver took something last, or failed.
+	// keepPast is how long the times of the last success and failure are kept.
 	keepPast = 365 * 24 * time.Hour
 )
 
@@ -64,23 +63,23 @@ const (
 	defaultRemember    = 7 * 24 * time.Hour
 )
 
-// Policy is the rules by which queues work. The zero value has the defaults.
+// Policy says when attempts are repeated and when notifications are given up. The zero value
+// has the defaults.
 type Policy struct {
-	// Retry are the delays after failed attempts; the last repeats. Empty means 5 and 30
-	// seconds, 5 and 30 minutes, 2, 5, 10 and 12 hours. They are moved by up to a fifth,
-	// either way.
+	// Retry are the delays after failed attempts; the last one repeats. Empty means 5 and 30
+	// seconds, 5 and 30 minutes, 2, 5, 10 and 12 hours. Jitter changes each by up to a fifth.
 	Retry []time.Duration
-	// DeadAfter is how long after its first attempt a notification is given up, when at
-	// least three attempts failed or were put off by a limit; 0 means 72 hours. Attempts from before one that was an
-	// hour late, or the delay before it if that was longer, do not count.
+	// DeadAfter is how long after its first attempt a notification is given up, if at least
+	// three attempts failed or were put off; 0 means 72 hours. If an attempt was late by an
+	// hour, and by more than the delay before it, then the attempts before it do not count.
 	DeadAfter time.Duration
-	// ExpireAfter is how long after the first failure since its last success a receiver is
-	// expired, when at least three attempts failed or were put off, counted likewise; 0 means
-	// 5 days. One that says that it is gone is expired at once.
+	// ExpireAfter is how long after the first failure since its last success a receiver
+	// expires, if at least three attempts failed or were put off, counted as for DeadAfter;
+	// 0 means 5 days. A receiver that says that it is gone expires at once.
 	ExpireAfter time.Duration
-	// Remember is for how long the IDs of notifications that were delivered, given up or
-	// dropped, and cancelled subscriptions, are remembered at least; 0 means 7 days. It has
-	// to be longer than the transport keeps notifications.
+	// Remember is the least time for which the IDs of notifications that were delivered, given
+	// up or dropped, and cancelled subscriptions, are remembered; 0 means 7 days. It must be
+	// longer than the transport keeps notifications.
 	Remember time.Duration
 }
 
@@ -100,14 +99,14 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// longest returns the longest delay that p can give.
+// longest returns the longest delay that p can lead to.
 func (p Policy) longest() time.Duration {
 	d := max(slices.Max(p.Retry), maxRetryAfter)
 	return d + time.Duration(jitterShare*float64(d))
 }
 
-// delay returns the time to the next attempt: that of the schedule, but one attempt is
-// made when the notification may be given up, and none is earlier than the receiver asked
+// delay returns the time to the next attempt. It is that of the schedule, but ends when
+// DeadAfter ends, so that a last attempt is made, and is never shorter than the receiver asked
 // for.
 func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 	d := p.Retry[min(q.Tries, len(p.Retry))-1]
@@ -120,8 +119,8 @@ func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 	return max(d, after, 0)
 }
 
-// limitDelay returns the time to the next attempt at a receiver that put off the last ones,
-// q.PutOff in a row: what it asked for, and ever longer where it says nothing.
+// limitDelay returns the time to the next attempt at a receiver that put off the last
+// q.PutOff ones: what it asked for, or an exponential back-off.
 func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
 	d := min(max(ev.Outcome.After, minLimited), maxRetryAfter)
 	if ev.Outcome.After == 0 {
@@ -130,10 +129,10 @@ func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
 	return d + time.Duration(ev.Jitter*jitterShare*float64(d))
 }
 
-// apply returns what ev makes of q, and what is to be done, in this order. withdrawn
-// reports whether the subscription of a pending notification was cancelled; nil says
-// that none was. The last action is always a wake, which replaces earlier ones; a result
-// that is not that of the attempt in flight changes nothing and asks for nothing.
+// apply returns the Queue after ev, and the actions that follow, in order. withdrawn reports
+// whether the subscription of a pending notification was cancelled; nil means that none was.
+// The last action is always a wake, which replaces earlier ones. A result of another attempt
+// than the one in flight changes nothing.
 func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue, []action) {
 	p = p.withDefaults()
 	if withdrawn == nil {
@@ -148,8 +147,8 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	switch ev := ev.(type) {
 	case enqueued:
 		q.enqueue(at)
-	case hurried:
-		q.hurry()
+	case retryAsked:
+		q.retryNow()
 	case lost:
 		q.lose()
 	case remembered:
@@ -158,8 +157,8 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	case pruned:
 		q.pruned(ev)
 	case resulted:
-		q.held(earlier(ev.Ready, at))
-		q.notice(at)
+		q.heldUntil(earlier(ev.Ready, at))
+		q.noticeStandstill(at)
 		began := q.Began
 		q.InFlight, q.Began = false, time.Time{}
 		acts = q.degraded(at, ev.Degraded)
@@ -176,7 +175,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	}
 	taken, more := q.clear(withdrawn)
 	acts = append(acts, taken...)
-	q.unlimited()
+	q.clearLimit()
 	if len(acts) > 0 {
 		q.remember(at, p)
 	}
@@ -185,7 +184,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 		q.PruneAt = at.Add(pruneEvery)
 	}
 	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
-		q.notice(at)
+		q.noticeStandstill(at)
 		q.Attempt++
 		q.InFlight, q.Began = true, at
 		if q.First.IsZero() {
@@ -196,7 +195,7 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	return q, append(acts, q.wake(at, more))
 }
 
-// wake says when q is to be looked at next; more says that there is more to clear.
+// wake returns when q needs the next event; more says that clear left something.
 func (q *Queue) wake(at time.Time, more bool) wake {
 	w := q.wakePending(at, more)
 	switch {
@@ -211,7 +210,7 @@ func (q *Queue) wake(at time.Time, more bool) wake {
 	return w
 }
 
-// wakePending says when to look at what is pending, or remembered.
+// wakePending is wake without the digests.
 func (q *Queue) wakePending(at time.Time, more bool) wake {
 	switch {
 	case q.Pending() == 0:
@@ -225,8 +224,8 @@ func (q *Queue) wakePending(at time.Time, more bool) wake {
 	}
 }
 
-// clear takes what is not to be tried from the head of the queue: what was withdrawn, and
-// what is to be given up. More says that it did not come to the end of that.
+// clear takes the notifications from the head of the queue that must not be tried: those
+// whose subscription was cancelled, and those below DropTo. more says that there are others.
 func (q *Queue) clear(withdrawn func(uint64) bool) (acts []action, more bool) {
 	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
 		cancelled := withdrawn(q.Head)
@@ -246,8 +245,8 @@ func (q *Queue) clear(withdrawn func(uint64) bool) (acts []action, more bool) {
 	return acts, false
 }
 
-// delivered ends the attempt in flight with success, which opens a receiver that was
-// expired.
+// delivered takes out the oldest notification, which was delivered. An expired receiver is not
+// expired any more.
 func (q *Queue) delivered(at time.Time) []action {
 	var acts []action
 	since := q.FailingSince
@@ -325,9 +324,9 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	return acts
 }
 
-// limited ends the attempt in flight, which the receiver put off since it was sent too much.
-// That is no failure, but a limit that lets nothing through ends as failures do: what waits
-// must not grow for ever.
+// limited ends the attempt in flight, which the receiver put off because it was sent too much.
+// That is no failure. But a limit that lets nothing through ends as failures do, so that the
+// queue does not grow forever.
 func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
 	q.PutOff++
 	q.Limits++
@@ -352,7 +351,8 @@ func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []ac
 	return nil
 }
 
-// degraded tells, once in a while, that notifications are not delivered as was wanted.
+// degraded reports, at most once in degradedAgain, that notifications are not delivered as
+// configured.
 func (q *Queue) degraded(at time.Time, reason string) []action {
 	if reason == "" || !q.ToldDegraded.IsZero() && at.Sub(q.ToldDegraded) < degradedAgain {
 		return nil
@@ -361,7 +361,7 @@ func (q *Queue) degraded(at time.Time, reason string) []action {
 	return []action{tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
 }
 
-// expire gives up the receiver, and with it all that is pending or in digests.
+// expire gives up the receiver, all pending notifications and all digests.
 func (q *Queue) expire(at time.Time, reason string) []action {
 	q.ExpiredSince, q.ExpiredReason = at, reason
 	q.DropTo, q.DropReason = q.Next, reason
@@ -375,7 +375,7 @@ func (q *Queue) expire(at time.Time, reason string) []action {
 	return []action{q.tell(pipeline.HealthReceiverExpired, since, reason)}
 }
 
-// giveUp gives up the oldest notification. The first since the last success is told.
+// giveUp gives up the oldest notification. The first one since the last success is reported.
 func (q *Queue) giveUp(reason string) []action {
 	var acts []action
 	if !q.ToldDead {

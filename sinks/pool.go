@@ -16,17 +16,16 @@ import (
 const (
 	// fastFor is how long an attempt may hold a fast slot.
 	fastFor = time.Second
-	// postGrace is how long the results of attempts that have ended are still posted after
-	// the pool was told to stop.
+	// postGrace is how long a pool that stops still tries to post results.
 	postGrace = 5 * time.Second
 	// postPause is the pause after a result could not be posted.
 	postPause = time.Second
 )
 
-// errCut is why an attempt ends early when the slow slots are full.
+// errCut is why an attempt is canceled when the slow slots are full.
 var errCut = errors.New("cut short after " + fastFor.String() + ", since too many other receivers are slow")
 
-// slot is what an attempt counts against.
+// slot is the kind of slot that an attempt holds.
 type slot int
 
 const (
@@ -35,23 +34,23 @@ const (
 	slowSlot
 )
 
-// pool makes attempts: at most cfg.Fast of them that are younger than fastFor, at most
-// cfg.Slow others. Its mutex is that of flights.
+// pool makes attempts: at most cfg.Fast that are younger than fastFor, and at most cfg.Slow
+// others. The mutex of flights guards its fields, too.
 type pool struct {
 	flights
 	cfg  *Config
-	live *inForce
+	live *liveSettings
 
 	ctx     context.Context // of run; nil before it
 	stopped bool
 	used    [slowSlot + 1]int
-	// queued are the flights that wait for their slots, in order.
+	// queued are the flights that wait for a slot, in order.
 	queued   [slowSlot + 1][]*flight
 	wg       sync.WaitGroup
 	limiters limiters
 }
 
-func newPool(cfg *Config, live *inForce) *pool {
+func newPool(cfg *Config, live *liveSettings) *pool {
 	return &pool{
 		flights: flights{receivers: make(map[string]entry), open: make(map[*flight]struct{})},
 		cfg:     cfg, live: live,
@@ -65,8 +64,8 @@ func (p *pool) limit(s slot) int {
 	return p.cfg.Slow
 }
 
-// hand takes an attempt over. After the pool stopped it is dropped: the next process
-// makes it.
+// hand takes over a committed flight. After the pool has stopped it is ignored: the next
+// process repeats the attempt.
 func (p *pool) hand(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,14 +112,14 @@ func (p *pool) queue(f *flight) {
 	p.dispatch()
 }
 
-// dispatch starts what has a slot. p.mu is held.
+// dispatch starts queued flights while slots are free. p.mu is held.
 func (p *pool) dispatch() {
 	if p.ctx == nil || p.ctx.Err() != nil {
 		return
 	}
 	for s := fastSlot; s <= slowSlot; s++ {
 		for len(p.queued[s]) > 0 {
-			in, ok := p.room(s)
+			in, ok := p.freeSlot(s)
 			if !ok {
 				break
 			}
@@ -134,10 +133,10 @@ func (p *pool) dispatch() {
 	}
 }
 
-// room returns the slot for an attempt that waits for one of kind s. What finds no fast
-// slot may have a slow one while half of those are free: receivers that hang from their
-// first attempt on would otherwise hold up all others, a second for each round.
-func (p *pool) room(s slot) (slot, bool) {
+// freeSlot returns a free slot for a flight that waits for one of kind s. While half of the
+// slow slots are free, a flight that finds no fast slot gets one of them. Otherwise receivers
+// that hang from their first attempt on would block all others, for a second each round.
+func (p *pool) freeSlot(s slot) (slot, bool) {
 	switch {
 	case p.used[s] < p.limit(s):
 		return s, true
@@ -190,8 +189,8 @@ func (p *pool) attempt(f *flight, s slot) {
 		t := time.AfterFunc(fastFor, func() { h.move(cut) })
 		defer t.Stop()
 	}
-	live := p.live.hold()
-	defer p.live.letGo(live, p.cfg.closeFailed)
+	live := p.live.acquire()
+	defer p.live.release(live, p.cfg.closeFailed)
 	sink := live.sinks[f.Receiver.Sink]
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(registry.TimeoutOf(sink), p.cfg.AttemptTimeout))
 	defer cancel()
@@ -202,16 +201,16 @@ func (p *pool) attempt(f *flight, s slot) {
 	switch class, after := failure.ClassOf(last.err); {
 	case last.err == nil:
 	case errors.Is(context.Cause(ctx), errCut) && (class == failure.ClassCanceled || class == failure.ClassRetry && after == 0):
-		// What the receiver has said stands; otherwise that is why.
+		// Not where the receiver answered: its error is kept.
 		ambiguous := failure.IsAmbiguous(last.err)
 		if last.err = errCut; ambiguous {
 			last.err = failure.Ambiguous(errCut)
 		}
 	case class != failure.ClassCanceled:
 	case p.ctx.Err() != nil:
-		ends = ends[:len(ends)-1] // broken off: as if it had not begun
+		ends = ends[:len(ends)-1] // the pool stops: not counted
 	default:
-		// Nobody asked it to give up, so it counts: the cancellation must not be seen through.
+		// A sink that cancels by itself has failed. The new error hides context.Canceled.
 		last.err = errors.New("the sink gave up: " + last.err.Error())
 	}
 	if len(ends) > 0 {
@@ -219,8 +218,8 @@ func (p *pool) attempt(f *flight, s slot) {
 	}
 }
 
-// wanted reports whether f, which may have waited for long, is still to be made: not where
-// its receiver belongs to another process, or did in between.
+// wanted reports whether f, which may have waited for long, must still be made: not if its
+// receiver belongs to another process, or did in between.
 func (p *pool) wanted(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,8 +237,8 @@ func (p *pool) closed(f *flight) {
 	p.close(f)
 }
 
-// post hands the result to its lane. What was delivered should be known, so it goes on
-// for a moment after the pool was told to stop.
+// post posts the result of f to its lane. A lost result means a second delivery, so it goes on
+// for postGrace after the pool was stopped.
 func (p *pool) post(f *flight, ends []ending) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx))
 	defer cancel()
@@ -247,7 +246,7 @@ func (p *pool) post(f *flight, ends []ending) {
 	defer stop()
 	m := f.result(ends, f.ready)
 	for ctx.Err() == nil {
-		epoch := p.cfg.Epoch(m.Key) // before: what is posted may be lost at once
+		epoch := p.cfg.Epoch(m.Key) // before Post: the epoch may end right after it
 		err := p.cfg.Poster.Post(ctx, m)
 		switch {
 		case err == nil:
@@ -268,13 +267,13 @@ func (p *pool) post(f *flight, ends []ending) {
 	}
 }
 
-// holding is the slot that one attempt counts against.
+// holding is the slot of one running attempt.
 type holding struct {
 	pool *pool
 	slot slot // guarded by pool.mu
 }
 
-// move changes a fast slot into a slow one, or into none and cuts the attempt short.
+// move changes a fast slot into a slow one. If none is free it cancels the attempt.
 func (h *holding) move(cut context.CancelCauseFunc) {
 	p := h.pool
 	p.mu.Lock()
@@ -304,9 +303,8 @@ func (h *holding) release() {
 	p.dispatch()
 }
 
-// recall ends attempt number for a receiver if it has not begun and has a notification of
-// subscription, which was cancelled. It ends as if it had been broken off, so that the next
-// attempt has the other notifications.
+// recall cancels an attempt that has not called its sink yet, if it has a notification of
+// subscription, which was cancelled. The next attempt has the other notifications.
 func (p *pool) recall(receiver string, number uint64, subscription string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -323,9 +321,9 @@ func (p *pool) recall(receiver string, number uint64, subscription string) {
 	}
 }
 
-// rated makes the rates count that came into force in place of those of before, also for
-// the flights that are held.
-func (p *pool) rated(before map[string]pipeline.Sink) {
+// ratesChanged applies the rates that replaced those of before, also to the flights that are
+// held.
+func (p *pool) ratesChanged(before map[string]pipeline.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := p.limiters.change(before, p.live.Load().sinks)

@@ -146,7 +146,7 @@ func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
 	}{
 		{context.Canceled, errCut.Error()},
 		{errors.New("broken off"), errCut.Error()},
-		{failure.Ambiguous(errors.New("no answer")), errCut.Error() + arrived},
+		{failure.Ambiguous(errors.New("no answer")), errCut.Error() + mayHaveArrived},
 		{failure.Refused(errors.New("422")), "422"},
 		{failure.RetryAfter(errors.New("429"), time.Hour), "429"},
 	} {

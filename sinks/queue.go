@@ -6,72 +6,70 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Queue is what delivery remembers of one receiver, beside the pending notifications,
-// which are numbered in the order of their arrival. The zero Queue is that of a
-// receiver never heard of.
+// Queue is the stored state of one receiver. Its pending notifications are stored beside it,
+// numbered in the order of their arrival. The zero Queue is that of an unknown receiver.
 type Queue struct {
 	// Head is the number of the oldest pending notification, Next the number that the
 	// next one gets. Nothing is pending where they are equal.
 	Head uint64 `json:"head"`
 	Next uint64 `json:"next"`
-	// Attempt is the number of the last attempt that was begun; InFlight says that its
-	// result is not known yet.
+	// Attempt is the number of the latest attempt. InFlight says that its result is not known
+	// yet.
 	Attempt  uint64 `json:"attempt"`
 	InFlight bool   `json:"in_flight,omitempty"`
-	// Began is when the attempt in flight began, or one that was lost and is to be made again.
+	// Began is when the attempt in flight began, or a lost one that is to be repeated.
 	Began time.Time `json:"began,omitzero"`
 	// Took is how many notifications the last attempt delivered.
 	Took int `json:"took,omitempty"`
-	// Due is when the next attempt may begin; zero means at once. Delay is how far from
-	// its last failure that was, at most.
+	// Due is when the next attempt may begin; zero means at once. Delay is the longest time
+	// from the last failure to Due.
 	Due   time.Time     `json:"due,omitzero"`
 	Delay time.Duration `json:"delay,omitempty"`
-	// Since is when the first notification came for the receiver since it was last forgotten:
-	// attempts are numbered anew then.
+	// Since is when the first notification for the receiver came. A receiver that was forgotten
+	// starts again, and so do the numbers of its attempts.
 	Since time.Time `json:"since,omitzero"`
 
 	// First is when the first attempt of the oldest notification began. Tries counts its
-	// failed attempts, Refusals those of them in which the receiver refused it.
+	// failed attempts, and Refusals those in which the receiver refused it.
 	First    time.Time `json:"first,omitzero"`
 	Tries    int       `json:"tries,omitempty"`
 	Refusals int       `json:"refusals,omitempty"`
-	// OldTries are those of the Tries, OldFailures those of the Failures, from before the last
-	// standstill. Time alone gives nothing up for them.
+	// OldTries and OldFailures are how many of Tries and Failures happened before the last
+	// standstill. They do not count towards DeadAfter and ExpireAfter.
 	OldTries    int `json:"old_tries,omitempty"`
 	OldFailures int `json:"old_failures,omitempty"`
 
-	// Failures counts the failed attempts since the receiver's last success, FailingSince
-	// is the first of them, Reason says why the last one failed.
+	// Failures counts the failed attempts since the last success of the receiver. FailingSince
+	// is the time of the first of them, Reason says why the last one failed.
 	Failures     int       `json:"failures,omitempty"`
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Reason       string    `json:"reason,omitempty"`
-	// PutOff counts the attempts of the oldest notification that the receiver put off in a row,
-	// since it was sent too much. They are no failures. LimitedSince is since when the receiver
-	// puts attempts off, until nothing waits any more; Limits counts them, and LimitReason is
-	// what the receiver said last.
+	// A receiver that was sent too much puts attempts off (for example by status 429), which is
+	// no failure. PutOff counts the attempts of the oldest notification that were put off in a
+	// row. LimitedSince is the time of the first one since the queue was last empty, Limits how
+	// many there were since then, LimitReason what the receiver said last.
 	PutOff       int       `json:"put_off,omitempty"`
 	LimitedSince time.Time `json:"limited_since,omitzero"`
 	Limits       int       `json:"limits,omitempty"`
 	LimitReason  string    `json:"limit_reason,omitempty"`
-	// Again says that the attempt in flight is followed by another one at once if it fails:
-	// somebody asked for that while it was in flight.
+	// Again says that a retry was requested during the attempt in flight. If that fails, the
+	// next one follows at once.
 	Again bool `json:"again,omitempty"`
-	// LastSuccess is when something was delivered last, LastFailure when an attempt failed
-	// last, PastReason why, where something was delivered since. They are kept for keepPast
-	// beyond all else.
+	// LastSuccess is the time of the last delivery, LastFailure that of the last failed attempt.
+	// PastReason is why that failed, if a delivery succeeded since. They are kept for keepPast,
+	// longer than everything else.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	PastReason  string    `json:"past_reason,omitempty"`
-	// ToldFailing and ToldDead say which events were told since the last success: that
-	// the receiver fails, that something was given up.
+	// ToldFailing and ToldDead say which health events were emitted since the last success:
+	// receiver_failing, dead_letter.
 	ToldFailing bool `json:"told_failing,omitempty"`
 	ToldDead    bool `json:"told_dead,omitempty"`
-	// ToldDegraded is when it was last told that notifications are delivered other than was
-	// wanted.
+	// ToldDegraded is when receiver_degraded was last emitted.
 	ToldDegraded time.Time `json:"told_degraded,omitzero"`
 
-	// ExpiredSince is since when the receiver is expired, zero while it is open;
-	// ExpiredReason says why. What comes for an expired receiver is tried once.
+	// ExpiredSince is when the receiver expired, zero if it is not expired. ExpiredReason says
+	// why. A notification for an expired receiver is tried once.
 	ExpiredSince  time.Time `json:"expired_since,omitzero"`
 	ExpiredReason string    `json:"expired_reason,omitempty"`
 
@@ -82,8 +80,7 @@ type Queue struct {
 
 	// Markers counts the cancelled subscriptions that are remembered.
 	Markers int `json:"markers,omitempty"`
-	// PruneAt is when what is remembered is next looked through for what to forget; zero
-	// means that nothing is remembered.
+	// PruneAt is when old records are next removed; zero means that there are none.
 	PruneAt time.Time `json:"prune_at,omitzero"`
 
 	// Windows are the digests that are being collected.
@@ -93,25 +90,25 @@ type Queue struct {
 // Pending returns how many notifications are pending.
 func (q Queue) Pending() int { return int(q.Next - q.Head) }
 
-// Limited reports whether the receiver puts attempts off since it was sent too much.
+// Limited reports whether the receiver puts attempts off because it was sent too much.
 func (q Queue) Limited() bool { return !q.LimitedSince.IsZero() }
 
 // Expired reports whether the receiver is expired.
 func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
 
-// endsWindows reports whether the digests are to end now, and to be given up: the receiver is
-// expired, and what was pending before them has come to its end.
+// endsWindows reports whether all digests must be given up now: the receiver is expired, and
+// nothing else is pending.
 func (q Queue) endsWindows() bool {
 	return q.Windows.Over != "" && (q.Pending() == 0 || q.DropTo == q.Next)
 }
 
-// blank reports whether q says no more than the zero Queue would.
+// blank reports whether q need not be stored.
 func (q Queue) blank() bool {
 	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0
 }
 
-// most returns how many notifications an attempt may have: one after a failure, and not far
-// more than the last one delivered in its time, since each is read and held in memory.
+// most returns how many notifications an attempt may have: one after a failure, otherwise
+// about twice as many as the last one delivered, since all are held in memory.
 func (q Queue) most() int {
 	if q.Failures > 0 {
 		return 1
@@ -129,9 +126,9 @@ func (q *Queue) advance() {
 	}
 }
 
-// skip takes the oldest notification out of the queue. The next one waits as long as it
-// had to: that is the receiver's back-off, or its wish, and a cancelled subscription says
-// nothing of how it does. Only one that was refused, and nothing else, waited for itself.
+// skip takes the oldest notification, whose subscription was cancelled, out of the queue.
+// The next one inherits its Due, which is the back-off of the receiver. Only if every attempt
+// was refused, Due belonged to that one notification.
 func (q *Queue) skip() {
 	due, delay := q.Due, q.Delay
 	refused := q.Tries > 0 && q.Refusals == q.Tries && q.PutOff == 0
@@ -140,7 +137,8 @@ func (q *Queue) skip() {
 	}
 }
 
-// enqueue counts a new notification. It is not late because an empty queue stood still.
+// enqueue counts a new notification. For an empty queue it forgets a Due in the past, which
+// would look like a standstill.
 func (q *Queue) enqueue(at time.Time) {
 	if q.Since.IsZero() {
 		q.Since = at
@@ -151,9 +149,9 @@ func (q *Queue) enqueue(at time.Time) {
 	q.Next++
 }
 
-// hurry makes what waits due now. An attempt in flight may have begun before whatever was
-// mended, so that another one follows if it fails.
-func (q *Queue) hurry() {
+// retryNow makes the pending notifications due now. An attempt in flight may have begun before
+// the receiver was repaired. If it fails, another one follows at once.
+func (q *Queue) retryNow() {
 	if q.InFlight {
 		q.Again = true
 		return
@@ -161,15 +159,14 @@ func (q *Queue) hurry() {
 	q.Due, q.Delay = time.Time{}, 0
 }
 
-// unlimited forgets the limit of the receiver once nothing waits for it any more.
-func (q *Queue) unlimited() {
+// clearLimit forgets the limit of the receiver when its queue is empty.
+func (q *Queue) clearLimit() {
 	if q.Pending() == 0 {
 		q.LimitedSince, q.Limits, q.LimitReason = time.Time{}, 0, ""
 	}
 }
 
-// lose says that the attempt in flight is as if it had not begun. What was never tried has
-// no time to be given up at.
+// lose makes the attempt in flight as if it had never begun.
 func (q *Queue) lose() {
 	q.InFlight, q.Again = false, false
 	if q.Tries == 0 {
@@ -177,9 +174,9 @@ func (q *Queue) lose() {
 	}
 }
 
-// held says that the attempt in flight could begin at ready only: to wait for the rate of
-// its sink is no standstill, and no time in which anything failed.
-func (q *Queue) held(ready time.Time) {
+// heldUntil says that the rate of the sink let the attempt in flight begin at ready. That wait
+// is no standstill, and does not count towards DeadAfter.
+func (q *Queue) heldUntil(ready time.Time) {
 	if !ready.After(q.Began) {
 		return
 	}
@@ -188,9 +185,10 @@ func (q *Queue) held(ready time.Time) {
 	}
 }
 
-// notice looks for a standstill: the time at which something begins or ends is far from
-// when it should have. Then the failures that giving up needs are counted anew.
-func (q *Queue) notice(at time.Time) {
+// noticeStandstill checks whether an attempt begins or ends much later than it should have:
+// the process, or its clock, stood still. The failures before that no longer count towards
+// DeadAfter and ExpireAfter.
+func (q *Queue) noticeStandstill(at time.Time) {
 	due := q.Due
 	if q.Began.After(due) {
 		due = q.Began
@@ -200,14 +198,14 @@ func (q *Queue) notice(at time.Time) {
 	}
 }
 
-// remember says that from at on there is something to forget.
+// remember schedules the removal of a record that is made at at.
 func (q *Queue) remember(at time.Time, p Policy) {
 	if q.PruneAt.IsZero() {
 		q.PruneAt = at.Add(p.Remember)
 	}
 }
 
-// clamp corrects times that cannot be, since the clock was set back.
+// clamp corrects times in the future, which are left when the clock is set back.
 func (q *Queue) clamp(at time.Time, p Policy) {
 	longest := q.Delay
 	if longest == 0 {
@@ -235,8 +233,8 @@ func (q *Queue) pruned(ev pruned) {
 	}
 }
 
-// forgetPast returns when the last success and failure are to be forgotten; where that is
-// not after at, they are.
+// forgetPast forgets the last success and failure if they are too old. Otherwise it returns
+// when they will be.
 func (q *Queue) forgetPast(at time.Time) time.Time {
 	last := q.LastSuccess
 	if q.LastFailure.After(last) {
@@ -263,18 +261,17 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// event is what happens to a Queue: enqueued, resulted, woken, hurried, lost, remembered
+// event is what happens to a Queue: enqueued, resulted, woken, retryAsked, lost, remembered
 // or pruned.
 type event interface{ at() time.Time }
 
 type (
-	// enqueued says that notification number Queue.Next was put behind the others.
+	// enqueued: notification number Queue.Next was stored.
 	enqueued struct{ At time.Time }
-	// resulted says how an attempt ended: it delivered the Before oldest notifications, and
-	// Outcome is how it went with the one behind them, which was the last it tried. Jitter
-	// spreads the next attempt; 0 <= Jitter < 1. Degraded says why a notification was
-	// delivered other than was wanted. Ready is when the rate of its sink let the attempt
-	// begin, zero where it is not known.
+	// resulted: an attempt ended. It delivered the Before oldest notifications. Outcome is
+	// that of the one behind them, the last that it tried. 0 <= Jitter < 1 spreads the next
+	// attempt. Degraded says why a notification was not delivered as configured. Ready is
+	// when the rate of its sink let the attempt begin, zero if that is not known.
 	resulted struct {
 		At       time.Time
 		Ready    time.Time
@@ -284,20 +281,20 @@ type (
 		Degraded string
 		Jitter   float64
 	}
-	// woken says that the time of a wake has come, or that the process has just started.
+	// woken: the time of a wake has come, or the process has just started.
 	woken struct{ At time.Time }
-	// hurried says that somebody asks for what waits to be tried now.
-	hurried struct{ At time.Time }
-	// lost says that the attempt in flight went down with the process that made it.
+	// retryAsked: a retry command came.
+	retryAsked struct{ At time.Time }
+	// lost: the process that made the attempt in flight died, or its result was lost.
 	lost struct{ At time.Time }
-	// remembered says that there is something new to forget one day; Markers of it are
+	// remembered: a record was stored that is removed later. Markers of them are for
 	// cancelled subscriptions.
 	remembered struct {
 		At      time.Time
 		Markers int
 	}
-	// pruned says what came of a prune: Markers cancelled subscriptions were forgotten,
-	// something is Left, More of it could be forgotten at once.
+	// pruned: old records were removed, Markers of them for cancelled subscriptions. Left says
+	// that there are other records, More that some of these are old, too.
 	pruned struct {
 		At         time.Time
 		Markers    int
@@ -308,46 +305,45 @@ type (
 func (e enqueued) at() time.Time   { return e.At }
 func (e resulted) at() time.Time   { return e.At }
 func (e woken) at() time.Time      { return e.At }
-func (e hurried) at() time.Time    { return e.At }
+func (e retryAsked) at() time.Time { return e.At }
 func (e lost) at() time.Time       { return e.At }
 func (e remembered) at() time.Time { return e.At }
 func (e pruned) at() time.Time     { return e.At }
 
-// action is what an event leads to: send, done, dead, drop, tell, prune or wake.
+// action is what an event requires: send, done, dead, drop, tell, prune or wake.
 type action interface{ action() }
 
 type (
-	// send begins attempt Number, of the notification Seq and of those behind it that the
-	// sink takes with it, Most in all. Slow says that the receiver failed last time.
+	// send begins attempt Number with the notification Seq, and with those behind it if the
+	// sink takes batches, Most in all. Slow says that the last attempt failed.
 	send struct {
 		Seq    uint64
 		Number uint64
 		Most   int
 		Slow   bool
 	}
-	// done forgets the notification Seq and remembers that it was delivered with the last
-	// of Attempts attempts.
+	// done records that the last of Attempts attempts delivered the notification Seq.
 	done struct {
 		Seq      uint64
 		Attempts int
 	}
-	// dead gives up the notification Seq after Attempts counted attempts. Expired says
-	// that it is because its receiver is expired.
+	// dead gives up the notification Seq after Attempts counted attempts. Expired says that
+	// its receiver is expired.
 	dead struct {
 		Seq      uint64
 		Attempts int
 		Reason   string
 		Expired  bool
 	}
-	// drop forgets the notification Seq, whose subscription was cancelled, after Attempts
+	// drop discards the notification Seq, whose subscription was cancelled, after Attempts
 	// counted attempts.
 	drop struct {
 		Seq      uint64
 		Attempts int
 	}
-	// tell tells of a change of state, which the notification Seq brought. Since is when
-	// the state began that the event tells of, or ends; Count how many attempts failed in
-	// a row; Expired belongs to a recovery.
+	// tell emits a health event. The notification Seq caused it. Since is when the state
+	// began that the event reports, or whose end it reports. Count is how many attempts failed
+	// in a row. Expired says that a recovered receiver was expired.
 	tell struct {
 		Seq     uint64
 		Event   pipeline.HealthEvent
@@ -356,11 +352,11 @@ type (
 		Reason  string
 		Expired bool
 	}
-	// prune forgets what was remembered before Before, behind the other actions. A pruned
-	// event follows.
+	// prune removes the records from before Before, after the other actions. A pruned event
+	// follows.
 	prune struct{ Before time.Time }
-	// wake asks for a woken event at At, or for none where At is zero. AtStart asks for
-	// one at the next start of the process too.
+	// wake asks for a woken event at At, or for none if At is zero. AtStart asks for one at
+	// the next start of the process, too.
 	wake struct {
 		At      time.Time
 		AtStart bool

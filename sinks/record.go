@@ -17,25 +17,25 @@ const (
 	RecordDead      = "dead"      // given up
 	RecordDropped   = "dropped"   // its subscription was cancelled first
 	RecordCollected = "collected" // waits in a digest
-	recordDigested  = "digested"  // became a part of a digest; Known never says that
+	recordDigested  = "digested"  // became a part of a digest; Known never returns it
 )
 
-// Record is what delivery remembers of a notification.
+// Record says what became of a notification.
 type Record struct {
 	// State is one of the Record constants.
 	State string
-	// Attempts is how many attempts were made; Reason says why the last one failed, or what
+	// Attempts is how many attempts were made. Reason says why the last one failed, or what
 	// a pending notification waits for.
 	Attempts int
 	Reason   string
 	// Time is when it was delivered, given up or dropped. Of a pending one it is when the
 	// next attempt may begin; zero means at once. Of a collected one it is when its digest ends.
 	Time time.Time
-	// In is the ID of the digest that tells it; while it is collected, the subscription.
+	// In is the ID of the digest that has it; while it is collected, the subscription.
 	In string
 }
 
-// recordStates are the states by their byte in a Record.
+// recordStates are the states by their byte in a stored Record.
 var recordStates = []string{RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested}
 
 func (r Record) encode() []byte {
@@ -49,7 +49,7 @@ func (r Record) encode() []byte {
 	return append(b, r.tail()...)
 }
 
-// tail is what a record ends with: nothing has both a digest and a reason.
+// tail is the end of a stored Record, which has a reason or a digest, never both.
 func (r Record) tail() string { return r.Reason + r.In }
 
 func decodeRecord(b []byte) (Record, error) {
@@ -78,12 +78,13 @@ func decodeRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// knownRounds is how often a state that changes meanwhile is read again.
+// knownRounds is how often Known reads a state that changes meanwhile.
 const knownRounds = 20
 
-// Known returns what the state of a receiver, of group pipeline.GroupDelivery, says of the
-// notification id; ok is false where it is not known, or not any more. Of one that was told in
-// a digest it is what became of that. The state may change meanwhile. It fails with a failure.Broken error where it cannot be read.
+// Known returns the Record of the notification id from the state of its receiver, of group
+// flow.GroupDelivery. ok is false if there is none, or it was removed. For a notification in a
+// digest it says what became of the digest. The state may change meanwhile. Known fails with a
+// failure.Broken error if the state cannot be read.
 func Known(st flow.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
 	for range knownRounds {
@@ -99,7 +100,7 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 			if r.Time = win.Due; err != nil || win.Items > 0 {
 				return r, true, err
 			}
-			continue // it was told, or dropped, meanwhile
+			continue // its digest ended meanwhile
 		}
 		digest := ""
 		if r.State == recordDigested {
@@ -109,7 +110,7 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 			}
 			r.In = digest
 		}
-		id := cmp.Or(digest, id) // what is queued
+		id := cmp.Or(digest, id) // the one in the queue
 		if r.State != RecordPending {
 			return r, true, nil
 		}
@@ -126,11 +127,11 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 		}
 		return waiting(r, q, head.Addressed.Notification.ID == id), true, nil
 	}
-	return r, true, nil // pending, in a queue that does not stand still
+	return r, true, nil // pending, in a queue that keeps changing
 }
 
-// waiting returns r, of a pending notification, with what q says of it; first says that
-// it is the oldest.
+// waiting completes r, the Record of a pending notification, from q. first says that the
+// notification is the oldest.
 func waiting(r Record, q Queue, first bool) Record {
 	r.Time = q.Due
 	if !first {
@@ -150,13 +151,13 @@ func waiting(r Record, q Queue, first bool) Record {
 	return r
 }
 
-// Load returns the queue of a receiver from its state, of group pipeline.GroupDelivery. It
-// fails with a failure.Broken error where the state cannot be read.
+// Load returns the Queue of a receiver from its state, of group flow.GroupDelivery. It fails
+// with a failure.Broken error if the state cannot be read.
 func Load(st flow.State) (Queue, error) { return state{st}.queue() }
 
-// Waiting counts the notifications that wait for a receiver, whose state of group
-// pipeline.GroupDelivery st is: all, or those about page, a canonical URL. What is collected for
-// a digest does not count. The state may change meanwhile.
+// Waiting counts the pending notifications in the state of a receiver, of group
+// flow.GroupDelivery: all of them, or those about page, a canonical URL. Those in digests do not
+// count. The state may change meanwhile.
 func Waiting(st flow.State, page string) (int, error) {
 	s := state{st}
 	for {
@@ -168,7 +169,7 @@ func Waiting(st flow.State, page string) (int, error) {
 		switch now, err := s.queue(); {
 		case err != nil:
 			return 0, err
-		case now.Head == q.Head: // what was read was not taken out meanwhile
+		case now.Head == q.Head: // no notification was removed meanwhile
 			return n, missing
 		}
 	}

@@ -15,72 +15,72 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// settings is what can be changed while Delivery works.
+// settings can be replaced while Delivery runs.
 type settings struct {
 	sinks  map[string]pipeline.Sink
 	policy Policy
 }
 
-// inForce points to the settings in force, and knows which ones attempts hold, so that no
-// sink is closed under them.
-type inForce struct {
+// liveSettings points to the current settings. It counts which settings running attempts use,
+// so that a sink is closed only when no attempt uses it.
+type liveSettings struct {
 	atomic.Pointer[settings]
 
-	mu      sync.Mutex // held where the pointer changes, too
-	holders map[*settings]int
+	mu    sync.Mutex // also held when the pointer changes
+	users map[*settings]int
 }
 
-// hold returns the settings in force. The caller lets go of them.
-func (f *inForce) hold() *settings {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := f.Load()
-	f.holders[s]++
+// acquire returns the current settings. The caller must release them.
+func (l *liveSettings) acquire() *settings {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.Load()
+	l.users[s]++
 	return s
 }
 
-// letGo ends a hold of s, and closes the sinks that are over with it.
-func (f *inForce) letGo(s *settings, report func(error)) {
-	f.mu.Lock()
-	if f.holders[s]--; f.holders[s] == 0 {
-		delete(f.holders, s)
+// release ends a use of s, and closes the sinks that nothing uses any more.
+func (l *liveSettings) release(s *settings, report func(error)) {
+	l.mu.Lock()
+	if l.users[s]--; l.users[s] == 0 {
+		delete(l.users, s)
 	}
-	over := f.over(s)
-	f.mu.Unlock()
-	closeAll(over, report)
+	unused := l.unused(s)
+	l.mu.Unlock()
+	closeAll(unused, report)
 }
 
-// replace puts next in force. It returns what was before, and the sinks that are over with
-// it.
-func (f *inForce) replace(next *settings) (before *settings, over []io.Closer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before = f.Swap(next)
-	return before, f.over(before)
+// replace makes next the current settings. It returns those before, and those of their sinks
+// that nothing uses any more.
+func (l *liveSettings) replace(next *settings) (before *settings, unused []io.Closer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before = l.Swap(next)
+	return before, l.unused(before)
 }
 
-// over returns the sinks of s that are to be closed: those that neither the settings in
-// force have nor any that an attempt holds. f.mu is held.
-func (f *inForce) over(s *settings) []io.Closer {
-	if s == nil || s == f.Load() || f.holders[s] > 0 {
+// unused returns the sinks of s to close: those that are neither in the current settings nor
+// in any that an attempt uses. l.mu is held.
+func (l *liveSettings) unused(s *settings) []io.Closer {
+	if s == nil || s == l.Load() || l.users[s] > 0 {
 		return nil
 	}
-	used := f.Load().closers()
-	for held := range f.holders {
-		used = append(used, held.closers()...)
+	used := l.Load().closers()
+	for other := range l.users {
+		used = append(used, other.closers()...)
 	}
 	return slices.DeleteFunc(s.closers(), func(c io.Closer) bool { return contains(used, c) })
 }
 
-func closeAll(over []io.Closer, report func(error)) {
-	for _, c := range over {
+func closeAll(closers []io.Closer, report func(error)) {
+	for _, c := range closers {
 		if err := closeSink(c); err != nil {
 			report(err)
 		}
 	}
 }
 
-// closeSink closes c; a panic there is an error.
+// closeSink closes c. A panic counts as an error.
 func closeSink(c io.Closer) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -101,7 +101,7 @@ func (s *settings) closers() []io.Closer {
 	return all
 }
 
-// closerOf returns what closes sink or the sink that it wraps; nil: nothing does.
+// closerOf returns the io.Closer of sink, or of the sink that it wraps; nil if it has none.
 func closerOf(sink pipeline.Sink) io.Closer {
 	if c, ok := sink.(io.Closer); ok {
 		return c
@@ -112,20 +112,19 @@ func closerOf(sink pipeline.Sink) io.Closer {
 	return nil
 }
 
-// contains reports whether c is in all; what cannot be compared is not.
+// contains reports whether c is in all. Types that cannot be compared never are.
 func contains(all []io.Closer, c io.Closer) bool {
 	return reflect.ValueOf(c).Comparable() && slices.Contains(all, c)
 }
 
-// limiters hold attempts back until their sinks may be used. They live as long as the
-// process: a rate is what a receiver bears, and stays when the configuration is read again,
-// unless it is another one then.
+// limiters keep attempts to the rates of their sinks. A reload keeps a limiter, unless its
+// rate changes.
 type limiters struct {
 	list map[string]*rate.Limiter // guarded by pool.mu
 }
 
-// reserve takes the next attempt of the sink called name. The reservation says in how long
-// it may begin; nil: at once, since there is no rate.
+// reserve takes a share of the rate of the sink name. The reservation says when the attempt
+// may begin; nil means at once, since there is no rate.
 func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Reservation {
 	perSecond, burst, ok := registry.RateOf(s)
 	if !ok {
@@ -142,8 +141,8 @@ func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Re
 	return lim.ReserveN(now, 1)
 }
 
-// change forgets what was taken of the sinks of before that have another rate, or none, in
-// now, and returns their names.
+// change drops the limiters of the sinks whose rate in now is not that in before, and returns
+// their names.
 func (l *limiters) change(before, now map[string]pipeline.Sink) map[string]bool {
 	changed := make(map[string]bool)
 	for name, s := range before {

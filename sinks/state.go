@@ -17,21 +17,21 @@ const (
 	nameQueue   = "queue" // the Queue, as JSON
 	namePending = "p/"    // + sequence number: a pendingRecord, as JSON
 	nameKnown   = "d/"    // + notification ID: its Record
-	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it stopped to be pending
+	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it was delivered, given up or dropped
 	nameMarker  = "x/"    // + incarnation of a cancelled subscription
 	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker, as JSON
 	nameWindow  = "gw/"   // + incarnation of a subscription: its window, as JSON
 	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord, as JSON
-	nameNote    = "n/"    // + document: what a sink noted of it, a note, as JSON
+	nameNote    = "n/"    // + document: the note of a sink, as JSON
 	nameEnd     = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 
 const stateFormat = 1
 
-// pruneBatch bounds the IDs that one transaction forgets, and the markers.
+// pruneBatch limits the IDs, and the markers, that one transaction removes.
 const pruneBatch = 10_000
 
-// pendingRecord is a notification that waits.
+// pendingRecord is a pending notification, or one in a digest.
 type pendingRecord struct {
 	Addressed flow.Addressed `json:"addressed"`
 	Trace     string         `json:"trace,omitempty"`
@@ -41,8 +41,8 @@ type pendingRecord struct {
 
 // marker says when a subscription was cancelled.
 type marker struct {
-	// Next is the number that the next notification had then: only pending ones below it,
-	// and those that still come, can belong to the subscription.
+	// Next is Queue.Next at that time. Of the pending notifications, only those below it can
+	// belong to the subscription.
 	Next uint64 `json:"next"`
 }
 
@@ -103,7 +103,7 @@ func (s state) waiting(q Queue, page string) (n int, err error) {
 	return n, nil
 }
 
-// end remembers what became of id.
+// end records what became of the notification id.
 func (s state) end(id string, r Record) error {
 	return errors.Join(
 		s.Set(nameKnown+id, r.encode()),
@@ -111,12 +111,12 @@ func (s state) end(id string, r Record) error {
 	)
 }
 
-// forget takes back what end did.
+// forget undoes end.
 func (s state) forget(id string, r Record) error {
 	return errors.Join(s.Delete(nameKnown+id), s.Delete(timedName(nameEnded, r.Time)+id))
 }
 
-// mark remembers that a subscription was cancelled.
+// mark records that a subscription was cancelled.
 func (s state) mark(subscription string, m marker, at time.Time) error {
 	return errors.Join(
 		s.Set(nameMarker+subscription, []byte{stateFormat}),
@@ -129,8 +129,8 @@ func (s state) withdrawn(subscription string) (bool, error) {
 	return ok, err
 }
 
-// prune forgets what ended before before, the oldest first, and the markers from before
-// markers that nothing pending from head on can need. It says what there was.
+// prune removes the records of notifications that ended before before, and the markers from
+// before markers that no notification from head on needs, the oldest first.
 func (s state) prune(before, markers time.Time, head uint64) (p pruned, err error) {
 	var old []string
 	end := timedName(nameEnded, before)
@@ -158,7 +158,7 @@ func (s state) prune(before, markers time.Time, head uint64) (p pruned, err erro
 			return p, err
 		}
 		if name >= end || m.Next > head {
-			p.Left = true // as those behind it are: they are younger
+			p.Left = true // so are those behind it, which are younger
 			break
 		}
 		if p.Markers == pruneBatch {
@@ -176,13 +176,13 @@ func (s state) prune(before, markers time.Time, head uint64) (p pruned, err erro
 	return p, nil
 }
 
-// window returns what is being collected for a subscription.
+// window returns the window of a subscription, the zero window if there is none.
 func (s state) window(subscription string) (win window, err error) {
 	_, err = s.read(nameWindow+subscription, &win)
 	return win, err
 }
 
-// windows returns what is being collected, by subscription.
+// windows returns all windows by subscription.
 func (s state) windows() (map[string]window, error) {
 	all := make(map[string]window)
 	for name, v := range s.Scan(nameWindow) {
@@ -198,7 +198,7 @@ func (s state) windows() (map[string]window, error) {
 	return all, nil
 }
 
-// setWindow replaces the window of a subscription. One without items is none.
+// setWindow replaces the window of a subscription. One without items is deleted.
 func (s state) setWindow(subscription string, before, after window) error {
 	var errs []error
 	moved := before.Items == 0 || after.Items == 0 || !before.Due.Equal(after.Due)
@@ -220,7 +220,7 @@ type end struct {
 	subscription string
 }
 
-// ends yields when windows end, in that order. An error is the last.
+// ends yields the ends of all windows in order. An error is the last element.
 func (s state) ends() iter.Seq2[end, error] {
 	return func(yield func(end, error) bool) {
 		for name, v := range s.Scan(nameEnd) {
@@ -241,7 +241,7 @@ func (s state) ends() iter.Seq2[end, error] {
 	}
 }
 
-// firstWindow returns when the first window ends. There has to be one.
+// firstWindow returns when the first window ends. There must be one.
 func (s state) firstWindow() (time.Time, error) {
 	for end, err := range s.ends() {
 		return end.due, err
@@ -249,8 +249,8 @@ func (s state) firstWindow() (time.Time, error) {
 	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
 }
 
-// dueWindows returns whose windows end by by, or at all where that is zero: at most so many,
-// the first one first.
+// dueWindows returns the subscriptions whose windows end by by, or all if that is zero, in
+// order, and at most so many.
 func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
 	for end, err := range s.ends() {
 		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
@@ -261,13 +261,13 @@ func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err e
 	return subscriptions, nil
 }
 
-// note is what an attempt noted.
+// note is what a sink noted about a document.
 type note struct {
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
 }
 
-// noteOf returns the note of document, if it is not older than since.
+// noteOf returns the note of document, "" if there is none or it is older than since.
 func (s state) noteOf(document string, since time.Time) (string, error) {
 	var n note
 	if ok, err := s.read(nameNote+document, &n); err != nil || !ok || n.Time.Before(since) {
@@ -276,7 +276,7 @@ func (s state) noteOf(document string, since time.Time) (string, error) {
 	return n.Text, nil
 }
 
-// setNote keeps text as the note of document; an empty one is none.
+// setNote stores the note of document. An empty text deletes it.
 func (s state) setNote(document, text string, at time.Time) error {
 	if text == "" {
 		return s.Delete(nameNote + document)
@@ -284,8 +284,8 @@ func (s state) setNote(document, text string, at time.Time) error {
 	return s.write(nameNote+document, note{text, at})
 }
 
-// pruneNotes forgets the notes from before before, some at a time. It says whether there
-// are others.
+// pruneNotes removes at most pruneBatch notes from before before. It reports whether there are
+// others.
 func (s state) pruneNotes(before time.Time) (left bool, err error) {
 	var old []string
 	for name, v := range s.Scan(nameNote) {
@@ -342,7 +342,8 @@ func decode(name string, b []byte, v any) error {
 	return nil
 }
 
-// damaged says that a value cannot be read. To go on without it would lose something.
+// damaged is the error for a value that cannot be read. To go on without it would lose
+// notifications.
 func damaged(name string, err error) error {
 	return failure.Broken(fmt.Errorf("delivery: state %q cannot be read: %w", name, err))
 }
@@ -353,7 +354,7 @@ func itemName(subscription string, i int) string {
 	return fmt.Sprintf("%s%s/%08d", nameItem, subscription, i)
 }
 
-// timedName returns the beginning of the names of what happened at at.
+// timedName returns prefix and a time, in a form whose order is that of the times.
 func timedName(prefix string, at time.Time) string {
 	return fmt.Sprintf("%s%020d/", prefix, max(at.UnixNano(), 0))
 }
