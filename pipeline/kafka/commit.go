@@ -17,28 +17,28 @@ import (
 
 // How much becomes one transaction.
 const (
-	// linger is how long a transaction waits for more messages: a transaction for each would
-	// halve what a lane can do.
+	// linger is how long a transaction waits for more messages: one transaction per message
+	// would halve the throughput of a lane.
 	linger = 5 * time.Millisecond
-	// fullMessages and fullBytes end the wait.
+	// A batch of fullMessages or fullBytes does not wait.
 	fullMessages = 20
 	fullBytes    = 4 << 20
-	// crowdedBytes is how much waits behind a transaction at most.
+	// crowdedBytes is how much may wait in memory for the running transaction to end.
 	crowdedBytes = 4 * fullBytes
-	// lazyFor is how long what need not be durable at once waits for a transaction.
+	// lazyFor is how long writes that are not urgent wait for a transaction.
 	lazyFor = 5 * time.Second
 )
 
-// consumer is a consumer group's share in a topic.
+// consumer is a consumer group that reads a topic.
 type consumer struct{ group, topic string }
 
-// wakeOf names a wake.
+// wakeOf identifies a wake.
 type wakeOf struct {
 	consumer
 	key string
 }
 
-// batch is what becomes one transaction of a lane.
+// batch collects the writes of one transaction of a lane.
 type batch struct {
 	layer     layer
 	out       []output
@@ -46,13 +46,13 @@ type batch struct {
 	positions map[consumer]int64
 	own       map[string][]byte // records of the transport itself, by key
 	onCommit  []func()
-	// urgent says that it is to be committed soon, since somebody waits for it.
+	// urgent makes the batch commit soon, because somebody waits for it.
 	urgent   bool
 	messages int
 	bytes    int
 	began    time.Time
-	sent     time.Time // when its transaction began
-	// landed is closed when b is committed and all of onCommit has run.
+	sent     time.Time // when the transaction began
+	// landed is closed when the batch is committed and all onCommit functions have run.
 	landed chan struct{}
 }
 
@@ -60,17 +60,17 @@ func newBatch() *batch {
 	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
 }
 
-// empty reports whether b changes nothing.
+// empty reports whether b holds no writes.
 func (b *batch) empty() bool {
 	return len(b.layer.states)+len(b.out)+len(b.wakes)+len(b.positions)+len(b.own) == 0
 }
 
-// full reports whether b should not wait for more.
+// full reports whether b should be committed without waiting for more messages.
 func (b *batch) full() bool {
 	return b.messages >= fullMessages && b.urgent || b.bytes+b.layer.bytes >= fullBytes
 }
 
-// records are the state of b, by the key of each record; a nil value deletes.
+// records returns the state records of b by key; a nil value is a tombstone.
 func (b *batch) records() map[string][]byte {
 	rs := make(map[string][]byte, len(b.positions)+len(b.wakes)+len(b.own))
 	maps.Copy(rs, b.own)
@@ -92,8 +92,8 @@ func (b *batch) records() map[string][]byte {
 	return rs
 }
 
-// produced returns what the brokers get: outputs first, and the state in an order that
-// does not change.
+// produced returns the records to send: the outputs first, then the state in the order of its
+// keys.
 func produced(prefix string, lane int, out []output, state map[string][]byte) []*sarama.ProducerMessage {
 	ms := make([]*sarama.ProducerMessage, 0, len(out)+len(state))
 	for _, o := range out {
@@ -106,10 +106,10 @@ func produced(prefix string, lane int, out []output, state map[string][]byte) []
 const (
 	// transactFor is longer than the producer tries each of its parts.
 	transactFor = 3 * time.Minute
-	// answeredFor is how long it may while brokers answer: after ten seconds they give it up
-	// themselves, as soon as they look. The producer may not notice for minutes.
+	// answeredFor is the limit while the brokers answer: they abort a transaction after ten
+	// seconds, which the producer may not notice for minutes.
 	answeredFor = 20 * time.Second
-	// lookAtTxn is how often one that takes long is looked at.
+	// lookAtTxn is how often a running transaction is checked against these limits.
 	lookAtTxn = 500 * time.Millisecond
 )
 
@@ -118,9 +118,9 @@ var (
 	errFenced = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
 )
 
-// merge makes what x did part of the lane: what follows reads it, and it is committed
-// together with the position of its message. What nobody waits for is committed with the
-// next transaction, or is lost together with the position.
+// merge adds the writes of x to the open batch. Later messages read them, and they are
+// committed together with the position of the message. If nobody waits for them, they are
+// committed with the next transaction, or lost together with the position.
 func (n *lease) merge(x *tx) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -167,7 +167,7 @@ func (n *lease) merge(x *tx) error {
 	switch {
 	case b.urgent:
 		n.postpone(b, x, after)
-	case n.flight != nil: // in the order of the messages
+	case n.flight != nil: // keeps the order of the messages
 		n.postpone(n.flight, x, after)
 	default:
 		now = true
@@ -188,8 +188,8 @@ func (n *lease) merge(x *tx) error {
 	return nil
 }
 
-// postpone makes after run when b is committed. The next message of the same key waits for
-// that: handlers may rely on it that what they did is known. n.mu is held.
+// postpone runs after once b is committed. The next message of the same key waits for that, so
+// that a handler can rely on the OnCommit functions of its previous message. n.mu is held.
 func (n *lease) postpone(b *batch, x *tx, after []func()) {
 	if len(after) == 0 {
 		return
@@ -198,8 +198,8 @@ func (n *lease) postpone(b *batch, x *tx, after []func()) {
 	n.unlanded[place{x.who.group, x.w.key()}] = b.landed
 }
 
-// moveWakes puts into b what x did to wakes, and returns it by key. One that was delivered
-// and not set again is gone.
+// moveWakes adds the wakes that x set or deleted to b and returns them by key. A wake that was
+// delivered and not set again is deleted.
 func moveWakes(b *batch, x *tx) map[string]wake {
 	moved := x.wakes
 	if x.w.kind == fromWake {
@@ -217,8 +217,8 @@ func moveWakes(b *batch, x *tx) map[string]wake {
 	return moved
 }
 
-// commitLoop commits what was merged, until a transaction fails or finish is closed: then
-// what is left.
+// commitLoop commits batches until a transaction fails or finish is closed. On finish it
+// commits the rest.
 func (n *lease) commitLoop() {
 	defer close(n.committed)
 	lazy := time.NewTicker(lazyFor / 4)
@@ -244,7 +244,8 @@ func (n *lease) commitLoop() {
 	}
 }
 
-// due reports whether the open batch is to be committed, and whether it may wait for more.
+// due reports whether the open batch must be committed, and whether it may wait for more
+// messages first.
 func (n *lease) due() (due, wait bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -253,7 +254,7 @@ func (n *lease) due() (due, wait bool) {
 	return due, due && !b.full()
 }
 
-// commit makes the open batch one transaction. The last one says what time it is.
+// commit writes the open batch in one transaction. The last one of a lease records the time.
 func (n *lease) commit(last bool) error {
 	waking := n.waking()
 	n.mu.Lock()
@@ -293,16 +294,16 @@ func (n *lease) commit(last bool) error {
 	return nil
 }
 
-// transact publishes ms in one transaction. One that takes too long is given up like one that
-// failed: the next lease finds out what became of it.
+// transact publishes ms in one transaction. One that takes too long counts as failed: the next
+// lease finds out whether it was committed.
 func (n *lease) transact(ms []*sarama.ProducerMessage) error {
 	return n.inTime(context.Background(), func() error {
 		return n.t.transact(n.txns, n.t.cfg.Prefix+admin.TopicState, ms)
 	})
 }
 
-// inTime returns what f returns, which uses n's producer, or earlier why nothing good can
-// come of it any more, or the cause of ctx.
+// inTime returns the result of f, which uses n's producer. It returns early with the cause of
+// ctx, or with the reason why the transaction cannot succeed any more.
 func (n *lease) inTime(ctx context.Context, f func() error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -310,8 +311,9 @@ func (n *lease) inTime(ctx context.Context, f func() error) error {
 	return client.Run(ctx, f)
 }
 
-// hopeless waits until a transaction that begins now cannot end well, and says why; or until
-// ctx is done. A producer of sarama that failed for good tries again for a minute.
+// hopeless waits until a transaction that begins now cannot succeed any more and returns the
+// reason, or nil when ctx is done. Sarama retries for a minute with a producer that has failed
+// for good.
 func (n *lease) hopeless(ctx context.Context) error {
 	t, began := n.t, time.Now()
 	look := time.NewTicker(lookAtTxn)
@@ -332,8 +334,7 @@ func (n *lease) hopeless(ctx context.Context) error {
 	}
 }
 
-// landed runs the functions that wait for the commit of b, in order, also those that come
-// meanwhile.
+// landed runs the OnCommit functions of b in order, including those that are added meanwhile.
 func (n *lease) landed(b *batch) {
 	for {
 		n.mu.Lock()
@@ -353,9 +354,9 @@ func (n *lease) landed(b *batch) {
 	}
 }
 
-// saveClock puts into b what time it is, from time to time or at last. While wakes are to
-// come because the clock was set back it is not called: the state goes on saying so. n.mu is
-// held.
+// saveClock records the time in b, at intervals and with the last batch. It is not called while
+// a clock that was set back still makes wakes come, so that a restart detects that again. n.mu
+// is held.
 func (n *lease) saveClock(b *batch, last bool) {
 	now := n.t.now()
 	if !last && now.Sub(n.clock).Abs() < mill.SaveEvery || n.t.clock.Behind(now) {

@@ -18,58 +18,57 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config says where the brokers are and what is asked of them. Brokers is needed; the zero
-// value of everything else is useful. The fields with a name in YAML are those of a
-// configuration file.
+// Config configures a Transport. Brokers is required; the zero values of all other fields are
+// useful. The fields with a name in YAML are those of a configuration file.
 type Config struct {
 	// Brokers are some of the cluster's, HOST:PORT each; the others are found.
 	Brokers []string `yaml:"brokers"`
 	// Prefix begins the names of all topics and of the consumer group. Empty is "vokter.".
 	Prefix string `yaml:"topic_prefix"`
-	// Lanes is how many partitions a topic gets that is made now, and so how many messages
-	// of a topic are handled at the same time in all processes together. Those that exist
-	// keep their number. 0 is 32.
+	// Lanes is the number of partitions of a topic that is created, and thus how many messages of
+	// a topic are handled at the same time by all processes together. Existing topics keep their
+	// number. 0 is 32.
 	Lanes int `yaml:"partitions"`
-	// Replication is in how many brokers each topic that is made now is kept. 0 is three, or
-	// as many brokers as there are.
+	// Replication is the number of replicas of a topic that is created. 0 is three, or the number
+	// of brokers if there are fewer.
 	Replication int `yaml:"replication"`
-	// CreateTopics is whether topics that are missing are made; false refuses to start where one
-	// is missing. nil is true.
+	// CreateTopics says whether missing topics are created; if it is false and one is missing,
+	// Start fails. nil is true.
 	CreateTopics *bool `yaml:"create_topics"`
 	// Group is the consumer group in which processes share the lanes. Empty is Prefix
 	// without its last dot.
 	Group string `yaml:"group"`
-	// InstanceID is a name of this process that stays when it starts again: then it has its
-	// lanes back at once, and the others wait for it for SessionTimeout. Empty: a process that
-	// ends gives its lanes to the others.
+	// InstanceID is a name that this process keeps across restarts (static membership): it gets
+	// its lanes back at once, and the other processes take them only after SessionTimeout. Empty:
+	// a process that ends gives its lanes to the others.
 	InstanceID string `yaml:"instance_id"`
-	// SessionTimeout is after how long without a sign of life a process loses its lanes. 0 is
+	// SessionTimeout is how long a process may send no heartbeat before it loses its lanes. 0 is
 	// 10 s, and 45 s with an InstanceID.
 	SessionTimeout time.Duration `yaml:"session_timeout"`
-	// TLS says how the connection to brokers is encrypted, SASL as whom this process logs in.
+	// TLS configures encryption, SASL the login of this process.
 	TLS  cluster.TLS  `yaml:"tls"`
 	SASL cluster.SASL `yaml:"sasl"`
-	// Dir is where a copy of the state is kept, so that a start need not read all of it from
-	// the brokers. Empty: in memory.
+	// Dir is the directory of the copy of the state, which saves a start from reading all state
+	// from the brokers. Empty: the copy is in memory.
 	Dir string
-	// MinFree is how many bytes the disk of Dir must have free; below that publishers outside
-	// transactions wait. 0: nothing is watched. Start replaces it.
+	// MinFree is how many bytes must be free on the disk of Dir; with less, publishers outside of
+	// transactions wait. 0: there is no limit. Start replaces it.
 	MinFree int64
-	// MaxPause is the longest pause before a rejected message comes again. Pauses begin at
+	// MaxPause is the longest pause before a rejected message is delivered again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
-	// Topics says who consumes what; Start replaces it.
+	// Topics declares the topics and their consumer groups; Start replaces it.
 	Topics map[string]flow.Topic
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Logger gets what operators should know; nil discards it.
+	// Logger receives log messages for operators; nil discards them.
 	Logger *slog.Logger
-	// OnBroken is called, from any goroutine and maybe more than once, when the Transport
-	// cannot go on, with an error that says what to do. Start replaces it.
+	// OnBroken is called when the Transport cannot continue, with an error that says what to do.
+	// It may be called more than once and from any goroutine. Start replaces it.
 	OnBroken func(error)
 }
 
-// DefaultPrefix begins the names of all topics where Config.Prefix is empty.
+// DefaultPrefix is the default of Config.Prefix.
 const DefaultPrefix = "vokter."
 
 // Defaults and bounds of a Config.
@@ -85,8 +84,8 @@ const (
 // Kafka's rule for names of topics and instances.
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
-// Validate returns all that is wrong with c, joined *pipeline.FieldErrors whose Field is
-// the name in YAML, or nil. It reads the files that c.TLS names, and asks no broker.
+// Validate returns all mistakes in c as joined *pipeline.FieldErrors, whose Field is the name in
+// YAML, or nil. It reads the files that c.TLS names, and does not connect to the brokers.
 func (c Config) Validate() error {
 	errs := []error{c.cluster().Validate()}
 	bad := func(field, format string, args ...any) {
@@ -113,8 +112,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// withDefaults returns c with every default filled in, other than Replication, which
-// depends on how many brokers there are.
+// withDefaults returns c with its defaults, except for Replication, which depends on the number
+// of brokers.
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
@@ -150,25 +149,25 @@ func (c Config) cluster() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }
 
-// admin is what the topics of c are to be like. c has its defaults.
+// admin returns the part of c that concerns topics. c has its defaults.
 func (c Config) admin() admin.Config {
 	return admin.Config{
 		Config: c.cluster(), Prefix: c.Prefix, Group: c.Group, Lanes: c.Lanes, Replication: c.Replication, NoCreate: c.CreateTopics != nil && !*c.CreateTopics, Logger: c.Logger,
 	}
 }
 
-// Register makes the configuration know the transport "kafka".
+// Register adds the transport "kafka" to r.
 func Register(r *registry.Registry) {
 	r.Transport("kafka", func() registry.Transport { return new(Config) })
 }
 
-// Open makes the transport, which begins with Start.
+// Open returns a Transport that is not started yet.
 func (c Config) Open() (flow.Transport, error) { return New(c) }
 
-// Check compares the cluster of c with what a Transport with topics (names without the
-// prefix) needs, and changes nothing. It returns lines for people: the topics that stand, those
-// that a start would make, and warnings. The error joins all that a start would refuse, or says
-// why the brokers cannot be asked; it comes within 5 s.
+// Check compares the cluster of c with the needs of a Transport with topics (names without the
+// prefix). It changes nothing. It returns lines for people: the existing topics, those that a
+// start would create, and warnings. The error joins everything that would make Start fail, or says
+// why the brokers cannot be asked. Check takes at most 5 s.
 func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -176,13 +175,12 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 	return admin.Check(ctx, c.withDefaults().admin(), topics)
 }
 
-// Export writes to w what the groups of c keep in Kafka, as it is committed. No process may
-// work with the topics meanwhile: Export refuses where one does, and gives up the open
-// transaction of one that is frozen. It refuses while a message of c.Topics waits for one of
-// its groups, since messages stay behind; with leave it goes on, and returns what is left
-// behind, a line for each group and topic. Topics that do not fit any more (see Check) are no
-// obstacle. It waits for brokers until ctx is done, and writes nothing to the topics but
-// fences. The caller closes w.
+// Export writes the committed state of the groups of c to w. No process may use the topics
+// meanwhile: Export fails if one does, and fences one that is frozen, whose open transaction is
+// aborted. Messages are not exported. Export fails if messages of c.Topics wait for one of their
+// groups, unless leave is set; then it returns a line for each group and topic with such
+// messages. Topics that have become unsuitable (see Check) are accepted. Export waits for brokers
+// until ctx is done, and writes only fences to the topics. The caller closes w.
 func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
 	o, err := c.offline()
 	if err != nil {
@@ -191,11 +189,11 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	return offline.Export(ctx, o, w, leave)
 }
 
-// Import makes the topics of c where they are missing and puts what is in e into them, all of
-// it in one transaction or, after an error, nothing. The topics must be empty and no process
-// may work with them; one that starts meanwhile waits for the end of the import. The
-// transaction may last 15 minutes. The groups go on from new positions. Import waits for
-// brokers until ctx is done. Its errors say what to do.
+// Import creates the missing topics of c and writes the state in e to them in one transaction;
+// after an error nothing is imported. The topics must be empty, and no process may use them; one
+// that starts meanwhile waits for the end of the import. The transaction may take 15 minutes. The
+// groups start at the beginning of the topics. Import waits for brokers until ctx is done. Its
+// errors say what to do.
 func Import(ctx context.Context, c Config, e *portable.Export) error {
 	o, err := c.offline()
 	if err != nil {
@@ -204,7 +202,7 @@ func Import(ctx context.Context, c Config, e *portable.Export) error {
 	return offline.Import(ctx, o, e)
 }
 
-// offline is c for the export and the import of the state.
+// offline returns the part of c that export and import need.
 func (c Config) offline() (offline.Config, error) {
 	if err := c.Validate(); err != nil {
 		return offline.Config{}, err

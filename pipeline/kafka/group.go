@@ -15,25 +15,25 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// Pauses before a lane that could not be taken is tried again.
+// Pauses before another attempt to take a lane.
 const (
 	takeAgain    = 250 * time.Millisecond
 	takeAgainMax = 5 * time.Second
-	// fencedPause is how long a fenced owner waits for word that its lane went to another
+	// fencedPause is how long a fenced owner waits for a rebalance that gives its lane to another
 	// process, before it takes the lane back.
 	fencedPause = 3 * time.Second
 )
 
-// slot is a lane as this process sees it.
+// slot holds the lease of a lane.
 type slot struct {
-	// mu is also held while the lane's copy is written, which may wait for the disk.
+	// mu is also held while the copy of the lane is written, which may wait for the disk.
 	mu sync.Mutex
-	// lease is the present one, also while it is restored; nil while another process owns
+	// lease is the current one, also while its state is restored; nil while another process owns
 	// the lane.
 	lease *lease
-	// working is lease once it works, for those who must not wait for mu.
+	// working is lease once it handles messages. It can be read without mu.
 	working atomic.Pointer[lease]
-	// count is how many leases there were.
+	// count is the number of leases so far, the epoch of the lane.
 	count atomic.Uint64
 }
 
@@ -58,7 +58,7 @@ func (t *Transport) join(ctx context.Context) error {
 	return nil
 }
 
-// groupConfig returns the configuration of the consumer group.
+// groupConfig returns the Sarama configuration of the consumer group.
 func (c Config) groupConfig() (*sarama.Config, error) {
 	conf, err := c.cluster().Group(c.SessionTimeout)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c Config) groupConfig() (*sarama.Config, error) {
 }
 
 // consumeGroup keeps this process a member of the consumer group until ctx is done. Consume
-// returns after each rebalance, and with an error when the brokers are away.
+// returns after each rebalance, and with an error when the brokers are unreachable.
 func (t *Transport) consumeGroup(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := t.group.Consume(ctx, []string{t.cfg.Prefix + admin.TopicLanes}, claims{t})
@@ -84,8 +84,8 @@ func (t *Transport) consumeGroup(ctx context.Context) {
 	}
 }
 
-// groupFailed reports an error of the consumer group, unless the Transport is closing: leaving
-// the group interrupts what it does.
+// groupFailed reports an error of the consumer group, except while the Transport is closing:
+// leaving the group interrupts its requests.
 func (t *Transport) groupFailed(err error) {
 	if t.ctx.Err() != nil {
 		return
@@ -93,7 +93,7 @@ func (t *Transport) groupFailed(err error) {
 	if c, ok := errors.AsType[*sarama.ConsumerError](err); ok {
 		err = c.Err // without the topic, which holds no messages
 	}
-	t.outage("the consumer group failed; it is tried again", err)
+	t.outage("the consumer group failed; retrying", err)
 }
 
 var errLeave = errors.New("kafka: the brokers did not end the membership in time")
@@ -158,32 +158,32 @@ type claims struct{ t *Transport }
 
 var _ sarama.ConsumerGroupHandler = claims{}
 
-// Setup notes which lanes will be claimed.
+// Setup records which lanes are assigned to this process.
 func (c claims) Setup(s sarama.ConsumerGroupSession) error {
 	lanes := s.Claims()[c.t.cfg.Prefix+admin.TopicLanes]
-	c.t.log.Info("lanes were shared out", "lanes", len(lanes), "of", c.t.lanes, "generation", s.GenerationID())
+	c.t.log.Info("lanes were assigned", "lanes", len(lanes), "of", c.t.lanes, "generation", s.GenerationID())
 	c.t.assign(s.MemberID(), lanes)
 	return nil
 }
 
-// Cleanup has nothing to do: each claim ended what it began.
+// Cleanup has nothing to do: ConsumeClaim gives its lane up before it returns.
 func (c claims) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-// ConsumeClaim holds one lane until the session ends.
+// ConsumeClaim owns one lane until the session ends.
 func (c claims) ConsumeClaim(s sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	return c.t.hold(s.Context(), int(claim.Partition()))
 }
 
-// hold owns lane until ctx is done. A transaction that failed begins a new lease, which
-// finds out what became of it.
+// hold owns lane until ctx is done. After a failed transaction it begins a new lease, which
+// finds out whether the transaction was committed.
 func (t *Transport) hold(ctx context.Context, lane int) error {
 	for pause := takeAgain; ; pause = min(2*pause, takeAgainMax) {
 		n, err := t.take(ctx, lane)
-		what := "a lane cannot be taken; it is tried again"
+		what := "taking a lane failed; retrying"
 		if err == nil {
 			began := time.Now()
 			err = n.serve(ctx)
-			what = "a transaction failed; what was in it is handled again"
+			what = "a transaction failed; its messages are handled again"
 			if time.Since(began) > tellAgain {
 				pause = takeAgain
 			}
@@ -197,7 +197,7 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		case class == failure.ClassBroken:
 			t.broken(err)
 		case fenced(err):
-			t.log.Info("a lane was taken by another process, or its transaction was given up by the brokers", "lane", lane, "error", t.cfg.cause(err))
+			t.log.Info("another process took the lane, or the brokers aborted its transaction", "lane", lane, "error", t.cfg.cause(err))
 			wait = fencedPause
 		default:
 			t.outage(what, err)
@@ -212,13 +212,13 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 	}
 }
 
-// fenced reports whether err says that another producer has taken the lane.
+// fenced reports whether err means that another producer has fenced the one of the lane.
 func fenced(err error) bool {
 	return errors.Is(err, sarama.ErrProducerFenced) || errors.Is(err, sarama.ErrInvalidProducerEpoch) ||
 		errors.Is(err, sarama.ErrInvalidProducerIDMapping)
 }
 
-// assign notes which lanes this process is to have as member.
+// assign records the lanes that the group assigned to this process, which is member.
 func (t *Transport) assign(member string, lanes []int32) {
 	t.mu.Lock()
 	t.member = member
@@ -230,7 +230,7 @@ func (t *Transport) assign(member string, lanes []int32) {
 	t.gain()
 }
 
-// gain tells who waits for it once all assigned lanes work.
+// gain signals Gained once all assigned lanes work.
 func (t *Transport) gain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,7 +245,7 @@ func (t *Transport) gain() {
 // works reports whether this process handles the messages of lane.
 func (t *Transport) works(lane int) bool { return t.lease(lane) != nil }
 
-// own makes n the lease of its lane; nothing that an earlier one does counts any more.
+// own makes n the lease of its lane. Writes of earlier leases are refused from then on.
 func (t *Transport) own(n *lease) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
@@ -255,7 +255,7 @@ func (t *Transport) own(n *lease) {
 	s.count.Add(1)
 }
 
-// begin makes n, which was restored, the one that works.
+// begin marks n, whose state is restored, as working.
 func (t *Transport) begin(n *lease) {
 	s := &t.owned[n.lane]
 	s.mu.Lock()
@@ -281,7 +281,7 @@ func (t *Transport) disown(n *lease) {
 	}
 }
 
-// lease returns the one of lane that works; nil where there is none. It returns at once.
+// lease returns the working lease of lane, or nil. It does not block.
 func (t *Transport) lease(lane int) *lease { return t.owned[lane].working.Load() }
 
 // Owns reports whether this process handles the messages of key now.
@@ -289,8 +289,8 @@ func (t *Transport) Owns(key string) bool {
 	return t.ready.Load() && t.works(client.PartitionOf(key, t.lanes))
 }
 
-// Epoch counts how many times this process has taken the lane of key, also because a
-// transaction failed. What was posted before the last time is lost.
+// Epoch returns how many times this process has taken the lane of key, including after failed
+// transactions. Messages that were posted before the last time are lost.
 func (t *Transport) Epoch(key string) uint64 {
 	if !t.ready.Load() {
 		return 0
@@ -298,6 +298,6 @@ func (t *Transport) Epoch(key string) uint64 {
 	return t.owned[client.PartitionOf(key, t.lanes)].count.Load()
 }
 
-// Gained receives whenever all lanes that this process was given are restored and worked on,
-// also where it was given none. What was not received yet is not repeated.
+// Gained signals that all lanes that are assigned to this process are restored and working; none
+// may be assigned. Signals that nobody has received yet are merged into one.
 func (t *Transport) Gained() <-chan struct{} { return t.gained }

@@ -12,10 +12,10 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// How a lane is given up.
+// Time limits of giving up a lane.
 const (
-	// finishFor is how long handlers may go on when the lane is taken away, and as long again
-	// after their contexts were cancelled.
+	// finishFor is how long handlers may continue when the lane is taken away. After it their
+	// contexts are cancelled, and they have as long again to return.
 	finishFor = time.Second
 	// commitFor is how long the last transaction may take.
 	commitFor = 5 * time.Second
@@ -25,8 +25,8 @@ const (
 	closeGroupFor = 8 * time.Second
 )
 
-// lease is the time in which this process owns a lane: from the moment at which the earlier
-// owner is fenced, until the lane is given up or a transaction fails. After a failure the next
+// lease is one period in which this process owns a lane. It begins when the previous owner is
+// fenced, and ends when the lane is given up or a transaction fails. After a failure the next
 // lease finds out whether the transaction was committed. Epoch counts the leases of a lane.
 type lease struct {
 	t     *Transport
@@ -34,32 +34,33 @@ type lease struct {
 	nonce string
 	txns  sarama.SyncProducer
 
-	// ctx is done when nothing new is begun; its cause says why.
+	// ctx is done when the lease begins to end; its cause says why.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// signal holds a token when the committer has something to look at.
+	// signal wakes the committer.
 	signal    chan struct{}
-	finish    chan struct{} // closed when nothing more is merged
+	finish    chan struct{} // closed when no more writes are merged
 	committed chan struct{} // closed when the committer has ended
 
 	mu sync.RWMutex
-	// closed is why nothing is merged any more.
+	// closed is why no more writes are accepted; nil while they are.
 	closed error
-	// open gathers, flight is being committed; flight is nil in between.
+	// open collects writes; flight is being committed, and nil if no transaction is running.
 	open, flight *batch
 	positions    map[consumer]int64
-	// unlanded is closed, for each key that has OnCommit functions to come, when they ran.
+	// unlanded has a channel for each key with pending OnCommit functions, closed when they have
+	// run.
 	unlanded map[place]<-chan struct{}
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// queues are the wakes; marked is where in a topic our marker stands.
+	// queues are the wakes by consumer; marked has the offset of our marker by topic.
 	queueMu sync.Mutex
 	queues  map[consumer]*wakes
 	marked  map[string]int64
 
-	// handling is done when handlers are to end, abandoned closed when they are not waited for
-	// any more.
+	// handling is done when handlers must return; abandoned is closed when nobody waits for them
+	// any longer.
 	handling  context.Context
 	cut       context.CancelFunc
 	abandoned chan struct{}
@@ -82,7 +83,7 @@ func newLease(t *Transport, lane int) *lease {
 	return n
 }
 
-// serve works until ctx is done, or a transaction failed: then it returns why.
+// serve handles messages until ctx is done, or until a transaction fails: then it returns why.
 func (n *lease) serve(ctx context.Context) error {
 	unwatch := context.AfterFunc(ctx, func() { n.cancel(errMoved) })
 	defer unwatch()
@@ -108,7 +109,7 @@ func (n *lease) serve(ctx context.Context) error {
 	}
 	n.mu.Unlock()
 	n.t.disown(n)
-	go func() { _ = n.txns.Close() }() // it may wait for brokers that are away
+	go func() { _ = n.txns.Close() }() // may wait for unreachable brokers
 	if err := context.Cause(n.ctx); !errors.Is(err, errMoved) {
 		return err
 	}
@@ -125,19 +126,19 @@ func (n *lease) fail(err error) {
 	n.cancel(err)
 }
 
-// runAll starts the runners of all that is subscribed to.
+// runAll starts a runner for each subscribed consumer.
 func (n *lease) runAll() {
 	for _, who := range n.t.consumers() {
 		n.run(who)
 	}
 }
 
-// run makes the subscription that serves who in this lane, if there is one, get what it
-// consumes.
+// run starts a runner for the subscription that serves who in this lane, if there is one, and
+// stops the runner of another subscription.
 func (n *lease) run(who consumer) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	sub := n.t.subscription(who, n.lane) // asked here: one that was closed since must not come back
+	sub := n.t.subscription(who, n.lane) // under the lock: a closed one must not be used
 	old := n.runners[who]
 	if !n.running || old != nil && old.sub == sub || old == nil && sub == nil {
 		return
@@ -157,8 +158,8 @@ func (n *lease) run(who consumer) {
 	go r.loop()
 }
 
-// endRunners stops all runners and waits for their handlers, within bounds: also for those of
-// a runner that was stopped before, since its subscription serves the lane no more.
+// endRunners stops all runners and waits for their handlers for a limited time. That includes
+// runners that were stopped earlier because another subscription serves the lane now.
 func (n *lease) endRunners() {
 	n.runMu.Lock()
 	n.running = false
@@ -170,7 +171,7 @@ func (n *lease) endRunners() {
 	defer cut.Stop()
 	abandon := time.AfterFunc(2*finishFor, func() { close(n.abandoned) })
 	defer abandon.Stop()
-	for _, ended := range n.last { // run leaves it alone now
+	for _, ended := range n.last { // run does not change it any more
 		<-ended
 	}
 	n.cut()
@@ -188,7 +189,7 @@ func (n *lease) wakesOf(who consumer) *wakes {
 	return q
 }
 
-// waking reports whether wakes are to come whatever the time is.
+// waking reports whether wakes are pending that come whatever the time is.
 func (n *lease) waking() bool {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
@@ -200,8 +201,8 @@ func (n *lease) waking() bool {
 	return false
 }
 
-// mark puts a marker into each topic in which wakes come at start: they come behind it, since
-// what came of the work that they are for may stand before it.
+// mark writes a marker to each topic whose wakes come at the start. These wakes wait until the
+// marker is read, because results of the work that they repeat may be in front of it.
 func (n *lease) mark() {
 	n.queueMu.Lock()
 	var ms []*sarama.ProducerMessage
@@ -228,8 +229,8 @@ func (n *lease) mark() {
 	}
 }
 
-// late reports whether the wakes of who wait for what stood in its topic when the lane was
-// taken: before the marker, which may have been deleted since.
+// late reports whether the wakes of who still wait for the messages in front of the marker. The
+// marker itself may have been deleted since.
 func (n *lease) late(who consumer) bool {
 	at := n.position(who)
 	n.queueMu.Lock()
@@ -238,7 +239,7 @@ func (n *lease) late(who consumer) bool {
 	return marked && n.queues[who] != nil && at <= end
 }
 
-// hanging is for how long the transaction that is under way has been; 0 where none is.
+// hanging returns how long the current transaction has been running; 0 if there is none.
 func (n *lease) hanging() time.Duration {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -248,8 +249,8 @@ func (n *lease) hanging() time.Duration {
 	return time.Since(n.flight.sent)
 }
 
-// crowded returns what is closed when more can be merged; nil where it can now. What waits for
-// a transaction is in memory.
+// crowded returns nil if more writes can be merged now, otherwise a channel that is closed when
+// they can. Writes that wait for a transaction are kept in memory.
 func (n *lease) crowded() <-chan struct{} {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

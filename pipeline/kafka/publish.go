@@ -17,9 +17,9 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Publish puts ms into their topics, all of them or none, and returns once all brokers that
-// keep them have them. It blocks while brokers are away, until ctx is done or the Transport
-// is closed; they may be published nevertheless then. Where ctx carries a transaction of this
+// Publish writes ms to their topics, all or none, and returns once all in-sync replicas have
+// them. It blocks while the brokers are unreachable, until ctx is done or the Transport is
+// closed; the messages may still be published then. If ctx carries a transaction of this
 // Transport, ms are published with its commit.
 func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	if !t.ready.Load() {
@@ -32,10 +32,10 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	return t.publish(ctx, out)
 }
 
-// Unsynced returns t: what it publishes is not lost either.
+// Unsynced returns t: every publication over Kafka is durable.
 func (t *Transport) Unsynced() flow.Publisher { return t }
 
-// publish collects out in the transaction of ctx, or publishes it.
+// publish adds out to the transaction of ctx, or publishes it at once if there is none.
 func (t *Transport) publish(ctx context.Context, out []output) error {
 	if len(out) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 		if err == nil || ctx.Err() != nil || client.Lasting(err) {
 			return err
 		}
-		// sarama gives up after a minute. What was seen may not be there at the next look.
+		// Sarama gives up after a minute.
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("publishing: %w", context.Cause(ctx))
@@ -78,9 +78,9 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	}
 }
 
-// send publishes ms outside of any lane's transaction: one message as it is, several in a
-// transaction of their own. It returns the cause of ctx when that is done; they may be
-// published nevertheless then, as sarama cannot be interrupted.
+// send publishes ms outside of the transactions of the lanes: one message without a
+// transaction, several in a transaction of their own. When ctx is done it returns the cause;
+// since Sarama cannot be interrupted, the messages may still be published then.
 func (t *Transport) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
 	err := client.Run(ctx, func() error { return t.sendAll(ctx, ms) })
 	if err != nil && ctx.Err() != nil {
@@ -99,7 +99,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 		err = t.together.send(ctx, ms)
 	}
 	if err != nil && ctx.Err() != nil {
-		return err // it was given up, or the Transport is closed
+		return err // the caller gave up, or the Transport is closed
 	}
 	if err != nil {
 		err = client.SendError(err)
@@ -120,11 +120,11 @@ type together struct {
 func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ctx.Err() != nil { // nobody waits for it any more
+	if ctx.Err() != nil { // the caller gave up
 		return context.Cause(ctx)
 	}
 	if g.p == nil {
-		// The name is of this process alone: nobody is to be fenced.
+		// A random transactional ID fences no other producer.
 		c, err := g.t.cfg.admin().TxnConfig(g.t.cfg.Group + "-" + rand.Text())
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (g *together) close() error {
 	return g.p.Close()
 }
 
-// wrote notes where the topics end.
+// wrote records the new ends of the partitions to which ms were written.
 func (t *Transport) wrote(ms []*sarama.ProducerMessage) {
 	t.headMu.Lock()
 	defer t.headMu.Unlock()
@@ -164,7 +164,7 @@ func (t *Transport) wrote(ms []*sarama.ProducerMessage) {
 	t.activity.Add(1)
 }
 
-// head is the offset behind what this process wrote last to a topic's lane.
+// head is the offset after the last record that this process wrote to a lane of topic.
 func (t *Transport) head(topic string, lane int) int64 {
 	t.headMu.Lock()
 	defer t.headMu.Unlock()
@@ -176,7 +176,7 @@ type topicLane struct {
 	lane  int
 }
 
-// hint publishes out soon: what may be lost, since it is asked for again.
+// hint publishes out in the background. It may be lost: its sender asks again.
 func (t *Transport) hint(out []output) {
 	t.hintMu.Lock()
 	t.hints = append(t.hints, out...)
@@ -184,7 +184,7 @@ func (t *Transport) hint(out []output) {
 	notify(t.hintSignal)
 }
 
-// hintLoop publishes what hint got until the Transport is closed.
+// hintLoop publishes the outputs that hint received, until the Transport is closed.
 func (t *Transport) hintLoop() {
 	defer close(t.hinted)
 	for {
@@ -206,7 +206,7 @@ func (t *Transport) hintLoop() {
 		}
 		var again []output
 		if err != nil {
-			t.outage("asking for checks failed; it is done again", client.SendError(err))
+			t.outage("publishing a request failed; retrying", client.SendError(err))
 			again = unsent(out, ms, err)
 			select {
 			case <-time.After(reopenAfter):
@@ -225,8 +225,8 @@ func (t *Transport) hintLoop() {
 	}
 }
 
-// unsent returns those of out that failed, as ms, for a reason that may pass: who waits for
-// what is asked would wait for minutes until it asks again.
+// unsent returns the outputs whose records in ms failed for a reason that may pass. Without a
+// retry the work that they ask for would wait for minutes.
 func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []output) {
 	all, _ := errors.AsType[sarama.ProducerErrors](err)
 	failed := make(map[*sarama.ProducerMessage]bool, len(all))
@@ -242,9 +242,9 @@ func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []outp
 	return again
 }
 
-// Publisher returns a Watermill publisher. Messages whose context carries a transaction
-// of this Transport are published with its commit; others at once, those of one call
-// together. Its Close is private to it.
+// Publisher returns a Watermill publisher. Messages whose context carries a transaction of this
+// Transport are published with its commit, others at once, all messages of a call or none. Its
+// Close does not affect other publishers.
 func (t *Transport) Publisher() message.Publisher {
 	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
 		if !t.ready.Load() {
@@ -260,5 +260,5 @@ func (t *Transport) Publisher() message.Publisher {
 
 var _ flow.Publisher = (*Transport)(nil)
 
-// ErrClosed is what a Transport that is closed, or was not started, returns.
+// ErrClosed is returned by a Transport that is closed or was not started.
 var ErrClosed = client.ErrClosed

@@ -15,23 +15,23 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// headerUUID carries the UUID of a message that was published with Watermill's interface,
-// as watermill-kafka does it.
+// headerUUID is the header with the UUID of a message that was published with Watermill's
+// interface, named as in watermill-kafka.
 const headerUUID = "_watermill_message_uuid"
 
-// output is a message on its way into a lane.
+// output is a message to be published to a lane.
 type output struct {
 	topic string // without the prefix
 	lane  int
 	key   string
-	// message, or uuid with meta and payload as Watermill's interface gives them.
+	// Either message is set, or uuid, meta and payload of a Watermill message.
 	message *flow.Message
 	uuid    string
 	meta    message.Metadata
 	payload []byte
 }
 
-// outputOf directs m to the lane of its key, or of its ID if it has none.
+// outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
 func outputOf(m flow.Message, lanes int) output {
 	m.Header = maps.Clone(m.Header)
 	key := m.Key
@@ -41,7 +41,7 @@ func outputOf(m flow.Message, lanes int) output {
 	return output{topic: m.Topic, lane: client.PartitionOf(key, lanes), key: m.Key, message: &m}
 }
 
-// outputOfWatermill directs a message that was published with Watermill's interface.
+// outputOfWatermill is outputOf for a message that was published with Watermill's interface.
 func outputOfWatermill(topic string, m *message.Message, lanes int) output {
 	o := output{topic: topic, key: m.Metadata[flow.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
 	key := o.key
@@ -52,10 +52,10 @@ func outputOfWatermill(topic string, m *message.Message, lanes int) output {
 	return o
 }
 
-// recordOverhead is what a record may take besides its key, value and headers.
+// recordOverhead is how many bytes a record may take in addition to its key, value and headers.
 const recordOverhead = 512
 
-// size is how many bytes o takes in a topic at most.
+// size is how many bytes o takes in a topic at most, without compression.
 func (o output) size() int {
 	n := recordOverhead + len(o.key) + len(o.uuid)
 	if o.message != nil {
@@ -72,7 +72,7 @@ func (o output) size() int {
 	return n
 }
 
-// packed is about how many bytes o takes once it is packed.
+// packed is about how many bytes o takes when it is compressed.
 func (o output) packed() int {
 	body := o.payload
 	if o.message != nil {
@@ -81,7 +81,7 @@ func (o output) packed() int {
 	return o.size() - len(body) + len(packer().EncodeAll(body, nil))
 }
 
-// packer packs as the producers do.
+// packer compresses as the producers do.
 var packer = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -90,7 +90,7 @@ var packer = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-// record is what the brokers get of o.
+// record returns o as a record.
 func (o output) record(prefix string) *sarama.ProducerMessage {
 	r := &sarama.ProducerMessage{Topic: prefix + o.topic, Partition: int32(o.lane)}
 	if o.key != "" {
@@ -122,7 +122,7 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	return r
 }
 
-// received is what a handler gets of a record: its metadata and UUID.
+// received returns the UUID and the metadata of a record for a handler.
 func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	meta = make(message.Metadata, len(r.Headers)+1)
 	for _, h := range r.Headers {
@@ -138,7 +138,7 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	return uuid, meta
 }
 
-// uuidOf is the UUID of the Watermill message that r carries; a foreign record's is its ce_id.
+// uuidOf returns the UUID of the Watermill message in r; for records of other programs its ce_id.
 func uuidOf(r *sarama.ConsumerMessage) (uuid string) {
 	for _, h := range r.Headers {
 		switch string(h.Key) {
@@ -151,7 +151,7 @@ func uuidOf(r *sarama.ConsumerMessage) (uuid string) {
 	return uuid
 }
 
-// forwarded is r on its way into the lane of its key.
+// forwarded returns r as an output to lane.
 func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
 	o := output{topic: topic, lane: lane, key: string(r.Key), payload: r.Value}
 	o.uuid, o.meta = received(r)
@@ -161,7 +161,7 @@ func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
 	return o
 }
 
-// markerOf returns who wrote the marker r; empty for all other records.
+// markerOf returns the owner of the marker r; empty if r is not a marker.
 func markerOf(r *sarama.ConsumerMessage) string {
 	if r.Key != nil || r.Value != nil {
 		return ""
@@ -174,7 +174,7 @@ func markerOf(r *sarama.ConsumerMessage) string {
 	return ""
 }
 
-// marker is a marker of owner.
+// marker returns a marker of owner.
 func marker(topic string, lane int, owner string) *sarama.ProducerMessage {
 	return &sarama.ProducerMessage{Topic: topic, Partition: int32(lane), Headers: []sarama.RecordHeader{
 		{Key: []byte(changelog.HeaderMarker), Value: []byte(owner)},

@@ -18,17 +18,16 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// How a copy of a lane is brought up to date.
+// Limits of restoring a lane from its copy and the state topic.
 const (
-	// trustFor is how old a copy may be: deletions of what it holds are kept in the state
-	// topic for 7 days.
+	// trustFor is how old a copy may be: the state topic keeps tombstones for 7 days.
 	trustFor = 6 * 24 * time.Hour
-	// restoreBatch is how many records are written to the copy at once.
+	// restoreBatch is how many records are written to the copy in one batch.
 	restoreBatch = 500
 )
 
-// take makes this process the owner of lane: it fences the earlier owner and brings the copy
-// of the lane up to where that one was stopped.
+// take makes this process the owner of lane: it fences the previous owner and restores the
+// state of the lane.
 func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
 	n := newLease(t, lane)
 	t.own(n)
@@ -42,14 +41,14 @@ func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
 	if err != nil {
 		t.disown(n)
 		if n.txns != nil {
-			go func() { _ = n.txns.Close() }() // it may wait for brokers that are away
+			go func() { _ = n.txns.Close() }() // may wait for unreachable brokers
 		}
 		return nil, fmt.Errorf("taking lane %d: %w", lane, err)
 	}
 	return n, nil
 }
 
-// fill fences the earlier owner of n's lane and brings the copy of it up to there.
+// fill fences the previous owner of n's lane and updates the copy of the lane up to the fence.
 func (t *Transport) fill(ctx context.Context, n *lease) error {
 	c, err := t.cfg.admin().TxnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
 	if err != nil {
@@ -57,11 +56,11 @@ func (t *Transport) fill(ctx context.Context, n *lease) error {
 	}
 	open := func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }
 	if n.txns, err = client.Do(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
-		return fmt.Errorf("fencing the earlier owner: %w", err)
+		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{changelog.Key(changelog.KindFence): []byte(n.nonce)})
 	if err := n.inTime(ctx, func() error { return client.Transact(n.txns, fence) }); err != nil {
-		return fmt.Errorf("fencing the earlier owner: %w", err)
+		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := t.restore(ctx, n, fence[0].Offset); err != nil {
 		return fmt.Errorf("restoring its state: %w", err)
@@ -69,8 +68,8 @@ func (t *Transport) fill(ctx context.Context, n *lease) error {
 	return nil
 }
 
-// restore reads the state topic from where the copy of n's lane ends up to n's fence, which
-// is at offset end.
+// restore reads the state topic from the end of the copy of n's lane up to n's fence, which is
+// at offset end.
 func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 	from, err := t.copiedTo(n.lane)
 	if err != nil {
@@ -98,7 +97,7 @@ func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 	return changelog.Read(ctx, pc, r.add)
 }
 
-// restoration gathers what is written to a copy at once.
+// restoration collects records of the state topic and writes them to the copy in batches.
 type restoration struct {
 	t         *Transport
 	n         *lease
@@ -108,7 +107,7 @@ type restoration struct {
 	bytes     int
 }
 
-// add takes one record in, and reports whether it is the fence.
+// add takes one record and reports whether it is the fence.
 func (r *restoration) add(m *sarama.ConsumerMessage) (done bool, err error) {
 	if r.batch == nil {
 		r.batch = make(map[string][]byte)
@@ -129,12 +128,12 @@ func (r *restoration) add(m *sarama.ConsumerMessage) (done bool, err error) {
 	return done, nil
 }
 
-// percent is how much of the state topic was read, by offsets.
+// percent is the part of the offsets that was read.
 func (r *restoration) percent() int64 {
 	return 100 * (r.at.Load() - r.from) / max(r.end-r.from, 1)
 }
 
-// load reads what n needs of the copy of its lane.
+// load reads positions, wakes and the clock of n's lane from its copy.
 func (n *lease) load() error {
 	var failure error
 	err := n.t.cache.ScanState(nil, changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
@@ -182,7 +181,7 @@ func (n *lease) loadRecord(key string, value []byte) error {
 	return nil
 }
 
-// restoring notes the restoration of a lane, nil when it ended.
+// restoring records the restoration of a lane; nil when it has ended.
 func (t *Transport) restoring(lane int, r *restoration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,11 +192,11 @@ func (t *Transport) restoring(lane int, r *restoration) {
 	}
 }
 
-// keepFor is how long the copy of a lane that another process owns is kept: the lane is restored
-// quickly if it comes back within that time.
+// keepFor is how long the copy of a lane that another process owns is kept. A lane that comes
+// back within that time is restored quickly.
 const keepFor = time.Hour
 
-// dropStale drops the copies of lanes that this process has not owned for keepFor.
+// dropStale deletes the copies of lanes that this process has not owned for keepFor.
 func (t *Transport) dropStale() error {
 	for lane := range t.owned {
 		if err := t.dropIfStale(lane); err != nil {
@@ -221,7 +220,7 @@ func (t *Transport) dropIfStale(lane int) error {
 	return t.write(func(b *store.Batch) error { return b.DropLane(lane) })
 }
 
-// write commits what f writes to the copy of the state.
+// write commits the writes of f to the copy of the state.
 func (t *Transport) write(f func(b *store.Batch) error) error {
 	b, err := t.cache.NewBatch(false)
 	if err != nil {
@@ -234,8 +233,8 @@ func (t *Transport) write(f func(b *store.Batch) error) error {
 	return b.Commit(false)
 }
 
-// copiedTo returns the offset of the state topic at which the copy of lane ends;
-// sarama.OffsetOldest where there is none that can be trusted.
+// copiedTo returns the offset of the state topic at which the copy of lane ends, or
+// sarama.OffsetOldest if there is no copy that can be used.
 func (t *Transport) copiedTo(lane int) (int64, error) {
 	end, at, err := t.copyEnd(lane)
 	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) > trustFor {
@@ -247,8 +246,8 @@ func (t *Transport) copiedTo(lane int) (int64, error) {
 	return end, nil
 }
 
-// copyEnd returns where the copy of lane ends, and when that was written; the zero time where
-// there is none.
+// copyEnd returns the offset at which the copy of lane ends and when it was written; the zero
+// time if there is no copy.
 func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
 	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
 	if err != nil || !ok || len(v) < 16 {
@@ -258,8 +257,8 @@ func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
 	return int64(binary.BigEndian.Uint64(v)), at, err
 }
 
-// copiedHere reports whether the copy of lane is of topics with these names. That they are
-// the same ones load finds out.
+// copiedHere reports whether the copy of lane was made of topics with the present prefix. Their
+// IDs are checked by load.
 func (t *Transport) copiedHere(lane int) (bool, error) {
 	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
 	if err != nil || !ok {
@@ -273,8 +272,8 @@ func (t *Transport) copiedHere(lane int) (bool, error) {
 	return ours, nil
 }
 
-// copied writes committed records to the copy of n's lane, which is complete up to offset to
-// then. It does so only while n is the lane's lease here.
+// copied writes committed records to the copy of n's lane, which is then complete up to offset
+// to. It fails if n is not the current lease of the lane.
 func (t *Transport) copied(n *lease, records map[string][]byte, to int64) error {
 	return t.whileOwned(n, func(b *store.Batch) error {
 		for key, value := range records {
@@ -290,12 +289,12 @@ func (t *Transport) copied(n *lease, records map[string][]byte, to int64) error 
 	})
 }
 
-// forget drops the copy of n's lane.
+// forget deletes the copy of n's lane.
 func (t *Transport) forget(n *lease) error {
 	return t.whileOwned(n, func(b *store.Batch) error { return b.DropLane(n.lane) })
 }
 
-// whileOwned commits what f writes, unless another lease of the lane began.
+// whileOwned commits the writes of f if n is the current lease of its lane.
 func (t *Transport) whileOwned(n *lease, f func(b *store.Batch) error) error {
 	l := &t.owned[n.lane]
 	l.mu.Lock()

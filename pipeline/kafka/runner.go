@@ -16,10 +16,10 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// maxSleep bounds how long a runner sleeps, so that a clock that was set is noticed.
+// maxSleep is how long a runner sleeps at most, so that it notices a clock that was set.
 const maxSleep = time.Second
 
-// runner hands what a consumer gets in a lane to a subscription, one message at a time.
+// runner delivers the messages of a consumer in a lane to a subscription, one at a time.
 type runner struct {
 	n      *lease
 	who    consumer
@@ -30,8 +30,8 @@ type runner struct {
 	signal chan struct{}
 	turn   int
 
-	// stopping is closed when nothing new is to be handed out; prev when the runner before
-	// this one has ended.
+	// stopping is closed when no more messages may be delivered, prev when the previous runner
+	// has ended.
 	stopping, done chan struct{}
 	prev           <-chan struct{}
 	stopOnce       sync.Once
@@ -78,6 +78,8 @@ func (r *runner) loop() {
 		select {
 		case <-r.stopping:
 			return
+		case <-r.n.t.ctx.Done(): // Close has begun, and is about to stop all runners
+			return
 		default:
 		}
 		w, ok, until := r.next()
@@ -104,8 +106,8 @@ func (r *runner) loop() {
 	}
 }
 
-// next returns what there is to do; where there is nothing, when a wake will be due. The
-// topic, posted messages and wakes take turns, so that none starves the others.
+// next returns the next message to handle. If there is none, until is the time of the next
+// wake. The topic, posted messages and wakes take turns, so that none starves the others.
 func (r *runner) next() (w work, ok bool, until time.Time) {
 	r.n.t.checkClock()
 	r.turn++
@@ -132,8 +134,8 @@ func (r *runner) next() (w work, ok bool, until time.Time) {
 	return work{}, false, until
 }
 
-// deliver hands w out until it is merged. It returns false when the runner is to stop before
-// that; then w comes again.
+// deliver delivers w, again and again if it is rejected, until its writes are merged. It returns
+// false if the runner must stop before that; w is then delivered again later.
 func (r *runner) deliver(w work) bool {
 	if !r.settled(w.key()) || !r.await(r.n.crowded()) {
 		return false
@@ -158,8 +160,8 @@ func (r *runner) deliver(w work) bool {
 	}
 }
 
-// settled waits until all OnCommit functions of earlier messages of key ran. It returns false
-// when the runner is to stop before that.
+// settled waits until the OnCommit functions of earlier messages of key have run. It returns
+// false if the runner must stop before that.
 func (r *runner) settled(key string) bool {
 	r.n.mu.RLock()
 	landed := r.n.unlanded[place{r.who.group, key}]
@@ -167,8 +169,8 @@ func (r *runner) settled(key string) bool {
 	return r.await(landed)
 }
 
-// await waits until landed, which may be nil, is closed. It returns false when the runner is
-// to stop before that.
+// await waits until landed, which may be nil, is closed. It returns false if the runner must
+// stop before that.
 func (r *runner) await(landed <-chan struct{}) bool {
 	if landed == nil {
 		return true
@@ -183,7 +185,7 @@ func (r *runner) await(landed <-chan struct{}) bool {
 	}
 }
 
-// try hands x's message out once, waits for its acknowledgement and merges what came of it.
+// try delivers the message of x once, waits for its acknowledgement and merges its writes.
 func (r *runner) try(x *tx) (done, over bool) {
 	if done, over, ours := r.pass(x); ours {
 		return done, over
@@ -206,14 +208,14 @@ func (r *runner) try(x *tx) (done, over bool) {
 		return false, true
 	}
 	if err := x.Fits(); err != nil {
-		r.n.t.outage("what a handler did can never be committed, so that its message comes again for ever", err)
+		r.n.t.outage("the writes of a handler are too large to be committed; its message is delivered again and again", err)
 		return false, false
 	}
 	if err := r.n.t.ensureAll(ctx, x.outputs()); err != nil {
 		if ctx.Err() != nil {
 			return false, true
 		}
-		r.n.t.outage("a topic that a handler publishes to cannot be made", err)
+		r.n.t.outage("creating a topic that a handler publishes to failed; retrying", err)
 		return false, false
 	}
 	if err := r.n.merge(x); err != nil {
@@ -222,8 +224,8 @@ func (r *runner) try(x *tx) (done, over bool) {
 	return true, false
 }
 
-// pass deals with records that no handler gets: markers, and those that stand in a lane that
-// is not their key's.
+// pass processes records that no handler gets: markers, and records in a lane that is not the
+// one of their key.
 func (r *runner) pass(x *tx) (done, over, ours bool) {
 	if x.w.kind != fromLog {
 		return false, false, false
@@ -246,15 +248,15 @@ func (r *runner) pass(x *tx) (done, over, ours bool) {
 		if r.ctx.Err() != nil {
 			return false, true, true
 		}
-		r.n.t.outage("a misplaced message cannot be moved", err)
+		r.n.t.outage("moving a misplaced message failed; retrying", err)
 		return false, false, true
 	}
 	done = r.n.merge(x) == nil
 	return done, !done, true
 }
 
-// message makes the Watermill message of x, whose transaction its context carries. Where the
-// transport is bare it has no metadata.
+// message returns the Watermill message of x, whose context carries the transaction. It has no
+// metadata if the transport is bare.
 func (r *runner) message(ctx context.Context, x *tx) *message.Message {
 	ctx = flow.WithTx(ctx, x)
 	bare := r.n.t.bare
@@ -274,7 +276,7 @@ func (r *runner) message(ctx context.Context, x *tx) *message.Message {
 	return m
 }
 
-// handled moves on from w.
+// handled removes w from its queue.
 func (r *runner) handled(w work) {
 	switch w.kind {
 	case fromLog:
@@ -284,7 +286,7 @@ func (r *runner) handled(w work) {
 	}
 }
 
-// idle reports whether there is nothing to do, as far as this process knows.
+// idle reports whether r has nothing to do, as far as this process knows.
 func (r *runner) idle(now time.Time) bool {
 	src := r.src.Load()
 	if r.busy.Load() || r.n.late(r.who) || src == nil || !r.inbox.empty() {
@@ -299,12 +301,13 @@ func (r *runner) idle(now time.Time) bool {
 	return r.n.position(r.who) >= r.n.t.head(r.who.topic, r.n.lane)
 }
 
-// mover is the name under which a lane notes up to where misplaced records of a topic were
-// moved, as groups do that handle them: each is moved once, whichever groups there are.
+// mover is the group under which a lane stores the position up to which the misplaced records
+// of a topic were moved, so that each is moved once although several groups read it.
 const mover = "\x00mover"
 
-// moveTo makes x move its record into the lane of the record's key, unless it was moved. One
-// that is larger than what we may publish goes to the dead letters: its writer packed it.
+// moveTo makes x move its record to lane, which is the one of its key, unless that has been done
+// before. A record that is too large to publish, since its writer compressed it, goes to the
+// dead letters.
 func (x *tx) moveTo(lane int) {
 	m := x.w.record
 	o := forwarded(m, x.who.topic, lane)
@@ -316,7 +319,7 @@ func (x *tx) moveTo(lane int) {
 		x.lease.t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
 			"topic", x.who.topic, "position", x.position(), "id", id, "bytes", n)
 		d := flow.DeadLetter{
-			Reason: fmt.Sprintf("it stands in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.lease.lane, lane, n, client.MaxMessage),
+			Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.lease.lane, lane, n, client.MaxMessage),
 			Time:   x.lease.t.now(), Attempts: 1, Topic: x.who.topic, Headers: o.meta,
 		}
 		o = outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), x.lease.t.lanes)
@@ -324,7 +327,7 @@ func (x *tx) moveTo(lane int) {
 	x.collect(o)
 }
 
-// first reports whether x is the first to move its record, and notes that it did. n.mu is held.
+// first reports whether x is the first to move its record, and records that. n.mu is held.
 func (n *lease) first(b *batch, x *tx) bool {
 	who := consumer{mover, x.who.topic}
 	if n.positions[who] > x.w.record.Offset {

@@ -13,24 +13,24 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// How much of a partition is read ahead.
+// Limits of reading a partition ahead.
 const (
 	aheadMessages = 64
 	aheadBytes    = 8 << 20
-	// reopenAfter is the pause before a partition that cannot be read is tried again.
+	// reopenAfter is the pause before a failed read is retried.
 	reopenAfter = 500 * time.Millisecond
-	// quietAfter is after how long without a record a partition counts as read to its end:
-	// the brokers tell an end behind which control records may stand.
+	// quietAfter is how long a partition must be without records to count as read to its end: the
+	// end that the brokers report may lie after control records.
 	quietAfter = 300 * time.Millisecond
 )
 
-// source reads a partition ahead. sarama stops reading all partitions while the buffer of
-// one is full, so that it is emptied here at once, and the partition paused instead.
+// source reads a partition ahead. Sarama stops reading all partitions while the buffer of one is
+// full; therefore source empties that buffer at once, and pauses the partition instead.
 type source struct {
 	t      *Transport
 	who    consumer
 	lane   int
-	signal chan struct{} // holds a token when there may be something to do
+	signal chan struct{} // wakes the runner
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -40,7 +40,7 @@ type source struct {
 	from   int64
 	reader sarama.PartitionConsumer
 	paused bool
-	last   time.Time // when a record came, or reading began
+	last   time.Time // of the last record, or when reading began
 }
 
 // newSource reads the partition of who's topic in lane from offset from on.
@@ -61,7 +61,7 @@ func (s *source) loop(ctx context.Context) {
 	defer close(s.done)
 	for ctx.Err() == nil {
 		if err := s.read(ctx); err != nil && ctx.Err() == nil {
-			s.t.outage("reading topics failed; it is tried again", err)
+			s.t.outage("reading topics failed; retrying", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (s *source) loop(ctx context.Context) {
 	}
 }
 
-// read reads until ctx is done or the partition cannot be read.
+// read reads until ctx is done or reading fails.
 func (s *source) read(ctx context.Context) error {
 	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.group) }, nil)
 	if err != nil {
@@ -109,14 +109,14 @@ func (s *source) read(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			s.t.outage("reading topics failed; it is tried again", err.Err)
+			s.t.outage("reading topics failed; retrying", err.Err)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// again returns where to go on in a partition that has nothing at offset from.
+// again returns the offset to continue with in a partition without a record at offset from.
 func (s *source) again(ctx context.Context, from int64) (int64, error) {
 	end, err := client.Do(ctx, func() (int64, error) {
 		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetNewest)
@@ -126,10 +126,10 @@ func (s *source) again(ctx context.Context, from int64) (int64, error) {
 	}
 	log := s.t.log.With("topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
 	if from > end {
-		log.Error("the brokers lost records that were handled already; going on with what comes now: see that no leader was elected that lacked them", "end", end)
+		log.Error("the brokers lost records that were already handled; continuing with new ones: check whether a leader was elected that was not in sync", "end", end)
 		return end, nil
 	}
-	log.Warn("records were deleted before they were handled; going on with the oldest there is: raise the topic's retention")
+	log.Warn("records were deleted before they were handled; continuing with the oldest: raise the retention of the topic")
 	return sarama.OffsetOldest, nil
 }
 
@@ -146,7 +146,7 @@ func (s *source) add(m *sarama.ConsumerMessage) {
 	notify(s.signal)
 }
 
-// peek returns the next record, nil where there is none.
+// peek returns the next record, or nil.
 func (s *source) peek() *sarama.ConsumerMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *source) peek() *sarama.ConsumerMessage {
 	return s.buf[0]
 }
 
-// pop takes the next record away.
+// pop removes the next record.
 func (s *source) pop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *source) pop() {
 	}
 }
 
-// quiet reports whether everything was read, as far as the brokers told.
+// quiet reports whether the partition was read to its end, as far as is known.
 func (s *source) quiet() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *source) quiet() bool {
 	return end > 0 && s.from >= end || time.Since(s.last) > quietAfter
 }
 
-// end is the offset at which the partition ended when the brokers last told.
+// end is the last known end of the partition.
 func (s *source) end() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +197,8 @@ func notify(signal chan struct{}) {
 	}
 }
 
-// groupReader reads topics for one group: a consumer of sarama reads a partition once, and
-// asks for the records of all its partitions over one connection.
+// groupReader reads topics for one group. A consumer of Sarama can read a partition only once,
+// and fetches all its partitions over one connection.
 type groupReader struct {
 	client   sarama.Client
 	consumer sarama.Consumer
@@ -206,7 +206,7 @@ type groupReader struct {
 
 func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
 
-// reader returns what reads topics for group. It may wait for brokers.
+// reader returns the consumer that reads topics for group. It may wait for brokers.
 func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	t.openMu.Lock()
 	defer t.openMu.Unlock()
@@ -245,9 +245,9 @@ func (t *Transport) takeReaders() map[string]*groupReader {
 	return all
 }
 
-// Tail yields what any process publishes to topic from now on, in the order of each lane,
-// until ctx is done; then the channel is closed. It is for messages that matter for seconds:
-// those of a time in which the brokers were away may be missing.
+// Tail delivers what any process publishes to topic from now on, in order within each lane. The
+// channel is closed when ctx is done. Messages that were published while the brokers were
+// unreachable may be missing.
 func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message, error) {
 	if t.ctx.Err() != nil || !t.ready.Load() {
 		return nil, ErrClosed
@@ -289,7 +289,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	return out, nil
 }
 
-// tail hands on what pc reads until ctx is done.
+// tail forwards the messages of pc until ctx is done.
 func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
 	errs := pc.Errors()
 	defer func() {
@@ -306,7 +306,7 @@ func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic
 			_, meta := received(r)
 			m, err := flow.FromMetadata(meta, r.Value)
 			if err != nil {
-				continue // somebody else's
+				continue // not one of ours
 			}
 			m.Topic = topic
 			select {

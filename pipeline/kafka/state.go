@@ -15,11 +15,11 @@ import (
 
 var (
 	errReadOnly = errors.New("kafka: this state can only be read")
-	errNotOwned = errors.New("kafka: this process does not own the lane of this state; ask the one that does")
+	errNotOwned = errors.New("kafka: another process owns the lane of this state; ask that one")
 )
 
-// state is what a group keeps for a key, within a transaction; without one (x is nil) it
-// can only be read.
+// state is the state of a group for a key, within a transaction. Without one, if x is nil, it is
+// read-only.
 type state struct {
 	lease *lease
 	x     *tx
@@ -28,8 +28,8 @@ type state struct {
 
 var _ flow.State = (*state)(nil)
 
-// Get reads what the transaction wrote, then what others wrote that is not in the copy of
-// the lane yet, then the copy.
+// Get looks up the writes of the transaction, then merged writes that are not in the copy of the
+// lane yet, then the copy.
 func (s *state) Get(name string) (value []byte, ok bool, err error) {
 	if s.x != nil {
 		s.x.mu.Lock()
@@ -63,7 +63,7 @@ func (s *state) write(name string, value []byte) error {
 	return nil
 }
 
-// Scan reads all values before it yields the first, so that the loop may read on.
+// Scan reads all values before it yields the first, so that the loop may access the state.
 func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
 		values, err := s.lease.scan(s.place, prefix)
@@ -87,13 +87,13 @@ func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	}
 }
 
-// BackupTo fails: the brokers keep the state.
+// BackupTo fails, because the state is kept by the brokers.
 func (t *Transport) BackupTo(io.Writer) error {
 	return fmt.Errorf("%w: Kafka keeps the state, and there is no store here to copy; back up the brokers, or use state export", errors.ErrUnsupported)
 }
 
-// State is what group keeps for key, as far as it is acknowledged; it cannot be written to.
-// Its reads fail where another process owns the lane of key.
+// State returns the acknowledged state of group for key, read-only. Its reads fail if another
+// process owns the lane of key.
 func (t *Transport) State(group, key string) flow.State {
 	if t.ready.Load() {
 		if n := t.lease(client.PartitionOf(key, t.lanes)); n != nil {
@@ -103,9 +103,9 @@ func (t *Transport) State(group, key string) flow.State {
 	return flow.FailedState(errNotOwned)
 }
 
-// States yields the keys for which group keeps state in the lanes that this process owns, in
-// no order that means anything, each with its state as far as it is acknowledged. A store's
-// failure ends it with an empty key and a state whose reads fail.
+// States yields the keys for which group has state in the lanes of this process, each with its
+// acknowledged state, in no particular order. A failure of the store ends it with an empty key
+// and a state whose reads fail.
 func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
 		for lane := range t.owned {
@@ -122,7 +122,7 @@ func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
 	}
 }
 
-// states yields what group keeps in n's lane.
+// states yields the keys and states of group in the lane of n.
 func (n *lease) states(group string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
 		fresh := n.merged(group)
@@ -150,8 +150,7 @@ func (n *lease) states(group string) iter.Seq2[string, flow.State] {
 	}
 }
 
-// merged returns the keys of group to whose states something was written that is not in the
-// copy of the lane yet.
+// merged returns the keys of group with writes that are not in the copy of the lane yet.
 func (n *lease) merged(group string) map[string]bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -169,7 +168,7 @@ func (n *lease) merged(group string) map[string]bool {
 	return keys
 }
 
-// some reports whether st holds anything.
+// some reports whether st has any value.
 func some(st flow.State) bool {
 	for range st.Scan("") {
 		return true
@@ -177,7 +176,7 @@ func some(st flow.State) bool {
 	return false
 }
 
-// get reads what was merged, then the copy of the lane.
+// get looks up merged writes, then the copy of the lane.
 func (n *lease) get(p place, name string) (value []byte, ok bool, err error) {
 	n.mu.RLock()
 	for _, b := range []*batch{n.open, n.flight} {
@@ -193,7 +192,7 @@ func (n *lease) get(p place, name string) (value []byte, ok bool, err error) {
 	return n.t.cache.GetState(nil, p.group, n.lane, p.key, name)
 }
 
-// scan reads the names of p that begin with prefix; nil values are deleted.
+// scan returns the values of p whose names begin with prefix; nil values are deleted.
 func (n *lease) scan(p place, prefix string) (map[string][]byte, error) {
 	merged := make(map[string][]byte)
 	n.mu.RLock()
@@ -211,17 +210,17 @@ func (n *lease) scan(p place, prefix string) (map[string][]byte, error) {
 	return merged, err
 }
 
-// place names the state of a group for a key.
+// place identifies the state of a group for a key.
 type place struct{ group, key string }
 
-// layer is what was written to the states of a lane and is not in its copy yet. A nil value
-// means that the name was deleted. It is not safe for concurrent use.
+// layer is an overlay of writes that are not in the copy of a lane yet. A nil value is a
+// tombstone. A layer is not safe for concurrent use.
 type layer struct {
 	states map[place]map[string][]byte
-	bytes  int // about how many are held
+	bytes  int // size of the values
 }
 
-// set stores value under name of p; nil deletes.
+// set stores value under name of p; a nil value deletes.
 func (l *layer) set(p place, name string, value []byte) {
 	if l.states == nil {
 		l.states = make(map[place]map[string][]byte)
@@ -235,13 +234,13 @@ func (l *layer) set(p place, name string, value []byte) {
 	names[name] = value
 }
 
-// get returns what was written under name of p; ok is false where nothing was.
+// get returns the value of name of p; ok is false if the layer has none.
 func (l *layer) get(p place, name string) (value []byte, ok bool) {
 	value, ok = l.states[p][name]
 	return value, ok
 }
 
-// merge puts what other holds over what l holds.
+// merge applies the writes of other to l.
 func (l *layer) merge(other *layer) {
 	for p, names := range other.states {
 		for name, value := range names {
@@ -250,7 +249,7 @@ func (l *layer) merge(other *layer) {
 	}
 }
 
-// over puts the names of p that begin with prefix over those of values.
+// over applies the writes of p whose names begin with prefix to values.
 func (l *layer) over(p place, prefix string, values map[string][]byte) {
 	for name, value := range l.states[p] {
 		if strings.HasPrefix(name, prefix) {
@@ -259,7 +258,7 @@ func (l *layer) over(p place, prefix string, values map[string][]byte) {
 	}
 }
 
-// sorted returns the names of values that are not deleted, in order.
+// sorted returns the names of the values that are not deleted, in order.
 func sorted(values map[string][]byte) []string {
 	maps.DeleteFunc(values, func(_ string, v []byte) bool { return v == nil })
 	return slices.Sorted(maps.Keys(values))

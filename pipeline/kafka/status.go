@@ -15,21 +15,21 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// How the brokers are watched.
+// Intervals at which the brokers are checked.
 const (
 	lookEvery   = 2 * time.Second
 	topicsEvery = time.Minute
-	// slowCommit is after how long a transaction that has not ended is told.
+	// slowCommit is the duration after which Ready reports an open transaction.
 	slowCommit = 10 * time.Second
 )
 
-// counts are figures for those who watch over the process.
+// counts are the counters behind Gauges.
 type counts struct {
 	commits, failed, restored atomic.Uint64
 }
 
-// Ready returns nil while messages of all lanes that this process was given are handled, and
-// otherwise what it waits for. It returns at once.
+// Ready returns nil while this process handles the messages of all lanes that are assigned to
+// it, otherwise an error that says what it waits for. It does not block.
 func (t *Transport) Ready() error {
 	if since, reason := t.away.present(time.Now()); reason != nil {
 		return fmt.Errorf("kafka: %w (for %v)", reason, time.Since(since).Round(time.Second))
@@ -65,8 +65,8 @@ func (t *Transport) Ready() error {
 	return nil
 }
 
-// Room returns nil while the disk of the copies has room, otherwise a channel that is closed
-// when it has again.
+// Room returns nil while the disk of the state copies has room, otherwise a channel that is
+// closed when it has room again.
 func (t *Transport) Room() <-chan struct{} {
 	if !t.ready.Load() {
 		return nil
@@ -77,9 +77,9 @@ func (t *Transport) Room() <-chan struct{} {
 // Activity is a counter that grows with every publication, post and commit.
 func (t *Transport) Activity() uint64 { return t.activity.Load() }
 
-// Idle reports whether this process has nothing to do: it was given lanes, or none, and all
-// that it knows to stand in them is handled, nothing is in flight or posted, and no wake is
-// due. It is false where that changed while it looked.
+// Idle reports whether this process has nothing to do: it is a member of the consumer group,
+// every message that it knows of in its lanes is handled, nothing is in flight or posted, and
+// no wake is due. It returns false if any of that changed during the call.
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	t.mu.Lock()
@@ -103,7 +103,7 @@ func (t *Transport) Idle() bool {
 	return working == n && t.activity.Load() == before
 }
 
-// idle reports whether nothing is left to do in n's lane.
+// idle reports whether nothing is left to do in the lane of n.
 func (n *lease) idle() bool {
 	n.mu.RLock()
 	busy := n.flight != nil || n.open.urgent
@@ -127,14 +127,14 @@ func (n *lease) idle() bool {
 	return true
 }
 
-// position is the next offset that who is to handle; 0 where it handled nothing yet.
+// position is the next offset that who will handle; 0 if it has handled nothing yet.
 func (n *lease) position(who consumer) int64 {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.positions[who]
 }
 
-// declared lists the consumers that were declared.
+// declared returns the consumers of all declared topics.
 func (t *Transport) declared() []consumer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +147,7 @@ func (t *Transport) declared() []consumer {
 	return all
 }
 
-// Gauges are figures about this process's part.
+// Gauges returns metrics about the lanes of this process.
 func (t *Transport) Gauges() []flow.Gauge {
 	if !t.ready.Load() {
 		return nil
@@ -163,10 +163,10 @@ func (t *Transport) Gauges() []flow.Gauge {
 	gauges := []flow.Gauge{
 		{Name: flow.GaugeLanes, Help: "Lanes, in all processes together.", Value: float64(t.lanes)},
 		{Name: flow.GaugeLanesOwned, Help: "Lanes that this process owns.", Value: float64(assigned)},
-		{Name: flow.GaugeLanesRestoring, Help: "Lanes that this process owns and whose state it still reads.", Value: float64(restoring)},
+		{Name: flow.GaugeLanesRestoring, Help: "Lanes that this process owns and whose state is still being restored.", Value: float64(restoring)},
 		{Name: flow.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counts.restored.Load())},
 		{Name: flow.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counts.commits.Load())},
-		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that were given up; what was in them is handled again.", Value: float64(t.counts.failed.Load())},
+		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that failed; their messages are handled again.", Value: float64(t.counts.failed.Load())},
 	}
 	lags := make(map[consumer]int64)
 	for lane := range t.owned {
@@ -176,14 +176,14 @@ func (t *Transport) Gauges() []flow.Gauge {
 	}
 	for who, lag := range lags {
 		gauges = append(gauges, flow.Gauge{
-			Name: flow.GaugeLag, Help: "How far a group is behind the end of a topic at most, in the lanes of this process.",
+			Name: flow.GaugeLag, Help: "Upper bound of how many messages a group is behind the end of a topic, in the lanes of this process.",
 			Labels: map[string]string{"group": who.group, "topic": who.topic}, Value: float64(lag),
 		})
 	}
 	return gauges
 }
 
-// lags adds how far n's runners are behind the ends of their topics.
+// lags adds to by how far the runners of n are behind the ends of their topics.
 func (n *lease) lags(by map[consumer]int64) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
@@ -195,28 +195,29 @@ func (n *lease) lags(by map[consumer]int64) {
 }
 
 const (
-	// recent is for how long something that failed keeps the Transport from being ready, if it
-	// does not fail again: longer than it takes to be tried again.
+	// recent is how long a failure keeps the Transport from being ready if it does not occur
+	// again. It is longer than any retry interval.
 	recent = 15 * time.Second
-	// tellAgain is after how long what goes on failing is told again.
+	// tellAgain is how often a lasting failure is logged.
 	tellAgain = time.Minute
 )
 
-// outage is what keeps the Transport from going on. It is told when it begins and ends, not
-// each time that it shows.
+// outage is what currently keeps the Transport from working. Its begin and its end are logged,
+// not every failure in between.
 type outage struct {
 	mu sync.Mutex
-	// waits is what is waited for, since then: brokers that do not answer, mostly.
+	// waits is what the Transport waits for, mostly brokers that do not answer; since is when
+	// that began.
 	waits error
 	since time.Time
-	// answers is since when brokers answer; zero while they do not, and before they were asked.
+	// answers is when the brokers began to answer; zero while they do not.
 	answers time.Time
-	// missing are the rights that the brokers do not give, since deniedAt.
+	// missing are the rights that the brokers deny; deniedAt is when that began.
 	missing  string
 	deniedAt time.Time
-	// troubles are what failed and will be tried again, by what it is.
+	// troubles are the operations that failed and are retried, by name.
 	troubles map[string]*trouble
-	// begun is when something was told that is not over; zero: nothing was.
+	// begun is when the outage was logged; zero if there is none.
 	begun time.Time
 }
 
@@ -225,7 +226,7 @@ type trouble struct {
 	first, last, told time.Time
 }
 
-// outage notes that something failed that will be tried again.
+// outage records that an operation failed and will be retried.
 func (t *Transport) outage(what string, err error) {
 	o, now := &t.away, time.Now()
 	o.mu.Lock()
@@ -250,7 +251,7 @@ func (t *Transport) outage(what string, err error) {
 	t.log.Warn("kafka: "+what, "error", t.cfg.cause(err))
 }
 
-// told reports whether another trouble was told just now: one that goes wrong makes others.
+// told reports whether another trouble was logged recently: one failure often causes others.
 // o.mu is held.
 func (o *outage) told(now time.Time) bool {
 	for _, tr := range o.troubles {
@@ -261,7 +262,7 @@ func (o *outage) told(now time.Time) bool {
 	return false
 }
 
-// waiting notes what is waited for; nil ends it.
+// waiting records what the Transport waits for; nil ends the wait.
 func (t *Transport) waiting(reason error) {
 	o := &t.away
 	o.mu.Lock()
@@ -272,8 +273,8 @@ func (t *Transport) waiting(reason error) {
 	o.waits, o.answers = reason, time.Time{}
 }
 
-// answered notes that the brokers answer. If they did not, everything that failed did so for
-// that; otherwise what did not fail again is over.
+// answered records that the brokers answer. If they did not answer before, that explains all
+// troubles, and they are over. Otherwise those are over that did not occur again recently.
 func (t *Transport) answered() {
 	o, now := &t.away, time.Now()
 	o.mu.Lock()
@@ -288,12 +289,12 @@ func (t *Transport) answered() {
 		o.answers = now
 	}
 	if !o.begun.IsZero() && len(o.troubles) == 0 {
-		t.log.Info("kafka: going on", "after", now.Sub(o.begun).Round(100*time.Millisecond))
+		t.log.Info("kafka: working again", "after", now.Sub(o.begun).Round(100*time.Millisecond))
 		o.begun = time.Time{}
 	}
 }
 
-// answering is for how long brokers answer; 0 where they do not.
+// answering returns how long the brokers have been answering; 0 while they do not.
 func (o *outage) answering(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -303,7 +304,7 @@ func (o *outage) answering(now time.Time) time.Duration {
 	return now.Sub(o.answers)
 }
 
-// present returns since when the Transport does not go on, and why; nil where it does.
+// present returns why the Transport does not work and since when; nil if it does.
 func (o *outage) present(now time.Time) (since time.Time, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -321,7 +322,7 @@ func (o *outage) present(now time.Time) (since time.Time, reason error) {
 	return since, reason
 }
 
-// denied says which rights are missing; nil where there are none. o.mu is held.
+// denied returns an error that names the missing rights, or nil. o.mu is held.
 func (o *outage) denied() error {
 	if o.missing == "" {
 		return nil
@@ -329,16 +330,15 @@ func (o *outage) denied() error {
 	return fmt.Errorf("rights are missing: allow %s", o.missing)
 }
 
-// patiently returns what f returns once the brokers are there for it: one that has just come
-// back leads no partition for a moment. It tries until ctx is done, whose cause it then
-// returns.
+// patiently retries f while it fails for brokers that are not available yet: one that has just
+// restarted leads no partition for a moment. When ctx is done it returns the cause.
 func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T, error) {
 	for {
 		v, err := f()
 		if err == nil || !client.Away(err) {
 			return v, err
 		}
-		t.outage("the brokers do not serve yet; it is tried again", err)
+		t.outage("the brokers are not available yet; retrying", err)
 		select {
 		case <-ctx.Done():
 			return v, context.Cause(ctx)
@@ -350,7 +350,7 @@ func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T
 // probeEvery is how long patiently rests between two attempts.
 const probeEvery = 500 * time.Millisecond
 
-// cause returns the reason within err in words.
+// cause describes err in words for the operator.
 func (c Config) cause(err error) string {
 	switch {
 	case errors.Is(err, sarama.ErrFencedInstancedId):

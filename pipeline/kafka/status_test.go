@@ -249,7 +249,7 @@ func TestMissingRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			tr.checkRights()
-			kafkatest.Mention(t, logged.String(), "the rights are there that were missing")
+			kafkatest.Mention(t, logged.String(), "the missing rights were granted")
 			<-tr.Gained()
 		})
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// Subscriber returns a Watermill subscriber for a consumer group. Subscribing gives one
-// channel of the messages of all lanes that this process owns; several subscriptions of a
-// group share them. A message's context is not cancelled when the subscription begins to
-// close but when it is handled, or when the grace of the Transport is over. Close closes the
-// subscriptions that were made through it, and returns when their channels are closed.
+// Subscriber returns a Watermill subscriber for a consumer group. A subscription is one channel
+// with the messages of all lanes that this process owns; several subscriptions of a group share
+// the lanes. The context of a message is cancelled when the message is handled, or when the
+// grace period of a closing subscription is over. Close closes the subscriptions of this
+// subscriber and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
 	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
 		if t.ctx.Err() != nil {
@@ -35,7 +35,7 @@ func (t *Transport) Subscriber(group string) message.Subscriber {
 	}, ErrClosed)
 }
 
-// subscription is one channel.
+// subscription is one channel of messages.
 type subscription struct {
 	t   *Transport
 	who consumer
@@ -43,19 +43,19 @@ type subscription struct {
 	// ctx is the parent of the contexts of messages.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// runs serve its lanes.
+	// runs counts the runners that serve it.
 	runs sync.WaitGroup
-	// abandoned is closed when messages in flight are not waited for any more.
+	// abandoned is closed when messages in flight are no longer waited for.
 	abandoned chan struct{}
 	once      sync.Once
 }
 
-// attach adds a subscription of who, which gets its part of the lanes.
+// attach adds a subscription of who and assigns its part of the lanes to it.
 func (t *Transport) attach(ctx context.Context, who consumer) (*subscription, error) {
 	s := &subscription{t: t, who: who, out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.subsMu.Lock()
-	closed := t.ctx.Err() != nil // asked here: Close has seen the subscriptions that there are
+	closed := t.ctx.Err() != nil // under the lock: Close closes only the subscriptions that it finds
 	if !closed {
 		t.subs[who] = append(t.subs[who], s)
 	}
@@ -70,8 +70,8 @@ func (t *Transport) attach(ctx context.Context, who consumer) (*subscription, er
 	return s, nil
 }
 
-// close ends the subscription: nothing new is handed out, what is in flight may finish
-// within bounds.
+// close ends the subscription. No more messages are delivered; those in flight may be finished
+// within the grace period.
 func (s *subscription) close() {
 	s.once.Do(func() {
 		t := s.t
@@ -104,7 +104,7 @@ func (t *Transport) reassign(who consumer) {
 	}
 }
 
-// subscription returns who serves a lane for a consumer; nil where nobody does.
+// subscription returns the subscription that gets a lane of a consumer, or nil.
 func (t *Transport) subscription(who consumer, lane int) *subscription {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
@@ -115,7 +115,7 @@ func (t *Transport) subscription(who consumer, lane int) *subscription {
 	return subs[lane%len(subs)]
 }
 
-// consumers lists what is subscribed to.
+// consumers returns the consumers that have subscriptions.
 func (t *Transport) consumers() []consumer {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
@@ -126,9 +126,9 @@ func (t *Transport) consumers() []consumer {
 	return all
 }
 
-// Poster returns a way to hand messages to the handler of a group and topic, outside any
-// log. They wait, a bounded number in each lane, until the group subscribes. Those for a
-// lane that went to another process are refused.
+// Poster returns a Poster that delivers messages to the handler of a group and topic without
+// writing them to the topic. A bounded number of them waits in each lane until the group
+// subscribes. Messages for a lane that went to another process are refused.
 func (t *Transport) Poster(group, topic string) flow.Poster {
 	return &poster{t, consumer{group, topic}}
 }
@@ -166,18 +166,18 @@ func (p *poster) Post(ctx context.Context, m flow.Message) error {
 	}
 }
 
-// inbox holds the messages that were posted to a consumer in a lane. What is left in it when
-// the lane goes to another process is dropped: its owner begins that work anew.
+// inbox holds the messages that were posted to a consumer in a lane. They are dropped when the
+// lane goes to another process, whose owner starts that work again.
 type inbox struct {
 	mu     sync.Mutex
 	queue  []*flow.Message
 	signal chan struct{}
 	room   chan struct{} // closed when there is room; nil while nobody waits
-	// moved says that the lane was this process's and is not any more.
+	// moved is set when this process has lost the lane.
 	moved bool
 }
 
-// add puts m in; wait is not nil where there is no room: it is closed when there may be.
+// add appends m. If there is no room, wait is closed when there may be.
 func (b *inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +197,7 @@ func (b *inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// serve makes signal the one that is told of new messages.
+// serve makes signal receive a token for new messages.
 func (b *inbox) serve(signal chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +205,7 @@ func (b *inbox) serve(signal chan struct{}) {
 	notify(signal)
 }
 
-// clear drops everything, because the lane moved.
+// clear drops all messages because the lane moved.
 func (b *inbox) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +213,7 @@ func (b *inbox) clear() {
 	b.release()
 }
 
-// release lets those go on that wait for room. b.mu is held.
+// release wakes those who wait for room. b.mu is held.
 func (b *inbox) release() {
 	if b.room != nil {
 		close(b.room)
@@ -242,7 +242,7 @@ func (b *inbox) pop() {
 
 func (b *inbox) empty() bool { return b.peek() == nil }
 
-// inbox returns the one of a consumer in a lane.
+// inbox returns the inbox of a consumer in a lane.
 func (t *Transport) inbox(who consumer, lane int) *inbox {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -257,7 +257,7 @@ func (t *Transport) inbox(who consumer, lane int) *inbox {
 	return all[lane]
 }
 
-// clearInboxes drops what was posted to a lane that was given up.
+// clearInboxes drops the messages that were posted to a lane that was given up.
 func (t *Transport) clearInboxes(lane int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -266,7 +266,7 @@ func (t *Transport) clearInboxes(lane int) {
 	}
 }
 
-// posted reports whether posted messages wait.
+// posted reports whether posted messages are waiting.
 func (t *Transport) posted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

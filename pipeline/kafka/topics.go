@@ -16,22 +16,22 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// declaredTopics returns all topics that were declared, by name.
+// declaredTopics returns all declared topics by name.
 func (t *Transport) declaredTopics() map[string]flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.topics)
 }
 
-// topicOf returns how a topic was declared.
+// topicOf returns the declaration of a topic.
 func (t *Transport) topicOf(name string) flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.topics[name]
 }
 
-// ensure makes topic if it was not declared at Start. It ends with ctx, whose cause it then
-// returns, and with the Transport.
+// ensure creates topic if it was not declared at Start. It gives up with the cause of ctx when
+// that is done, and when the Transport is closed.
 func (t *Transport) ensure(ctx context.Context, topic string) error {
 	if t.knows(topic) {
 		return nil
@@ -70,7 +70,7 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	return nil
 }
 
-// knows reports whether topic is there.
+// knows reports whether topic was declared or created.
 func (t *Transport) knows(topic string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *Transport) knows(topic string) bool {
 	return ok
 }
 
-// ensureAll makes the topics of out.
+// ensureAll creates the missing topics of out.
 func (t *Transport) ensureAll(ctx context.Context, out []output) error {
 	for _, o := range out {
 		if err := t.ensure(ctx, o.topic); err != nil {
@@ -88,7 +88,7 @@ func (t *Transport) ensureAll(ctx context.Context, out []output) error {
 	return nil
 }
 
-// topicsNow asks which topics there are.
+// topicsNow asks the brokers for the partitions and IDs of the topics.
 func (t *Transport) topicsNow() (admin.Info, error) {
 	t.mu.Lock()
 	specs := t.cfg.admin().Specs(t.topics)
@@ -107,7 +107,7 @@ func (t *Transport) topicsNow() (admin.Info, error) {
 	return info, nil
 }
 
-// known are the topics that this process works with.
+// known returns the topics that this process works with.
 func (t *Transport) known() admin.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,16 +118,16 @@ func (t *Transport) known() admin.Info {
 	return info
 }
 
-// remembered compares the topics with those that an earlier owner of a lane worked with.
+// remembered compares the topics with those of the previous owner of a lane.
 func (t *Transport) remembered(value []byte) error {
 	var before admin.Info
 	if err := json.Unmarshal(value, &before); err != nil {
-		return failure.Broken(fmt.Errorf("kafka: what the state topic says of the topics is damaged: %w", err))
+		return failure.Broken(fmt.Errorf("kafka: the record of the topics in the state topic is damaged: %w", err))
 	}
 	return failure.Broken(admin.CheckKnown(before, t.known()))
 }
 
-// remember puts into b what the topics are, for the next owner.
+// remember adds a record of the topics to b for the next owner of the lane.
 func (n *lease) remember(b *batch) error {
 	v, err := json.Marshal(n.t.known())
 	if err != nil {
@@ -137,8 +137,8 @@ func (n *lease) remember(b *batch) error {
 	return nil
 }
 
-// watch asks the brokers from time to time whether they are there, and whether the topics
-// are those of the start.
+// watch checks at intervals whether the brokers answer, whether rights are missing, and
+// whether the topics are still those of the start.
 func (t *Transport) watch() {
 	defer close(t.watched)
 	look := time.NewTicker(lookEvery)
@@ -172,19 +172,20 @@ func (t *Transport) watch() {
 	}
 }
 
-// checkTopics stops the Transport where a topic was made anew: positions in it mean nothing.
+// checkTopics stops the Transport if a topic was deleted and created again: its positions are
+// invalid then.
 func (t *Transport) checkTopics() {
 	now, err := t.topicsNow()
 	if err != nil {
-		return // the brokers are away; it is asked again
+		return // the brokers are unreachable; the next round asks again
 	}
 	if err := admin.CheckKnown(t.known(), now); err != nil {
 		t.broken(err)
 	}
 }
 
-// checkRights asks the brokers whether a right is missing: what is denied fails in many ways,
-// of which some tell nothing.
+// checkRights asks the brokers which rights are missing: many requests do not fail clearly when
+// a right is denied.
 func (t *Transport) checkRights() {
 	missing, err := client.Do(t.life, func() (string, error) {
 		conn, err := sarama.NewClient(t.cfg.Brokers, client.Once(t.base))
@@ -195,12 +196,12 @@ func (t *Transport) checkRights() {
 		return t.cfg.admin().MissingRights(conn, t.declaredTopics())
 	}, nil)
 	if err != nil {
-		return // the brokers are away; it is asked again
+		return // the brokers are unreachable; the next round asks again
 	}
 	t.deny(missing)
 }
 
-// deny notes which rights are missing, and tells when that changes.
+// deny records which rights are missing and logs changes.
 func (t *Transport) deny(missing string) {
 	o, now := &t.away, time.Now()
 	o.mu.Lock()
@@ -209,7 +210,7 @@ func (t *Transport) deny(missing string) {
 	case o.missing:
 		return
 	case "":
-		t.log.Info("kafka: the rights are there that were missing", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
+		t.log.Info("kafka: the missing rights were granted", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
 	default:
 		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)
 	}
@@ -219,11 +220,11 @@ func (t *Transport) deny(missing string) {
 	o.missing = missing
 }
 
-// broken tells that the Transport cannot go on.
+// broken reports that the Transport cannot continue.
 func (t *Transport) broken(err error) {
 	if t.cfg.OnBroken != nil {
 		t.cfg.OnBroken(err)
 		return
 	}
-	t.log.Error("kafka: it cannot go on", "error", err)
+	t.log.Error("kafka: the transport cannot continue", "error", err)
 }

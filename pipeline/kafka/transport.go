@@ -1,12 +1,12 @@
-// Package kafka is the transport for more than one machine: the topics are those of a Kafka
+// Package kafka is the transport for more than one machine. The topics are topics of a Kafka
 // cluster, and processes with the same Config share the work.
 //
-// A lane is partition p of every topic. One process at a time owns it, through the consumer
-// group on the topic "lanes", and handles all groups' messages of it. What they write to
-// their state, what they publish and where they stand in their topics goes into one Kafka
-// transaction, many messages at a time: state and positions as records of the compacted topic
-// "state", of which the process keeps a copy in Pebble. Who gets a lane fences its earlier
-// owner and brings the copy up to date before the first message.
+// Lane p is partition p of every topic. The consumer group on the topic "lanes" assigns each
+// lane to one process, its owner, which handles the messages of all groups in the lane. The
+// state that handlers write, the messages that they publish and the new positions of the groups
+// are committed in one Kafka transaction, many messages at a time. State and positions are
+// records of the compacted topic "state", of which the owner keeps a copy in Pebble. A new owner
+// fences the previous one and updates its copy before it handles the first message.
 package kafka
 
 import (
@@ -38,37 +38,37 @@ type Transport struct {
 	log     *slog.Logger
 	base    *sarama.Config
 	grace   time.Duration
-	bare    bool // Watermill's messages need no metadata
+	bare    bool // Watermill messages need no metadata
 	onFatal func(error)
 
-	// What follows is set by Start, before ready.
+	// The following fields are set by Start, before ready.
 	lanes    int
 	lineage  string
 	cache    *store.DB
-	room     *store.Room // nil where the disk is not watched
-	free     func()      // gives the cache back
+	room     *store.Room // nil if the disk is not watched
+	free     func()      // releases the cache
 	client   sarama.Client
 	admin    sarama.ClusterAdmin
 	plain    sarama.SyncProducer
 	together *together
 	restorer sarama.Consumer
 	group    sarama.ConsumerGroup
-	// stopConsuming ends the use of group.
+	// stopConsuming ends the session of group.
 	stopConsuming context.CancelFunc
 	owned         []slot
 	ready         atomic.Bool
-	// transact publishes what a lane commits; benchmarks have others.
+	// transact commits the records of a lane; benchmarks replace it.
 	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
-	// transactFor and answeredFor are how long that may take; tests have less patience.
+	// transactFor and answeredFor are how long that may take; tests shorten them.
 	transactFor, answeredFor time.Duration
 
-	// ctx is done when Close begins, life when all that was acknowledged is committed.
+	// ctx is done when Close begins, life when all acknowledged messages are committed.
 	ctx, life   context.Context
 	cancel, die context.CancelFunc
 	ended       sync.Once
 	failed      error // of Close
 
-	making   chan struct{} // holds a token while a topic is made
+	making   chan struct{} // holds a token while a topic is created
 	mu       sync.Mutex
 	assigned map[int]bool
 	member   string // the ID of this process in the consumer group; empty before the first assignment
@@ -81,7 +81,7 @@ type Transport struct {
 	away     outage
 	clock    mill.Clock
 
-	openMu sync.Mutex // held while a reader is made, for which brokers are waited for
+	openMu sync.Mutex // held while a reader is created, which may wait for brokers
 
 	subsMu sync.Mutex
 	subs   map[consumer][]*subscription
@@ -100,8 +100,8 @@ type Transport struct {
 	counts   counts
 }
 
-// New returns a Transport for c, or all that is wrong with c. Nothing is asked of the brokers
-// before Start.
+// New returns a Transport for c, or all mistakes in c. It does not connect to the brokers; Start
+// does.
 func New(c Config) (*Transport, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -125,10 +125,10 @@ func New(c Config) (*Transport, error) {
 // defaultGrace is how long a closing subscription lets handlers finish.
 const defaultGrace = 5 * time.Second
 
-// Start connects and makes this process one of those that share the lanes. It waits for
-// brokers until ctx is done, whose cause it then returns; Ready tells meanwhile what it waits
-// for. It fails where the brokers refuse this process, and where a topic is not as it must
-// be; these errors say what to do.
+// Start connects to the brokers and joins the processes that share the lanes. It waits for
+// brokers until ctx is done, and then returns the cause; meanwhile Ready says what it waits for.
+// It fails if the brokers refuse this process, or if a topic has unsuitable settings; these
+// errors say what to do.
 func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	t.wire(w)
 	if err := t.connect(ctx); err != nil {
@@ -155,8 +155,8 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	return t.join(ctx)
 }
 
-// Open is New and Start for those who have no Router: with Config.Topics, and ctx as long as
-// brokers are waited for.
+// Open is New and Start for programs without a Router. It uses Config.Topics, and waits for
+// brokers until ctx is done.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	t, err := New(c)
 	if err != nil {
@@ -169,12 +169,12 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	return t, nil
 }
 
-// String says where the messages are, for logs.
+// String names the brokers and topics, for logs.
 func (t *Transport) String() string {
 	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
 }
 
-// wire takes over what w says.
+// wire takes over the settings of w.
 func (t *Transport) wire(w flow.Wiring) {
 	if w.Dir != "" {
 		t.cfg.Dir = filepath.Join(w.Dir, "kafka")
@@ -197,7 +197,7 @@ func (t *Transport) wire(w flow.Wiring) {
 	}
 }
 
-// connect waits for brokers and makes and checks the topics.
+// connect waits for brokers, creates missing topics and checks all of them.
 func (t *Transport) connect(ctx context.Context) error {
 	conn, err := t.cfg.admin().Connect(ctx, t.topics, t.waiting)
 	t.client, t.admin, t.info = conn.Client, conn.Admin, conn.Topics
@@ -208,12 +208,12 @@ func (t *Transport) connect(ctx context.Context) error {
 	return nil
 }
 
-// memTable is how much of what was written last the copy of the state keeps in memory: with
-// less, a restore sorts the same records again and again, and takes twice as long.
+// memTable is how many bytes of recent writes the copy of the state keeps in memory. With less, a
+// restore sorts the same records several times and takes twice as long.
 const memTable = 64 << 20
 
-// openCache opens the copy of the state. One of other topics, or of another number of lanes,
-// is refused by checkKnown once its lanes are read.
+// openCache opens the copy of the state. It refuses a copy with another number of lanes. That the
+// copy is of the same topics is checked when a lane is loaded.
 func (t *Transport) openCache() error {
 	t.room = store.NewRoom(t.cfg.Dir, t.cfg.MinFree, nil, t.log)
 	if err := t.room.Opens(); err != nil {
@@ -225,7 +225,7 @@ func (t *Transport) openCache() error {
 	}
 	t.cache = db
 	if db.Lanes() != t.lanes {
-		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is made again from the topics",
+		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is restored from the topics",
 			t.cfg.Dir, db.Lanes(), t.lanes)
 	}
 	user := store.User{Broken: t.broken}
@@ -239,8 +239,9 @@ func (t *Transport) openCache() error {
 	return nil
 }
 
-// Close stops all consumers, commits what was acknowledged, and leaves the group. What was
-// not acknowledged comes again, to whoever owns its lane then. It is safe to call twice.
+// Close stops all consumers, commits acknowledged messages and leaves the consumer group. Messages
+// that were not acknowledged are delivered again by the next owner of their lane. Close may be
+// called twice.
 func (t *Transport) Close() error {
 	t.ended.Do(func() { t.failed = t.close() })
 	return t.failed
@@ -289,7 +290,7 @@ func (t *Transport) close() error {
 	if t.cache != nil {
 		errs = append(errs, t.cache.Close())
 	}
-	t.room.Stop() // only now, since commits may wait for it
+	t.room.Stop() // last, since commits may wait for it
 	return errors.Join(errs...)
 }
 

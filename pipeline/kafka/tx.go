@@ -23,7 +23,7 @@ var (
 	errMoved = fmt.Errorf("kafka: %w", flow.ErrMoved)
 )
 
-// kind says where a piece of work comes from.
+// kind is the origin of a message.
 type kind int
 
 const (
@@ -40,7 +40,7 @@ type work struct {
 	wake    wake                    // fromWake
 }
 
-// key is that of the message.
+// key returns the key of the message.
 func (w work) key() string {
 	if w.record != nil {
 		return string(w.record.Key)
@@ -48,8 +48,8 @@ func (w work) key() string {
 	return w.message.Key
 }
 
-// tx is the transaction of one attempt to handle one message. What it collects becomes
-// part of a transaction of its lane when the message is acknowledged.
+// tx is the transaction of one attempt to handle one message. Its writes become part of a
+// transaction of the lane when the message is acknowledged.
 type tx struct {
 	lease *lease
 	who   consumer
@@ -62,20 +62,20 @@ type tx struct {
 	wakes    map[string]wake // by key; the zero wake takes one back
 	onCommit []func()
 	sync     bool
-	moves    bool // all that it publishes is its own record, unless that was moved before
+	moves    bool // it only moves its own record, unless that was done before
 }
 
 var _ flow.Tx = (*tx)(nil)
 
-// State returns the state that the message's group keeps for key.
+// State returns the state of the message's group for key.
 func (x *tx) State(key string) flow.State {
 	return &state{lease: x.lease, x: x, place: place{x.who.group, key}}
 }
 
-// Emit collects m.
+// Emit adds m to the outputs.
 func (x *tx) Emit(m flow.Message) { x.collect(outputOf(m, x.lease.t.lanes)) }
 
-// EmitAll collects a copy of m for every lane.
+// EmitAll adds a copy of m for every lane to the outputs.
 func (x *tx) EmitAll(m flow.Message) {
 	m.Key = ""
 	id := m.ID
@@ -87,12 +87,12 @@ func (x *tx) EmitAll(m flow.Message) {
 	}
 }
 
-// Neighbours yields the states that group keeps in the message's lane.
+// Neighbours yields the keys and states of group in the message's lane.
 func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
 	return x.lease.states(group)
 }
 
-// collect adds what is to be published with the commit; false when it is over.
+// collect adds outputs; it returns false if the transaction is over.
 func (x *tx) collect(o ...output) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +103,7 @@ func (x *tx) collect(o ...output) bool {
 	return true
 }
 
-// WakeAt collects a change of key's wake.
+// WakeAt sets the wake of key; the zero time deletes it.
 func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	w := wake{at: at}
 	for _, o := range opts {
@@ -123,7 +123,7 @@ func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	x.wakes[key] = w
 }
 
-// OnCommit collects f.
+// OnCommit makes f run after the commit.
 func (x *tx) OnCommit(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,14 +132,14 @@ func (x *tx) OnCommit(f func()) {
 	}
 }
 
-// Sync makes the commit a transaction of its own time, not one that may wait.
+// Sync makes the commit urgent.
 func (x *tx) Sync() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sync = true
 }
 
-// position is where the message stands in its topic.
+// position is the position of the message in its topic; empty if it is not from a topic.
 func (x *tx) position() string {
 	if x.w.kind != fromLog {
 		return ""
@@ -147,7 +147,7 @@ func (x *tx) position() string {
 	return x.lease.t.lineage + "/" + x.who.topic + "/" + strconv.Itoa(x.lease.lane) + "/" + strconv.FormatInt(x.w.record.Offset, 10)
 }
 
-// Message is the message being handled.
+// Message returns the message that is being handled.
 func (x *tx) Message() (flow.Message, error) {
 	p := x.w.message
 	switch {
@@ -158,19 +158,19 @@ func (x *tx) Message() (flow.Message, error) {
 		return flow.Received(x.who.topic, p.ID, "", p.Metadata(), p.Body)
 	}
 	m := *p
-	m.Header = maps.Clone(m.Header) // a later attempt has the same
+	m.Header = maps.Clone(m.Header) // shared with later attempts
 	m.Topic = x.who.topic
 	return m, nil
 }
 
-// Fits returns a permanent error for an output or a value that is larger than a record may be: in a transaction it
-// would make the lane fail for ever.
+// Fits returns a permanent error if an output or a value is larger than a record may be: it would
+// make every transaction of the lane fail.
 func (x *tx) Fits() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, o := range x.out {
 		if n := o.size(); n > admin.MaxRecord || n > client.MaxMessage && o.packed() > client.MaxMessage-client.MaxMessage/8 {
-			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is packed", o.topic, n, admin.MaxRecord, client.MaxMessage))
+			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is compressed", o.topic, n, admin.MaxRecord, client.MaxMessage))
 		}
 	}
 	for p, names := range x.layer.states {
@@ -183,14 +183,14 @@ func (x *tx) Fits() error {
 	return nil
 }
 
-// outputs returns what was collected to be published.
+// outputs returns the collected outputs.
 func (x *tx) outputs() []output {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Clone(x.out)
 }
 
-// Reset drops all that the attempt did so far.
+// Reset drops all writes of the attempt.
 func (x *tx) Reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -201,7 +201,7 @@ func (x *tx) drop() {
 	x.layer, x.out, x.wakes, x.onCommit, x.sync = layer{}, nil, nil, nil, false
 }
 
-// close ends the transaction; what a handler that goes on does then is an error.
+// close ends the transaction. A handler that still uses it gets errors.
 func (x *tx) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// wake is when key is to be woken; the zero time takes it back.
+// wake is the time at which key is woken; the zero time deletes the wake.
 type wake struct {
 	key     string
 	at      time.Time
 	atStart bool
 }
 
-// wakes are those of a consumer in a lane.
+// wakes are the wakes of a consumer in a lane.
 type wakes struct {
 	mu  sync.Mutex
 	all map[string]wake
-	due wakeHeap // also holds entries that were replaced since
-	// starting are the keys whose wakes come once, whatever the time is.
+	due wakeHeap // may hold entries that have been replaced
+	// starting are the keys whose wakes come once regardless of the time, in order.
 	starting map[string]bool
 	order    []string
 }
@@ -30,7 +30,7 @@ func newWakes() *wakes {
 	return &wakes{all: make(map[string]wake), starting: make(map[string]bool)}
 }
 
-// restore adds a wake that was there when the lane was taken.
+// restore adds a wake that was set before the lane was taken.
 func (q *wakes) restore(w wake) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -40,7 +40,7 @@ func (q *wakes) restore(w wake) {
 	}
 }
 
-// start makes the wake of key come once. q.mu is held.
+// start makes the wake of key come once regardless of the time. q.mu is held.
 func (q *wakes) start(key string) {
 	if !q.starting[key] {
 		q.starting[key] = true
@@ -48,7 +48,7 @@ func (q *wakes) start(key string) {
 	}
 }
 
-// wakeAll makes every wake come once.
+// wakeAll makes every wake come once regardless of the time.
 func (q *wakes) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,14 +58,14 @@ func (q *wakes) wakeAll() {
 	q.sort()
 }
 
-// sort makes wakes that come once come in the order of their times. q.mu is held.
+// sort puts the keys of starting into the order of their wakes' times. q.mu is held.
 func (q *wakes) sort() {
 	slices.SortFunc(q.order, func(a, b string) int {
 		return cmp.Or(q.all[a].at.Compare(q.all[b].at), strings.Compare(a, b))
 	})
 }
 
-// restored says that all wakes that were there are known.
+// restored is called when all wakes have been restored.
 func (q *wakes) restored() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +81,7 @@ func (q *wakes) put(key string, w wake) {
 	q.set(w)
 }
 
-// set is put with the lock held.
+// set replaces the wake of w.key. q.mu is held.
 func (q *wakes) set(w wake) {
 	if w.at.IsZero() {
 		delete(q.all, w.key)
@@ -98,7 +98,8 @@ func (q *wakes) set(w wake) {
 	}
 }
 
-// next returns what is due at now; where nothing is, when the next one will be (zero: never).
+// next returns the wake that is due at now. If there is none, until is the time of the next one;
+// zero if there is no wake.
 func (q *wakes) next(now time.Time) (w wake, ok bool, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +123,7 @@ func (q *wakes) next(now time.Time) (w wake, ok bool, until time.Time) {
 	return wake{}, false, time.Time{}
 }
 
-// waking reports whether wakes are to come whatever the time is.
+// waking reports whether wakes are pending that come regardless of the time.
 func (q *wakes) waking() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,10 +145,10 @@ func (h *wakeHeap) Pop() any {
 	return w
 }
 
-// now is the time by the wall clock. That there was such a time is remembered.
+// now returns the wall-clock time and records that it was seen.
 func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
 
-// checkClock wakes every key that has a wake once if the clock was set back.
+// checkClock makes every wake come once if the clock was set back.
 func (t *Transport) checkClock() {
 	now := t.cfg.Now()
 	t.clock.Check(now, func(from time.Time) {
@@ -160,7 +161,7 @@ func (t *Transport) checkClock() {
 	})
 }
 
-// wakeAll makes every wake of n come once.
+// wakeAll makes every wake of n come once regardless of the time.
 func (n *lease) wakeAll() {
 	n.queueMu.Lock()
 	for _, q := range n.queues {
