@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Statuses of a notification. That of a health event is the event's name.
+// Values of Notification.Status. The status of a health notification is the name of its event.
 const (
 	StatusOK      = "ok"
-	StatusTimeout = "timeout" // the page failed too often: nothing more will come
+	StatusTimeout = "timeout" // checks of the page failed too often: it is not checked any more
 )
 
-// Types of a notification.
+// Values of Notification.Type.
 const (
 	NotificationType       = "notification"
-	NotificationTypeHealth = "health" // only to the sinks for health events
-	NotificationTypeDigest = "digest" // what several changes say, told as one
-	NotificationTypeTest   = "test"   // sent by hand, to see whether it arrives
+	NotificationTypeHealth = "health" // a health event; only the sinks for health events get it
+	NotificationTypeDigest = "digest" // several notifications in one
+	NotificationTypeTest   = "test"   // sent by the command `sink test`
 )
 
-// Notification is all that one change says to one subscription at one receiver. Its
-// JSON is the documented body of a webhook.
+// Notification is what a sink delivers: all matches of one change of a document for one
+// subscription. Its JSON is the documented body of a webhook.
 type Notification struct {
 	Status string `json:"status"`
 	// URL is the page, as the subscriber spelled it.
@@ -35,29 +35,31 @@ type Notification struct {
 	Title    string    `json:"title,omitempty"`
 	Language string    `json:"language,omitempty"`
 	Change   string    `json:"change,omitempty"`
-	// Truncated says that there were more diffs than fit, and Omitted how many.
+	// Truncated says that some diffs did not fit; Omitted is how many.
 	Truncated bool `json:"truncated,omitempty"`
 	Omitted   int  `json:"omitted,omitempty"`
 	// Reason says why Status is not StatusOK, in words for the user.
 	Reason string `json:"reason,omitempty"`
-	// Health is what Type NotificationTypeHealth tells.
+	// Health is set if Type is NotificationTypeHealth.
 	Health *Health `json:"health,omitempty"`
-	// Items are what Type NotificationTypeDigest tells as one, in their order. Diffs are those of
-	// all of them; Time, Version, Title and Language are those of the last one.
+	// Items are set if Type is NotificationTypeDigest: the notifications in the digest, in their
+	// order. Diffs then has the diffs of all items; Time, Version, Title and Language are those of
+	// the last item.
 	Items []Item `json:"items,omitempty"`
 }
 
-// Item is a notification that is told as a part of a digest.
+// Item is one notification in a digest.
 type Item struct {
-	// ID is the one that the item would have as a notification of its own.
+	// ID is the ID that the notification would have without the digest.
 	ID      string    `json:"id"`
 	Time    time.Time `json:"timestamp"` // of the check
 	Version uint64    `json:"version"`
 	Title   string    `json:"title,omitempty"`
 	Change  string    `json:"change"`
-	// Diffs is how many of the digest's Diffs are the item's, behind those of the items before it.
+	// Diffs is how many of Notification.Diffs belong to the item. They follow those of the items
+	// before it.
 	Diffs int `json:"diffs"`
-	// Truncated says that the item had more diffs than fit, and Omitted how many.
+	// Truncated says that some diffs of the item did not fit; Omitted is how many.
 	Truncated bool `json:"truncated,omitempty"`
 	Omitted   int  `json:"omitted,omitempty"`
 }
@@ -80,7 +82,7 @@ type Receiver struct {
 	Sink string `json:"sink"`
 }
 
-// Receivers returns whom s is to be delivered to, each once.
+// Receivers returns the receivers of s, each once.
 func (s Subscription) Receivers() []Receiver {
 	all := make([]Receiver, 0, len(s.Sinks))
 	for _, sink := range s.Sinks {
@@ -91,31 +93,32 @@ func (s Subscription) Receivers() []Receiver {
 	return all
 }
 
-// HealthEvent is a change in how a page, a document, a receiver or the process does.
+// HealthEvent is a change in the health of a page, a document, a receiver or the process.
 type HealthEvent string
 
-// The health events. Each is told once per change of state, never once per check; but
-// HealthDeadLetter without a receiver is published for each message that could not be handled.
+// The health events. Each is published once for a change of state, not for each check. The
+// exception is HealthDeadLetter without a receiver: it is published for each message that could
+// not be handled.
 const (
 	HealthFailing           HealthEvent = "failing"       // a page: three checks in a row failed
 	HealthRecovered         HealthEvent = "recovered"     // a page that was failing is read again, or a document is found again
 	HealthOffline           HealthEvent = "offline"       // the process: every check of at least three hosts fails
 	HealthOnline            HealthEvent = "online"        // the process: a host answers again
 	HealthSelectorGone      HealthEvent = "selector_gone" // a document: its selector matches nothing, or its text is empty
-	HealthExpired           HealthEvent = "expired"       // a page: given up, its clients were told
-	HealthOverdue           HealthEvent = "overdue"       // the process: checks are not made in time
+	HealthExpired           HealthEvent = "expired"       // a page: it is not checked any more, and its clients were notified
+	HealthOverdue           HealthEvent = "overdue"       // the process: checks are late
 	HealthReceiverFailing   HealthEvent = "receiver_failing"
 	HealthReceiverRecovered HealthEvent = "receiver_recovered"
 	HealthReceiverExpired   HealthEvent = "receiver_expired"
 	HealthReceiverDegraded  HealthEvent = "receiver_degraded" // notifications arrive, but not as the configuration says
-	HealthDeadLetter        HealthEvent = "dead_letter"       // the first notification since a receiver's last success was given up, or a message could not be handled
-	HealthRebaselined       HealthEvent = "rebaselined"       // a document got a new baseline, since its text is made by other rules
-	HealthRefused           HealthEvent = "refused"           // a command was not carried out: an answer to whoever sent it
+	HealthDeadLetter        HealthEvent = "dead_letter"       // a notification could not be delivered, for the first time since the receiver's last success; or a message could not be handled
+	HealthRebaselined       HealthEvent = "rebaselined"       // a document: its text is extracted by new rules, so it got a new baseline
+	HealthRefused           HealthEvent = "refused"           // a command was refused: the answer to its sender
 )
 
-// Health is the body of TypeHealth. Fields that do not apply are zero.
+// Health is a health event with its details. Fields that do not apply are zero.
 type Health struct {
-	// ID is derived from what happened, so that handling it twice gives it once.
+	// ID is derived from the event, so that an event that is published twice has one ID.
 	ID    string      `json:"id"`
 	Event HealthEvent `json:"event"`
 	Time  time.Time   `json:"time"`
@@ -128,19 +131,19 @@ type Health struct {
 	// without secrets.
 	Class  string `json:"class,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Since is when the state began that the event tells of, or ends.
+	// Since is when the state began that the event reports, or ends.
 	Since time.Time `json:"since,omitzero"`
-	// Count is how many: failed checks or attempts in a row, pages overdue.
+	// Count is the number of failed checks or attempts in a row, or of overdue pages.
 	Count int `json:"count,omitempty"`
-	// Expired says of HealthReceiverRecovered that the receiver had been expired.
+	// Expired says, with HealthReceiverRecovered, that the receiver had expired.
 	Expired bool `json:"expired,omitempty"`
 	// URLs are some of the pages of an event about the process.
 	URLs []string `json:"urls,omitempty"`
-	// Sinks are those that get a timeout notification of the page of HealthExpired. They are not
-	// told of the event as well.
+	// Sinks, with HealthExpired, are the names of the sinks that get a timeout notification for the
+	// page. They do not get the health event as well.
 	Sinks []string `json:"sinks,omitempty"`
-	// Command is the ID of the message that HealthRefused answers, Code why it was refused,
-	// as the REST API numbers it, and Client whom the command was for, where it says that.
+	// With HealthRefused, Command is the ID of the refused message, Code is why it was refused (a
+	// Code constant of package flow), and Client is the client that the command names, if any.
 	Command string `json:"command,omitempty"`
 	Code    int    `json:"code,omitempty"`
 	Client  string `json:"client,omitempty"`

@@ -8,23 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// View is everything that alters a document's text. The zero View is the whole page.
+// View says which part of a page is the document, and how its text is made. The zero View is the
+// whole page.
 type View struct {
-	// Select scopes the text to what matches one of these selectors, in document order.
+	// Select keeps only what matches one of these selectors, in document order.
 	Select []Selector `json:"select,omitempty"`
-	// Remove takes what matches out of it.
+	// Remove then removes what matches one of these selectors.
 	Remove []Selector `json:"remove,omitempty"`
-	// Ignore blanks what matches one of these regular expressions (RE2).
+	// Ignore blanks text that matches one of these regular expressions (RE2).
 	Ignore []string `json:"ignore,omitempty"`
-	// Confirm is for how many checks in a row a new text must stand before it is a
-	// version; 0 and 1 mean at once.
+	// Confirm is in how many checks in a row a new text must be found before it is a version. 0 and
+	// 1 mean at once.
 	Confirm int `json:"confirm,omitempty"`
 }
 
-// Selector is a CSS selector, or a range from the start of the first match of From to
-// the start of the first match of To behind it (the end of the page where To is empty).
+// Selector selects a part of a page. Either CSS is set, a CSS selector, or From and perhaps To.
 type Selector struct {
-	CSS  string `json:"css,omitempty"`
+	CSS string `json:"css,omitempty"`
+	// From and To are CSS selectors. They select the range from the start of the first match of
+	// From to the start of the next match of To, or to the end of the page where To is empty.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
@@ -81,5 +83,5 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(pattern)
 }
 
-// MaxText is the largest text that a version may have, in bytes.
+// MaxText is the largest size of the text of a document, in bytes.
 const MaxText = 2 << 20

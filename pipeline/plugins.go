@@ -8,89 +8,93 @@ import (
 	"time"
 )
 
-// Fetcher gets pages of some URL schemes. It is safe for concurrent use.
+// Fetcher fetches pages of some URL schemes. It is safe for concurrent use.
 type Fetcher interface {
-	// Schemes lists the URL schemes it serves, in lower case.
+	// Schemes returns the URL schemes that it fetches, in lower case.
 	Schemes() []string
-	// Fetch gets what r names. It returns a *FetchError where the failure has a class; any
-	// other error is of class FailNetwork. The caller closes Response.Body.
+	// Fetch fetches r.URL. It returns a *FetchError to give the failure a class; any other error
+	// counts as FailNetwork. The caller closes Response.Body.
 	Fetch(ctx context.Context, r FetchRequest) (Response, error)
 }
 
-// FetchRequest is one GET.
+// FetchRequest asks a Fetcher for one page.
 type FetchRequest struct {
 	URL string
-	// ETag and LastModified are validators to send, if not empty.
+	// ETag and LastModified are those of the last Response, for a conditional request. They are
+	// empty if there was none.
 	ETag         string
 	LastModified string
 }
 
-// Response is a page as it came.
+// Response is a fetched page.
 type Response struct {
-	// URL is where it came from after redirects.
+	// URL is the URL of the page after redirects.
 	URL string
-	// Status is the HTTP status: 200, or 304 where the validators held. Anything else is a
-	// *FetchError.
+	// Status is the HTTP status: 200, or 304 where the page is not modified. Any other status is
+	// returned as a *FetchError.
 	Status int
 	Header http.Header
-	// Body is the decoded (decompressed) body. It is bounded: it fails with a *FetchError
-	// of class FailTooLarge at the limit. Never nil.
+	// Body is the decompressed body, never nil. A Read beyond the size limit fails with a
+	// *FetchError of class FailTooLarge.
 	Body io.ReadCloser
 }
 
-// Raw is a page to be read.
+// Raw is a page as a Reader gets it.
 type Raw struct {
 	URL string
 	// ContentType is the header's value, with its parameters.
 	ContentType string
 	// ContentLanguage is the header's value.
 	ContentLanguage string
-	// Body is the page. That of text (HTML, XML, JSON, plain) is in UTF-8, whatever the page
-	// or ContentType declares; it must not be written to.
+	// Body is the page. A page of text (HTML, XML, JSON, plain) is in UTF-8, whatever encoding the
+	// page or ContentType declares. The Reader must not change it.
 	Body []byte
 }
 
-// FetchError is a failed check: its class, and the reason in words for the user.
+// FetchError says why a check of a page failed.
 type FetchError struct {
-	Class  string
+	// Class is one of the Fail constants.
+	Class string
+	// Reason is in words for the user.
 	Reason string
 	// Status is the HTTP status, 0 if there was none.
 	Status int
-	// RetryAfter is for how long the host wishes to be left alone, 0 if it does not.
+	// RetryAfter is how long the host asked to wait before the next request, 0 if it did not.
 	RetryAfter time.Duration
-	Err        error
+	// Err is the cause; it may be nil.
+	Err error
 }
 
 func (e *FetchError) Error() string { return e.Reason }
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
-// Classes of failed checks, as users see them.
+// Classes of failed checks. Users see them.
 const (
 	FailDNS          = "dns"
 	FailRefused      = "refused"
 	FailTLS          = "tls"
 	FailStatus       = "status"
 	FailTimeout      = "timeout"
-	FailAddress      = "address" // the address guard said no
-	FailNetwork      = "network" // any other failure to talk to the host
+	FailAddress      = "address" // the address is not allowed, such as a private one
+	FailNetwork      = "network" // any other failure of the connection
 	FailRedirect     = "redirect"
-	FailType         = "unsupported_type"
+	FailType         = "unsupported_type" // no Reader reads its content type
 	FailUnreadable   = "unreadable"
 	FailTooLarge     = "too_large"
-	FailBusy         = "busy" // 429, or 503 with Retry-After
-	FailSelectorGone = "selector_gone"
-	FailEmpty        = "empty"
-	FailURL          = "url"
+	FailBusy         = "busy"          // 429, or 503 with Retry-After
+	FailSelectorGone = "selector_gone" // View.Select matches nothing
+	FailEmpty        = "empty"         // the page has no text
+	FailURL          = "url"           // the URL is invalid
 )
 
 // Reader extracts the text of a document. It is safe for concurrent use.
 type Reader interface {
-	// ContentTypes lists the media types it reads ("text/html"), without parameters.
+	// ContentTypes returns the media types that it reads, such as "text/html", without parameters.
 	ContentTypes() []string
-	// Read returns the text of view, but leaves View.Ignore and View.Confirm to its
-	// caller. Input that cannot be read gives a *FetchError: FailUnreadable, FailTooLarge,
-	// or FailSelectorGone where view.Select matches nothing.
+	// Read returns the text of view. It applies View.Select and View.Remove; its caller applies
+	// View.Ignore and View.Confirm. A page that cannot be read gives a *FetchError of class
+	// FailUnreadable, FailTooLarge, or FailSelectorGone where View.Select matches nothing.
 	Read(ctx context.Context, raw Raw, view View) (Text, error)
 }
 
@@ -102,11 +106,11 @@ type Text struct {
 	// given. List items and table rows stand between ItemStart and ItemEnd.
 	Content string
 	Title   string
-	// Language is what the page declares, a BCP 47 tag, or empty.
+	// Language is the language that the page declares, a BCP 47 tag, or empty.
 	Language string
 }
 
-// Marks within Text.Content.
+// Marks in Text.Content.
 const (
 	BlockEnd  = '\n'
 	ItemStart = '\x02'
@@ -121,50 +125,49 @@ type Stemmer interface {
 	Stem(word string) string
 }
 
-// MaxPushed is the size of the largest page that can be pushed, in bytes, as it comes and in
-// UTF-8.
+// MaxPushed is the size of the largest page that can be pushed, in bytes, both as it is pushed and
+// converted to UTF-8.
 const MaxPushed = 2 * MaxText
 
-// Pushed is a page, or a text, that somebody hands over: nothing is fetched for it.
+// Pushed is a page, or a text, that a Source or a program pushes instead of having it fetched.
 type Pushed struct {
-	// URL names the page: an absolute URL with a host, which need not be there. Required.
+	// URL names the page. It is absolute, with a host, which need not exist. Required.
 	URL string
-	// ContentType is what Body is, such as "text/html; charset=utf-8". Required with Body.
+	// ContentType is the media type of Body, such as "text/html; charset=utf-8". Required with Body.
 	ContentType string
-	// ContentLanguage is the language of Body if it is known, as in HTTP's header.
+	// ContentLanguage is the language of Body as in the HTTP header, empty if it is not known.
 	ContentLanguage string
-	// Body is the page as it was read, at most MaxPushed bytes.
+	// Body is the page, at most MaxPushed bytes.
 	Body []byte
-	// Text is plain text in UTF-8, instead of Body; ContentType does not count then.
+	// Text is plain text in UTF-8, instead of Body. ContentType is ignored then.
 	Text string
-	// ID names what is handed over: a page whose ID is among the last 64 that came for
-	// its URL is dropped. Empty: it is no repeat of any other.
+	// ID identifies this push: a page whose ID is among the last 64 IDs of its URL is dropped as a
+	// repeat. A page with an empty ID is never a repeat.
 	ID string
-	// Time is when the page was read; zero: when it is taken in.
+	// Time is when the page was read; the zero time means now.
 	Time time.Time
-	// Header holds further attributes, by lower-case name, such as HeaderTrace.
+	// Header holds further attributes by lower-case name, such as "traceparent".
 	Header map[string]string
 }
 
-// Emit hands p over. When it returns nil p is durable and the Router's: that is the
-// acknowledgement. ErrUnusable means that p is taken too, but its URL can never be that of a
-// page: it goes to the dead letters, and is not to be handed over again. After any other error p
-// is to be handed over again. Emit blocks while there is no room, until ctx is done. A page that
-// cannot be read is taken without an error: it goes to the dead letters as well. Emit
-// is safe for concurrent use; pages of one URL are taken in the order of the calls, if each
-// waits for the one before.
+// Emit pushes p into the pipeline. Nil is the acknowledgement: p is durable. ErrUnusable means that
+// the URL of p is invalid: p is a dead letter, and must not be pushed again. After any other error
+// the Source pushes p again. A page that cannot be read becomes a dead letter without an error.
+// Emit blocks while the pipeline is full, until ctx is done. It is safe for concurrent use. To
+// keep pages of one URL in order, wait for each call before the next.
 type Emit func(ctx context.Context, p Pushed) error
 
-// ErrUnusable says that a page that was handed over has a URL that can never be one: it is not
-// absolute, is longer than pageurl.MaxLength, or holds a user name or password.
+// ErrUnusable is what Emit returns for a page whose URL is invalid: it is not absolute, is longer
+// than pageurl.MaxLength, or holds a user name or password.
 var ErrUnusable = errors.New("the page can never be used; it is among the dead letters, and need not be handed over again")
 
-// Source brings pages from elsewhere.
+// Source pushes pages into the pipeline, for example from a queue.
 type Source interface {
-	// Run hands over what it gets until ctx is done, and returns soon after that. What emit
-	// did not take with nil must come again, at the latest after a restart of the process, and
-	// best under the same Pushed.ID. An error says that the source can do no more for now, as
-	// when what it reads from is away: Run is then called again after a pause. Nil ends it.
+	// Run calls emit for each page until ctx is done, and returns soon after that. It pushes a page
+	// again for which emit returned an error other than ErrUnusable, at the latest after a restart
+	// of the process, and under the same Pushed.ID if it can. Where Run returns an error, for
+	// example because its queue cannot be reached, it is called again after a pause. Where it
+	// returns nil, it is not called again.
 	Run(ctx context.Context, emit Emit) error
 }
 

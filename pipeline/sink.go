@@ -33,23 +33,23 @@ type SinkFunc func(ctx context.Context, n Notification) error
 // Deliver calls f.
 func (f SinkFunc) Deliver(ctx context.Context, n Notification) error { return f(ctx, n) }
 
-// Attempt is what a Sink may ask and say, beyond its error, about the attempt that it
-// makes. It is safe for concurrent use.
+// Attempt lets Sink.Deliver read and keep a note between attempts, and report a degraded delivery.
+// AttemptFrom gets it from the context. It is safe for concurrent use.
 type Attempt interface {
-	// Document names the document of the notification; it is empty for health events.
+	// Document is the ID of the document of the notification; it is empty for health events.
 	Document() string
-	// Note returns what an earlier attempt, of this receiver and document, has noted; empty
-	// where none has, or a week ago.
+	// Note returns the note that an earlier attempt for this receiver and document set. It is empty
+	// where none did within the last week.
 	Note() string
-	// SetNote keeps note, of at most MaxNote bytes, once the attempt has ended, however it
-	// did; a longer one is dropped. Where the process is killed before, it may be lost.
+	// SetNote stores note, of at most MaxNote bytes, when the attempt ends, whatever its result. A
+	// longer note is dropped. A note is lost where the process is killed before that.
 	SetNote(note string)
-	// Degraded says that the notification is delivered other than the operator wanted, such
-	// as without its layout, and why. It becomes a health event when that begins.
+	// Degraded reports that the notification is delivered in a worse form than configured, for
+	// example without its layout. The first report becomes a health event.
 	Degraded(reason string)
 }
 
-// MaxNote bounds the note of an Attempt, in bytes.
+// MaxNote is the largest size of the note of an Attempt, in bytes.
 const MaxNote = 1 << 10
 
 type attemptKey struct{}
@@ -59,8 +59,8 @@ func WithAttempt(ctx context.Context, a Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// AttemptFrom returns the Attempt of ctx. Where there is none, it returns one that has no
-// note and keeps none.
+// AttemptFrom returns the Attempt of ctx. Where ctx has none, it returns one without a note that
+// ignores what it is told.
 func AttemptFrom(ctx context.Context) Attempt {
 	if a, ok := ctx.Value(attemptKey{}).(Attempt); ok {
 		return a
@@ -78,15 +78,15 @@ func (noAttempt) SetNote(string) {}
 
 func (noAttempt) Degraded(string) {}
 
-// Checker is a Sink that can ask its receiver, before anything is delivered, whether
-// notifications would arrive there as they should. `sink test` and `lint --connect` ask it.
+// Checker is a Sink that can check its receiver without delivering anything. The commands
+// `sink test` and `lint --connect` call it.
 type Checker interface {
-	// Check returns nil where all is well, and otherwise what is wrong and what to write
-	// instead. It changes nothing at the receiver, and nobody there sees that it was asked. It
-	// returns soon after ctx is done, is safe for concurrent use, and its errors hold no
+	// Check returns nil if notifications would arrive, and otherwise an error that says what is
+	// wrong and how to mend it. It changes nothing at the receiver and shows nothing to anybody
+	// there. It returns soon after ctx is done, is safe for concurrent use, and its errors hold no
 	// secret.
 	Check(ctx context.Context) error
 }
 
-// DefaultTimeout bounds an attempt of a sink that has no other timeout.
+// DefaultTimeout ends an attempt of a sink that has no method Timeout.
 const DefaultTimeout = 20 * time.Second

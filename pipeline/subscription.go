@@ -14,7 +14,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Event is what happened to a keyword.
+// Event says whether a keyword was added to a page or removed from it.
 type Event string
 
 // The events.
@@ -23,10 +23,10 @@ const (
 	Removed Event = "removed"
 )
 
-// How the words of a keyword are matched.
+// Values of Subscription.Match: how the words of a keyword are matched.
 const (
 	MatchPhrase = "phrase" // next to each other, in this order
-	MatchTerms  = "terms"  // all in the same difference, in any order
+	MatchTerms  = "terms"  // all in the same change of a paragraph, in any order
 )
 
 // Defaults and bounds of a subscription.
@@ -41,47 +41,48 @@ const (
 	maxClientLength  = 1000 // characters
 )
 
-// Subscription says what a client wants to hear about a document. It is unique per
-// (document, client).
+// Subscription says which keywords a client watches in a document, and which sinks it is notified
+// by. A document and a client have at most one subscription.
 type Subscription struct {
-	// URL is the page, as the client spells it; notifications echo this spelling.
+	// URL is the page, as the client spells it. Notifications repeat this spelling.
 	URL string `json:"url"`
-	// Client is who it is for. Default "default".
+	// Client names who is notified. Empty means "default".
 	Client string `json:"client"`
 	// Keywords are words or phrases of at most 16 tokens and MaxKeywordLength
 	// characters: at least one, and at most MaxKeywords.
 	Keywords []string `json:"keywords"`
 	// Events are the events to report; none means both.
 	Events []Event `json:"events,omitempty"`
-	// Interval is how often to check; 0 means DefaultInterval, Never that this subscription
-	// asks for no check: it hears what is pushed, and what others have checked.
+	// Interval is how often the page is checked. 0 means DefaultInterval. With Never this
+	// subscription causes no check: it is notified of changes that are pushed, or that checks for
+	// other subscriptions find.
 	Interval Duration `json:"interval,omitempty"`
 	// Stem matches lexical variants; it implies IgnoreCase.
 	Stem bool `json:"stem,omitempty"`
-	// FilterStopwords ignores words of no significance, in keywords and text.
+	// FilterStopwords ignores stop words such as "the", in keywords and text.
 	FilterStopwords  bool `json:"filter_stopwords,omitempty"`
 	IgnoreCase       bool `json:"ignore_case,omitempty"`
 	IgnoreDiacritics bool `json:"ignore_diacritics,omitempty"`
-	// Match is MatchPhrase or MatchTerms; empty means MatchPhrase, or MatchTerms where
-	// stop words are filtered.
+	// Match is MatchPhrase or MatchTerms. Empty means MatchPhrase, or MatchTerms with
+	// FilterStopwords.
 	Match string `json:"match,omitempty"`
-	// Moved also reports keywords that only changed place.
+	// Moved also reports keywords in paragraphs that only moved within the page.
 	Moved bool `json:"moved,omitempty"`
-	// Language is a BCP 47 tag that overrides detection.
+	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
 	Language string `json:"language,omitempty"`
-	// SnippetOffset is the context on each side in characters, at most 500;
+	// SnippetOffset is the length of the context on each side of a match, in characters, at most 500;
 	// nil means DefaultSnippetOffset.
 	SnippetOffset *int `json:"snippet_offset,omitempty"`
-	// Sinks names the sinks to deliver to, at least one.
+	// Sinks are the names of the sinks to deliver to, at least one.
 	Sinks []string `json:"sinks"`
-	// Digest collects what is to be told, to tell it as one; nil means that each change is
-	// told at once. That its page was given up is always told at once.
+	// Digest collects notifications and delivers them as one. Nil means that each is delivered at
+	// once. A timeout notification is always delivered at once.
 	Digest *Digest `json:"digest,omitempty"`
-	// View is the document within the page.
+	// View is the part of the page that is watched.
 	View
 }
 
-// WithDefaults returns s with every default filled in.
+// WithDefaults returns s with the defaults in place of zero fields.
 func (s Subscription) WithDefaults() Subscription {
 	if s.Client == "" {
 		s.Client = "default"
@@ -108,8 +109,8 @@ func (s Subscription) WithDefaults() Subscription {
 	return s
 }
 
-// FieldError says what is wrong with one field of a subscription. Field is the name
-// in YAML and JSON.
+// FieldError says what is wrong with one field of a subscription or of a configuration. Field is
+// its name in YAML and JSON.
 type FieldError struct {
 	Field  string
 	Reason string
@@ -117,9 +118,9 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// Validate returns all that is wrong with s, joined FieldErrors, or nil. The field of a value
-// in a list has its index: keywords[0]. What needs tokens (a keyword without any, or with too
-// many) is checked by text.ValidKeyword.
+// Validate returns everything that is wrong with s as joined FieldErrors, or nil. A value in a list
+// is named with its index, such as keywords[0]. Validate does not count the words of a keyword:
+// text.ValidKeyword does.
 func (s Subscription) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -178,7 +179,7 @@ func (s Subscription) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Wants reports whether s asks for e.
+// Wants reports whether the client is notified of e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
 
 // Bounds of a Digest.
@@ -189,22 +190,22 @@ const (
 	maxDigestItems     = 1000
 )
 
-// Digest says for how long the notifications of a subscription are collected, for each of its
-// receivers, to be told as one. Either Every or Cron is set.
+// Digest says how long notifications of a subscription are collected, for each of its receivers,
+// before they are delivered as one. Either Every or Cron is set.
 type Digest struct {
-	// Every is how long is collected, from the first notification on: 1 second to 31 days.
+	// Every is the time from the first notification to the delivery: 1 second to 31 days.
 	Every Duration `json:"every,omitempty"`
-	// Cron says when is told what was collected by then: minute, hour, day of the month, month
-	// and day of the week, then the name of a time zone, UTC where there is none, such as
-	// "0 9 * * 1-5 Europe/Berlin". What waited for 31 days is told before that.
+	// Cron says when the digest is delivered: minute, hour, day of the month, month and day of the
+	// week, then the name of a time zone (UTC if there is none), such as
+	// "0 9 * * 1-5 Europe/Berlin". A notification waits for at most 31 days.
 	Cron string `json:"cron,omitempty"`
-	// Max is how many notifications are collected at most, up to 1000; a full digest is
-	// delivered at once. 0 means 100.
+	// Max is the largest number of notifications in a digest, up to 1000. 0 means 100. A full
+	// digest is delivered at once.
 	Max int `json:"max,omitempty"`
 }
 
-// ParseDigest reads a Digest without Max: a duration such as 1h, or a line as in Digest.Cron.
-// Validate says whether it can be used.
+// ParseDigest reads a Digest without Max from a duration such as 1h, or from a line as in
+// Digest.Cron. It does not call Validate.
 func ParseDigest(s string) (Digest, error) {
 	fields := strings.Fields(s)
 	if len(fields) > 1 {
@@ -225,7 +226,7 @@ func (d Digest) String() string {
 	return "every " + d.Every.String()
 }
 
-// Items returns how many notifications are collected at most.
+// Items returns the largest number of notifications in a digest.
 func (d Digest) Items() int {
 	if d.Max <= 0 {
 		return defaultDigestItems
@@ -255,8 +256,8 @@ func (d Digest) Validate() error {
 	return nil
 }
 
-// End returns when what is collected from start on is told. It is start itself where d cannot be
-// used, as where this machine does not know the time zone.
+// End returns when a digest whose first notification came at start is delivered. It is start where
+// d is invalid, for example because this machine does not know the time zone.
 func (d Digest) End(start time.Time) time.Time {
 	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigest)))
 	if d.Cron == "" {
@@ -294,11 +295,10 @@ func parseCron(line string) (cron.Schedule, error) {
 	return cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " "))
 }
 
-// Duration is a time.Duration whose JSON is text as time.ParseDuration reads it, such as "10m0s",
-// or "never" for Never.
+// Duration is a time.Duration that is text in JSON, such as "10m0s", or "never" for Never.
 type Duration time.Duration
 
-// Never is the interval of what is not fetched at all, since its pages are pushed.
+// Never is the interval of a subscription that causes no checks.
 const Never Duration = -1
 
 // String returns d as text, such as "10m0s" or "never".
