@@ -7,27 +7,27 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// event is one thing that happened to a page, with all that apply needs to know.
+// event is something that happened to a page, with everything that apply needs to handle it.
 type event struct {
 	// URL is the page's canonical URL.
 	URL string
-	// Now is when it is handled.
+	// Now is the time at which the event is handled.
 	Now time.Time
-	// Position is where a command or an outcome stands in its log; it names incarnations
-	// and the store in which versions are made.
+	// Position is the position of the command or the outcome in its log. New incarnations are
+	// named after it, and it names the store in which versions are made.
 	Position string
 	Rules    rules
-	// Budget is how many more checks of the page this run may accept; nil means any number.
-	// With none left no request is made.
+	// Budget is how many more checks of the page this run may accept; nil means any number. At
+	// 0 no request is made.
 	Budget *int
-	// AtOnce makes the page due whatever its schedule says, until a check is complete.
+	// AtOnce makes the page due now, regardless of its schedule, until a check is complete.
 	AtOnce bool
-	// Lost says that the process that asked for the outstanding check is gone, and with it
-	// what it had to fetch.
+	// Lost says that the process that requested the outstanding check is gone, so its answer
+	// will not come.
 	Lost bool
-	// Nonce is that of the request that the event may lead to: unlike any other.
+	// Nonce is a unique value for the request that this event may cause.
 	Nonce string
-	// Do is what happened.
+	// Do says what happened.
 	Do action
 }
 
@@ -37,12 +37,12 @@ type rules struct {
 	MinInterval time.Duration
 	// Every replaces all intervals and lifts MinInterval, if not nil.
 	Every *time.Duration
-	// FetchTimeout is how long a fetch may last that began in time.
+	// FetchTimeout is how long a fetch may last.
 	FetchTimeout time.Duration
 	// Keep is how many versions of a document are stored, at least 1.
 	Keep int
-	// ExpireAfter is how many checks in a row must fail for the page to be given up; 0 and
-	// less mean never.
+	// ExpireAfter is how many checks in a row must fail before the page expires; 0 and less
+	// mean never.
 	ExpireAfter int
 	// SelectorGone says that a check counts as failed where the selectors of all its
 	// documents match nothing, or their texts are empty.
@@ -52,27 +52,29 @@ type rules struct {
 // action is what happened to a page: a command, an outcome, a pushed page or a wake.
 type action interface{ action() }
 
-// subscribe adds a subscription, valid and with its defaults filled in.
+// subscribe adds a subscription, which is valid and has its defaults filled in.
 type subscribe struct {
 	Origin       string
 	Subscription pipeline.Subscription
-	// Existing is the subscription that the pair has, if any; Expired the one that expired.
+	// Existing is the current subscription of the same document and client, if any; Expired is
+	// their expired one.
 	Existing *flow.Stamped
 	Expired  *ExpiredSubscription
 }
 
-// replace makes Subscriptions all that Origin (and Client, if set) wants of the page.
-// They are valid, have their defaults filled in, and no two are for one pair.
+// replace replaces all subscriptions to the page that come from Origin (and are of Client, if
+// set) by Subscriptions. These are valid, have their defaults filled in, and no two are for the
+// same document and client.
 type replace struct {
 	Origin, Client string
 	Keep           bool
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
 	KeepInterval  pipeline.Duration
 	Subscriptions []pipeline.Subscription
-	// Resume begins anew what expired, too, where it is wanted unchanged.
+	// Resume also restarts expired subscriptions that are listed unchanged.
 	Resume bool
-	// Existing are the subscriptions of the page, and Expired its expired ones: all, or all
-	// of Client if it is set.
+	// Existing are the current subscriptions of the page, and Expired its expired ones; only
+	// those of Client if that is set.
 	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
 }
@@ -80,39 +82,38 @@ type replace struct {
 // cancel ends a client's subscriptions on the page.
 type cancel struct {
 	Client string
-	// Existing are all that the client has; Expired those that expired.
+	// Existing are the client's current subscriptions, Expired its expired ones.
 	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
 }
 
-// resume begins expired subscriptions of the page anew: those of Client, or all where it
-// is empty. With Receiver set, the name of a sink that did not answer and does again,
-// only those that ended because of it; where there is none, nothing happens.
+// resume restarts expired subscriptions of the page: those of Client, or all if it is empty. If
+// Receiver is set, the name of a sink that works again, only those are restarted that ended
+// because of that sink; if there are none, nothing happens.
 type resume struct {
 	Client, Receiver string
 	// Expired are the expired subscriptions of the page.
 	Expired []ExpiredSubscription
 }
 
-// expire says that Receiver, the name of a sink, is expired for Reason.
+// expire says that Receiver, the name of a sink, expired because of Reason.
 type expire struct {
 	Receiver, Reason string
 	// Existing are the subscriptions of the page.
 	Existing []flow.Stamped
 }
 
-// checkNow asks for a check that begins after it. A run with a Budget makes its own
-// checks and no more.
+// checkNow asks for a check that begins after this event. A run with a Budget ignores it.
 type checkNow struct{}
 
-// outcome is what a check found, or a part of that.
+// outcome is the result of a check, or one part of it.
 type outcome struct {
 	flow.Outcome
-	// Existing are the subscriptions of the page, where Page.mayExpire asks for them.
+	// Existing are the subscriptions of the page; they are needed only if Page.mayExpire.
 	Existing []flow.Stamped
 }
 
-// wake comes at the time of the last wakeAt, or when the process starts.
+// wake comes at the time that the last wakeAt set, or when the process starts.
 type wake struct{}
 
 func (subscribe) action() {}
@@ -127,95 +128,98 @@ func (wake) action()      {}
 // output is one thing to do after an event.
 type output interface{ output() }
 
-// ask publishes a request.
+// ask publishes a request for a check.
 type ask struct {
 	Request flow.Request
 	// Interval is how often the page is to be checked.
 	Interval time.Duration
-	// Since is when the page was asked for before; zero where it was not.
+	// Since is when the previous check was requested; zero for the first one.
 	Since time.Time
-	// Rebase says that the request is to carry the body that is kept.
+	// Rebase says that the request must carry the stored body.
 	Rebase bool
 }
 
 // version stores a version and publishes its snapshot.
 type version struct {
-	// Snapshot lacks the texts and the language.
+	// Snapshot is complete except for the texts and the language.
 	Snapshot flow.Snapshot
-	// Packed is the text, packed with pipeline.PackText; Declared the language that the
-	// page claims; Extractor what made the text.
+	// Packed is the text, packed with flow.PackText; Declared the language that the page
+	// declares; Extractor names what extracted the text.
 	Packed    []byte
 	Declared  string
 	Extractor string
 }
 
-// rebase puts a text that was made anew in the place of version N of a document.
+// rebase replaces the text of version N of a document by one that was extracted again.
 type rebase struct {
 	Document string
 	N        uint64
 	Text     flow.Rebased
 }
 
-// keepBody keeps the page's body in the place of an earlier one.
+// keepBody stores a body of the page in place of the one stored before.
 type keepBody struct{ Body flow.Body }
 
-// dropBody keeps no body of the page.
+// dropBody deletes the stored body of the page.
 type dropBody struct{}
 
-// record keeps what a check found.
+// record adds the result of a check to the history.
 type record struct {
 	CheckRecord
-	// N is one more than that of the record before, whatever lives and the clock did between.
+	// N is one more than that of the record before. It grows even if the clock is set back or
+	// the page begins a new incarnation.
 	N uint64
 }
 
-// dropVersion removes version N of a document.
+// dropVersion deletes version N of a document.
 type dropVersion struct {
 	Document string
 	N        uint64
 }
 
-// dropDocument removes all versions and tokens of a document.
+// dropDocument deletes all versions and tokens of a document.
 type dropDocument struct{ Document string }
 
-// stamp stores the subscription, or removes it where Until is not Forever, and publishes
-// the record.
+// stamp stores the subscription, or deletes it if its Until is not Forever, and publishes the
+// record.
 type stamp struct{ flow.Stamped }
 
-// withdraw tells delivery that a subscription was cancelled.
+// withdraw tells the delivery stage that a subscription was cancelled.
 type withdraw struct{ flow.Withdraw }
 
-// listExpired keeps a subscription that expired, until it begins anew or is cancelled.
+// listExpired stores an expired subscription until it is restarted or cancelled.
 type listExpired struct{ ExpiredSubscription }
 
-// dropExpired forgets the expired subscription of a pair.
+// dropExpired deletes the expired subscription of a document and client.
 type dropExpired struct{ Document, Client string }
 
 // healthEvent publishes a health event.
 type healthEvent struct{ pipeline.Health }
 
-// decide answers the command that is being handled: with nil where it was accepted.
+// decide answers the command that is being handled; a nil Refusal means that it was accepted.
 type decide struct{ Refusal *flow.Refusal }
 
-// wakeAt sets the page's wake, which is to come at the process's start too with AtStart.
+// wakeAt sets the time of the page's next wake. With AtStart a wake also comes when the process
+// starts.
 type wakeAt struct {
 	Time    time.Time
 	AtStart bool
 }
 
-// checked tells that a check was accepted and is complete.
+// checked reports that a check is complete and counted.
 type checked struct {
 	Time time.Time
-	// Unchanged says that it found nothing new and nothing wrong.
+	// Unchanged says that the check found neither a new version nor a failure.
 	Unchanged bool
-	// Class and Reason are of the first failure, of the page or one of its documents.
+	// Class and Reason describe the first failure of the page or of one of its documents.
 	Class, Reason string
-	// Before is the Trouble that the page had before.
+	// Before is the page's Trouble before this check.
 	Before string
 }
 
-// ended tells those behind that this life of the page is over, whose last stamp was Stamp,
-// and why if it was given up. Listed says that something of it is listed as expired.
+// ended tells later stages that this incarnation of the page is over. Stamp is its last stamp,
+// and Expiry says why it was given up, if it was. Listed says that the page is still listed as
+// expired.
 type ended struct {
 	Incarnation string
 	Stamp       uint64
@@ -223,8 +227,8 @@ type ended struct {
 	Listed      bool
 }
 
-// clearPage removes what a life of the page stored, but for its expired subscriptions and its
-// history. All removes these too.
+// clearPage deletes what the store holds of the page, except its expired subscriptions and its
+// history; with All, these too.
 type clearPage struct{ All bool }
 
 func (ask) output()          {}
@@ -246,10 +250,10 @@ func (checked) output()      {}
 func (ended) output()        {}
 func (clearPage) output()    {}
 
-// apply returns the page after ev, and what is to be done, in order. It is a pure
-// function: it changes nothing that p and ev hold. A Page without Incarnation is returned
-// where the page ended, the zero Page where nothing of it is kept. Without outputs the page
-// is as it was.
+// apply returns the page after ev and the outputs to carry out, in order. It is a pure
+// function: it does not change what p and ev hold. If the page ended, the returned Page has no
+// Incarnation; if nothing of it is stored, it is the zero Page. If there are no outputs, the
+// page did not change.
 func apply(p Page, ev event) (Page, []output) {
 	a := &application{event: ev, p: p.clone()}
 	a.clamp()
@@ -297,9 +301,9 @@ type application struct {
 	event
 	p   Page
 	out []output
-	// spent says that the event completed a check.
+	// spent says that this event completed a check.
 	spent bool
-	// existing are the page's subscriptions, where an outcome may end them.
+	// existing are the page's subscriptions, if this outcome may end them.
 	existing []flow.Stamped
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// command reads a command and the subscriptions that it is about. What is wrong with it
-// comes back as a refusal; the error is the store's. Acceptable is that of Config.
+// command decodes a command and loads the subscriptions that it is about. An invalid command
+// results in a refusal; an error comes from the store. acceptable is that of Config.
 func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	switch m.Type {
 	case flow.TypeSubscribe:
@@ -54,8 +54,8 @@ func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Sub
 	}
 }
 
-// public decodes the body of a command that anybody may send. A field that is not known is
-// an error: it may be an option with its name misspelt.
+// public decodes the body of a command that API clients may send. An unknown field is an error:
+// it may be a misspelt option.
 func public(body []byte, command any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -63,7 +63,7 @@ func public(body []byte, command any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows its JSON")
+		return errors.New("there is more behind its JSON value")
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *f
 	return expire{Receiver: c.Receiver, Reason: c.Reason, Existing: es}, nil, err
 }
 
-// existing returns the subscriptions of the page, or of one client.
+// existing returns the current subscriptions of the page, or of one client.
 func existing(st flow.State, p Page, client string) ([]flow.Stamped, error) {
 	if client == "" {
 		return Subscriptions(st)
@@ -186,14 +186,14 @@ func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error
 	return xs, err
 }
 
-// refuseURL returns what is wrong with the URL of a command for page, or nil.
+// refuseURL returns a refusal if raw, the URL in a command, is not that of page.
 func refuseURL(page, raw string) *flow.Refusal {
 	url, err := pageurl.Canonical(raw)
 	if err != nil {
 		return &flow.Refusal{Code: flow.CodeURL, Message: "url: " + err.Error()}
 	}
 	if url != page {
-		return &flow.Refusal{Code: flow.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s is to be %q, its canonical URL, not %q", pageurl.Redacted(raw), pageurl.Redacted(url), pageurl.Redacted(page))}
+		return &flow.Refusal{Code: flow.CodeURL, Message: fmt.Sprintf("url: the key of a command about %s must be its canonical URL %q, not %q", pageurl.Redacted(raw), pageurl.Redacted(url), pageurl.Redacted(page))}
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func conflict(s pipeline.Subscription) *flow.Refusal {
 	return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
 }
 
-// refuse returns what is wrong with s, which is meant for page, or nil.
+// refuse returns a refusal if s is not a valid subscription to page.
 func refuse(page string, s pipeline.Subscription) *flow.Refusal {
 	if err := s.Validate(); err != nil {
 		return &flow.Refusal{Code: codeOf(err), Message: err.Error()}
@@ -218,8 +218,8 @@ func refuse(page string, s pipeline.Subscription) *flow.Refusal {
 	return nil
 }
 
-// awaited reports whether whoever sent m may wait for what is decided about it. Other
-// commands are sent by this module alone, which does not.
+// awaited reports whether the sender of m may wait for the decision. This module itself sends
+// the other commands, and does not wait.
 func awaited(m flow.Message) bool {
 	switch m.Type {
 	case flow.TypeSubscribe, flow.TypeCancel, flow.TypeResume:
@@ -228,7 +228,7 @@ func awaited(m flow.Message) bool {
 	return false
 }
 
-// refused is the event that answers the command m, which was refused at the time at.
+// refused is the event that answers the refused command m.
 func refused(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
 	h := pipeline.Health{
 		ID: flow.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
@@ -240,7 +240,7 @@ func refused(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
 	return h
 }
 
-// clientOf returns whom the command m is for, as far as it can be read.
+// clientOf returns the client of the command m, or "" if m cannot be decoded.
 func clientOf(m flow.Message) string {
 	var c struct {
 		Client       string
@@ -256,8 +256,8 @@ func clientOf(m flow.Message) string {
 	return pipeline.Subscription{Client: client}.WithDefaults().Client
 }
 
-// codeOf is the smallest code among the errors that Validate joined: the documented ones
-// come before CodeFormat.
+// codeOf is the smallest code among the errors that Validate joined, so that a specific code
+// takes precedence over CodeFormat.
 func codeOf(err error) int {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		code := flow.CodeFormat

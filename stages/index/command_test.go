@@ -54,11 +54,11 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 		"nothing to cancel":  {page, flow.TypeCancel, `{"url":"` + page + `","client":"c"}`, flow.CodeNotFound, "c", `client "c"`},
 		"nothing to resume":  {page, flow.TypeResume, `{"url":"` + page + `"}`, flow.CodeNotFound, "", "nothing of this page expired"},
 		"a misspelt option":  {page, flow.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), flow.CodeFormat, "default", `unknown field "keyword"`},
-		"two objects":        {page, flow.TypeSubscribe, good + good, flow.CodeFormat, "", "something follows"},
+		"two objects":        {page, flow.TypeSubscribe, good + good, flow.CodeFormat, "", "there is more behind"},
 		"no body":            {page, flow.TypeSubscribe, "", flow.CodeFormat, "", "cannot be read"},
 		"no JSON":            {page, flow.TypeCancel, "url=x", flow.CodeFormat, "", "cannot be read"},
 		"an unknown match":   {page, flow.TypeSubscribe, strings.Replace(good, `"sinks"`, `"client":"c","match":"words","sinks"`, 1), flow.CodeFormat, "c", "neither phrase nor terms"},
-		"the key of another": {page + "b", flow.TypeSubscribe, good, flow.CodeURL, "default", `is to be "` + page + `"`},
+		"the key of another": {page + "b", flow.TypeSubscribe, good, flow.CodeURL, "default", `must be its canonical URL "` + page + `"`},
 		"no key":             {"", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not ""`},
 		"not canonical":      {"HTTPS://example.com/a", flow.TypeCancel, `{"url":"` + page + `"}`, flow.CodeURL, "default", `not "HTTPS://example.com/a"`},
 	} {

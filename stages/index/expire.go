@@ -9,41 +9,41 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// ExpiredSubscription is a subscription that ended because its page or its receivers were
-// given up. It is kept until it is resumed, changed, made anew or cancelled.
+// ExpiredSubscription is a subscription that ended because its page or all of its receivers
+// expired. It is stored until it is resumed, changed, added again or cancelled.
 type ExpiredSubscription struct {
-	// Stamped is the record as it ended; its End is pipeline.EndExpired or EndReceiver.
+	// Stamped is the ended record; its End is flow.EndExpired or EndReceiver.
 	flow.Stamped
 	// Time is when it expired: the time of the last check, or when its last receiver did.
 	Time time.Time `json:"expired"`
-	// Reason says why in words for the user; Class is the class of the page's last
-	// failure, empty where receivers were the cause.
+	// Reason says why, in words for the user. Class is the class of the page's last failure;
+	// empty if receivers were the cause.
 	Reason string `json:"reason,omitempty"`
 	Class  string `json:"class,omitempty"`
 }
 
-// Expiry says how a page was given up.
+// Expiry says when and why a page expired.
 type Expiry struct {
-	// Time is that of the last check; Class and Reason are of its failure. Failures is how
-	// many counted ones there were in a row.
+	// Time is that of the last check, Class and Reason describe its failure. Failures is how
+	// many checks in a row failed.
 	Time     time.Time `cbor:"1,keyasint"`
 	Class    string    `cbor:"2,keyasint,omitempty"`
 	Reason   string    `cbor:"3,keyasint,omitempty"`
 	Failures int       `cbor:"4,keyasint,omitempty"`
-	// Keep lists the origins that kept the page without subscriptions and have not begun
-	// to do so anew, in order.
+	// Keep lists the origins that kept the page without subscriptions and have not asked for it
+	// again, sorted.
 	Keep []string `cbor:"5,keyasint,omitempty"`
 }
 
 const (
-	// busyChecks is how many checks in a row a host may be too busy before they count.
+	// busyChecks is how many checks in a row may find the host too busy before such checks
+	// count as failed.
 	busyChecks = 100
-	// failingAfter is after how many counted failures in a row a page is called failing.
+	// failingAfter is after how many failures in a row a failing event is published.
 	failingAfter = 3
 )
 
-// mayExpire reports whether p may be given up after o, so that apply needs the page's
-// subscriptions.
+// mayExpire reports whether p may expire with o. Then apply needs the page's subscriptions.
 func (p *Page) mayExpire(o flow.Outcome, r rules) bool {
 	if p.Open == nil || r.ExpireAfter <= 0 || p.Failures+1 < r.ExpireAfter {
 		return false
@@ -51,8 +51,8 @@ func (p *Page) mayExpire(o flow.Outcome, r rules) bool {
 	return o.Kind != flow.OutcomeUnchanged || o.Parts > 0 || p.Open.Bare
 }
 
-// judge counts the check that open was, whose last outcome is o, and reports whether the
-// page is given up.
+// judge counts the complete check open, whose last outcome is o, as reached or failed. It
+// reports whether the page expired.
 func (a *application) judge(o flow.Outcome, open *Open) bool {
 	p := &a.p
 	switch {
@@ -93,8 +93,8 @@ func (a *application) judge(o flow.Outcome, open *Open) bool {
 	return false
 }
 
-// expirePage ends the page and all that is asked of it, since the check that open was,
-// made at at, failed.
+// expirePage ends the page and all of its subscriptions, because the check open, made at the
+// time at, failed.
 func (a *application) expirePage(at time.Time, open *Open) {
 	p := &a.p
 	e := &Expiry{Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Keep: p.Keep}
@@ -111,8 +111,8 @@ func (a *application) expirePage(at time.Time, open *Open) {
 	a.over(e)
 }
 
-// expireReceiver ends the subscriptions all of whose receivers expired with that of e, and
-// reports whether anything changed.
+// expireReceiver notes that a receiver expired and ends the subscriptions that have no other
+// receiver left. It reports whether anything changed.
 func (a *application) expireReceiver(e expire) bool {
 	addressed := func(s flow.Stamped) bool { return names(s.Subscription, e.Receiver) }
 	if !slices.ContainsFunc(e.Existing, addressed) {
@@ -142,8 +142,8 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 	})
 }
 
-// resume begins anew what expired: for a client or for all, or because a receiver answers
-// again. It reports whether there is anything to do or to say.
+// resume restarts expired subscriptions: of one client or of all, or because a receiver works
+// again. It reports whether it changed or decided anything.
 func (a *application) resume(r resume) bool {
 	p, resumed := &a.p, false
 	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
@@ -175,31 +175,31 @@ func (a *application) resume(r resume) bool {
 	return resumed || r.Receiver == ""
 }
 
-// list keeps x, which expired.
+// list adds x to the expired subscriptions.
 func (a *application) list(x ExpiredSubscription) {
 	a.p.Expired++
 	a.emit(listExpired{x})
 }
 
-// unlist forgets x.
+// unlist removes x from the expired subscriptions.
 func (a *application) unlist(x ExpiredSubscription) {
 	a.p.Expired--
 	a.emit(dropExpired{x.Document, x.Subscription.Client})
 }
 
-// Expired returns the expired subscriptions of the page whose state st is, by document and
-// client.
+// Expired returns the expired subscriptions of the page whose state st is, sorted by document
+// and client.
 func Expired(st flow.State) ([]ExpiredSubscription, error) {
 	return scanJSON[ExpiredSubscription](st, expiredNames)
 }
 
-// expiredSubscription returns the expired subscription of a pair, or nil.
+// expiredSubscription returns the expired subscription of a document and client, or nil.
 func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscription, error) {
 	return getJSON[ExpiredSubscription](st, expiredName(document, client))
 }
 
-// Origins returns who asked for anything of the page whose state st is, in order: for
-// subscriptions or for the page to be kept, standing or expired.
+// Origins returns the origins, sorted, that subscribe to the page whose state st is or keep it;
+// those of expired subscriptions too.
 func Origins(st flow.State) ([]string, error) {
 	p, err := Load(st)
 	if err != nil {
@@ -227,8 +227,8 @@ func Origins(st flow.State) ([]string, error) {
 	return slices.Compact(origins), nil
 }
 
-// Receivers returns the receivers, by name and in order, about which an
-// ExpireCommand or a ResumeCommand can change anything of the page whose state st is.
+// Receivers returns the names, sorted, of the receivers for which an ExpireCommand or a
+// ResumeCommand can change the page whose state st is.
 func Receivers(st flow.State) ([]string, error) {
 	p, err := Load(st)
 	if err != nil {
@@ -248,12 +248,12 @@ func Receivers(st flow.State) ([]string, error) {
 	return slices.Compact(ids), nil
 }
 
-// names reports whether s is to be delivered to receiver.
+// names reports whether receiver is one of the receivers of s.
 func names(s pipeline.Subscription, receiver string) bool {
 	return slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool { return r.Sink == receiver })
 }
 
-// health tells what the check of o changed: about the page, or about h.Document.
+// health publishes h, which the check of o caused, about the page or about h.Document.
 func (a *application) health(o flow.Outcome, h pipeline.Health) {
 	about := a.p.Incarnation
 	if h.Document != "" {
@@ -272,7 +272,7 @@ func (a *application) at(o flow.Outcome) time.Time {
 	return o.Time
 }
 
-// missed notes that d is not on its page.
+// missed notes that d is not on its page any more.
 func (a *application) missed(d *Document, o flow.Outcome, class, reason string) {
 	if !d.GoneSince.IsZero() {
 		return

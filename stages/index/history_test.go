@@ -169,7 +169,7 @@ func TestHistorySaysWhatWaits(t *testing.T) {
 		got = append(got, strings.TrimSpace(fmt.Sprint(r.Result, " ", len(r.Versions), " ", r.Reason)))
 		b.due()
 	}
-	want := []string{"read 1", "read 0 a new text stood for 1 of 2 checks", "read 1", "unchanged 0"}
+	want := []string{"read 1", "read 0 a new text was found in 1 of 2 checks", "read 1", "unchanged 0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// outcome takes what a check found and reports whether it counts. It does not if it is of
-// another life of the page, answers another request than the outstanding one, or is a part
-// that came before.
+// outcome handles the outcome of a check and reports whether it counts. It does not if it is of
+// another incarnation of the page, answers another request than the outstanding one, or is a
+// part that arrived before.
 func (a *application) outcome(o flow.Outcome) bool {
 	open := a.p.Open
 	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check || o.Nonce != open.Nonce {
@@ -17,7 +17,7 @@ func (a *application) outcome(o flow.Outcome) bool {
 	}
 	if o.Parts == 0 {
 		if open.Got != nil {
-			return false // its parts have begun to come
+			return false // its parts have begun to arrive
 		}
 		return a.whole(o)
 	}
@@ -29,8 +29,8 @@ func (a *application) outcome(o flow.Outcome) bool {
 	case first:
 		open.BodyHash = o.BodyHash
 	case o.BodyHash != open.BodyHash:
-		// The page was fetched twice for this check, by a process that did not know of the
-		// other, or after it: neither body holds all of the texts.
+		// Two processes fetched the page for this check, or one did so twice: neither body
+		// contains all of the texts.
 		open.Mixed, open.Partial = true, true
 	}
 	a.part(o)
@@ -40,7 +40,7 @@ func (a *application) outcome(o flow.Outcome) bool {
 	return true
 }
 
-// take marks part as come; it is false where it came before.
+// take marks part as arrived. It returns false if the part arrived before.
 func (o *Open) take(part int) bool {
 	if o.Got == nil {
 		o.Got = make([]byte, (o.Parts+7)/8)
@@ -70,7 +70,7 @@ func (o *Open) fail(class, reason string) {
 	}
 }
 
-// whole takes an outcome about the page as a whole.
+// whole handles an outcome about the page as a whole.
 func (a *application) whole(o flow.Outcome) bool {
 	p, open := &a.p, a.p.Open
 	switch o.Kind {
@@ -80,7 +80,7 @@ func (a *application) whole(o flow.Outcome) bool {
 			break
 		}
 		if o.Against != p.BodyHash || !p.standsFor(o.Check) {
-			// It compared with what does not stand: nothing is known, so look again.
+			// It was compared with a body that is not the current one: check again.
 			p.Open, p.Soon, p.Bare = nil, true, true
 			return true
 		}
@@ -95,14 +95,14 @@ func (a *application) whole(o flow.Outcome) bool {
 	return true
 }
 
-// part takes an outcome about one document.
+// part handles an outcome about one document.
 func (a *application) part(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
-	// Texts move on one by one; until all have, no body stands for them.
+	// Texts change one by one; until all have, no body hash stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
 	if d == nil || o.Check > 0 && o.Check <= d.Since {
-		open.Reached = true // it left, returned as another, or was pushed meanwhile
+		open.Reached = true // it was removed, added again, or pushed since the request
 		return
 	}
 	switch o.Kind {
@@ -136,7 +136,7 @@ func (a *application) part(o flow.Outcome) {
 	}
 }
 
-// read takes a text of d.
+// read handles a new text of d.
 func (a *application) read(d *Document, o flow.Outcome) {
 	if !a.comparable(d, o) {
 		return
@@ -160,7 +160,7 @@ func (a *application) read(d *Document, o flow.Outcome) {
 	a.version(d, o, previous)
 }
 
-// version makes the text of o the next version of d; previous is the one it is compared
+// version makes the text of o the next version of d. previous is the version it is compared
 // with, 0 for none.
 func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
@@ -182,7 +182,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	}
 }
 
-// finish closes a check all of whose parts came; the last was o.
+// finish ends a check of which all parts arrived; o was the last.
 func (a *application) finish(o flow.Outcome) {
 	if !a.p.Open.Partial {
 		a.p.ETag, a.p.LastModified, a.p.BodyHash = o.ETag, o.LastModified, o.BodyHash
@@ -198,7 +198,7 @@ func (a *application) finish(o flow.Outcome) {
 	a.close(o)
 }
 
-// close ends the outstanding check; its last outcome was o.
+// close ends the outstanding check; o was its last outcome.
 func (a *application) close(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
@@ -226,7 +226,7 @@ func failureOf(o flow.Outcome) (class, reason string) {
 	return o.Class, o.Reason
 }
 
-// counts reports whether a failure of this class says that the page cannot be reached.
+// counts reports whether a failure of this class counts towards expiry.
 func (a *application) counts(class string) bool { return a.Rules.SelectorGone || !missing(class) }
 
 // missing reports whether a failure of this class says that a document is not on its page.
@@ -234,7 +234,7 @@ func missing(class string) bool {
 	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty
 }
 
-// record keeps what a complete check found, which open was; its last outcome is o.
+// record adds the complete check open to the history; o was its last outcome.
 func (a *application) record(o flow.Outcome, open *Open) {
 	r := CheckRecord{
 		Check: o.Check, Time: a.at(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
@@ -244,7 +244,7 @@ func (a *application) record(o flow.Outcome, open *Open) {
 	case open.Class != "":
 		r.Result = flow.OutcomeFailed
 	case open.Again:
-		r.Result, r.Reason = flow.OutcomeRead, "other rules make the text now; the page as it was is read by them before it is compared"
+		r.Result, r.Reason = flow.OutcomeRead, "the extraction rules changed; the stored page is read by the new ones before texts are compared"
 	case o.Parts > 0:
 		if r.Reason = a.waiting(); r.Reason != "" || len(open.Made) > 0 {
 			r.Result = flow.OutcomeRead
@@ -254,11 +254,11 @@ func (a *application) record(o flow.Outcome, open *Open) {
 	a.emit(record{r, a.p.Records})
 }
 
-// waiting says which document has a text that is no version yet.
+// waiting says which text is not confirmed as a version yet; empty if there is none.
 func (a *application) waiting() string {
 	for _, d := range a.p.Documents {
 		if d.Candidate != "" {
-			return fmt.Sprintf("a new text stood for %d of %d checks", d.Stood, d.View.Confirm)
+			return fmt.Sprintf("a new text was found in %d of %d checks", d.Stood, d.View.Confirm)
 		}
 	}
 	return ""

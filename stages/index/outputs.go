@@ -16,7 +16,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// execute carries out one output of the event that m brought; p is the page after it.
+// execute carries out one output of apply. m is the message that caused it, p the page after
+// it.
 func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o output) error {
 	st := tx.State(m.Key)
 	switch o := o.(type) {
@@ -90,7 +91,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 	return nil
 }
 
-// stamp stores and publishes a record of a subscription.
+// stamp stores a record of a subscription and publishes it.
 func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
 	name := subscriptionName(r.Document, r.Subscription.Client)
 	if r.Until == flow.Forever {
@@ -106,8 +107,8 @@ func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
 	}, r)
 }
 
-// decide answers the command m once the commit stands. Where its sender may wait for that,
-// in this process or another, it is told, so the commit must be durable first.
+// decide answers the command m after the commit. If its sender may wait for the answer, in this
+// process or another, the commit is synced to disk first.
 func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 	if awaited(m) {
 		tx.Sync()
@@ -128,7 +129,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 	})
 }
 
-// memoryFor is how many bytes it takes to store a version for each byte of its text.
+// memoryFor is how many bytes of memory it takes to store a version, for each byte of its text.
 const memoryFor = 64
 
 // version stores a version with its tokens and publishes its snapshot.
@@ -194,7 +195,7 @@ func emitJSON(tx flow.Tx, m flow.Message, v any) error {
 	return nil
 }
 
-// clearNames deletes all names that begin with prefix and with none of but.
+// clearNames deletes all names that begin with prefix, except those that begin with one of but.
 func clearNames(st flow.State, prefix string, but ...string) error {
 	var names []string
 	for name, v := range st.Scan(prefix) {
@@ -213,10 +214,10 @@ func clearNames(st flow.State, prefix string, but ...string) error {
 	return nil
 }
 
-// noWake takes a wake back.
+// noWake cancels a wake.
 var noWake time.Time
 
-// checked tells of a check of page, which is p now.
+// checked logs and reports a complete check of page; p is the page after it.
 func (s *Stage) checked(page string, p Page, c checked) {
 	s.run.done(page)
 	ob := flow.Observation{Kind: flow.KindCheck, Page: page, URL: page, Time: c.Time}
@@ -232,7 +233,7 @@ func (s *Stage) checked(page string, p Page, c checked) {
 		ob.Kind = flow.KindUnchanged
 		s.cfg.Observe.Note(ob)
 	}
-	// A trouble that goes on is told once.
+	// A failure that repeats is logged once.
 	switch c.Class {
 	case c.Before:
 	case "":
@@ -242,7 +243,7 @@ func (s *Stage) checked(page string, p Page, c checked) {
 	}
 }
 
-// ended tells that a life of page is over.
+// ended logs and reports that page ended.
 func (s *Stage) ended(page string, e ended) {
 	ob := flow.Observation{Kind: flow.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
 	if e.Expiry != nil {
@@ -252,19 +253,19 @@ func (s *Stage) ended(page string, e ended) {
 	s.cfg.Observe.Note(ob)
 }
 
-// held tells that a page is left alone for the rest of a limited run.
+// held logs and reports that page will not be checked again in this limited run.
 func (s *Stage) held(page string, p Page) {
 	if !s.run.hold(page) {
 		return
 	}
 	reason := "the host asked to be left alone until " + p.NotBefore.UTC().Format(time.RFC3339)
-	s.cfg.Logger.Warn("page is not checked any more in this run", "page", page, "reason", reason)
+	s.cfg.Logger.Warn("page will not be checked again in this run", "page", page, "reason", reason)
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
 }
 
-// languageOf returns the language of the version in snap, of a page that declares declared;
-// last is that of the previous version. The text is looked at only where the page declares
-// none and most of it is new.
+// languageOf returns the language of the version in snap. declared is what the page declares,
+// last the language of the previous version. It detects the language of the text only if the
+// page declares none and most of the text is new.
 func languageOf(snap flow.Snapshot, declared, last string) string {
 	choice := text.LanguageChoice{Page: declared, Text: last}
 	language, from := choice.Language()
@@ -278,12 +279,12 @@ func languageOf(snap flow.Snapshot, declared, last string) string {
 	return language
 }
 
-// buckets is how many counters mostlyNew tallies words in. Words that share one can make
-// two texts look more alike than they are, never less.
+// buckets is how many counters mostlyNew has for words. Words that share a counter can make two
+// texts look more similar than they are, never less.
 const buckets = 4096
 
-// mostlyNew estimates whether more than 30 % of the words of old and new are not common
-// to both: reason enough to detect the language anew.
+// mostlyNew estimates whether more than 30 % of the words of old and new occur in only one of
+// them. Then the language is detected again.
 func mostlyNew(old, new string) bool {
 	var t [buckets]int32
 	words := tally(&t, old, -1) + tally(&t, new, 1)
@@ -294,8 +295,8 @@ func mostlyNew(old, new string) bool {
 	return differ*10 > words*3
 }
 
-// tally adds n for every word of s, told apart by white space and marks, and returns how
-// many there are.
+// tally adds n to the counter of each word of s and returns how many words there are. Words are
+// separated by white space.
 func tally(t *[buckets]int32, s string, n int32) int {
 	const offset, prime = 2166136261, 16777619 // FNV-1a
 	words := 0

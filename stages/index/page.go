@@ -10,37 +10,39 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Page is the state of one page. Without an Incarnation nobody watches it: it is kept only
-// for what expired of it. The zero Page is none.
+// Page is the state of one page. If Incarnation is empty, nobody watches the page and it is
+// stored only because something of it expired. The zero Page means that there is none.
 type Page struct {
 	// URL is the canonical URL, which is also the page's key.
 	URL string `cbor:"1,keyasint"`
-	// Incarnation is which life of the page this is; empty for none.
+	// Incarnation names the time span from the first subscription to the end of the last one. A
+	// page that is watched again gets a new one. Empty if nobody watches the page.
 	Incarnation string `cbor:"2,keyasint"`
-	// Stamp is the last one given to a subscription.
+	// Stamp is the number of the last change of a subscription.
 	Stamp uint64 `cbor:"3,keyasint,omitempty"`
 	// Keep lists the origins that keep the page without subscriptions, in order.
 	Keep []string `cbor:"4,keyasint,omitempty"`
-	// Intervals are those of the subscriptions, the most impatient first.
+	// Intervals are those of the subscriptions, the shortest first.
 	Intervals []intervalCount `cbor:"5,keyasint,omitempty"`
-	// Documents are in order of their IDs.
+	// Documents are sorted by ID.
 	Documents []Document `cbor:"6,keyasint,omitempty"`
-	// Gone and Floor are up to which number documents that left the page had versions: a
-	// document that returns goes on behind both, so that no change has an earlier one's ID.
+	// Gone holds the last version number of each document that was removed, Floor the highest
+	// one of those that Gone no longer lists. A document that returns continues above both, so
+	// that no two changes share an ID.
 	Gone  map[string]uint64 `cbor:"7,keyasint,omitempty"`
 	Floor uint64            `cbor:"8,keyasint,omitempty"`
 
-	// Check is the number of the last check that was asked for, at Asked; Open is what
-	// is outstanding of it, if anything.
+	// Check is the number of the last requested check, and Asked the time of the request. Open
+	// is the state of that check while it is outstanding.
 	Check uint64    `cbor:"9,keyasint,omitempty"`
 	Asked time.Time `cbor:"10,keyasint,omitzero"`
 	Open  *Open     `cbor:"11,keyasint,omitempty"`
 
-	// Due is when the page is to be checked next by its interval, which was Paced then. It
-	// has a phase of its own once Phased. Delayed is the time instead of an overdue Due.
-	// Before NotBefore no check is made at all, because the host asked for that: Wish is how
-	// long it asked to be left alone. Soon asks for a check as soon as may be, Bare for one
-	// without any hash.
+	// Due is when the page must be checked next, computed from the interval Paced. Phased says
+	// that the page has a phase of its own, so that pages with the same interval spread over
+	// time. Delayed replaces a Due that has passed. The host asked for no check before
+	// NotBefore; Wish is how long it asked for. Soon requests a check as soon as possible, Bare
+	// one without any hash or validator.
 	Due       time.Time     `cbor:"12,keyasint,omitzero"`
 	Paced     time.Duration `cbor:"13,keyasint,omitempty"`
 	Phased    bool          `cbor:"14,keyasint,omitempty"`
@@ -50,49 +52,51 @@ type Page struct {
 	Soon      bool          `cbor:"18,keyasint,omitempty"`
 	Bare      bool          `cbor:"19,keyasint,omitempty"`
 
-	// ETag, LastModified and BodyHash are of the last body that all documents were read
-	// from, if no other was read since.
+	// ETag, LastModified and BodyHash are of the last body from which all documents were read.
+	// They are empty if another body was read since.
 	ETag         string `cbor:"20,keyasint,omitempty"`
 	LastModified string `cbor:"21,keyasint,omitempty"`
 	BodyHash     string `cbor:"22,keyasint,omitempty"`
 
-	// Failures counts the checks in a row that did not reach a readable page; Trouble is
-	// the class of the last check's failure, of the page or one of its documents.
+	// Failures counts the checks in a row that failed and count for expiry. Trouble is the
+	// class of the last check's failure, of the page or of one of its documents; empty if it
+	// succeeded.
 	Failures int    `cbor:"23,keyasint,omitempty"`
 	Trouble  string `cbor:"24,keyasint,omitempty"`
-	// Busy counts the checks in a row for which the host was too busy. FailedSince is when
-	// the first of Failures was made; Failing says that this was told.
+	// Busy counts the checks in a row for which the host was too busy. FailedSince is the time
+	// of the first of Failures; Failing says that a failing event was published.
 	Busy        int       `cbor:"25,keyasint,omitempty"`
 	FailedSince time.Time `cbor:"26,keyasint,omitzero"`
 	Failing     bool      `cbor:"27,keyasint,omitempty"`
 
-	// Expired is how many expired subscriptions are kept. Unreachable lists the receivers
-	// that expired, by name and in order. Expiry says how the last life
-	// ended, if it was given up, until another begins; beyond that, while it has a Keep.
+	// Expired is how many expired subscriptions are stored. Unreachable lists the names of the
+	// expired receivers, sorted. Expiry describes how the last incarnation expired. It is
+	// removed when another begins, unless it has a Keep.
 	Expired     int      `cbor:"28,keyasint,omitempty"`
 	Unreachable []string `cbor:"29,keyasint,omitempty"`
 	Expiry      *Expiry  `cbor:"30,keyasint,omitempty"`
 
-	// Body is the number of the body which is kept, 0 for none: that of the check that read
-	// it, or one of pages that were pushed. Rebase asks that the next request carries it.
+	// Body is the number of the stored body, 0 for none: the number of the check that read it,
+	// or for a pushed page one that no check has. Rebase says that the next request must carry
+	// that body.
 	Body   uint64 `cbor:"31,keyasint,omitempty"`
 	Rebase bool   `cbor:"32,keyasint,omitempty"`
-	// BodyAt is when a body was last kept, or was too large for that.
+	// BodyAt is when a body was last stored, or found too large to be stored.
 	BodyAt time.Time `cbor:"33,keyasint,omitzero"`
 
-	// Records is how many checks were recorded in the history, in all lives that it is of.
+	// Records is how many checks were ever recorded in the history, over all incarnations.
 	Records uint64 `cbor:"34,keyasint,omitempty"`
 
-	// Unasked lists the origins that keep the page, or kept it before it was given up, and ask
-	// for no check of it, in order.
+	// Unasked lists the origins that keep the page, or kept it before it expired, without
+	// requesting checks. It is sorted.
 	Unasked []string `cbor:"35,keyasint,omitempty"`
-	// Pushes counts the pages that were pushed in this life; Seen are hashes of the IDs of the
-	// last ones, the latest last.
+	// Pushes counts the times that this incarnation of the page was pushed. Seen holds hashes
+	// of the IDs of the last pushes, the latest last.
 	Pushes uint64 `cbor:"36,keyasint,omitempty"`
 	Seen   []byte `cbor:"37,keyasint,omitempty"`
 }
 
-// intervalCount is how many subscriptions ask for a check every so often.
+// intervalCount is how many subscriptions have the same interval.
 type intervalCount struct {
 	Every pipeline.Duration `cbor:"1,keyasint"`
 	N     int               `cbor:"2,keyasint"`
@@ -102,67 +106,68 @@ type intervalCount struct {
 type Document struct {
 	ID   string        `cbor:"1,keyasint"`
 	View pipeline.View `cbor:"2,keyasint,omitzero"`
-	// Since is the last check that was asked for before the document began, or was pushed
-	// last; outcomes of it and earlier ones say nothing about the document.
+	// Since is the last check that was requested before the document began, or before it was
+	// last pushed. Outcomes of this and earlier checks do not count for the document.
 	Since uint64 `cbor:"3,keyasint,omitempty"`
-	// N is the number of the version that stands, Oldest that of the oldest stored one,
-	// TextHash the standing version's. Without a version TextHash is empty.
+	// N is the number of the current version, Oldest that of the oldest stored one, and
+	// TextHash the hash of the current version's text; empty if there is no version.
 	N        uint64 `cbor:"4,keyasint,omitempty"`
 	Oldest   uint64 `cbor:"5,keyasint,omitempty"`
 	TextHash string `cbor:"6,keyasint,omitempty"`
-	// Candidate is the hash of a text that stood for Stood checks in a row and is no
-	// version yet.
+	// Candidate is the hash of a new text that was found in Stood checks in a row and is not
+	// confirmed as a version yet.
 	Candidate string `cbor:"7,keyasint,omitempty"`
 	Stood     int    `cbor:"8,keyasint,omitempty"`
 	// Subscriptions is how many there are.
 	Subscriptions int `cbor:"9,keyasint,omitempty"`
-	// GoneSince is since when its selector matches nothing, or its text is empty; zero where
-	// it is there.
+	// GoneSince is since when its selectors match nothing or its text is empty; zero if the
+	// document is on the page.
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
-	// Extractor is what made the standing text; empty for a reader that does not say.
+	// Extractor names the rules that extracted the current text; empty if the reader does not
+	// name them.
 	Extractor string `cbor:"11,keyasint,omitempty"`
-	// Body is the number of a body that the standing text is known to be in. While it is Page.Body
-	// the text can be made anew.
+	// Body is the number of a body that contains the current text. While it equals Page.Body,
+	// the text can be extracted again.
 	Body uint64 `cbor:"12,keyasint,omitempty"`
 }
 
-// Open is what is known of an outstanding check.
+// Open is the state of an outstanding check.
 type Open struct {
-	// Deadline is when the request counts as lost.
+	// Deadline is the time after which the request counts as lost.
 	Deadline time.Time `cbor:"1,keyasint"`
-	// Parts is how many documents were asked for; Got has a bit for each part that came.
+	// Parts is how many documents were requested; Got has a bit for each part that arrived.
 	Parts int    `cbor:"2,keyasint"`
 	Got   []byte `cbor:"3,keyasint,omitempty"`
-	// Bare says that the request carried no hash at all.
+	// Bare says that the request carried neither hash nor validator.
 	Bare bool `cbor:"4,keyasint,omitempty"`
-	// Reached says that a part could be read; Partial that not all texts of the body are
-	// known; Class and Reason tell the first failure.
+	// Reached says that a part could be read; Partial that not all texts of the body are known.
+	// Class and Reason describe the first failure.
 	Reached bool   `cbor:"5,keyasint,omitempty"`
 	Partial bool   `cbor:"6,keyasint,omitempty"`
 	Class   string `cbor:"7,keyasint,omitempty"`
 	Reason  string `cbor:"8,keyasint,omitempty"`
-	// Made are the versions that it made, by document; Standing the documents whose
-	// standing texts are in its body.
+	// Made are the versions that the check made, by document. Standing lists the documents
+	// whose current text is in the body of this check.
 	Made     map[string]uint64 `cbor:"9,keyasint,omitempty"`
 	Standing []string          `cbor:"10,keyasint,omitempty"`
-	// Rebase says that the request carried the body that is kept; Again that a document
-	// needs it to be compared.
+	// Rebase says that the request carried the stored body; Again that a document needs that
+	// body to be compared.
 	Rebase bool `cbor:"11,keyasint,omitempty"`
 	Again  bool `cbor:"12,keyasint,omitempty"`
 	// KeepBody says that the request asked for the body.
 	KeepBody bool `cbor:"13,keyasint,omitempty"`
-	// BodyHash is that of the first part that came; Mixed says that a later one is of another
-	// body.
+	// BodyHash is that of the first part that arrived; Mixed says that a later part is of
+	// another body.
 	BodyHash string `cbor:"14,keyasint,omitempty"`
 	Mixed    bool   `cbor:"15,keyasint,omitempty"`
-	// Nonce is that of the request.
+	// Nonce identifies the request.
 	Nonce string `cbor:"16,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.
 const maxGone = 32
 
-// clone returns a copy of p that shares nothing which apply changes.
+// clone returns a copy of p. The copy shares nothing with p that apply changes.
 func (p Page) clone() Page {
 	p.Keep = slices.Clone(p.Keep)
 	p.Intervals = slices.Clone(p.Intervals)
@@ -197,7 +202,7 @@ func (p *Page) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.Documents, id, func(d Document, id string) int { return cmp.Compare(d.ID, id) })
 }
 
-// begin returns the document of v, which is added if it is new.
+// begin returns the document of v and adds it if it is new.
 func (p *Page) begin(v pipeline.View) *Document {
 	id := flow.DocumentID(p.URL, v)
 	i, ok := p.find(id)
@@ -209,7 +214,7 @@ func (p *Page) begin(v pipeline.View) *Document {
 	return &p.Documents[i]
 }
 
-// drop removes the document with the given ID and remembers how far its versions went.
+// drop removes the document with the given ID and remembers the number of its last version.
 func (p *Page) drop(id string) {
 	i, ok := p.find(id)
 	if !ok {
@@ -230,7 +235,7 @@ func (p *Page) drop(id string) {
 	}
 }
 
-// count adds n (1 or -1) subscriptions that ask for every, if they ask for checks at all.
+// count adds n (1 or -1) subscriptions with the interval every, unless that is pipeline.Never.
 func (p *Page) count(every pipeline.Duration, n int) {
 	if every == pipeline.Never {
 		return
@@ -244,14 +249,14 @@ func (p *Page) count(every pipeline.Duration, n int) {
 	}
 }
 
-// keeps reports whether d stays without subscriptions.
+// keeps reports whether d stays on the page without subscriptions.
 func (p *Page) keeps(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero() }
 
-// forgetBody takes back that BodyHash stands for all texts.
+// forgetBody notes that an equal body no longer means equal texts.
 func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash = "", "", "" }
 
-// standsFor reports whether an equal body means equal texts: those of all documents that
-// a check with the given number can be about.
+// standsFor reports whether an equal body means equal texts of all documents that the check
+// with the given number covers.
 func (p *Page) standsFor(check uint64) bool {
 	for i := range p.Documents {
 		if d := &p.Documents[i]; d.Since < check && (d.TextHash == "" || d.Candidate != "") {
@@ -261,14 +266,14 @@ func (p *Page) standsFor(check uint64) bool {
 	return p.BodyHash != ""
 }
 
-// Fetched reports whether anybody asks for checks of p. One that is only pushed is never
-// fetched: it cannot be overdue, and it does not expire.
+// Fetched reports whether p is fetched. A page that is only pushed is not: it cannot be
+// overdue, and it does not expire.
 func (p *Page) Fetched() bool {
 	return p.Incarnation != "" && (len(p.Intervals) > 0 ||
 		slices.ContainsFunc(p.Keep, func(origin string) bool { return !slices.Contains(p.Unasked, origin) }))
 }
 
-// keepEvery notes how often origin, which keeps the page, asks for checks of it.
+// keepEvery notes whether origin, which keeps the page, wants it to be fetched.
 func (p *Page) keepEvery(origin string, every pipeline.Duration) {
 	p.Unasked = slices.DeleteFunc(p.Unasked, func(o string) bool { return o == origin })
 	if every == pipeline.Never {

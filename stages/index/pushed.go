@@ -12,28 +12,28 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Read reads the documents that r names in the page that was pushed, by the readers that
-// fetched pages are read with: one outcome for each document in their order, or one of Kind
-// pipeline.OutcomeFailed for the page. Where r has a Rebase it reads that body too. It returns
-// nil if ctx ends first.
+// Read reads the documents that r names in the pushed page p, with the readers that read
+// fetched pages. It returns one outcome for each document, in the order of r.Documents, or a
+// single one of Kind flow.OutcomeFailed for the page. If r has a Rebase it reads that body too.
+// It returns nil if ctx ends first.
 type Read func(ctx context.Context, r flow.Request, p pipeline.Pushed) []flow.Outcome
 
-// pushedPage brings what is in a page that somebody pushed. Its outcomes have no check number:
-// they are taken in order of arrival.
+// pushedPage is a page that somebody pushed. Its outcomes have no check number: they count in
+// order of arrival.
 type pushedPage struct {
 	ID string
-	// Outcomes are one for each document of the page; none where the page need not be read.
+	// Outcomes are one for each document of the page; none if the push is ignored.
 	Outcomes []flow.Outcome
 }
 
 func (pushedPage) action() {}
 
-// taken tells that a page that was pushed was read.
+// taken reports that a pushed page was read.
 type taken struct{ Time time.Time }
 
 func (taken) output() {}
 
-// seenSize is how much of an ID's hash is remembered, in bytes.
+// seenSize is how many bytes of an ID's hash are stored.
 const seenSize = 8
 
 // rememberedPushes is how many IDs of pushed pages are remembered for each URL.
@@ -44,7 +44,7 @@ func seenHash(id string) string {
 	return string(sum[:seenSize])
 }
 
-// hasSeen reports whether a page was pushed under id among the last ones.
+// hasSeen reports whether id is among the IDs of the last pushes.
 func (p *Page) hasSeen(id string) bool {
 	want := seenHash(id)
 	for i := 0; i < len(p.Seen); i += seenSize {
@@ -55,14 +55,14 @@ func (p *Page) hasSeen(id string) bool {
 	return false
 }
 
-// remember notes that a page was pushed under id.
+// remember adds id to the IDs of the last pushes.
 func (p *Page) remember(id string) {
 	from := max(len(p.Seen)+seenSize-rememberedPushes*seenSize, 0)
 	p.Seen = append(append([]byte(nil), p.Seen[from:]...), seenHash(id)...)
 }
 
-// pushed takes a page that was pushed, and reports whether it counts. It is a check of its
-// own, which nobody asked for and which says nothing about how the page is reached.
+// pushed handles a pushed page and reports whether it counts. It is like a check that nobody
+// requested, except that it says nothing about whether the page can be reached.
 func (a *application) pushed(do pushedPage) bool {
 	p := &a.p
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
@@ -71,7 +71,7 @@ func (a *application) pushed(do pushedPage) bool {
 	p.remember(do.ID)
 	p.Pushes++
 	outstanding := p.Open
-	// The body that is kept came along where it was needed.
+	// The stored body was read together with the page where that was needed.
 	p.Open = &Open{Parts: len(do.Outcomes), Rebase: true, KeepBody: p.wantsBody(a.Now)}
 	for _, o := range do.Outcomes {
 		a.part(o)
@@ -85,8 +85,8 @@ func (a *application) pushed(do pushedPage) bool {
 	return true
 }
 
-// overtake makes the outstanding check, if there is one, say nothing about the documents that
-// os found: what it looks at may be older.
+// overtake excludes the documents that os found from the outstanding check, if there is one:
+// the check may see an older page.
 func (a *application) overtake(os []flow.Outcome) {
 	p := &a.p
 	if p.Open == nil {
@@ -112,8 +112,8 @@ func without(list []string, name string) []string {
 	return rest
 }
 
-// number is what body and events of the outcome o are numbered with: that of its check, or
-// for a page that was pushed one that no check has.
+// number is the number for the body and the events of the outcome o: that of its check, or for
+// a pushed page one that no check has.
 func (p *Page) number(o flow.Outcome) uint64 {
 	if o.Check > 0 {
 		return o.Check
@@ -121,7 +121,7 @@ func (p *Page) number(o flow.Outcome) uint64 {
 	return 1<<63 | p.Pushes
 }
 
-// request is what is asked of a page that was pushed.
+// request says which documents to read in a pushed page.
 func (p *Page) request() flow.Request {
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation}
 	for _, d := range p.Documents {
@@ -130,8 +130,8 @@ func (p *Page) request() flow.Request {
 	return r
 }
 
-// othersMade reports whether any text that stands was made by other rules than the one that
-// os has in its place, and can be made anew from the body that is kept.
+// othersMade reports whether the current text of any document in os was extracted by other
+// rules, and can be extracted again from the stored body.
 func (p *Page) othersMade(os []flow.Outcome) bool {
 	for _, o := range os {
 		d := p.Document(o.Document)
@@ -145,7 +145,7 @@ func (p *Page) othersMade(os []flow.Outcome) bool {
 	return false
 }
 
-// push reads the page that m brings, if anybody wants it.
+// push reads the pushed page in m, if anybody watches it.
 func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (action, error) {
 	page, err := flow.TakenFrom(m)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 		s.ignored(tx, flow.KindRepeated, m)
 		return do, nil
 	case s.cfg.Read == nil:
-		return nil, failure.Permanent(errors.New("pages that are pushed are not read here"))
+		return nil, failure.Permanent(errors.New("this program does not read pushed pages"))
 	}
 	st, r := tx.State(m.Key), p.request()
 	r.KeepBody = p.wantsBody(s.cfg.Now())
@@ -176,13 +176,13 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 	return do, err
 }
 
-// read reads p. A page of which nothing can be read is a permanent error; that a document is
-// not on it is none.
+// read reads p. It is a permanent error if no document can be read, except if none of the
+// documents is on the page.
 func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]flow.Outcome, error) {
 	os := s.cfg.Read(ctx, r, p)
 	if len(os) == 0 {
 		if ctx.Err() == nil {
-			return nil, failure.Permanent(errors.New("the page that was pushed gives nothing"))
+			return nil, failure.Permanent(errors.New("reading the pushed page gave no result"))
 		}
 		return nil, context.Cause(ctx)
 	}
@@ -191,17 +191,17 @@ func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]
 			return os, nil
 		}
 	}
-	return nil, failure.Permanent(fmt.Errorf("the page that was pushed cannot be read: %s (%s)", os[0].Reason, os[0].Class))
+	return nil, failure.Permanent(fmt.Errorf("the pushed page cannot be read: %s (%s)", os[0].Reason, os[0].Class))
 }
 
-// ignored tells that the page that m brings is not read.
+// ignored reports that the pushed page in m is not read.
 func (s *Stage) ignored(tx flow.Tx, kind string, m flow.Message) {
 	tx.OnCommit(func() {
 		s.cfg.Observe.Note(flow.Observation{Kind: kind, URL: m.Key, ID: m.ID, Time: m.Time})
 	})
 }
 
-// taken tells that a page was pushed.
+// taken reports that page was pushed; p is the page after it.
 func (s *Stage) taken(page string, p Page, t taken) {
 	ob := flow.Observation{Kind: flow.KindPushed, Page: page, URL: page, Time: t.Time}
 	if len(p.Documents) == 1 {

@@ -10,23 +10,24 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// readByOther reports whether another extractor made the text of o than the standing text of
-// d. A reader that names no extractor counts as any.
+// readByOther reports whether the text of o was extracted by other rules than the current text
+// of d: Extractor changes when a reader gets new rules. A reader that names none never counts
+// as another.
 func (d *Document) readByOther(o flow.Outcome) bool {
 	return d.Extractor != "" && o.Extractor != "" && o.Extractor != d.Extractor
 }
 
-// comparable reports whether the text of o can be compared with the standing one of d. It
-// can where the same rules made both. Otherwise the page as it was is to be read by the
-// rules of now: that needs another request, whose answer puts a new text in the place of the
-// standing one. Where that is impossible, the text of o becomes a new baseline.
+// comparable reports whether the text of o can be compared with the current text of d. It can
+// if the same rules extracted both. Otherwise the stored body must be read by the new rules
+// first: another request carries it, and its answer replaces the current text. If that is
+// impossible, the text of o becomes a new baseline.
 func (a *application) comparable(d *Document, o flow.Outcome) bool {
 	p, open := &a.p, a.p.Open
 	if d.TextHash == "" || o.TextHash == d.TextHash || !d.readByOther(o) {
 		return true
 	}
 	d.Candidate, d.Stood = "", 0
-	why := "the page as it was is not kept"
+	why := "the body of its last version is not stored"
 	if p.Body > 0 && d.Body == p.Body {
 		switch r := o.Rebased; {
 		case !open.Rebase:
@@ -41,12 +42,12 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 		}
 	}
 	a.health(o, pipeline.Health{Event: pipeline.HealthRebaselined, Document: d.ID,
-		Reason: fmt.Sprintf("its text was made by %s and is now made by %s; %s", d.Extractor, o.Extractor, why)})
+		Reason: fmt.Sprintf("its text was extracted by %s and is now extracted by %s; %s", d.Extractor, o.Extractor, why)})
 	a.version(d, o, 0)
 	return false
 }
 
-// stands notes that the standing text of d is in the body of o.
+// stands notes that the body of o contains the current text of d.
 func (a *application) stands(d *Document, o flow.Outcome) {
 	d.Candidate, d.Stood = "", 0
 	if o.Extractor != "" {
@@ -55,24 +56,25 @@ func (a *application) stands(d *Document, o flow.Outcome) {
 	a.p.Open.Standing = append(a.p.Open.Standing, d.ID)
 }
 
-// again asks for the page once more, with the body that is kept. The check that o completes
-// does not count.
+// again requests the page once more, with the stored body. The check that o completes does not
+// count.
 func (a *application) again(o flow.Outcome) {
 	p := &a.p
 	a.record(o, p.Open)
 	p.Open, p.Soon, p.Bare, p.Rebase = nil, true, true, true
 }
 
-// bodyAge is after what time a later body is kept though no text in it is new. It bounds how
-// old a difference may be that only the rules of a later program see, and that is told then.
+// bodyAge is how old the stored body may become before a later one is stored although no text
+// in it is new. New extraction rules may see a difference that the old ones did not: it is at
+// most this old.
 const bodyAge = 24 * time.Hour
 
-// wantsBody reports whether the next body is to be kept in any case.
+// wantsBody reports whether the next body must be stored even if no text in it is new.
 func (p *Page) wantsBody(now time.Time) bool { return now.Sub(p.BodyAt).Abs() >= bodyAge }
 
-// keepBody keeps the body of a complete check, whose last outcome is o, if standing texts are
-// in it. Where a new one is too large to be kept, an earlier one goes too unless texts that
-// stand are in it.
+// keepBody stores the body of a complete check, whose last outcome is o, if it contains current
+// texts. If it is too large to be stored, the stored one is deleted, unless that contains
+// current texts.
 func (a *application) keepBody(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	if len(open.Standing) > 0 && (o.Body != nil || open.KeepBody) {
@@ -100,7 +102,7 @@ func (a *application) keepBody(o flow.Outcome) {
 	a.emit(dropBody{})
 }
 
-// storedBody is a body as it is kept.
+// storedBody is a body as it is stored.
 type storedBody struct {
 	URL             string `cbor:"1,keyasint"`
 	ContentType     string `cbor:"2,keyasint"`
@@ -116,7 +118,7 @@ func storeBody(st flow.State, body flow.Body) error {
 	return st.Set(bodyName, b)
 }
 
-// loadBody returns the body that is kept, or nil.
+// loadBody returns the stored body, or nil.
 func loadBody(st flow.State) (*flow.Body, error) {
 	b, ok, err := st.Get(bodyName)
 	if err != nil || !ok {
@@ -129,7 +131,7 @@ func loadBody(st flow.State) (*flow.Body, error) {
 	return (*flow.Body)(&body), nil
 }
 
-// storeRebased stores a text that was made anew in the place of the one that stands.
+// storeRebased replaces the text of a version by one that was extracted again.
 func storeRebased(st flow.State, r rebase) error {
 	v, ok, err := LoadVersion(st, r.Document, r.N)
 	if err != nil {
@@ -140,7 +142,7 @@ func storeRebased(st flow.State, r rebase) error {
 	}
 	content, err := flow.UnpackText(r.Text.Packed)
 	if err != nil {
-		return failure.Permanent(fmt.Errorf("version %d of document %s, made anew: %w", r.N, r.Document, err))
+		return failure.Permanent(fmt.Errorf("version %d of document %s, extracted again: %w", r.N, r.Document, err))
 	}
 	v.TextHash, v.Title, v.Extractor, v.Packed = r.Text.TextHash, r.Text.Title, r.Text.Extractor, r.Text.Packed
 	b, err := encode(v)

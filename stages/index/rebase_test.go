@@ -273,8 +273,8 @@ func TestAnUpgradeWithoutABody(t *testing.T) {
 		tooBig bool
 		reason string
 	}{
-		"too large":      {"stock 5|sale", true, "its text was made by r/1 and is now made by r/2; the page as it was is not kept"},
-		"cannot be read": {"stock 5|sale!", false, "its text was made by r/1 and is now made by r/2; it cannot be read"},
+		"too large":      {"stock 5|sale", true, "its text was extracted by r/1 and is now extracted by r/2; the body of its last version is not stored"},
+		"cannot be read": {"stock 5|sale!", false, "its text was extracted by r/1 and is now extracted by r/2; it cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, Config{})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// run is what one process knows of its pages and forgets with its end. But for made and told
-// it changes after commits only, of which one may stand for several messages of a page.
+// run is what one process knows of its pages and does not store. Except made and told, it
+// changes after commits only. One commit may cover several messages of a page.
 type run struct {
 	limit int
 	only  func(page string) bool
@@ -23,20 +23,20 @@ type run struct {
 	late     map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
-// request names a request.
+// request identifies a request.
 type request struct {
 	incarnation string
 	check       uint64
 }
 
-// made names a request by its nonce, and the epoch in which it was made.
+// made identifies a request by its nonce and by the epoch in which it was made.
 type made struct {
 	nonce string
 	epoch uint64
 }
 
-// outstanding is a request that is not answered. Since is when its page was first asked
-// for without an answer, by Config.Steady; interval how often it is to be checked.
+// outstanding is an unanswered request. since is when the page was first requested without an
+// answer, by Config.Steady; interval is that of the page.
 type outstanding struct {
 	request
 	made
@@ -52,7 +52,7 @@ func newRun(limit int, only func(string) bool) *run {
 	}
 }
 
-// tell notes that a command came for page.
+// tell notes that a command for page was handled.
 func (r *run) tell(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +61,8 @@ func (r *run) tell(page string) {
 	}
 }
 
-// early reports whether page is not to be checked yet: a limited run checks a page once it
-// knows what is asked of it now.
+// early reports whether it is too early to check page: a limited run checks a page only after
+// the first command for it, which says what is wanted of it now.
 func (r *run) early(page string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *run) budget(page string) *int {
 	return &left
 }
 
-// atOnce reports whether page is to be checked whatever its schedule says: a limited run
+// atOnce reports whether page must be checked now, regardless of its schedule: a limited run
 // does not wait for its first check.
 func (r *run) atOnce(page string) bool {
 	r.mu.Lock()
@@ -91,7 +91,7 @@ func (r *run) atOnce(page string) bool {
 	return r.limit > 0 && r.counts[page] == 0
 }
 
-// ask notes a request that is made at now, by Config.Steady.
+// ask notes a request that was committed at now, by Config.Steady.
 func (r *run) ask(a ask, now time.Time, epoch uint64) {
 	q := a.Request
 	r.mu.Lock()
@@ -102,34 +102,34 @@ func (r *run) ask(a ask, now time.Time, epoch uint64) {
 	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, epoch}, now, a.Interval}
 }
 
-// delayed notes that page was asked for too late, at now by Config.Steady.
+// delayed notes that page was requested too late, at now by Config.Steady.
 func (r *run) delayed(page string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late[page] = now
 }
 
-// makes notes, before its commit, that a request with nonce is made for page.
+// makes notes a request for page before its commit.
 func (r *run) makes(page, nonce string, epoch uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.made[page] = made{nonce, epoch}
 }
 
-// asked reports whether this process made the outstanding request of p in this epoch. One of
-// an earlier epoch may have gone down with the process that it was for.
+// asked reports whether this process made the outstanding request of p in this epoch. A request
+// of an earlier epoch may be lost with the process that was to fetch it.
 func (r *run) asked(p Page, epoch uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.Open == nil {
 		return false
 	}
-	// What was made last may have been undone, and what was committed stands then.
+	// If the transaction of the last request failed, the committed one is outstanding.
 	this := made{p.Open.Nonce, epoch}
 	return r.made[p.URL] == this || r.requests[p.URL].made == this
 }
 
-// over forgets the request for page that was committed last. One that was made since stands.
+// over forgets the last committed request for page. A request that was made since then stays.
 func (r *run) over(page string) {
 	if r.made[page] == r.requests[page].made {
 		delete(r.made, page)
@@ -137,7 +137,7 @@ func (r *run) over(page string) {
 	delete(r.requests, page)
 }
 
-// done notes an accepted check of page, which is complete.
+// done notes that a check of page is complete and counted.
 func (r *run) done(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *run) done(page string) {
 	}
 }
 
-// lives notes that a life of page began, or ended.
+// lives notes that an incarnation of page began or ended.
 func (r *run) lives(page string, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *run) lives(page string, begins bool) {
 	}
 }
 
-// hold notes that page will not be checked soon, and reports whether it was waited for.
+// hold notes that Finished need not wait for page, and reports whether it did.
 func (r *run) hold(page string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,9 +184,9 @@ func (s *Stage) Expect(page string) {
 	}
 }
 
-// Finished reports whether every expected page has had Config.Checks accepted checks in
-// this run, has ended in it, belongs to a host that asked to be left alone for longer than a
-// run should wait, or to another process. Without Config.Checks it is false.
+// Finished reports whether every expected page had Config.Checks complete checks in this run,
+// ended, is owned by another process, or is on a host that asked to be left alone for longer
+// than a run should wait. Without Config.Checks it is false.
 func (s *Stage) Finished() bool {
 	r := s.run
 	r.mu.Lock()
@@ -195,14 +195,13 @@ func (s *Stage) Finished() bool {
 	return r.limit > 0 && len(r.waiting) == 0
 }
 
-// overdueAfter is for how long at least a check may be outstanding before it is overdue.
+// overdueAfter is the least time for which a check must be outstanding to be overdue.
 const overdueAfter = 5 * time.Minute
 
-// Overdue returns the pages, in order, that this process first asked for more than two of
-// their intervals and overdueAfter ago by Config.Steady without a check that is complete,
-// however often it asked again. It looks at outstanding requests only: a page that may not
-// be checked in this run, or whose host asked to be left alone, is not overdue. Requests for
-// pages that another process has now are forgotten.
+// Overdue returns, sorted, the pages whose check has been outstanding for more than two
+// intervals and more than overdueAfter, by Config.Steady, however often it was requested again.
+// A page that may not be checked in this run, or whose host asked to be left alone, is not
+// overdue. Pages that another process owns now are left out.
 func (s *Stage) Overdue() []string {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
@@ -224,20 +223,20 @@ func (s *Stage) Overdue() []string {
 }
 
 const (
-	// lateAfter is by how much at least a check must come too late to be late.
+	// lateAfter is the least delay for which a check counts as late.
 	lateAfter = 5 * time.Second
-	// lateShown is for how long a page that was checked late counts as late.
+	// lateShown is how long a page that was checked late is counted by Late.
 	lateShown = time.Minute
 )
 
-// tooLate is after what time since the check before a check of a page is late.
+// tooLate is how long after the previous check a check is late.
 func tooLate(interval time.Duration) time.Duration {
 	return max(2*interval, interval+lateAfter)
 }
 
-// Late counts the pages that are checked too late, or were in the last minute: whose last
-// check was asked for, or is not answered, more than an interval behind its time, and at
-// least five seconds. They are what a process that was killed leaves to the others.
+// Late counts the pages whose check is late, or was in the last minute: it was requested, or is
+// still unanswered, more than one interval and more than five seconds after it was due. After a
+// process is killed, these are the pages that the others have not caught up with.
 func (s *Stage) Late() int {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
@@ -252,12 +251,12 @@ func (s *Stage) Late() int {
 	return n
 }
 
-// prune forgets the pages that are late no more at now, by Config.Steady.
+// prune removes pages that no longer count as late at now, by Config.Steady.
 func (r *run) prune(now time.Time) {
 	maps.DeleteFunc(r.late, func(_ string, at time.Time) bool { return now.Sub(at) > lateShown })
 }
 
-// rest notes that page is not fetched.
+// rest notes that page is not fetched any more.
 func (r *run) rest(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

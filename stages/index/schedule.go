@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// askFor is how long after it was asked for a fetch may begin.
+	// askFor is how long after its request a fetch may begin.
 	askFor = 2 * time.Minute
-	// slack is how much later than it may an outcome is waited for: queues and clocks.
+	// slack is how much longer an outcome is waited for than a fetch may take, since messages
+	// queue and clocks differ.
 	slack = 30 * time.Second
-	// heldWake is when a page that may not be checked in this run is looked at again. Its
-	// wake comes at the start of the next run anyway.
+	// heldWake is when a page wakes again that may not be checked in this run. The next run
+	// wakes it when it starts anyway.
 	heldWake = time.Hour
-	// maxRetryAfter bounds how long a host may ask us to stay away.
+	// maxRetryAfter bounds how long a host may keep us away with Retry-After.
 	maxRetryAfter = 24 * time.Hour
 	// maxInterval keeps schedules within what time.Duration can hold.
 	maxInterval = 366 * 24 * time.Hour
 )
 
-// next is when to ask for the next check.
+// next is when to request the next check.
 func (a *application) next() time.Time {
 	p, interval := &a.p, a.interval()
 	if interval < p.Paced {
-		// Somebody more impatient came.
+		// A subscription with a shorter interval was added.
 		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
 	}
 	at := p.Due
@@ -43,7 +44,7 @@ func (a *application) next() time.Time {
 	return latest(at, p.NotBefore)
 }
 
-// interval is what the most impatient subscription asks for.
+// interval is the shortest interval of the subscriptions.
 func (a *application) interval() time.Duration {
 	if a.Rules.Every != nil {
 		return min(max(*a.Rules.Every, 0), maxInterval)
@@ -55,8 +56,8 @@ func (a *application) interval() time.Duration {
 	return min(max(every, a.Rules.MinInterval), maxInterval)
 }
 
-// gap is the least time between two checks. An interval that the user forces is kept
-// exactly.
+// gap is the least time between two checks. An interval that the user forces (Rules.Every) is
+// kept exactly.
 func (a *application) gap(interval time.Duration) time.Duration {
 	if a.Rules.Every != nil {
 		return interval
@@ -64,12 +65,12 @@ func (a *application) gap(interval time.Duration) time.Duration {
 	return min(a.Rules.MinInterval, interval)
 }
 
-// reschedule sets when the page is due again, after a check that is complete.
+// reschedule sets when the page is due again, after a complete check.
 func (a *application) reschedule(retryAfter time.Duration) {
 	p, interval := &a.p, a.interval()
 	switch {
 	case a.Rules.Every != nil:
-		// A forced interval leaves no phase behind: all pages would have the same.
+		// A forced interval sets no phase: all pages would have the same one.
 		p.Due, p.Phased = schedule.Next(p.Due, p.Asked, a.Now, interval, 0), false
 	case !p.Phased:
 		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), true
@@ -82,7 +83,7 @@ func (a *application) reschedule(retryAfter time.Duration) {
 	}
 }
 
-// settle asks for a check if one is due, and sets the wake.
+// settle requests a check if one is due, and sets the wake.
 func (a *application) settle() {
 	p := &a.p
 	switch {
@@ -94,7 +95,7 @@ func (a *application) settle() {
 	case p.Open != nil:
 		at := p.Open.Deadline
 		if a.Lost {
-			at = a.Now // in the place of the start's wake, which gives up
+			at = a.Now // replaces the wake at the start, which would give the request up
 		}
 		a.emit(wakeAt{at, true})
 		return
@@ -109,7 +110,7 @@ func (a *application) settle() {
 	a.ask()
 }
 
-// held reports whether no more requests are made in this run.
+// held reports whether this run makes no more requests for the page.
 func (a *application) held() bool {
 	if a.Budget == nil {
 		return false
@@ -144,9 +145,9 @@ func (a *application) ask() {
 	a.emit(wakeAt{p.Open.Deadline, true})
 }
 
-// giveUp forgets a request that is lost, so that another is made. Only a wake may: one at
-// the start comes behind the log, while a command that is handled again after a crash may
-// have the outcome right behind it.
+// giveUp forgets a lost request, so that another is made. Only wakes do that: the wake at the
+// start comes after all messages of the log. A command that is handled again after a crash may
+// be followed by the outcome of the request.
 func (a *application) giveUp() {
 	o := a.p.Open
 	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {
@@ -155,22 +156,23 @@ func (a *application) giveUp() {
 	a.p.Open, a.p.Soon, a.p.Bare, a.p.Rebase = nil, true, o.Bare, o.Rebase
 }
 
-// rest makes a page that nobody wants to be fetched wait for nothing.
+// rest clears the schedule of a page that is not fetched.
 func (a *application) rest() {
 	p := &a.p
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
 	a.emit(wakeAt{})
 }
 
-// clamp takes back times that lie further ahead than the rules ever set them, as they do
-// once the clock was set back: nothing waits for a time that is long past in truth.
+// clamp corrects times that lie further in the future than the rules ever set them. They do if
+// the clock was set back: without this a page would not be checked for as long as the clock was
+// ahead.
 func (a *application) clamp() {
 	p := &a.p
 	if !a.exists() {
 		return
 	}
 	if back := p.Asked.Sub(a.Now); back > 0 {
-		// The clock went back by that at least. What was set by it goes along.
+		// The clock went back by at least this much. Move the times that were set by it.
 		p.Asked = a.Now
 		for _, t := range []*time.Time{&p.Due, &p.Delayed, &p.NotBefore} {
 			if !t.IsZero() {
@@ -178,8 +180,8 @@ func (a *application) clamp() {
 			}
 		}
 	}
-	// A check that was asked for before the clock was wrong, and was complete meanwhile, left
-	// times that nothing else tells.
+	// A check that was requested before the clock went wrong, and was completed while it was
+	// wrong, also leaves such times.
 	interval := max(a.interval(), p.Paced)
 	gap := a.gap(interval)
 	if p.Due.Sub(a.Now) > interval+gap {
@@ -194,7 +196,7 @@ func (a *application) clamp() {
 	}
 }
 
-// patience is for how long the outcome of a request is waited for at most.
+// patience is how long the outcome of a request is waited for.
 func (a *application) patience() time.Duration { return askFor + a.Rules.FetchTimeout + slack }
 
 func latest(a, b time.Time) time.Time {

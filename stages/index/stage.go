@@ -1,9 +1,10 @@
-// Package index owns pages: the numbers of their checks, their schedule, the hashes and
-// validators that stand, their versions, the order of subscribe, cancel and version, and
-// when a page is given up. Nobody else decides about any of them.
+// Package index owns pages: it numbers their checks, schedules them, keeps the hashes and
+// validators of what they hold, makes versions, orders subscribe and cancel commands relative
+// to versions, and gives pages up. No other package decides about these.
 //
-// The function apply decides all of it, purely, over a Page. Stage is the Processor around it,
-// which keeps pages in the state of a transaction and carries apply's outputs out.
+// The pure function apply makes every decision: it takes a Page and an event, and returns the
+// next Page and outputs. Stage is the processor around it, which loads and stores pages and
+// carries the outputs out.
 package index
 
 import (
@@ -24,49 +25,48 @@ import (
 type Config struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Steady is the clock that says for how long a request is outstanding; setting the wall
-	// clock must not move it. Nil means time.Now, whose monotonic reading counts.
+	// Steady is the clock that measures how long a request is outstanding; setting the wall
+	// clock must not change it. Nil means time.Now, which has a monotonic reading.
 	Steady func() time.Time
 	// MinInterval is what smaller intervals are raised to. Default
 	// pipeline.DefaultMinInterval.
 	MinInterval time.Duration
 	// Every replaces all intervals and lifts MinInterval, if not nil; 0 checks again at once.
 	Every *time.Duration
-	// Checks is how many checks of each page this run accepts, the first at once; with Every
-	// nil the others too. 0 means any number.
+	// Checks is how many checks of each page this run makes; 0 means any number. The first is
+	// made at once, and if Every is nil the others too.
 	Checks int
 	// Only selects the pages that are checked in this run; nil means all.
 	Only func(page string) bool
-	// Owned says whether this process has a page now; nil means all. Others are neither waited
-	// for nor overdue. It must not wait.
+	// Owned says whether this process owns a page now; nil means all. Finished does not wait
+	// for other pages, and they are never overdue. It must not block.
 	Owned func(page string) bool
-	// Epoch is another number each time that this process gets a page: what it asked for before
-	// may have gone down with the process that it asked. nil means that it has all of them once.
-	// It must not wait.
+	// Epoch is a number that changes each time this process becomes the owner of a page:
+	// requests of earlier epochs may be lost. Nil means that it owns all pages from the start.
+	// It must not block.
 	Epoch func(page string) uint64
 	// Keep is how many versions of a document are stored. Default 10.
 	Keep int
-	// ExpireAfter is how many checks in a row must fail for a page to be given up. Default
-	// 10; negative means never. SelectorGone counts those, too, that read a page and find
-	// none of its documents. SetExpiry changes both.
+	// ExpireAfter is how many checks in a row must fail before a page expires. Default 10;
+	// negative means never. With SelectorGone a check also fails if it finds none of the page's
+	// documents. SetExpiry changes both.
 	ExpireAfter  int
 	SelectorGone bool
 	// FetchTimeout is how long a fetch may last. Default 30 s.
 	FetchTimeout time.Duration
-	// Memory bounds what reading the words of large texts takes. Default: no bound.
+	// Memory bounds the memory for texts that are split into words. Default: no bound.
 	Memory flow.Memory
-	// Logger is where troubles of pages go; nil discards them.
+	// Logger gets failures of pages and refused commands; nil discards them.
 	Logger *slog.Logger
-	// Read reads pages that are pushed; nil: they go to the dead letters.
+	// Read reads pushed pages. If it is nil, these go to the dead letters.
 	Read Read
-	// Observe is told of checks and versions.
+	// Observe gets an observation for each check and version.
 	Observe flow.Observer
-	// Acceptable returns what keeps a new subscription, valid in itself and with its defaults,
-	// from being carried out by this program: a sink that it does not have, a selector that
-	// it cannot read. Nil accepts all.
+	// Acceptable returns why this program cannot serve a new subscription, which is valid and
+	// has its defaults: it lacks a sink, or cannot parse a selector. Nil accepts all.
 	Acceptable func(pipeline.Subscription) error
-	// Decided is told, after the commit, how the command with this message ID ended: err is
-	// nil or a *Refusal. It must not block.
+	// Decided is called after the commit with the result of a command: the ID of its message,
+	// and nil or a *flow.Refusal. It must not block.
 	Decided func(commandID string, err error)
 }
 
@@ -134,8 +134,8 @@ func New(cfg Config) *Stage {
 	return s
 }
 
-// SetExpiry changes Config.ExpireAfter and Config.SelectorGone, for the checks that are
-// complete from now on. It is safe for concurrent use.
+// SetExpiry changes Config.ExpireAfter and Config.SelectorGone for checks that complete from
+// now on. It is safe for concurrent use.
 func (s *Stage) SetExpiry(after int, selectorGone bool) {
 	if after == 0 {
 		after = 10
@@ -154,13 +154,13 @@ func (s *Stage) rulesNow() rules {
 	return r
 }
 
-// Process handles one message of TopicDocuments or a wake. A command that is invalid is
-// decided, not failed: who sent it is answered by HealthRefused. A store that cannot be read,
-// or holds what this program does not understand, is Broken.
+// Process handles one message of TopicDocuments or a wake. An invalid command is no error: its
+// sender is answered with a HealthRefused event. If the store cannot be read, or holds a value
+// that this program does not understand, the error is Broken.
 func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	err := s.process(ctx, tx, m)
 	if class, _ := failure.ClassOf(err); err != nil && class == failure.ClassRetry {
-		// Nothing here waits for others: what is not classified is the store's.
+		// This stage waits for nothing: an error without a class comes from the store.
 		return failure.Broken(err)
 	}
 	return err
@@ -201,7 +201,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
 		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
 	})
-	// A list that asks for nothing, or for what expired, leaves no page to be waited for.
+	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
 	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow)
 	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
@@ -228,7 +228,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	return st.Set(pageName, b)
 }
 
-// action reads what m is about and what state apply needs for it.
+// action decodes m and loads the state that apply needs for it.
 func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {

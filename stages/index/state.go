@@ -77,8 +77,8 @@ func decode(b []byte, v any) error {
 	return nil
 }
 
-// Load returns the page whose state st is; the zero Page if there is none, one without
-// Incarnation if only expired things are left of it. What cannot be read is Broken.
+// Load returns the page whose state st is: the zero Page if there is none, a Page without
+// Incarnation if it expired. A value that cannot be decoded is a Broken error.
 func Load(st flow.State) (Page, error) {
 	var p Page
 	b, ok, err := st.Get(pageName)
@@ -88,7 +88,7 @@ func Load(st flow.State) (Page, error) {
 	return p, decode(b, &p)
 }
 
-// StoredVersion is one version of a document as it is kept.
+// StoredVersion is one version of a document as it is stored.
 type StoredVersion struct {
 	Time     time.Time `cbor:"1,keyasint"` // of the check
 	Check    uint64    `cbor:"2,keyasint"`
@@ -96,14 +96,14 @@ type StoredVersion struct {
 	Title    string    `cbor:"4,keyasint,omitempty"`
 	// Language is a BCP 47 tag, or empty.
 	Language string `cbor:"5,keyasint,omitempty"`
-	// Extractor is what made the text.
+	// Extractor names the rules that extracted the text.
 	Extractor string `cbor:"6,keyasint,omitempty"`
-	// Packed is the text's Content, packed with pipeline.PackText.
+	// Packed is the text, packed with flow.PackText.
 	Packed []byte `cbor:"7,keyasint"`
 }
 
-// LoadVersion returns version n of a document of the page whose state st is; ok is false
-// where it is not kept.
+// LoadVersion returns version n of a document of the page whose state st is; ok is false if it
+// is not stored.
 func LoadVersion(st flow.State, document string, n uint64) (v StoredVersion, ok bool, err error) {
 	b, ok, err := st.Get(versionName(document, n))
 	if err != nil || !ok {
@@ -112,13 +112,13 @@ func LoadVersion(st flow.State, document string, n uint64) (v StoredVersion, ok 
 	return v, true, decode(b, &v)
 }
 
-// Subscriptions returns the standing subscriptions of the page whose state st is, by
+// Subscriptions returns the current subscriptions of the page whose state st is, sorted by
 // document and client.
 func Subscriptions(st flow.State) ([]flow.Stamped, error) {
 	return scanJSON[flow.Stamped](st, subscriptionsName)
 }
 
-// subscription returns the standing subscription of a pair, or nil.
+// subscription returns the current subscription of a document and client, or nil.
 func subscription(st flow.State, document, client string) (*flow.Stamped, error) {
 	return getJSON[flow.Stamped](st, subscriptionName(document, client))
 }
@@ -167,11 +167,11 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// cached is how many pages are remembered.
+// cached is how many decoded pages the cache holds.
 const cached = 4096
 
-// cache remembers what stored pages decode to. It is told what is stored each time, so
-// that it cannot be wrong, whatever became of the transaction that filled it.
+// cache holds decoded pages. Each look-up compares the stored bytes, so an entry from a
+// transaction that failed does no harm.
 type cache struct {
 	mu    sync.Mutex
 	pages map[string]decoded
@@ -182,8 +182,8 @@ type decoded struct {
 	page   Page
 }
 
-// page decodes what is stored for the page with the given URL. Nobody may change what it
-// returns but a clone.
+// page decodes the stored page with the given URL. Callers must not change what it returns,
+// except a clone of it.
 func (c *cache) page(url string, stored []byte) (Page, error) {
 	c.mu.Lock()
 	d, ok := c.pages[url]
@@ -199,7 +199,7 @@ func (c *cache) page(url string, stored []byte) (Page, error) {
 	return p, nil
 }
 
-// put remembers that p is what stored decodes to.
+// put adds p, which stored decodes to.
 func (c *cache) put(url string, stored []byte, p Page) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,31 +215,31 @@ func (c *cache) put(url string, stored []byte, p Page) {
 	c.pages[url] = decoded{stored, p}
 }
 
-// historySize is how many checks of a page are remembered.
+// historySize is how many checks of a page are in its history.
 const historySize = 20
 
-// CheckRecord is what one check found.
+// CheckRecord is the result of one check.
 type CheckRecord struct {
-	// Check is the check's number; 0 where the page was pushed.
+	// Check is the check's number; 0 for a pushed page.
 	Check uint64    `cbor:"1,keyasint"`
 	Time  time.Time `cbor:"2,keyasint"`
-	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of
-	// the first failure, of the page or one of its documents; Reason says why it failed, or
-	// why a text that was read is no version.
+	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of the first
+	// failure of the page or of one of its documents. Reason says why it failed, or why a new
+	// text is not a version yet.
 	Result string `cbor:"3,keyasint"`
 	Class  string `cbor:"4,keyasint,omitempty"`
 	Reason string `cbor:"5,keyasint,omitempty"`
-	// Offline says that the failure does not count, since nothing could be reached.
+	// Offline says that the failure does not count, since no host could be reached.
 	Offline bool              `cbor:"6,keyasint,omitempty"`
 	Status  int               `cbor:"7,keyasint,omitempty"`
 	Bytes   int64             `cbor:"8,keyasint,omitempty"`
 	Took    pipeline.Duration `cbor:"9,keyasint,omitempty"`
-	// Versions are those that it made, by document.
+	// Versions are the versions that the check made, by document.
 	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
 }
 
-// storedRecord is a record as it is kept. Its number puts it in order: clocks are set back,
-// and the checks of each life of a page begin at 1.
+// storedRecord is a record as it is stored. Records are sorted by N, because clocks are set
+// back and check numbers begin at 1 in each incarnation.
 type storedRecord struct {
 	CheckRecord
 	N uint64 `cbor:"11,keyasint"`
@@ -253,7 +253,7 @@ func storeRecord(st flow.State, r record) error {
 	return st.Set(recordNames[r.N%historySize], b)
 }
 
-// recordNames are the names of records, by their number mod historySize.
+// recordNames are the names of records in the store, by their number modulo historySize.
 var recordNames = func() (names [historySize]string) {
 	for i := range names {
 		names[i] = fmt.Sprintf("%s%02d", historyName, i)
@@ -261,8 +261,8 @@ var recordNames = func() (names [historySize]string) {
 	return names
 }()
 
-// History returns the last checks of the page whose state st is, the newest first whatever
-// the clock said: also of a page that expired, and of an earlier life of it.
+// History returns the last checks of the page whose state st is, in the reverse order of their
+// making. It includes checks of earlier incarnations, and of a page that expired.
 func History(st flow.State) ([]CheckRecord, error) {
 	var stored []storedRecord
 	for name, v := range st.Scan(historyName) {

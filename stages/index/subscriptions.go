@@ -25,7 +25,7 @@ func (a *application) subscribe(s subscribe) {
 	a.emit(decide{})
 }
 
-// replace makes the subscriptions of an origin those of a list.
+// replace carries out a replace command.
 func (a *application) replace(r replace) {
 	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
@@ -56,7 +56,7 @@ func (a *application) replace(r replace) {
 		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
 		default:
-			// Entries of one command share its position.
+			// The position of the command is not unique: it may list several subscriptions.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
 			var former []flow.Former
 			if listed {
@@ -83,7 +83,8 @@ func (a *application) replace(r replace) {
 	}
 	for _, x := range missing {
 		a.unlist(x)
-		// One timeout at a receiver is for all that the client had there.
+		// A receiver gets one timeout notification for all subscriptions of a client, so it is
+		// withdrawn with the last of them.
 		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
 			for _, other := range expired { // what stays
 				if other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.Sink) {
@@ -97,16 +98,16 @@ func (a *application) replace(r replace) {
 	a.emit(decide{})
 }
 
-// takesOver reports whether what origin lists replaces what others made: the word of
-// whoever runs the program does, that of its users does not.
+// takesOver reports whether a list from origin replaces subscriptions of other origins: lists
+// of the operator (configuration files) do, those of API clients do not.
 func takesOver(origin string) bool { return origin != flow.OriginAPI }
 
-// name is the name of the state of s.
+// name is the name under which s is stored.
 func (a *application) name(s pipeline.Subscription) string {
 	return subscriptionName(flow.DocumentID(a.URL, s.View), s.Client)
 }
 
-// cancel ends a client's subscriptions, and forgets those that expired.
+// cancel ends a client's subscriptions and deletes its expired ones.
 func (a *application) cancel(c cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
 		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
@@ -123,8 +124,8 @@ func (a *application) cancel(c cancel) {
 	a.emit(decide{})
 }
 
-// add begins a record for s, and a life of the page if there is none. Former are whom
-// earlier records of the pair may still tell something.
+// add begins a record for s, and an incarnation of the page if there is none. former are the
+// receivers to which earlier records of the same document and client may still deliver.
 func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former) {
 	a.live()
 	p := &a.p
@@ -139,8 +140,8 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 	}})
 }
 
-// end ends the record e, for the reason why: one of pipeline's End constants, or none where
-// another record of the same subscription follows. It returns the record as it ended.
+// end ends the record e. why is one of the flow.End constants, or empty if another record of
+// the same subscription follows. It returns the ended record.
 func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	p := &a.p
 	d := p.Document(e.Document)
@@ -155,8 +156,8 @@ func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	return e
 }
 
-// withdraw takes back what is still to be delivered because of s and the records before
-// it, but for the receivers that are kept.
+// withdraw takes back undelivered notifications of s and of the records before it, except at
+// receivers for which kept is true.
 func (a *application) withdraw(s flow.Stamped, kept func(pipeline.Receiver) bool) {
 	for _, f := range told(s) {
 		if kept == nil || !kept(f.Receiver) {
@@ -165,7 +166,7 @@ func (a *application) withdraw(s flow.Stamped, kept func(pipeline.Receiver) bool
 	}
 }
 
-// told lists whom s and the records before it may have told something.
+// told lists the receivers to which s and the records before it may have sent notifications.
 func told(s flow.Stamped) []flow.Former {
 	all := slices.Clone(s.Former)
 	for _, r := range s.Subscription.Receivers() {
@@ -174,11 +175,12 @@ func told(s flow.Stamped) []flow.Former {
 	return all
 }
 
-// maxFormer bounds Stamped.Former. What the oldest were told was delivered or given up
-// long ago.
+// maxFormer bounds Stamped.Former. Notifications of the oldest entries were delivered or given
+// up long ago.
 const maxFormer = 64
 
-// succeed returns the Former of the record that follows e, for next under incarnation.
+// succeed returns Stamped.Former for the record of next, which follows e and has the given
+// incarnation.
 func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []flow.Former {
 	former := slices.DeleteFunc(told(e), func(f flow.Former) bool {
 		return f.Subscription == incarnation && names(next, f.Receiver.Sink)
@@ -189,14 +191,14 @@ func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []f
 	return former[max(len(former)-maxFormer, 0):]
 }
 
-// same reports whether two subscriptions ask for the same.
+// same reports whether two subscriptions are equal.
 func same(a, b pipeline.Subscription) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// replaceKeep makes the page kept by the origin of r, or not any more.
+// replaceKeep sets whether the origin of r keeps the page without subscriptions.
 func (a *application) replaceKeep(r replace) {
 	gone := a.p.Expiry
 	switch {
@@ -213,7 +215,7 @@ func (a *application) replaceKeep(r replace) {
 	}
 }
 
-// forgetKept forgets that origin kept the page before it was given up.
+// forgetKept forgets that origin kept the page before the page expired.
 func (a *application) forgetKept(origin string) {
 	p := &a.p
 	if p.Expiry == nil {
@@ -225,7 +227,8 @@ func (a *application) forgetKept(origin string) {
 	}
 }
 
-// keep makes the page live without subscriptions, with its whole-page document.
+// keep notes that origin keeps the page without subscriptions. The page then has a document for
+// the whole page.
 func (a *application) keep(origin string) {
 	a.live()
 	a.forgetKept(origin)
@@ -236,7 +239,7 @@ func (a *application) keep(origin string) {
 	a.p.begin(pipeline.View{})
 }
 
-// live begins a life of the page if there is none.
+// live begins an incarnation of the page if there is none.
 func (a *application) live() {
 	if a.exists() {
 		return
@@ -251,12 +254,12 @@ func (a *application) live() {
 	}
 }
 
-// tidy drops the documents that nobody watches any more, and with the last one the page.
+// tidy removes documents that nobody watches any more. If none is left, the page ends.
 func (a *application) tidy() {
 	p := &a.p
 	if !a.exists() {
 		if p.URL != "" && !p.leaves(p.Expiry) {
-			a.emit(ended{}) // of no life, so that nothing is remembered of the page behind it
+			a.emit(ended{}) // of no incarnation: later stages forget the page
 			a.over(nil)
 		}
 		return
@@ -273,10 +276,11 @@ func (a *application) tidy() {
 	}
 }
 
-// leaves reports whether anything expired is to be kept of p, which was given up as e says.
+// leaves reports whether expired subscriptions, or origins in e that kept the page, must be
+// stored after p ended.
 func (p *Page) leaves(e *Expiry) bool { return p.Expired > 0 || e != nil && len(e.Keep) > 0 }
 
-// over leaves of the page what is kept of a page that nobody watches, if anything expired.
+// over clears the page, except what is stored of an expired page.
 func (a *application) over(e *Expiry) {
 	p := &a.p
 	if !p.leaves(e) {

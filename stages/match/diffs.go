@@ -12,14 +12,14 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// maxDiffs is how many diffs a notification has at most, unless it has more keywords.
+// maxDiffs is how many diffs a notification has at most, unless it has more keywords than that.
 const maxDiffs = 50
 
-// envelope is what the JSON of a notification needs besides its diffs, its URL, its title and
-// its client, in bytes.
+// envelope is the size in bytes of a notification's JSON without its diffs, URL, title and
+// client.
 const envelope = 2 << 10
 
-// report is one hit for one keyword. first says that it is the first of its keyword and event.
+// report is a hit of one keyword. first says that it is the first hit of its keyword and event.
 type report struct {
 	keyword int32
 	*hit
@@ -32,9 +32,9 @@ type kind struct {
 	side    int
 }
 
-// assemble returns what the findings say to s about a page with that title: only the events that
-// s wants, in the order of the text, nothing twice, and no more than a notification may have. It
-// also returns how many diffs it left out.
+// assemble returns the diffs of a notification for s: only events that s wants, in the order of
+// the text, without duplicates, and no more than a notification may contain. It also returns
+// how many diffs it left out. title is that of the page.
 func assemble(s pipeline.Subscription, title string, found []finding) (diffs []pipeline.Diff, omitted int) {
 	reports, more := wanted(s, found)
 	kinds := 0
@@ -75,8 +75,8 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 	return diffs, len(reports) - len(diffs) + more
 }
 
-// wanted returns the hits that s wants to know of, in the order of the text and without those
-// that a reader cannot tell apart, and how many more there are that the search has only counted.
+// wanted returns the hits of events that s wants, in the order of the text and without those
+// that would look the same, and how many more hits the search only counted.
 func wanted(s pipeline.Subscription, found []finding) (reports []report, more int) {
 	for _, f := range found {
 		for _, h := range f.list {
@@ -139,27 +139,27 @@ func jsonSize(s string) int {
 // maxText is how long a text may be, in bytes, before it is cut around the keyword.
 const maxText = 2048
 
-// ellipsis stands where something is left out.
+// ellipsis marks what is left out.
 const ellipsis = "..."
 
-// hit is one place where a pattern was found, and what is to be said about it.
+// hit is one place where a pattern was found, with its text and snippets.
 type hit struct {
 	group, side int
 	moved       bool
 	place
 	w *flow.Window
 
-	// text and from and to, its place in w.Text, are made when first asked for. So are the
-	// snippets and sums, by the offset of the snippet.
+	// text, and its span from, to in w.Text, are computed when first needed. So are snippets
+	// and sums, which are keyed by the offset of the snippet.
 	text     string
 	from, to int
 	snippets map[int]string
 	sums     map[int]uint64
 }
 
-// render makes the text: the difference, reaching to the first and the last token of the
-// keyword. One that is too long is cut at tokens, around the keyword; where the words of
-// the keyword are themselves too far apart, they alone are shown.
+// render computes the text: the difference, extended to the first and the last token of the
+// keyword. If it is too long, it is cut around the keyword, between tokens. If the words of the
+// keyword are themselves too far apart, it shows these alone.
 func (h *hit) render() {
 	if h.text != "" {
 		return
@@ -186,7 +186,7 @@ func (h *hit) render() {
 	}
 }
 
-// apart returns the keyword's words with what is between them left out.
+// apart returns the keyword's words without the text between them.
 func (h *hit) apart() string {
 	slices.Sort(h.tokens)
 	var words []string
@@ -196,8 +196,8 @@ func (h *hit) apart() string {
 	return strings.Join(words, " "+ellipsis+" ")
 }
 
-// snippet returns the text with offset characters of its block on each side, moved out to
-// the borders of words.
+// snippet returns the text with offset characters of context on each side, extended to whole
+// words.
 func (h *hit) snippet(offset int) string {
 	h.render()
 	if s, ok := h.snippets[offset]; ok {
@@ -213,8 +213,8 @@ func (h *hit) snippet(offset int) string {
 
 var seed = maphash.MakeSeed()
 
-// sum is a hash of the text and the snippet. It keeps neither, since most hits of a change with
-// very many are only counted.
+// sum is a hash of the text and the snippet. It does not store them, since most hits of a
+// change with very many hits are only counted.
 func (h *hit) sum(offset int) uint64 {
 	if s, ok := h.sums[offset]; ok {
 		return s
@@ -270,7 +270,7 @@ func (h *hit) behind(offset int) string {
 	return s + " " + ellipsis
 }
 
-// inToken returns the token that at is within, not at its border.
+// inToken returns the token that contains the position at, if at is not at its border.
 func (h *hit) inToken(at int) (flow.Span, bool) {
 	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t flow.Span, at int) int { return t[1] - at })
 	if i < len(h.w.Tokens) && h.w.Tokens[i][0] < at && at < h.w.Tokens[i][1] {

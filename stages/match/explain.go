@@ -9,29 +9,30 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Explainer says why keywords did not match one change. It asks the Matcher about that
-// change, and about whole versions, with the options of a subscription and with others. It
-// is safe for concurrent use.
+// Explainer says why keywords did not match one change. It runs the Matcher on that change and
+// on whole versions, with the options of a subscription and with others. It is safe for
+// concurrent use.
 type Explainer struct {
 	change    *flow.Change
 	old, new  *flow.Change
 	languages *text.Languages
 }
 
-// NewExplainer returns an Explainer of c, which is what changed between two versions of a
-// document with the Contents old and new. It has no groups where they hold the same words.
+// NewExplainer returns an Explainer of c, the change between the versions old and new of a
+// document. c has no groups if both versions have the same words.
 func NewExplainer(c *flow.Change, old, new string, languages *text.Languages) *Explainer {
 	return &Explainer{change: c, old: whole(old, c.Language), new: whole(new, c.Language), languages: languages}
 }
 
-// whole returns a text as a change that added all of it.
+// whole returns a change that adds all of content.
 func whole(content, language string) *flow.Change {
 	all := flow.Difference{Event: pipeline.Added, Text: content}
 	return &flow.Change{Language: language, Groups: []flow.Group{{Coarse: true, Differences: []flow.Difference{all}}}}
 }
 
-// WhyNot says in one sentence, without a full stop, why the change says nothing of keyword to
-// the subscription of r, the most specific reason first. It is empty where the change does.
+// WhyNot says in one sentence, without a full stop, why the change did not match keyword for
+// the subscription of r. It gives the most specific reason; it is empty if the change does
+// match.
 func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	n := e.change.Version
 	switch {
@@ -57,8 +58,7 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	return "its words are on the page, but no difference holds them as the subscription compares them"
 }
 
-// find returns how the keyword of s is spelled where c says something of it, and "" where it
-// does not.
+// find returns the spelling with which c matches the keyword of s, and "" if it does not.
 func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	m := NewMatcher([]Entry{{Subscription: s}}, e.languages)
 	if len(m.Match(c)) == 0 {
@@ -74,7 +74,7 @@ func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	return ""
 }
 
-// spelling returns the words of the keyword as they stand in the text.
+// spelling returns the words of the keyword as the text spells them.
 func (h *hit) spelling() string {
 	if len(h.tokens) > 1 {
 		return h.apart()
@@ -115,7 +115,7 @@ func (e *Explainer) stoodStill(s pipeline.Subscription) string {
 	return "it is in " + in + ", and no passage that changed holds more or less of it: what stays is no news"
 }
 
-// versions says in which versions the keyword of s is, "" for none.
+// versions says which versions contain the keyword of s; empty for none.
 func (e *Explainer) versions(s pipeline.Subscription) string {
 	s.Events = nil
 	before, after := e.find(e.old, s) != "", e.find(e.new, s) != ""
@@ -143,12 +143,12 @@ var (
 	optionStop  = option{"filter_stopwords: true", func(s *pipeline.Subscription) { s.FilterStopwords = true }}
 )
 
-// options are those that let more match, the least change first.
+// options are those that make more text match, the smallest change first.
 var options = [][]option{
 	{optionCase}, {optionMarks}, {optionStem}, {optionCase, optionMarks}, {optionStem, optionMarks}, {optionStop}, {optionStem, optionMarks, optionStop},
 }
 
-// otherOptions says with which options the keyword would match, or at least be found.
+// otherOptions says with which options the keyword would match, or be in one of the versions.
 func (e *Explainer) otherOptions(s pipeline.Subscription) string {
 	t := s
 	if t.Match = pipeline.MatchTerms; s.Match == pipeline.MatchPhrase && e.find(e.change, t) != "" {
@@ -179,7 +179,7 @@ func (e *Explainer) otherOptions(s pipeline.Subscription) string {
 	return found
 }
 
-// holdsStopword reports whether the keyword of s holds a stop word.
+// holdsStopword reports whether the keyword of s contains a stop word.
 func (e *Explainer) holdsStopword(s pipeline.Subscription) bool {
 	norm := e.languages.Normalizer(language(s, e.change))
 	for _, t := range text.Tokens(s.Keywords[0]) {
@@ -231,7 +231,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 	return why
 }
 
-// language is that in which a keyword of s is compared with c.
+// language is the language in which a keyword of s is compared with c.
 func language(s pipeline.Subscription, c *flow.Change) string {
 	if s.Language != "" {
 		return s.Language
@@ -239,8 +239,9 @@ func language(s pipeline.Subscription, c *flow.Change) string {
 	return c.Language
 }
 
-// Count returns how often content, a text in the language, holds keyword as the subscription s
-// compares it; where its words may stand in any order, in how many passages they are.
+// Count returns how often content, a text in the given language, contains keyword as the
+// subscription s compares it. If its words may be in any order, Count returns the number of
+// passages that contain all of them.
 func Count(content, language, keyword string, s pipeline.Subscription, languages *text.Languages) int {
 	s = s.WithDefaults()
 	s.Keywords, s.Events = []string{keyword}, nil

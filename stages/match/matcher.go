@@ -18,24 +18,24 @@ type Entry struct {
 	Subscription pipeline.Subscription
 }
 
-// Match is all that a change says to one subscription.
+// Match is the result of matching a change for one subscription.
 type Match struct {
 	ID string
 	// Diffs are in the order of the text, at least one.
 	Diffs []pipeline.Diff
-	// Omitted is how many more there were: a notification has at most 50 of them, or one for each
-	// keyword and event if those are more, and at most flow.MaxNotification bytes.
+	// Omitted is how many more diffs there were. A notification has at most 50 diffs, or one
+	// for each keyword and event if that is more, and at most flow.MaxNotification bytes.
 	Omitted int
 }
 
-// Matcher finds the keywords of the subscriptions of one document in its changes. Match
-// depends on nothing but its argument and what NewMatcher was given, and a Matcher is safe for
-// concurrent use.
+// Matcher finds the keywords of the subscriptions of one document in its changes. It is safe
+// for concurrent use. The result of Match depends only on its argument and on those of
+// NewMatcher.
 type Matcher struct {
 	entries []Entry
 	langs   *text.Languages
-	// parts are the entries that are read in the language of the document (""), or in one of
-	// their own.
+	// parts are the entries by language: that of the document (""), or the one that the
+	// subscription names.
 	parts []part
 
 	mu      sync.Mutex
@@ -52,13 +52,12 @@ type indexKey struct {
 	language string
 }
 
-// maxIndexes bounds the indexes that a Matcher keeps beside one for each of its parts: a
-// document whose language is not clear may be taken for many.
+// maxIndexes bounds the indexes that a Matcher holds in addition to one for each part. The
+// language of a document may be detected differently each time.
 const maxIndexes = 8
 
-// NewMatcher returns a Matcher for subs, which may not be changed afterwards. Indexes are
-// built when a change first needs them. Languages that are registered later are not seen by
-// indexes that are built already.
+// NewMatcher returns a Matcher for subs, which must not be changed afterwards. It builds an
+// index when a change first needs it; languages that are registered later do not affect it.
 func NewMatcher(subs []Entry, langs *text.Languages) *Matcher {
 	m := &Matcher{entries: subs, langs: langs, indexes: map[indexKey]*index{}}
 	at := map[string]int{}
@@ -93,9 +92,9 @@ func (m *Matcher) index(k int, language string) *index {
 	return x
 }
 
-// Match returns what c says to each subscription whose keywords it touches, in the order
-// in which NewMatcher got them. The windows of c must be as package diff makes them:
-// tokens ascend, and edits lie within them.
+// Match returns the subscriptions that c matches, in the order in which NewMatcher got them.
+// The windows of c must be as package diff makes them: tokens ascend, and edits lie within
+// them.
 func (m *Matcher) Match(c *flow.Change) []Match {
 	found := map[int32][]finding{}
 	for k := range m.parts {
@@ -120,7 +119,7 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 	return out
 }
 
-// match returns the hits of each pattern that c touches, in the order of the text.
+// match returns the hits of each pattern that c matches, in the order of the text.
 func (x *index) match(c *flow.Change) map[int32]*hits {
 	out := map[int32]*hits{}
 	kept := 0
@@ -156,14 +155,14 @@ func (x *index) match(c *flow.Change) map[int32]*hits {
 	return out
 }
 
-// hits are what a change holds of a pattern.
+// hits are the hits of one pattern in a change.
 type hits struct {
 	list []*hit
-	// begun counts hits, and more the places that are only counted, by side.
+	// begun counts the hits in list, and more the hits that are only counted, by side.
 	begun, more [2]number
 }
 
-// number counts what is in edited blocks, and in moved ones.
+// number is a count in edited blocks and one in moved blocks.
 type number struct{ edited, moved int }
 
 func (n *number) add(moved bool, by int) {
@@ -180,8 +179,8 @@ type finding struct {
 	hits
 }
 
-// inOrder compares the places of hits in the text: groups in order, what was removed
-// before what was added.
+// inOrder compares hits by their order in the text: by group, and within it removed before
+// added.
 func inOrder(a, b *hit) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.side, b.side),
 		cmp.Compare(a.window, b.window), cmp.Compare(a.full[0], b.full[0]), cmp.Compare(a.full[1], b.full[1]))
@@ -216,7 +215,7 @@ func ascend(spans []flow.Span, limit, least int) bool {
 }
 
 // eachWindow returns the windows of g, each with its side. Those of a coarse group are made
-// one after the other, from its blocks, so that no more of them need be in memory than are kept.
+// from its blocks one at a time, to save memory.
 func eachWindow(g *flow.Group) iter.Seq2[int, window] {
 	return func(yield func(int, window) bool) {
 		if g.Coarse {
@@ -233,7 +232,7 @@ func eachWindow(g *flow.Group) iter.Seq2[int, window] {
 	}
 }
 
-// eachBlock returns the blocks of the stretches of a coarse group, in order.
+// eachBlock yields the blocks of the stretches of a coarse group, in order.
 func eachBlock(g *flow.Group, yield func(int, window) bool) {
 	for side, stretch := range stretches(g) {
 		doc := text.Analyze(stretch.Text)
@@ -270,7 +269,7 @@ func stretches(g *flow.Group) iter.Seq2[int, flow.Window] {
 	}
 }
 
-// knows reports whether w holds a word of any keyword.
+// knows reports whether w contains a word of any keyword.
 func (x *index) knows(w *window) bool {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)

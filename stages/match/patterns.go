@@ -9,40 +9,40 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// class says how the tokens of a text are read for a keyword.
+// class says how the tokens of a text are normalized for a keyword.
 type class struct {
 	form     text.Form
 	filtered bool // stop words are passed over
 }
 
-// key is what a pattern is found by: a term, or a pair of neighbours.
+// key is the index key of a pattern: a term, or a pair of adjacent terms.
 type key struct {
 	class uint8
 	a, b  uint32 // b is 0 for a single term
 }
 
-// pattern is one keyword as it is compared, whoever has it.
+// pattern is one normalized keyword. Several subscriptions may share it.
 type pattern struct {
 	class uint8
-	// terms are those of a phrase in order, or, with any, all those that a difference
-	// must hold: distinct, at least two, ascending.
+	// terms are the terms of a phrase in order. With any, they are the terms that a difference
+	// must contain: at least two, distinct and ascending.
 	terms []uint32
 	any   bool
-	// at is which of terms is its key; with pair that and the next one are.
+	// at is the index of the term that is the key; with pair, that term and the next one are.
 	at   int
 	pair bool
 	subs []holder
 }
 
-// holder is a subscription that has a pattern as one of its keywords.
+// holder is a subscription with the pattern as one of its keywords.
 type holder struct{ entry, keyword int32 }
 
-// index finds the patterns of some subscriptions, read in one language. It is not changed
-// once it is built.
+// index is an inverted index of the patterns of some subscriptions in one language. It is
+// immutable once it is built.
 type index struct {
 	norm    *text.Normalizer
 	classes []class
-	// dicts number the terms of each class, from 1; classes of one form share one.
+	// dicts number the terms of each class, from 1. Classes of one form share a dictionary.
 	dicts    []map[string]uint32
 	patterns []pattern
 	postings map[key][]int32 // indexes of patterns
@@ -50,7 +50,7 @@ type index struct {
 	moved    bool            // a subscription wants moved blocks
 }
 
-// newIndex indexes those of entries that which names.
+// newIndex indexes the entries at the positions in which.
 func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *index {
 	x := &index{norm: norm, postings: map[key][]int32{}}
 	known := map[string]int32{}
@@ -78,7 +78,7 @@ func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *index {
 	return x
 }
 
-// holds reports whether p has the keyword word of entry e, the last one indexed, already.
+// holds reports whether p already has the keyword word of entry e, the last one indexed.
 func (p *pattern) holds(entries []Entry, e int32, word string) bool {
 	for i := len(p.subs) - 1; i >= 0 && p.subs[i].entry == e; i-- {
 		if entries[e].Subscription.Keywords[p.subs[i].keyword] == word {
@@ -88,7 +88,7 @@ func (p *pattern) holds(entries []Entry, e int32, word string) bool {
 	return false
 }
 
-// parse returns the pattern of keyword word of s, without its key, and false if it
+// parse returns the pattern of the keyword word of s, without its key. It returns false if word
 // has no token.
 func (x *index) parse(s pipeline.Subscription, word string) (pattern, bool) {
 	var all, significant []string
@@ -127,7 +127,8 @@ func (x *index) parse(s pipeline.Subscription, word string) (pattern, bool) {
 	return p, true
 }
 
-// class returns the number of c. There are at most twelve: six forms, filtered or not.
+// class returns the number of c, adding it if it is new. There are at most twelve classes: six
+// forms, filtered or not.
 func (x *index) class(c class) uint8 {
 	var dict map[string]uint32
 	for i, have := range x.classes {
@@ -146,7 +147,7 @@ func (x *index) class(c class) uint8 {
 	return uint8(len(x.classes) - 1)
 }
 
-// post chooses the keys of all patterns: those that the fewest patterns could have.
+// post chooses the keys of all patterns, the rarest for each, and fills postings.
 func (x *index) post() {
 	uses := map[key]int{}
 	for i := range x.patterns {
@@ -166,7 +167,7 @@ func (x *index) post() {
 	}
 }
 
-// identity returns a string that equal patterns share.
+// identity returns a string that is equal for equal patterns.
 func (p *pattern) identity() string {
 	b := []byte{p.class, 0}
 	if p.any {
@@ -178,7 +179,7 @@ func (p *pattern) identity() string {
 	return string(b)
 }
 
-// keys calls f with every key under which p could be found, and which of its terms that is.
+// keys calls f with every possible key of p, and the index of its term.
 func (p *pattern) keys(f func(at int, k key)) {
 	if p.any || len(p.terms) == 1 {
 		for i, t := range p.terms {
@@ -197,15 +198,15 @@ func distinct(terms []uint32) []uint32 {
 	return slices.Compact(terms)
 }
 
-// stream is a stretch of a window as one class reads it: the indexes of the tokens that
-// are not passed over, and their terms, 0 for those that no keyword has.
+// stream is a stretch of a window, normalized for one class: the indexes of the tokens that are
+// not skipped, and their terms, 0 for a term that no keyword has.
 type stream struct {
 	at    []int
 	terms []uint32
 	where map[uint32][]int
 }
 
-// places returns the tokens that are each term.
+// places returns, for each term, the indexes of its tokens.
 func (s *stream) places() map[uint32][]int {
 	if s.where == nil {
 		s.where = map[uint32][]int{}
@@ -218,8 +219,8 @@ func (s *stream) places() map[uint32][]int {
 	return s.where
 }
 
-// scan calls f for each place near an edit of w where a pattern's key stands: the
-// stream, and where in it the key begins.
+// scan calls f for each key of a pattern that it finds near an edit of w, with the stream and
+// the index in it at which the key begins.
 func (x *index) scan(w *window, f func(p int32, s *stream, i int)) {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)
@@ -230,10 +231,11 @@ func (x *index) scan(w *window, f func(p int32, s *stream, i int)) {
 	}
 }
 
-// reach is how many tokens around an edit may belong to a phrase that touches it.
+// reach is how many tokens before or after an edit may belong to a phrase that touches it.
 func (x *index) reach() int { return max(x.longest-1, 0) }
 
-// keep returns which tokens of w class c does not pass over.
+// keep returns a function that reports whether class c keeps token i of w, rather than skipping
+// it as a stop word.
 func (x *index) keep(c uint8, w *window) func(i int) bool {
 	if !x.classes[c].filtered {
 		return func(int) bool { return true }
@@ -241,7 +243,7 @@ func (x *index) keep(c uint8, w *window) func(i int) bool {
 	return func(i int) bool { return !x.norm.IsStop(w.token(i)) }
 }
 
-// read returns region r of w as class c reads it.
+// read returns the region r of w, normalized for class c.
 func (x *index) read(w *window, c uint8, r flow.Span, keep func(i int) bool) *stream {
 	s := &stream{at: make([]int, 0, r[1]-r[0]), terms: make([]uint32, 0, r[1]-r[0])}
 	for i := r[0]; i < r[1]; i++ {
@@ -270,8 +272,8 @@ func (x *index) lookUp(c uint8, s *stream, f func(p int32, s *stream, i int)) {
 	}
 }
 
-// occurrence returns the tokens of the occurrence of phrase p whose key stands at i, or
-// nil if there is none.
+// occurrence returns the tokens of the occurrence of phrase p whose key is at i, or nil if
+// there is none.
 func (p *pattern) occurrence(s *stream, i int) []int {
 	from := i - p.at
 	if from < 0 || from+len(p.terms) > len(s.terms) {

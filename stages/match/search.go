@@ -15,52 +15,53 @@ const (
 
 var events = [2]pipeline.Event{older: pipeline.Removed, newer: pipeline.Added}
 
-// place is where a keyword is reported: one difference, or one deletion or insertion
-// that joined or split an occurrence.
+// place is where a keyword is reported: a difference, or a deletion or insertion that joined or
+// split an occurrence.
 type place struct {
 	window int
-	// shown is which difference of the window; -1 at an empty edit.
+	// shown is the index of the difference in the window; -1 for an empty edit.
 	shown int
-	// full is what the text reaches to, core the occurrence it is cut around: tokens.
+	// full is the span of tokens for the text, core that of the occurrence, around which a long
+	// text is cut.
 	full, core flow.Span
-	// tokens are those of the keyword, where they need not stand together.
+	// tokens are those of the keyword, if they need not be adjacent.
 	tokens []int
 }
 
-// spot names a place of a pattern.
+// spot identifies a place of a pattern.
 type spot struct {
 	pattern      int32
 	side, window int
 	shown, edit  int
 }
 
-// maxPlaces bounds the places that are kept of one group, and the hits that are kept of one
-// change, besides the first ones of each pattern. The others are only counted.
+// maxPlaces bounds the places that are stored for one group and the hits for one change, in
+// addition to the first ones of each pattern. Further ones are only counted.
 const maxPlaces = 50_000
 
-// tally is what one group holds of one pattern.
+// tally counts the occurrences of one pattern in one group.
 type tally struct {
 	counts [2]int // occurrences that touch an edit
 	places [2][]place
-	// more counts the places beyond maxPlaces. last are the last ones of them: at a difference,
-	// and at an empty edit.
+	// more counts the places beyond maxPlaces. last are the last of these: at a difference, and
+	// at an empty edit.
 	more [2]int
 	last [2][2]position
-	// read is the difference of terms that was looked at last.
+	// read is the difference in which terms were last looked for.
 	read [2]position
 }
 
 // position orders the places of a pattern: at counts from 1.
 type position struct{ window, at int }
 
-// reading names a stretch as a class reads it.
+// reading identifies a stream: a stretch of a window, and a class.
 type reading struct {
 	window *window
 	class  uint8
 	at     flow.Span
 }
 
-// search is the work on one group.
+// search finds the patterns of an index in one group.
 type search struct {
 	x       *index
 	moved   bool
@@ -69,7 +70,7 @@ type search struct {
 	spots   map[spot]int // indexes into tally.places
 	noted   int          // places of all tallies
 	streams map[reading]*stream
-	// net counts, by class, how many more of each term the new side's changed tokens hold.
+	// net counts, by class, how many more of each term the changed tokens of the new side have.
 	net map[uint8]map[uint32]int
 }
 
@@ -86,9 +87,9 @@ func newSearch(x *index, g *flow.Group) *search {
 	return s
 }
 
-// run finds every pattern of the index in the group and calls report for each place
-// where one is added or removed, for each pattern in the order of sides and places. It calls
-// count with the number of places that are not kept.
+// run calls report for each place at which a pattern of the index is added or removed in the
+// group; for each pattern in the order of sides and places. It calls count with the number of
+// places that are only counted.
 func (s *search) run(report func(p int32, side int, pl place), count func(p int32, side, n int)) {
 	for side := range s.sides {
 		for i := range s.sides[side] {
@@ -116,8 +117,8 @@ func (s *search) run(report func(p int32, side int, pl place), count func(p int3
 	}
 }
 
-// reports says whether the places on a side are news: in a moved block all are, those of a
-// phrase where that side has more. Those of terms are noted only where they are news.
+// reports says whether the places on a side are reported. In a moved block all are; those of a
+// phrase are if that side has more of them. Those of terms are noted only if they are reported.
 func (s *search) reports(p int32, t *tally, side int) bool {
 	return s.moved || s.x.patterns[p].any || t.counts[side] > t.counts[1-side]
 }
@@ -131,10 +132,9 @@ func (s *search) tally(p int32) *tally {
 	return t
 }
 
-// occurrence counts the occurrence of phrase p that consists of tokens, if it touches an
-// edit, and notes where it is to be reported: at all differences that are in it, if only
-// by a stop word that is passed over, or else once where something was taken out of it or
-// put into it.
+// occurrence counts the occurrence of phrase p in tokens if it touches an edit, and notes where
+// to report it: at each difference within it, even one of skipped stop words, or else at the
+// edit that removed something from it or inserted something.
 func (s *search) occurrence(p int32, side, i int, tokens []int) {
 	w := &s.sides[side][i]
 	found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
@@ -157,7 +157,7 @@ func (s *search) occurrence(p int32, side, i int, tokens []int) {
 }
 
 // note adds an occurrence, which is the core of pl, to the place at. Occurrences of a pattern
-// come in the order of the text.
+// arrive in the order of the text.
 func (s *search) note(t *tally, at spot, pl place) {
 	places := &t.places[at.side]
 	pl.window, pl.shown, pl.full = at.window, at.shown, union(pl.full, pl.core)
@@ -185,8 +185,8 @@ func union(a, b flow.Span) flow.Span {
 	return flow.Span{min(a[0], b[0]), max(a[1], b[1])}
 }
 
-// term notes that a term of p, a keyword whose terms may stand in any order, is token i of
-// a window, where that is within a difference that holds all the others too.
+// term notes that token i of a window is a term of p, a keyword whose terms may be in any
+// order, if it is within a difference that contains all terms of p.
 func (s *search) term(p int32, side, window, i int) {
 	w := &s.sides[side][window]
 	k := w.showing(i)
@@ -205,9 +205,9 @@ func (s *search) term(p int32, side, window, i int) {
 	}
 }
 
-// terms reports whether the difference at pl holds every term of p, at least one of them
-// in a changed token and with a count in the group that is higher on this side. It makes
-// the places of the terms, as near to that one as can be, the core.
+// terms reports whether the difference at pl contains every term of p, and at least one of them
+// in a changed token and more often on this side of the group. The core of pl becomes that
+// token and the nearest ones of the other terms.
 func (s *search) terms(p int32, side int, pl *place) bool {
 	pat := &s.x.patterns[p]
 	w := &s.sides[side][pl.window]
@@ -243,7 +243,7 @@ func (s *search) terms(p int32, side int, pl *place) bool {
 	return true
 }
 
-// stream returns the stretch r of w as class reads it, which several keywords may ask for.
+// stream returns the stretch r of w, normalized for class. Keywords share it.
 func (s *search) stream(w *window, class uint8, r flow.Span) *stream {
 	k := reading{w, class, r}
 	st := s.streams[k]
@@ -254,8 +254,8 @@ func (s *search) stream(w *window, class uint8, r flow.Span) *stream {
 	return st
 }
 
-// risen reports whether side holds more of term t than the other side. Only changed
-// tokens are counted: all others stand on both sides.
+// risen reports whether side has more of term t than the other side. Only changed tokens are
+// counted: all others are on both sides.
 func (s *search) risen(class uint8, t uint32, side int) bool {
 	if s.moved {
 		return true
@@ -288,12 +288,12 @@ func (s *search) risen(class uint8, t uint32, side int) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// window is a stretch of one block with its edits, as they are searched.
+// window is a flow.Window prepared for searching.
 type window struct {
 	*flow.Window
-	// edits are Window.Edits, or the whole stretch of a moved block.
+	// edits are Window.Edits, or for a moved block the whole window.
 	edits []flow.Span
-	// shown are the edits as people read them; see flow.ShownEdits.
+	// shown are the edits as they are displayed; see flow.ShownEdits.
 	shown []flow.Span
 }
 
@@ -309,8 +309,8 @@ func newWindow(w *flow.Window, moved bool) window {
 // token returns token i.
 func (w *window) token(i int) string { return w.Text[w.Tokens[i][0]:w.Tokens[i][1]] }
 
-// touching returns the edits, as a range of indexes, that the tokens of s touch: those
-// that hold one of them, and the empty ones between them.
+// touching returns the range of edits that the tokens of s touch: edits that contain one of
+// them, and empty edits between them.
 func (w *window) touching(s flow.Span) (from, to int) {
 	from = sort.Search(len(w.edits), func(i int) bool { return w.edits[i][1] > s[0] })
 	to = from
@@ -320,7 +320,7 @@ func (w *window) touching(s flow.Span) (from, to int) {
 	return from, to
 }
 
-// showing returns which of shown token i is in, or -1.
+// showing returns the index in shown of the edit that contains token i, or -1.
 func (w *window) showing(i int) int {
 	k := sort.Search(len(w.shown), func(k int) bool { return w.shown[k][1] > i })
 	if k < len(w.shown) && w.shown[k][0] <= i {
@@ -335,9 +335,9 @@ func (w *window) changed(i int) bool {
 	return k < len(w.edits) && w.edits[k][0] <= i
 }
 
-// regions returns the stretches of tokens in which every occurrence lies that touches an
-// edit: what is shown, and reach tokens around every edit, not counting those that
-// keep denies.
+// regions returns the spans of tokens that contain every occurrence which touches an edit: the
+// shown edits, and reach tokens before and after each edit, not counting tokens that keep
+// rejects.
 func (w *window) regions(reach int, keep func(i int) bool) []flow.Span {
 	var out []flow.Span
 	for _, e := range w.edits {

@@ -1,18 +1,19 @@
-// Package match finds whose keywords a change touches: the stage that turns changes into
-// notifications, and its core, the Matcher, which needs neither transport nor clock.
+// Package match finds the subscriptions whose keywords a change adds or removes. It is the
+// stage that turns changes into notifications. Its core, the Matcher, needs neither transport
+// nor clock.
 //
-// A keyword is counted within each group of blocks: it is added where the new side holds
-// more occurrences than the old, removed where it holds fewer. Only occurrences that touch
-// an edit are counted; all others stand on both sides, so the balance is the same.
+// A keyword is counted within each group of blocks: it is added if the new side has more
+// occurrences than the old, removed if it has fewer. Only occurrences that touch an edit are
+// counted; all others are on both sides and cancel out.
 //
-// All keywords of a document are in one index: a word under its term, a phrase under the
-// pair of neighbours that the fewest other keywords have, tagged by what is compared
-// (case, marks, stems) and whether stop words are passed over. Only tokens near
-// edits are looked up, so that the work depends on the change and on what it touches, not
-// on how many subscriptions there are.
+// All keywords of a document are in one index: a word under its term, a phrase under the pair
+// of adjacent words that the fewest other keywords contain. Each entry also says what is
+// compared (case, diacritics, stems) and whether stop words are skipped. Only tokens near edits
+// are looked up, so the work depends on the change and on its matches, not on the number of
+// subscriptions.
 //
-// What the last changes of a page told whom is kept, see History; an Explainer says of a
-// keyword why a change did not touch it.
+// History returns the last changes of a page and the notifications that they caused. An
+// Explainer says why a change did not match a keyword.
 package match
 
 import (
@@ -32,23 +33,24 @@ import (
 
 // Config is what New takes. The zero Config is ready to use.
 type Config struct {
-	// Languages knows stemmers and stop words. Default: text.NewLanguages().
+	// Languages has the stemmers and stop words. Default: text.NewLanguages().
 	Languages *text.Languages
-	// Logger is told of each change that touches a keyword, at level debug. Default: nobody.
+	// Logger gets each change that matches a keyword, at level debug. Default: none.
 	Logger *slog.Logger
-	// Observe hears of each notification, as pipeline.KindNotification, once it is committed.
+	// Observe gets an observation flow.KindNotification for each notification, after the
+	// commit.
 	Observe flow.Observer
-	// Cache is how many subscriptions are kept in memory, indexed, beside those of the
-	// document at hand. Default 200,000, about 100 MB.
+	// Cache is how many indexed subscriptions are kept in memory, besides those of the current
+	// document. Default 200,000, about 100 MB.
 	Cache int
-	// Memory bounds what reading large changes takes. Default: no bound.
+	// Memory bounds the memory for reading large changes. Default: no bound.
 	Memory flow.Memory
 }
 
-// Processor is the stage. It keeps the stamped subscriptions of each page in the page's
-// state. The handlers of the two topics can run at the same time: what a stamp writes, the
-// other one deletes only where no stamp can write it again, which are the records that ended
-// and, behind the last stamp of an incarnation, all that there is of it.
+// Processor is the stage. It stores the stamped subscriptions of each page in the page's state.
+// Messages of its two topics may be handled at the same time: a change deletes only what no
+// stamp writes again, which are ended records, and all records of an incarnation after its last
+// stamp.
 type Processor struct {
 	cfg   Config
 	cache *cache
@@ -57,8 +59,8 @@ type Processor struct {
 
 var _ flow.Processor = (*Processor)(nil)
 
-// New returns the stage for consumer group pipeline.GroupMatch. It is to be given the
-// messages of pipeline.TopicSubscriptions and pipeline.TopicChanges.
+// New returns the stage for consumer group flow.GroupMatch, which handles the messages of
+// flow.TopicSubscriptions and flow.TopicChanges.
 func New(cfg Config) *Processor {
 	if cfg.Languages == nil {
 		cfg.Languages = text.NewLanguages()
@@ -72,16 +74,16 @@ func New(cfg Config) *Processor {
 	return &Processor{cfg: cfg, cache: newCache(cfg.Cache), run: rand.Text()}
 }
 
-// memoryFor is how many bytes handling a message takes for each byte of its body.
+// memoryFor is how many bytes of memory it takes to handle a message, for each byte of its
+// body.
 const memoryFor = 16
 
-// Process handles one message: a stamped subscription goes into the page's table; a change
-// emits a notification for each subscription that it touches and each of its receivers;
-// the end of a page clears its table, and where the page was given up emits a timeout
-// notification for each client. Changes and ends that name a stamp which has not come yet
-// are errors of failure.ClassNotYet, bodies that cannot be read permanent ones, state that
-// cannot be read is of failure.ClassBroken. Types that are not known are a
-// pipeline.Message.UnknownType.
+// Process handles one message. A stamped subscription is stored in the page's table. A change
+// emits a notification for each subscription that it matches and each of its receivers. The end
+// of a page clears its table; if the page expired, it emits a timeout notification for each
+// client. A change or an end that names a stamp which has not arrived yet is an error of
+// failure.ClassNotYet. A body that cannot be decoded is a permanent error, state that cannot be
+// decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryFor*int64(len(m.Body)))
 	if err != nil {
@@ -141,8 +143,8 @@ func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 	return remember(st, r)
 }
 
-// ended tells the clients of a page that was given up, and forgets what the state holds of
-// an incarnation of a page. The history of a page that is not listed as expired goes too.
+// ended notifies the clients of a page that expired, and deletes the state of the page's
+// incarnation. It deletes the history too, unless the page is listed as expired.
 func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 	st := tx.State(m.Key)
 	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
@@ -165,8 +167,8 @@ func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 	return nil
 }
 
-// tell emits what c says to the subscriptions of t and notes it in r. It returns how many
-// subscriptions are told.
+// notify emits the notifications of c for the subscriptions of t and notes them in r. It
+// returns how many subscriptions matched.
 func (p *Processor) tell(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
 	told := 0
 	for _, found := range t.matcher.Match(c) {
@@ -190,9 +192,9 @@ func (p *Processor) tell(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) 
 	return told, nil
 }
 
-// timeOut tells each client of the page once at each receiver that it was given up: in the
-// name of the smallest incarnation of those of its subscriptions that ended with the page
-// and name that receiver, so that a withdrawal of it takes this back as well.
+// timeOut emits one timeout notification for each client and receiver of an expired page. Its
+// ID names the smallest incarnation of the client's subscriptions that ended with the page and
+// name that receiver, so that cancelling that subscription withdraws it.
 func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
 	over, err := expiredRecords(st, e.Incarnation)
 	if err != nil {
@@ -225,7 +227,7 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
 	return remember(st, r)
 }
 
-// expiredRecords returns the subscriptions that ended because the page was given up, by
+// expiredRecords returns the subscriptions that ended because the page expired, sorted by
 // client and then by incarnation.
 func expiredRecords(st flow.State, incarnation string) ([]*flow.Stamped, error) {
 	var all []*flow.Stamped
@@ -245,8 +247,8 @@ func expiredRecords(st flow.State, incarnation string) ([]*flow.Stamped, error) 
 	return all, nil
 }
 
-// send emits n, which s hears, to one receiver and notes it in r. It is collected there where
-// digest says so.
+// send emits n, a notification of s, to one receiver and notes it in r. With a digest, the
+// receiver collects it.
 func (p *Processor) send(tx flow.Tx, s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification, digest *pipeline.Digest, r *ChangeRecord) error {
 	out, err := flow.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n, Digest: digest}.Message()
 	if err != nil {

@@ -33,9 +33,8 @@ const (
 
 func name(parts ...string) string { return strings.Join(parts, nul) }
 
-// applyStamp takes s into the table. One that ends a subscription carries its Until; the
-// record that it ends keeps everything else, but hears nothing more at all if it was
-// cancelled.
+// applyStamp stores s in the table. A stamp that ends a subscription sets the Until of its
+// record, so that earlier versions still match; a cancelled record is deleted.
 func applyStamp(st flow.State, s *flow.Stamped) error {
 	at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
 	var err error
@@ -77,8 +76,8 @@ func waitFor(st flow.State, incarnation string, stamp uint64) (uint64, error) {
 	return n, err
 }
 
-// load returns the records of a document that hear version or a later one, by name. All
-// others are deleted: nothing they could hear will come.
+// load returns the records of a document that may match version or a later one, by name. It
+// deletes all others: no version for them will come.
 func load(st flow.State, incarnation, document string, version uint64) (map[string]*flow.Stamped, error) {
 	records := map[string]*flow.Stamped{}
 	var over []string
@@ -99,7 +98,7 @@ func load(st flow.State, incarnation, document string, version uint64) (map[stri
 	return records, deleteAll(st, over)
 }
 
-// forget deletes all that the state holds of an incarnation.
+// forget deletes the state of an incarnation.
 func forget(st flow.State, incarnation string) error {
 	names := []string{name(applied, incarnation)}
 	for _, kind := range []string{record, expired, filtered} {
@@ -130,8 +129,7 @@ func put(st flow.State, at string, v any) error {
 	return st.Set(at, append([]byte{format}, b...))
 }
 
-// get decodes a value. One that cannot be read means that the store is damaged or newer
-// than this program.
+// get decodes a value. If it cannot, the store is damaged or newer than this program.
 func get(value []byte, into any) error {
 	if len(value) == 0 || value[0] != format {
 		return failure.Broken(errors.New("state: a value is not in a format that this version knows"))
@@ -142,8 +140,8 @@ func get(value []byte, into any) error {
 	return nil
 }
 
-// The history of a page is a ring of its last changes, and how many there have been. It
-// outlives the page's expiry and is written with the changes.
+// The history of a page is a ring of its last changes, and their number. It is written with the
+// changes, and an expired page keeps it.
 //
 //	history        how many records were written
 //	history SLOT   record n, counted from 0, in slot n modulo maxHistory
@@ -156,20 +154,19 @@ const (
 	maxKeywords = 20 // keywords of one notification
 )
 
-// ChangeRecord is one change of a page, or its expiry, and whom it told.
+// ChangeRecord is one change of a page, or its expiry, with the notifications that it caused.
 type ChangeRecord struct {
-	// N is how many records of the page there were before.
+	// N is how many records of the page came before this one.
 	N int `json:"n"`
-	// ID is the change's; empty for an expiry.
+	// ID is that of the change; empty for an expiry.
 	ID       string    `json:"id,omitempty"`
 	Document string    `json:"document,omitempty"`
 	Version  uint64    `json:"version,omitempty"`
 	Check    uint64    `json:"check,omitempty"`
 	Time     time.Time `json:"time"` // of the check
-	// Expired says why the page was given up, where this is no change.
+	// Expired says why the page expired; empty for a change.
 	Expired string `json:"expired,omitempty"`
-	// Matches are the notifications that it made, at most maxMatches; Omitted says how many
-	// more there were.
+	// Matches are its notifications, at most maxMatches. Omitted is how many more there were.
 	Matches []Notified `json:"matches,omitempty"`
 	Omitted int        `json:"omitted,omitempty"`
 }
@@ -179,7 +176,7 @@ type Notified struct {
 	Notification string            `json:"notification"` // its ID
 	Client       string            `json:"client"`
 	Receiver     pipeline.Receiver `json:"receiver"`
-	// Keywords are those that it tells of, each once; only some where there are very many.
+	// Keywords are the distinct keywords in it; only the first ones if there are very many.
 	Keywords []string `json:"keywords,omitempty"`
 }
 
@@ -211,7 +208,7 @@ func History(st flow.State) ([]ChangeRecord, error) {
 
 func slot(n int) string { return name(history, strconv.Itoa(n%maxHistory)) }
 
-// written returns how many records there have been.
+// written returns how many records were ever written.
 func written(st flow.State) (n int, err error) {
 	v, ok, err := st.Get(history)
 	if err != nil || !ok {
@@ -232,7 +229,7 @@ func remember(st flow.State, r ChangeRecord) error {
 	return put(st, history, r.N+1)
 }
 
-// clearHistory forgets all records.
+// clearHistory deletes all records.
 func clearHistory(st flow.State) error {
 	n, err := written(st)
 	if err != nil || n == 0 {
@@ -245,7 +242,7 @@ func clearHistory(st flow.State) error {
 	return deleteAll(st, names)
 }
 
-// note adds n, which goes to one receiver, to what r told.
+// note adds n, which goes to the receiver to, to the matches of r.
 func (r *ChangeRecord) note(to pipeline.Receiver, n pipeline.Notification) {
 	if len(r.Matches) == maxMatches {
 		r.Omitted++

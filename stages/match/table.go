@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// table is the subscriptions of one document as of one stamp, indexed. It never changes.
+// table is the indexed subscriptions of one document as of one stamp. It is immutable.
 type table struct {
 	stamp      uint64
 	generation uint64 // of the languages
@@ -30,8 +30,8 @@ func newTable(stamp uint64, records map[string]*flow.Stamped, build func([]Entry
 	return &table{stamp: stamp, matcher: build(entries), records: records}
 }
 
-// cache keeps the tables used last. A table is named by all that it was made from, so
-// that one made in a transaction that did not commit harms nobody.
+// cache holds the most recently used tables. A table's key covers everything that it was made
+// from, so a table from a transaction that failed does no harm.
 type cache struct {
 	limit int
 
@@ -52,7 +52,8 @@ func newCache(limit int) *cache {
 	return &cache{limit: limit, used: list.New(), items: map[docKey]*list.Element{}}
 }
 
-// weight counts an empty table too, so that pages without subscriptions do not add up.
+// weight is more than 0 for an empty table, so that tables without subscriptions are bounded
+// too.
 func (t *table) weight() int { return len(t.records) + 10 }
 
 func (c *cache) get(k docKey, stamp, generation uint64) *table {
@@ -70,7 +71,7 @@ func (c *cache) get(k docKey, stamp, generation uint64) *table {
 	return t
 }
 
-// put keeps t, and drops what was used longest ago; t itself stays however large it is.
+// put adds t and evicts the least recently used tables. t itself stays, however large it is.
 func (c *cache) put(k docKey, t *table) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,7 @@ func (c *cache) remove(e *list.Element) {
 	delete(c.items, v.key)
 }
 
-// drop forgets the documents of an incarnation.
+// drop removes the tables of an incarnation.
 func (c *cache) drop(incarnation string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +104,8 @@ func (c *cache) drop(incarnation string) {
 	}
 }
 
-// table returns the subscriptions of c's document as of the stamp applied, or nil where c
-// cannot touch any of their keywords.
+// table returns the subscriptions of c's document as of the stamp applied, or nil if c cannot
+// match any of their keywords.
 func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table, error) {
 	langs := p.cfg.Languages
 	generation := langs.Generation()
@@ -140,17 +141,16 @@ func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table
 // filtered is the name under which a document's filter is stored.
 const filtered = "filter"
 
-// falsePositives is how often a key that is not in a filter seems to be. A change asks
-// for some hundred keys, and one suffices to open the gate.
+// falsePositives is the rate of false positives for one key. A change looks up some hundred
+// keys, and one positive suffices to load the table.
 const falsePositives = 1e-5
 
-// filter is a gate in front of a document's table: a Bloom filter over the keys of its
-// index. Where a table is not in memory, it spares the change that touches none of its
-// keywords the reading and indexing of all subscriptions, at three bytes for a keyword.
-// In front of a table in memory it would only cost time.
+// filter is a Bloom filter over the keys of a document's index, at three bytes for a keyword.
+// If the table is not in memory, a change that matches no keyword need not load and index all
+// subscriptions. It is not used for a table in memory, where it would only cost time.
 type filter struct {
-	// Made names the run of the program and the state of its languages that made the keys:
-	// another may have other stemmers.
+	// Made identifies the process, and the version of its languages, that made the keys:
+	// another process may have other stemmers.
 	Made     string             `json:"made"`
 	Stamp    uint64             `json:"stamp"`
 	Language string             `json:"language"`
@@ -198,12 +198,12 @@ func (m *Matcher) filter(made string, stamp uint64, language string) *filter {
 	return f
 }
 
-// filterKey names a term, or with b a pair of them.
+// filterKey is the key of a term, or with b of a pair of terms.
 func filterKey(part, class int, a, b string) string {
 	return string(rune(part)) + string(rune(class)) + a + nul + b
 }
 
-// readFilter returns a stored filter, or one that fits nothing.
+// readFilter decodes a stored filter. If it cannot, it returns one that is never used.
 func readFilter(value []byte) *filter {
 	f := new(filter)
 	if get(value, f) != nil || f.Bits == nil {
@@ -212,10 +212,10 @@ func readFilter(value []byte) *filter {
 	return f
 }
 
-// mayTouch reports whether c may touch a keyword; false is certain.
+// mayTouch reports whether c may match a keyword. False means that it does not.
 func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 	for k, p := range f.Parts {
-		// An index without patterns, to read the windows with.
+		// An index without patterns suffices to read the windows.
 		x := &index{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}
 		for _, c := range p.Classes {
 			x.classes = append(x.classes, class{c.Form, c.Filtered})
@@ -234,7 +234,7 @@ func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 	return false
 }
 
-// window reports whether a key of part k may stand near an edit of w.
+// window reports whether a key of part k may be near an edit of w.
 func (f *filter) window(x *index, k int, w *window) bool {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)
