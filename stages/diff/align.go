@@ -8,19 +8,19 @@ import (
 )
 
 // limits bound the work and the memory of one Diff. Work is counted in cells: pairs of symbols
-// that a diff may have to compare. Myers' algorithm, as go-diff has it, looks at no more than a small
-// multiple of min(n·m, (n+m)·(d+1)) of them, for n and m symbols of which d are removed
-// or added. A million cells took 2 to 5 ms where this was measured, and a real page of
-// 9,000 tokens that was rewritten as a whole needed 31 million for its grouping.
+// that a diff may have to compare. Myers' algorithm, as go-diff implements it, looks at no more
+// than a small multiple of min(n·m, (n+m)·(d+1)) cells, for n and m symbols of which d are
+// removed or added. A million cells took 2 to 5 ms when measured, and a real page of 9,000
+// tokens that was completely rewritten needed 31 million for its grouping.
 type limits struct {
 	units    int64 // for the diff of the units
 	grouping int64 // for the diff of the unpaired units' tokens, and as much for each other way to compare them
 	region   int64 // for the diff within one group
 	page     int64 // for the diffs within all groups
 
-	// blocks and tokens are how many of both texts together may have changed for them to be
-	// grouped. What is grouped takes some 1.5 KB for each block and 150 bytes for each token,
-	// and a message for the changes that a transport can still carry.
+	// blocks and tokens are how many blocks and tokens of both texts together may change before
+	// the groups are coarse. Grouping takes some 1.5 KB for each block and 150 bytes for each
+	// token, and the message with the change must not be too large for a transport.
 	blocks, tokens int
 }
 
@@ -31,18 +31,18 @@ var standard = limits{units: 64 << 20, grouping: 64 << 20, region: 16 << 20, pag
 type work struct {
 	left  int64 // cells that may still be spent
 	spent int64
-	// seenA, seenB and number hold something about each symbol, valid where the stamp is
-	// the present round's.
+	// seenA and seenB hold the last round in which each symbol was on that side. number is the
+	// rune of each symbol, valid if numbered holds the current round.
 	seenA, seenB []uint32
 	number       []rune
 	numbered     []uint32
 	round        uint32
 }
 
-// align returns the stretches that a and b keep, in order, of at most most cells' worth
-// of work. It reports whether they are those of a shortest diff; where that
-// would be too much work, and coarse is set, they are at least those of a diff that first
-// compares longer pieces, and else only what both ends have in common.
+// align returns the runs that a and b have in common, in order, spending at most most cells. It
+// reports whether they are those of a shortest diff. If that would be too much work, they are
+// those of a diff that first compares longer pieces if coarse is set, and else only the common
+// prefix and suffix.
 func (w *work) align(a, b []int32, most int64, coarse bool) (kept []run, shortest bool) {
 	pre := commonPrefix(a, b)
 	suf := commonSuffix(a[pre:], b[pre:])
@@ -82,14 +82,14 @@ func (w *work) middle(a, b []int32, most int64, coarse bool) ([]run, bool) {
 		return nil, false
 	}
 	kept := w.pieces(a, b, most)
-	// No shortest diff has more edits than this one, so it may turn out to be cheap.
+	// A shortest diff has no more edits than this one, so it may be cheap after all.
 	if cells(len(a), len(b), kept) <= min(most, w.left) && min(len(a), len(b)) <= maxSymbols {
 		return w.shortest(a, b), true
 	}
 	return kept, false
 }
 
-// shortest returns what a shortest diff keeps, and pays for it.
+// shortest returns the runs that a shortest diff keeps, and counts its cells.
 func (w *work) shortest(a, b []int32) []run {
 	w.round++
 	next := 0
@@ -111,7 +111,7 @@ func (w *work) shortest(a, b []int32) []run {
 	return kept
 }
 
-// cells is the most that a diff costs which keeps kept of n and m symbols.
+// cells is the maximal cost of a diff of n and m symbols that keeps kept.
 func cells(n, m int, kept []run) int64 {
 	d := n + m
 	for _, r := range kept {
@@ -120,8 +120,8 @@ func cells(n, m int, kept []run) int64 {
 	return min(int64(n)*int64(m), int64(n+m)*int64(d+1))
 }
 
-// filter drops the symbols that the other side lacks: no diff can keep them. It also
-// returns where the remaining ones stood.
+// filter drops the symbols that the other side lacks: no diff can keep them. It also returns
+// the positions of the remaining ones.
 func (w *work) filter(a, b []int32) (fa, fb []int32, ia, ib []int) {
 	w.round++
 	w.mark(&w.seenA, a)
@@ -168,16 +168,15 @@ func commonSuffix(a, b []int32) int {
 	return n
 }
 
-// A piece ends behind a symbol that, with the one before it, hashes to a multiple of
-// pieceMean, so that an edit moves no cut but those next to it; and at pieceMax symbols.
+// A piece ends after a symbol that, with the one before it, hashes to a multiple of pieceMean,
+// so that an edit moves only the cuts next to it. It has at most pieceMax symbols.
 const (
 	pieceMean = 32
 	pieceMax  = 512
 )
 
-// pieces aligns a and b coarsely: pieces that are equal are kept, what lies between is
-// aligned by symbols where it is small enough. The cuts are for speed alone: an edit may
-// cross them.
+// pieces aligns a and b coarsely: equal pieces are kept, and what is between them is aligned by
+// symbols if it is small enough. The cuts are only for speed: an edit may cross them.
 func (w *work) pieces(a, b []int32, most int64) []run {
 	ids := make(map[string]int32)
 	sa, enda := cut(a, ids)
@@ -203,7 +202,7 @@ func (w *work) pieces(a, b []int32, most int64) []run {
 	return kept
 }
 
-// cut returns the pieces of s as symbols, and where they begin, with len(s) at the end.
+// cut returns the pieces of s as symbols, and where each begins, followed by len(s).
 func cut(s []int32, ids map[string]int32) (symbols []int32, begin []int) {
 	var key []byte
 	begin = append(begin, 0)
@@ -227,8 +226,8 @@ func cut(s []int32, ids map[string]int32) (symbols []int32, begin []int) {
 	return symbols, begin
 }
 
-// go-diff compares runes and hands them back in strings, so symbols travel as runes
-// that survive this: no control characters, no surrogates, not U+FFFD.
+// go-diff compares runes and returns them in strings, so symbols are encoded as runes that
+// survive this: no control characters, no surrogates, not U+FFFD.
 const (
 	firstRune     = 0xA0
 	surrogates    = 0xD800
@@ -248,11 +247,12 @@ func symbolRune(n int) rune {
 	return r
 }
 
-// run is a stretch that both sides keep: a[a:a+n] equals b[b:b+n].
+// run is a stretch that both sides have in common: n symbols from a on one side, from b on the
+// other.
 type run struct{ a, b, n int }
 
-// diffRunes returns what a shortest diff of a and b keeps. Without a timeout go-diff is
-// deterministic and does not write into its input; see limits for what that costs.
+// diffRunes returns the runs that a shortest diff of a and b keeps. Without a timeout go-diff
+// is deterministic and does not write into its input; see limits for what that costs.
 func diffRunes(a, b []rune) []run {
 	dmp := diffmatchpatch.DiffMatchPatch{DiffTimeout: 0}
 	var kept []run

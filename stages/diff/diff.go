@@ -10,13 +10,13 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Diff returns what differs between two texts: a Group for each group of blocks in
-// which tokens, or the borders between them, were added or removed, and one with Moved set
-// for each block that only changed place. The groups are in document order: by where they
-// are in new, and those that only went where they were. It returns none where only
-// spacing or markup differs. Where more than 100,000 blocks or 1,000,000 tokens of both texts
-// together changed, the groups are coarse: see flow.Group. The texts are not changed and
-// may be shared; Diff is a pure function of them and safe for concurrent use.
+// Diff returns what differs between two texts: a Group for each group of blocks in which
+// tokens, or the borders between blocks, were added or removed, and one with Moved set for each
+// block that only moved. The groups are in document order: by their position in new, or for
+// removed blocks by where they were. Diff returns nil if only spacing or markup differs. If
+// more than 100,000 blocks or 1,000,000 tokens of both texts together changed, the groups are
+// coarse: see flow.Group. Diff does not change the texts, which may be shared, and is safe for
+// concurrent use.
 func Diff(old, new *text.Doc) []flow.Group {
 	groups, _ := compare(old, new, standard)
 	return groups
@@ -72,18 +72,18 @@ func (c *comparison) group(s set, w *work) flow.Group {
 	return g
 }
 
-// pairs says which units pair off: those with equal folded tokens and borders.
+// pairs says which units of both sides are paired: those with equal folded tokens and borders.
 type pairs struct {
 	// of[o] is the new unit that the old unit o pairs with, or -1.
 	of []int
-	// inOrder[o] says that the diff of the units kept o; o moved where it has a
-	// pair and is not kept.
+	// inOrder[o] says that the diff of the units kept o. If o has a pair but was not kept, it
+	// moved.
 	inOrder []bool
 	// restOld and restNew are the units without a pair, in order.
 	restOld, restNew []int
 }
 
-// pairUnits pairs off equal units.
+// pairUnits pairs equal units.
 func (c *comparison) pairUnits() pairs {
 	n, m := len(c.old.Units), len(c.new.Units)
 	p := pairs{of: make([]int, n), inOrder: make([]bool, n)}
@@ -93,7 +93,7 @@ func (c *comparison) pairUnits() pairs {
 		p.of[o] = -1
 	}
 
-	// Equal texts at both ends are kept by the diff in any case, and cheaper to see.
+	// The diff keeps equal texts at both ends in any case, and comparing them here is cheaper.
 	lo, hi := equalEnds(c.old, c.new)
 	for i := range lo {
 		pair(i, i, true)
@@ -111,8 +111,8 @@ func (c *comparison) pairUnits() pairs {
 		}
 	}
 
-	// What moved: the first left-over with the first, the second with the second.
-	// first is the first of b that is left over with each symbol, next the one behind it.
+	// The rest of the equal units moved: pair the first with the first, the second with the
+	// second. first is the first unpaired unit of b with each symbol, next the one after it.
 	const none = -1
 	first, next := slices.Repeat([]int32{none}, len(c.symbols.keys)), make([]int32, len(b))
 	for j := len(b) - 1; j >= 0; j-- {
@@ -185,7 +185,7 @@ func (c *comparison) tooMuch(p pairs) bool {
 }
 
 // coarse returns the changed blocks as one group, and those that only moved as another, both
-// with flow.Group.Coarse set. It needs no memory for each token.
+// with flow.Group.Coarse set. It allocates nothing per token.
 func (c *comparison) coarse(p pairs) []flow.Group {
 	var changed, moved [2][]bool
 	for side, n := range [2]int{len(c.old.Units), len(c.new.Units)} {
@@ -223,7 +223,8 @@ func (c *comparison) coarse(p pairs) []flow.Group {
 	return groups
 }
 
-// stretches returns the texts of the units of d that which names. Neighbours are one.
+// stretches returns the texts of the units u of d for which which[u] is true. Adjacent units
+// are joined.
 func stretches(d *text.Doc, which []bool) []flow.Window {
 	var out []flow.Window
 	for u := 0; u < len(which); u++ {
@@ -240,8 +241,8 @@ func stretches(d *text.Doc, which []bool) []flow.Window {
 	return out
 }
 
-// sameWords is sameTokens for two units whose folded tokens are equal. It numbers no tokens,
-// which would take memory for each.
+// sameWords is sameTokens for two units whose folded tokens are equal. It allocates nothing per
+// token.
 func (c *comparison) sameWords(o, u int) bool {
 	if unitText(c.old, o) == unitText(c.new, u) {
 		return true

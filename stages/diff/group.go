@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// set is a group as units of both sides, in order.
+// set is a group in the making: units of both sides, in order.
 type set struct {
 	old, new []int
 	moved    bool
 }
 
-// sets returns the groups of the two texts, in document order: by their first new unit,
-// and those that only went behind the pair they stood behind. p are the texts' pairs.
+// sets returns the groups of the two texts in document order: by their first new unit, or if
+// they have none, after the pair that precedes them in the old text. p are the texts' pairs.
 func (c *comparison) sets(p pairs) []set {
 	var out []set
 	for o, u := range p.of {
@@ -124,15 +124,15 @@ func keptBetween(a, b sequence, kept []run) map[[2]int]int {
 	return n
 }
 
-// belong reports whether two units of n and m tokens belong together that have kept of
-// them in common: at least half of the smaller one, which is at least a quarter as
-// long as the larger, or five.
+// belong reports whether two units of n and m tokens belong together, given that they have kept
+// tokens in common. These must be at least half of the smaller unit, and either five or more,
+// or the smaller unit at least a quarter as long as the larger.
 func belong(kept, n, m int) bool {
 	small, large := min(n, m), max(n, m)
 	return 2*kept >= small && (4*small >= large || kept >= 5)
 }
 
-// forest is a union of sets of the numbers 0 to n-1.
+// forest is a union-find structure over the numbers 0 to n-1.
 type forest struct {
 	parent []int
 	joined []bool
@@ -159,7 +159,7 @@ func (f *forest) join(x, y int) {
 	f.parent[f.find(x)] = f.find(y)
 }
 
-// bags returns the token symbols of each of a sequence's n units, sorted.
+// bags returns, for each of a sequence's n units, the sorted symbols of its tokens.
 func bags(q sequence, n int) [][]int32 {
 	out := make([][]int32, n)
 	for _, b := range q.blocks {
@@ -171,7 +171,7 @@ func bags(q sequence, n int) [][]int32 {
 	return out
 }
 
-// common is how many symbols two bags share, counted with repeats.
+// common is how many symbols two bags share, counting repeats.
 func common(a, b []int32) int {
 	n := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -187,12 +187,13 @@ func common(a, b []int32) int {
 	return n
 }
 
-// joinLonely joins units that belong to none with another such unit of the other side:
-// one with which it shares a token that is in no other of them, where at least half of
-// the larger one's tokens are common; of several the one with most in common, then the
-// first. Each unit of either side chooses for itself.
+// joinLonely joins units that belong to no group with such a unit of the other side. Both must
+// share a token that no other such unit has, and at least half of the tokens of the larger one.
+// Each unit of either side chooses the one with most tokens in common, and of several the
+// first.
 func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
-	// owner is the only lonely unit of a side that has a symbol; several is no owner.
+	// owners holds, for each symbol and side, the only lonely unit that has it, or none or
+	// several.
 	const none, several = -1, -2
 	owners := make(map[int32][2]int)
 	note := func(bags [][]int32, side, offset int) {
@@ -241,7 +242,7 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 		if 2*n < max(len(a), len(b)) {
 			continue
 		}
-		// Candidates come in order, so the first of equals stays.
+		// Candidates are sorted, so the first of equals wins.
 		if n > bestOld[o[0]].common {
 			bestOld[o[0]] = choice{o[1], n}
 		}
@@ -258,10 +259,9 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 	}
 }
 
-// eachShare calls f for each old and new unit that have tokens in common, with how many,
-// counted with repeats: the way to group what is too much to diff. Tokens that are in so
-// many units that counting them all would be too much work as well are left out, the
-// most frequent first.
+// eachShare calls f for each pair of old and new units that have tokens in common, with their
+// number, counting repeats. It serves to group units that are too large to diff. If even that
+// would be too much work, it ignores the most frequent tokens.
 func (c *comparison) eachShare(old, new [][]int32, f func(i, j, common int)) {
 	type posting struct{ unit, n int }
 	postings := make(map[int32][]posting)
@@ -310,7 +310,7 @@ func (c *comparison) eachShare(old, new [][]int32, f func(i, j, common int)) {
 	}
 }
 
-// counted iterates over the distinct symbols of a sorted bag and how often each is in it.
+// counted iterates over the distinct symbols of a sorted bag and the number of each.
 func counted(bag []int32) iter.Seq2[int32, int] {
 	return func(yield func(int32, int) bool) {
 		for i := 0; i < len(bag); {

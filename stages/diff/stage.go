@@ -1,6 +1,5 @@
-// Package diff finds what differs between two versions of a document: the stage that
-// turns snapshots into changes, and its core, the function Diff, which needs neither
-// transport nor clock.
+// Package diff finds what differs between two versions of a document. It is the stage that
+// turns snapshots into changes. Its core, the function Diff, needs neither transport nor clock.
 //
 // Diff first decides which blocks belong together, since keywords are counted within
 // such groups, and then what was removed and added in each group:
@@ -16,15 +15,14 @@
 //  4. Belonging together is transitive. Each group, and each pair whose exact tokens
 //     differ, is diffed on its own, on exact tokens with borders.
 //
-// Several shortest diffs of one pair of sequences may exist. The one taken keeps the
-// longest common prefix, then the longest common suffix, and between them what
-// go-diff's bisection finds in the tokens that both sides have. It depends on nothing but
-// the two texts.
+// Two sequences may have several shortest diffs. Diff takes the one that keeps the longest
+// common prefix, then the longest common suffix, and between them what go-diff's bisection
+// finds in the tokens that both sides have. The result depends only on the two texts.
 //
-// Work is bounded by counted cells, never by time, so that the same texts give the same
-// result on any machine under any load; see limits. Memory is bounded by how many blocks and
-// tokens are grouped: where more changed, steps 2 to 4 are left out, and all changed blocks
-// are one coarse group.
+// Work is bounded by counted cells, never by time, so that the same texts give the same result
+// on any machine under any load; see limits. Memory is bounded by the number of blocks and
+// tokens that are grouped: if more changed, steps 2 to 4 are skipped, and all changed blocks
+// form one coarse group.
 package diff
 
 import (
@@ -41,21 +39,21 @@ import (
 
 // Config is what New takes. The zero Config is ready to use.
 type Config struct {
-	// Logger is told of each change, at level debug. Default: nobody.
+	// Logger gets each change, at level debug. Default: none.
 	Logger *slog.Logger
-	// Observe hears of each change, as pipeline.KindChange, once it is committed.
+	// Observe gets an observation flow.KindChange for each change, after the commit.
 	Observe flow.Observer
-	// Memory bounds what comparing large texts takes. Default: no bound.
+	// Memory bounds the memory for comparing large texts. Default: no bound.
 	Memory flow.Memory
 }
 
-// Processor is the stage: it turns the snapshots of pipeline.TopicSnapshots into
-// changes on pipeline.TopicChanges. It keeps no state and is safe for concurrent use.
+// Processor is the stage: it turns the snapshots of flow.TopicSnapshots into changes on
+// flow.TopicChanges. It has no state and is safe for concurrent use.
 type Processor struct{ cfg Config }
 
 var _ flow.Processor = (*Processor)(nil)
 
-// New returns the stage for consumer group pipeline.GroupDiff.
+// New returns the stage for consumer group flow.GroupDiff.
 func New(cfg Config) *Processor {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -63,11 +61,10 @@ func New(cfg Config) *Processor {
 	return &Processor{cfg}
 }
 
-// Process handles one message. A snapshot without one before it, or without a token
-// difference and without a moved block, emits nothing; any other emits its change. The
-// end of a page is passed on behind its last change, as it is. What cannot be read is a
-// permanent error, and a type that is not known a pipeline.Message.UnknownType: no message
-// is dropped in silence.
+// Process handles one message. A snapshot emits its change, unless it is a first version, or no
+// token differs and no block moved. The end of a page is forwarded unchanged, after its last
+// change. A body that cannot be decoded is a permanent error, an unknown type that of
+// flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeSnapshot:
@@ -78,8 +75,8 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	return m.UnknownType(flow.GroupDiff)
 }
 
-// memoryFor is how many bytes comparing two texts takes for each of theirs: about as many for
-// lines of one short word, and far fewer for most texts.
+// memoryFor is how many bytes of memory it takes to compare two texts, for each of their bytes.
+// Texts with lines of one short word take about as many, most texts far fewer.
 const memoryFor = 128
 
 func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -109,8 +106,8 @@ func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) er
 	return nil
 }
 
-// ChangeOf returns the change that s tells of, and whether there is one: not for a first
-// version, which is a baseline, nor where no token differs and no block moved.
+// ChangeOf returns the change between the two versions in s, and whether there is one. There is
+// none for a first version, which is a baseline, or if no token differs and no block moved.
 func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
 		return flow.Change{}, false
@@ -124,7 +121,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	}, len(groups) > 0
 }
 
-// passOn emits m, which says that a page ended, on pipeline.TopicChanges.
+// passOn forwards m, which says that a page ended, to flow.TopicChanges.
 func passOn(tx flow.Tx, m flow.Message) error {
 	var e flow.Ended
 	if err := json.Unmarshal(m.Body, &e); err != nil {

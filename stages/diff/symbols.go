@@ -8,7 +8,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// border is the symbol behind each block. Tokens have positive symbols.
+// border is the symbol after each block. Tokens have positive symbols.
 const border int32 = 0
 
 // form is how tokens are compared.
@@ -19,7 +19,7 @@ const (
 	exact              // in Unicode's form C: for the differences
 )
 
-// symbols gives the tokens and units of both texts numbers: equal ones the same.
+// symbols numbers the tokens and units of both texts. Equal ones get the same number.
 type symbols struct {
 	tokens [2]map[string]int32 // by form, by the token in this form
 	folds  map[string]string   // the folded forms of tokens for which folding is work
@@ -50,7 +50,7 @@ func (s *symbols) token(raw string, f form) int32 {
 	return id
 }
 
-// fold is text.Fold, which is quick for ASCII alone.
+// fold is text.Fold, with a cache for tokens that are not ASCII, for which text.Fold is slow.
 func (s *symbols) fold(raw string) string {
 	for i := range len(raw) {
 		if raw[i] < utf8.RuneSelf {
@@ -66,8 +66,8 @@ func (s *symbols) fold(raw string) string {
 	return text.Fold(raw)
 }
 
-// unit returns the number of unit u of d. Units are equal whose folded tokens and the
-// borders between them are.
+// unit returns the number of unit u of d. Units with equal folded tokens and borders have equal
+// numbers.
 func (s *symbols) unit(d *text.Doc, u int) int32 {
 	raw := unitText(d, u)
 	id, ok := s.units[raw]
@@ -92,20 +92,20 @@ func (s *symbols) unit(d *text.Doc, u int) int32 {
 	return id
 }
 
-// unitText is unit u as it stands in the text, with the marks between its blocks.
+// unitText is the text of unit u, with the separators between its blocks.
 func unitText(d *text.Doc, u int) string {
 	unit := d.Units[u]
 	return d.Content[d.Blocks[unit.FirstBlock].Start:d.Blocks[unit.LastBlock-1].End]
 }
 
-// sequence is some units of one side as they are diffed: the symbols of their tokens
-// and a border behind each block.
+// sequence is units of one side as input for a diff: the symbols of their tokens, with a border
+// after each block.
 type sequence struct {
 	symbols []int32
 	blocks  []stretch
 }
 
-// stretch says where a block's tokens stand in a sequence.
+// stretch says where a block's tokens are in a sequence.
 type stretch struct {
 	block int // in Doc.Blocks
 	unit  int // in the units that the sequence was made of

@@ -45,8 +45,8 @@ func windows(d *text.Doc, b int, edits []flow.Span) []flow.Window {
 	return out
 }
 
-// before returns where the window around edit e begins, in tokens and in bytes. The
-// neighbours of an empty edit are in it however long they are.
+// before returns where the window around edit e begins, in tokens and in bytes. The tokens next
+// to an empty edit are in it however long they are.
 func before(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	token, offset = e[0], d.Tokens[e[0]].Start
 	room := contextRunes
@@ -110,7 +110,8 @@ func whole(d *text.Doc, q sequence) []flow.Window {
 	return out
 }
 
-// partners returns where on the other side each symbol is kept, or -1.
+// partners returns, for each symbol of both sides, its position on the other side, or -1 if it
+// is not kept.
 func partners(kept []run, n, m int) (a, b []int) {
 	a, b = make([]int, n), make([]int, m)
 	for i := range a {
@@ -127,10 +128,10 @@ func partners(kept []run, n, m int) (a, b []int) {
 	return a, b
 }
 
-// blockEdits returns the edits of one block, as token indexes within it, from where each
-// of its tokens is kept: runs of tokens that are not, and empty edits between two that
-// are kept but not side by side. At a block's border there are no empty edits: no
-// phrase can have been joined or split there.
+// blockEdits returns the edits of one block as token indexes within it. partner is the position
+// of each token on the other side, or -1. An edit is a run of tokens that are not kept, or
+// empty: between two kept tokens that are not adjacent on the other side. There are no empty
+// edits at the ends of a block, since no phrase can be joined or split there.
 func blockEdits(partner []int) []flow.Span {
 	var edits []flow.Span
 	for i := 0; i < len(partner); {
@@ -150,7 +151,7 @@ func blockEdits(partner []int) []flow.Span {
 	return edits
 }
 
-// differences returns the edits of block b of d as people read them.
+// differences returns the edits of block b of d as they are displayed.
 func differences(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) []flow.Difference {
 	shown := flow.ShownEdits(edits)
 	out := make([]flow.Difference, len(shown))

@@ -39,7 +39,7 @@ type Matcher struct {
 	parts []part
 
 	mu      sync.Mutex
-	indexes map[indexKey]*index
+	indexes map[indexKey]*patternIndex
 }
 
 type part struct {
@@ -59,7 +59,7 @@ const maxIndexes = 8
 // NewMatcher returns a Matcher for subs, which must not be changed afterwards. It builds an
 // index when a change first needs it; languages that are registered later do not affect it.
 func NewMatcher(subs []Entry, langs *text.Languages) *Matcher {
-	m := &Matcher{entries: subs, langs: langs, indexes: map[indexKey]*index{}}
+	m := &Matcher{entries: subs, langs: langs, indexes: map[indexKey]*patternIndex{}}
 	at := map[string]int{}
 	for i := range subs {
 		l := subs[i].Subscription.Language
@@ -75,7 +75,7 @@ func NewMatcher(subs []Entry, langs *text.Languages) *Matcher {
 }
 
 // index returns the index of part k for a document in language.
-func (m *Matcher) index(k int, language string) *index {
+func (m *Matcher) index(k int, language string) *patternIndex {
 	if own := m.parts[k].language; own != "" {
 		language = own
 	}
@@ -120,7 +120,7 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 }
 
 // match returns the hits of each pattern that c matches, in the order of the text.
-func (x *index) match(c *flow.Change) map[int32]*hits {
+func (x *patternIndex) match(c *flow.Change) map[int32]*hits {
 	out := map[int32]*hits{}
 	kept := 0
 	if len(x.patterns) == 0 {
@@ -270,7 +270,7 @@ func stretches(g *flow.Group) iter.Seq2[int, flow.Window] {
 }
 
 // knows reports whether w contains a word of any keyword.
-func (x *index) knows(w *window) bool {
+func (x *patternIndex) knows(w *window) bool {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)
 		for i := range w.Tokens {

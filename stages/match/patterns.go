@@ -37,9 +37,9 @@ type pattern struct {
 // holder is a subscription with the pattern as one of its keywords.
 type holder struct{ entry, keyword int32 }
 
-// index is an inverted index of the patterns of some subscriptions in one language. It is
+// patternIndex is an inverted index of the patterns of some subscriptions in one language. It is
 // immutable once it is built.
-type index struct {
+type patternIndex struct {
 	norm    *text.Normalizer
 	classes []class
 	// dicts number the terms of each class, from 1. Classes of one form share a dictionary.
@@ -51,8 +51,8 @@ type index struct {
 }
 
 // newIndex indexes the entries at the positions in which.
-func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *index {
-	x := &index{norm: norm, postings: map[key][]int32{}}
+func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *patternIndex {
+	x := &patternIndex{norm: norm, postings: map[key][]int32{}}
 	known := map[string]int32{}
 	for _, e := range which {
 		s := entries[e].Subscription.WithDefaults()
@@ -90,7 +90,7 @@ func (p *pattern) holds(entries []Entry, e int32, word string) bool {
 
 // parse returns the pattern of the keyword word of s, without its key. It returns false if word
 // has no token.
-func (x *index) parse(s pipeline.Subscription, word string) (pattern, bool) {
+func (x *patternIndex) parse(s pipeline.Subscription, word string) (pattern, bool) {
 	var all, significant []string
 	for _, t := range text.Tokens(word) {
 		w := word[t.Start:t.End]
@@ -129,7 +129,7 @@ func (x *index) parse(s pipeline.Subscription, word string) (pattern, bool) {
 
 // class returns the number of c, adding it if it is new. There are at most twelve classes: six
 // forms, filtered or not.
-func (x *index) class(c class) uint8 {
+func (x *patternIndex) class(c class) uint8 {
 	var dict map[string]uint32
 	for i, have := range x.classes {
 		if have == c {
@@ -148,7 +148,7 @@ func (x *index) class(c class) uint8 {
 }
 
 // post chooses the keys of all patterns, the rarest for each, and fills postings.
-func (x *index) post() {
+func (x *patternIndex) post() {
 	uses := map[key]int{}
 	for i := range x.patterns {
 		x.patterns[i].keys(func(_ int, k key) { uses[k]++ })
@@ -221,7 +221,7 @@ func (s *stream) places() map[uint32][]int {
 
 // scan calls f for each key of a pattern that it finds near an edit of w, with the stream and
 // the index in it at which the key begins.
-func (x *index) scan(w *window, f func(p int32, s *stream, i int)) {
+func (x *patternIndex) scan(w *window, f func(p int32, s *stream, i int)) {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)
 		for _, r := range w.regions(x.reach(), keep) {
@@ -232,11 +232,11 @@ func (x *index) scan(w *window, f func(p int32, s *stream, i int)) {
 }
 
 // reach is how many tokens before or after an edit may belong to a phrase that touches it.
-func (x *index) reach() int { return max(x.longest-1, 0) }
+func (x *patternIndex) reach() int { return max(x.longest-1, 0) }
 
 // keep returns a function that reports whether class c keeps token i of w, rather than skipping
 // it as a stop word.
-func (x *index) keep(c uint8, w *window) func(i int) bool {
+func (x *patternIndex) keep(c uint8, w *window) func(i int) bool {
 	if !x.classes[c].filtered {
 		return func(int) bool { return true }
 	}
@@ -244,7 +244,7 @@ func (x *index) keep(c uint8, w *window) func(i int) bool {
 }
 
 // read returns the region r of w, normalized for class c.
-func (x *index) read(w *window, c uint8, r flow.Span, keep func(i int) bool) *stream {
+func (x *patternIndex) read(w *window, c uint8, r flow.Span, keep func(i int) bool) *stream {
 	s := &stream{at: make([]int, 0, r[1]-r[0]), terms: make([]uint32, 0, r[1]-r[0])}
 	for i := r[0]; i < r[1]; i++ {
 		if keep(i) {
@@ -255,7 +255,7 @@ func (x *index) read(w *window, c uint8, r flow.Span, keep func(i int) bool) *st
 	return s
 }
 
-func (x *index) lookUp(c uint8, s *stream, f func(p int32, s *stream, i int)) {
+func (x *patternIndex) lookUp(c uint8, s *stream, f func(p int32, s *stream, i int)) {
 	for i, t := range s.terms {
 		if t == 0 {
 			continue

@@ -63,7 +63,7 @@ type reading struct {
 
 // search finds the patterns of an index in one group.
 type search struct {
-	x       *index
+	x       *patternIndex
 	moved   bool
 	sides   [2][]window
 	tallies map[int32]*tally
@@ -74,7 +74,7 @@ type search struct {
 	net map[uint8]map[uint32]int
 }
 
-func newSearch(x *index, g *flow.Group) *search {
+func newSearch(x *patternIndex, g *flow.Group) *search {
 	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, spots: map[spot]int{}, streams: map[reading]*stream{}}
 	if !g.Coarse {
 		s.sides = [2][]window{older: make([]window, 0, len(g.Old)), newer: make([]window, 0, len(g.New))}

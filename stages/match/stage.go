@@ -129,15 +129,15 @@ func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 		return err
 	}
 	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time}
-	told := 0
+	matched := 0
 	if t != nil {
-		if told, err = p.tell(tx, c, t, &r); err != nil {
+		if matched, err = p.notify(tx, c, t, &r); err != nil {
 			return err
 		}
 	}
-	if told > 0 {
+	if matched > 0 {
 		tx.OnCommit(func() {
-			p.cfg.Logger.Debug("keywords touched", "url", c.URL, "version", c.Version, "subscriptions", told, "change", c.ID)
+			p.cfg.Logger.Debug("keywords matched", "url", c.URL, "version", c.Version, "subscriptions", matched, "change", c.ID)
 		})
 	}
 	return remember(st, r)
@@ -169,14 +169,14 @@ func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 
 // notify emits the notifications of c for the subscriptions of t and notes them in r. It
 // returns how many subscriptions matched.
-func (p *Processor) tell(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
-	told := 0
+func (p *Processor) notify(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
+	matched := 0
 	for _, found := range t.matcher.Match(c) {
 		s := t.records[found.ID]
 		if c.Version <= s.From || c.Version > s.Until {
 			continue
 		}
-		told++
+		matched++
 		n := pipeline.Notification{
 			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: pipeline.NotificationType, Time: c.Time,
 			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
@@ -185,11 +185,11 @@ func (p *Processor) tell(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) 
 		for _, to := range s.Subscription.Receivers() {
 			n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
 			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
-				return told, err
+				return matched, err
 			}
 		}
 	}
-	return told, nil
+	return matched, nil
 }
 
 // timeOut emits one timeout notification for each client and receiver of an expired page. Its
@@ -202,11 +202,11 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
 	}
 	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s", e.Expiry.Failures, cmp.Or(e.Expiry.Reason, e.Expiry.Class))
 	r := ChangeRecord{Time: e.Expiry.Time, Expired: reason}
-	type ear struct {
+	type recipient struct {
 		client   string
 		receiver pipeline.Receiver
 	}
-	told := map[ear]bool{}
+	done := map[recipient]bool{}
 	for _, s := range over {
 		client := s.Subscription.WithDefaults().Client
 		n := pipeline.Notification{
@@ -214,10 +214,10 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
 			Time: e.Expiry.Time, Client: client, Reason: reason,
 		}
 		for _, to := range s.Subscription.Receivers() {
-			if told[ear{client, to}] {
+			if done[recipient{client, to}] {
 				continue
 			}
-			told[ear{client, to}] = true
+			done[recipient{client, to}] = true
 			n.ID = flow.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.Sink)
 			if err := p.send(tx, s, to, n, nil, &r); err != nil {
 				return err

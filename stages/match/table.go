@@ -216,7 +216,7 @@ func readFilter(value []byte) *filter {
 func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 	for k, p := range f.Parts {
 		// An index without patterns suffices to read the windows.
-		x := &index{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}
+		x := &patternIndex{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}
 		for _, c := range p.Classes {
 			x.classes = append(x.classes, class{c.Form, c.Filtered})
 		}
@@ -235,7 +235,7 @@ func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 }
 
 // window reports whether a key of part k may be near an edit of w.
-func (f *filter) window(x *index, k int, w *window) bool {
+func (f *filter) window(x *patternIndex, k int, w *window) bool {
 	for c := range x.classes {
 		keep := x.keep(uint8(c), w)
 		for _, r := range w.regions(x.reach(), keep) {
