@@ -151,7 +151,7 @@ func Hash(content string) string {
 // packedFormat is the first byte of packed tokens. It takes another value whenever they are
 // packed in another way, and whenever Tokens finds other tokens in the same text: tokens that
 // another program packed are then found again instead of being compared with different ones.
-const packedFormat = 1
+const packedFormat = 2
 
 // wideGap is the smallest gap before a token that takes a number of its own.
 const wideGap = 3

@@ -15,24 +15,29 @@ import (
 // Token is one word of a text: the bytes [Start, End) of it.
 type Token struct{ Start, End int }
 
-// joiners keep "AT&T", "a@b.com", ".NET" and "#tag" whole.
-var joiners = &words.Joiners[string]{Middle: []rune("&@"), Leading: []rune("#.")}
+// joiners keep "AT&T" whole, and the sign of ".NET" and "#tag" with the word.
+var joiners = &words.Joiners[string]{Middle: []rune("&"), Leading: []rune("#.")}
 
-// Tokens returns the words of s in order, none of them empty, all on rune boundaries.
-// It takes any string. A token is a word of UAX #29 that holds a letter or a number;
-// punctuation and symbols are none. Beyond that:
+// Tokens returns the words of s in order, none of them empty, all on rune boundaries. It takes
+// any string. A token is a word of UAX #29 that holds a letter or a number; punctuation and
+// symbols are none. Beyond that:
 //
-//   - "AT&T", "R&D", "a@b.com", ".NET" and "#tag" are one token each; a leading "." or
-//     "#" belongs to the word only at the start of s, after a space or after an opening
-//     bracket or quote. "C++" and "C#" are one token each ("++" after any word, "#"
-//     after a single letter); "_" at either end of a word is dropped.
-//   - The elided words of French, Italian and Catalan are tokens of their own, in every
-//     text: "l'eau" is "l" and "eau", "dell'arte" is "dell" and "arte". What is
-//     in front of the apostrophe must be one of a short list, and at least two letters
-//     must follow; "don't" and "it's" are one token.
-//   - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Burmese) and
-//     Hangul give one token for each character (with its marks), so that a keyword is found
-//     wherever its characters stand next to each other.
+//   - What only joins words separates them: "e-mail", "www.example.com", "user@example.com"
+//     and "personnel.Pour" are several tokens each, and as keywords phrases. So do colons. In
+//     numbers points, commas and apostrophes join: "12.50" and "1,299.00" are one token.
+//   - A sign that makes another word is kept. "C++" and "C#" are one token each: "++" belongs to
+//     any word before it, "#" to a single letter. "AT&T" and "R&D" are one token each: "&" joins
+//     parts of at most three letters. The "." of ".NET" and the "#" of "#tag" are tokens of
+//     their own, so that "tag" is found too; they are at the start of s, behind white space, and
+//     behind an opening bracket or quote, before a letter or, for "#", a digit.
+//   - An apostrophe within a word belongs to it: "don't". The elided words of French, Italian
+//     and Catalan are tokens of their own, in every text: "l'eau" is "l" and "eau", "dell'arte"
+//     is "dell" and "arte". What stands before the apostrophe must be one of a short list, and at
+//     least two letters must follow.
+//   - "_" joins words, but is no part of one at either end.
+//   - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Burmese) and Hangul give
+//     one token for each character with its marks, so that a keyword is found wherever its
+//     characters stand next to each other.
 func Tokens(s string) []Token {
 	// A word and what follows it take some six bytes.
 	return appendTokens(make([]Token, 0, len(s)/6+1), s, 0, len(s))
@@ -100,19 +105,17 @@ func alphanumeric(s string) bool {
 	return true
 }
 
-// trim takes from both ends of the segment s[start:end] what is not part of the word.
+// trim takes from both ends of the segment s[start:end] what is not part of the word. It
+// leaves a sign that the word begins with.
 func trim(s string, start, end int) (int, int) {
 	first := start + strings.IndexFunc(s[start:end], isWord)
-	if first > start {
-		last := s[first-1]
-		if (last == '.' || last == '#') && opens(s[:first-1]) {
-			first--
-		}
+	if first > start && (s[first-1] == '.' || s[first-1] == '#') && opens(s[:first-1]) {
+		first--
 	}
 	return first, start + len(strings.TrimRight(s[start:end], "_\u203F\u2040\u2054\uFE33\uFE34\uFE4D\uFE4E\uFE4F\uFF3F"))
 }
 
-// opens reports whether a word may begin with a dot or hash behind before.
+// opens reports whether a word behind before may begin with a sign.
 func opens(before string) bool {
 	r, n := utf8.DecodeLastRuneInString(before)
 	return n == 0 || unicode.IsSpace(r) || r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
@@ -146,6 +149,75 @@ var elided = map[string]bool{
 
 // appendWord appends the word w, which begins at offset, as one or more tokens.
 func appendWord(ts []Token, w string, offset int) []Token {
+	if w[0] == '#' || w[0] == '.' && !digitAt(w[1:]) {
+		ts = append(ts, Token{offset, offset + 1})
+		w, offset = w[1:], offset+1
+	}
+	start := 0
+	for i, r := range w {
+		if i > 0 && isJoint(r) && separates(w, start, i, r) {
+			ts = appendPart(ts, w[start:i], offset+start)
+			start = i + utf8.RuneLen(r)
+		}
+	}
+	return appendPart(ts, w[start:], offset+start)
+}
+
+// isJoint reports whether UAX #29 or joiners may join words by r, though not always rightly.
+func isJoint(r rune) bool {
+	switch r {
+	case '.', '\u2024', '\uFE52', '\uFF0E', ':', '\uFE13', '\uFE55', '\uFF1A', ';', '\u037E', '\uFE14', '\uFE54', '\uFF1B', '\u00B7', '\u0387', '&':
+		return true
+	}
+	return false
+}
+
+// separates reports whether the joint r at w[i] separates two words; the part before it begins
+// at start.
+func separates(w string, start, i int, r rune) bool {
+	before, after := w[start:i], w[i+utf8.RuneLen(r):]
+	last, _ := utf8.DecodeLastRuneInString(before)
+	next, _ := utf8.DecodeRuneInString(after)
+	switch r {
+	case '.', '\u2024', '\uFE52', '\uFF0E':
+		return !unicode.IsNumber(last) || !unicode.IsNumber(next)
+	case '\u00B7': // Catalan: "col·lecció"
+		return unicode.ToLower(last) != 'l' || unicode.ToLower(next) != 'l'
+	case '&':
+	default:
+		return true
+	}
+	if end := strings.IndexFunc(after, isJoint); end >= 0 {
+		after = after[:end]
+	}
+	// A part before it that was joined already is short, too: "A&B&C".
+	return !short(before[strings.LastIndexByte(before, '&')+1:]) || !short(after)
+}
+
+// short reports whether s is a part of a name such as "AT&T".
+func short(s string) bool {
+	letters := 0
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r):
+			letters++
+		case unicode.IsNumber(r):
+			return false
+		}
+	}
+	return letters > 0 && letters <= 3
+}
+
+func digitAt(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsNumber(r)
+}
+
+// appendPart appends w, which holds no joint that separates, as one or more tokens.
+func appendPart(ts []Token, w string, offset int) []Token {
+	if !hasWord(w) {
+		return ts
+	}
 	if at, n := apostrophe(w); n > 0 && elided[strings.ToLower(w[:at])] && twoLetters(w[at+n:]) {
 		ts = append(ts, Token{offset, offset + at})
 		w, offset = w[at+n:], offset+at+n

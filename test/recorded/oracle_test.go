@@ -96,9 +96,8 @@ func reports(n pipeline.Notification, before, after extraction) []oracle.Report 
 	return rs
 }
 
-// joined replaces the punctuation that stands within a word, by the rules of Unicode's
-// word boundaries (UAX #29, WB6, WB7, WB11, WB12), with a letter of the same length:
-// the oracle takes words for runs of letters and digits.
+// joined replaces the punctuation that stands within a word, by the rules of docs/text.md, with
+// a letter of the same length: the oracle takes words for runs of letters and digits.
 func joined(s string) string {
 	rs := []rune(s)
 	out := make([]rune, len(rs))
@@ -108,25 +107,21 @@ func joined(s string) string {
 		letters := unicode.IsLetter(a) && unicode.IsLetter(b)
 		digits := unicode.IsDigit(a) && unicode.IsDigit(b)
 		switch rs[i] {
-		case '\'', '.':
+		case '\'':
 			if letters || digits {
 				out[i] = 'x'
 			}
-		case ':', '@', '&':
-			if letters {
+		case '&':
+			if letters && short(rs[:i], -1) && short(rs[i+1:], 1) {
 				out[i] = 'x'
 			}
-		case ',', ';':
+		case '.', ',':
 			if digits {
 				out[i] = 'x'
 			}
 		case '\u2019', '\u2018':
 			if letters || digits {
 				out[i] = 'ꜩ' // three bytes, as the apostrophe
-			}
-		case '\u00B7':
-			if letters {
-				out[i] = 'ø'
 			}
 		}
 	}
@@ -136,4 +131,21 @@ func joined(s string) string {
 		}
 	}
 	return string(out)
+}
+
+// short reports whether the letters at the beginning of rs (step 1) or at its end (step -1) are
+// at most three, as those around the "&" of "AT&T".
+func short(rs []rune, step int) bool {
+	at := 0
+	if step < 0 {
+		at = len(rs) - 1
+	}
+	n := 0
+	for ; at >= 0 && at < len(rs) && (unicode.IsLetter(rs[at]) || unicode.IsDigit(rs[at])); at += step {
+		if unicode.IsDigit(rs[at]) {
+			return false
+		}
+		n++
+	}
+	return n <= 3
 }
