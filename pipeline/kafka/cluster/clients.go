@@ -9,19 +9,19 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ClientID names us in the brokers' logs, metrics and quotas.
+// ClientID identifies Vokter in the logs, metrics and quotas of the brokers.
 const ClientID = "vokter"
 
-// Sarama returns the settings that all connections have in common. They suit clients, admins and
-// PartitionConsumers as they are; the caller drains their Errors(). It fails where a file that
-// c.TLS names cannot be read.
+// Sarama returns the configuration that all connections have in common. It can be used as it is
+// for clients, admins and consumers of partitions, whose Errors() the caller must drain. Sarama
+// fails if a file that c.TLS names cannot be read.
 func (c Config) Sarama() (*sarama.Config, error) {
 	conf := sarama.NewConfig()
 	conf.ClientID = ClientID
 	conf.Version = sarama.V2_8_0_0 // topics have IDs; brokers of today still speak it
 	conf.ChannelBufferSize = 16
 	conf.Metadata.AllowAutoTopicCreation = false
-	// A minute: what outlasts it is retried above.
+	// A minute. Longer outages are retried by the callers.
 	conf.Metadata.Retry.Max, conf.Metadata.Retry.Backoff = 120, 500*time.Millisecond
 	conf.Net.DialTimeout, conf.Net.WriteTimeout = 5*time.Second, 15*time.Second
 	conf.Net.ReadTimeout = 30 * time.Second // more than Rebalance.Timeout, for which JoinGroup waits
@@ -43,25 +43,25 @@ func (c Config) Sarama() (*sarama.Config, error) {
 	return conf, nil
 }
 
-// ConsumerGroup returns the settings of a consumer group that reads topics which are not the
-// transport's, from the oldest record on and without records that were never committed. It
-// fails where a file that c.TLS names cannot be read.
+// ConsumerGroup returns the configuration of a consumer group that reads topics of other programs:
+// from the oldest record on, and only committed records. It fails if a file that c.TLS names
+// cannot be read.
 func (c Config) ConsumerGroup() (*sarama.Config, error) {
 	conf, err := c.Group(DefaultSessionTimeout)
 	if err != nil {
 		return nil, err
 	}
-	// The source reports what is wrong when it is started again after a pause.
+	// The source reports errors and is restarted after a pause.
 	conf.Metadata.Retry.Max = 10
 	conf.Consumer.Return.Errors = false
 	return conf, nil
 }
 
-// DefaultSessionTimeout is how long a member of a consumer group may be silent before its
-// partitions go to others.
+// DefaultSessionTimeout is how long a member of a consumer group may send no heartbeat before its
+// partitions are assigned to others.
 const DefaultSessionTimeout = 10 * time.Second
 
-// Group returns the settings of a consumer group whose members may be silent for session.
+// Group returns the configuration of a consumer group with the given session timeout.
 func (c Config) Group(session time.Duration) (*sarama.Config, error) {
 	conf, err := c.Sarama()
 	if err != nil {
@@ -70,17 +70,17 @@ func (c Config) Group(session time.Duration) (*sarama.Config, error) {
 	conf.Consumer.Offsets.AutoCommit.Interval = 500 * time.Millisecond
 	g := &conf.Consumer.Group
 	g.Session.Timeout = session
-	// A member learns of another one with its heartbeat.
+	// A member learns of a rebalance by its heartbeat.
 	g.Heartbeat.Interval = min(time.Second, session/3)
 	g.Rebalance.Timeout = 20 * time.Second
 	g.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategySticky()}
 	return conf, nil
 }
 
-// Producer returns the configuration of an idempotent producer that writes to topics which are
-// not the transport's, with the connection settings of c. A key's partition is that which
-// Kafka's Java client chooses. What brokers do not take within seconds fails: whoever has a
-// queue tries it again. It fails where a file that c.TLS names cannot be read.
+// Producer returns the configuration of an idempotent producer that writes to topics of other
+// programs. It chooses the partition of a key as Kafka's Java client does. Publishing fails if
+// the brokers do not accept a record within seconds; the caller retries. Producer fails if a file
+// that c.TLS names cannot be read.
 func (c Config) Producer() (*sarama.Config, error) {
 	conf, err := c.Sarama()
 	if err != nil {
@@ -99,9 +99,9 @@ func (c Config) Producer() (*sarama.Config, error) {
 	return conf, nil
 }
 
-// Connect returns a client of the cluster once one of its brokers has answered, which each is
-// asked for once. conf is one of c's. The error says what is wrong in words for the operator,
-// without secrets; it is the cause of ctx once that is done. The caller closes the client.
+// Connect asks each broker once and returns a client of the cluster if one answers. conf is one of
+// the configurations of c. The error says what is wrong in words for the operator, without
+// secrets; if ctx is done it is the cause. The caller closes the client.
 func (c Config) Connect(ctx context.Context, conf *sarama.Config) (sarama.Client, error) {
 	client, err := probe(ctx, c, conf)
 	switch {
@@ -116,7 +116,7 @@ func (c Config) Connect(ctx context.Context, conf *sarama.Config) (sarama.Client
 	return nil, fmt.Errorf("kafka: %w", c.Unanswered(err))
 }
 
-// Reason says what err, one of sarama's, means in words for the operator, without secrets.
+// Reason describes err, which comes from Sarama, in words for the operator, without secrets.
 func (c Config) Reason(err error) string {
 	if fatal := refusal(c, err); fatal != nil {
 		return fatal.Error()
@@ -124,7 +124,7 @@ func (c Config) Reason(err error) string {
 	return c.Cause(err)
 }
 
-// CreateCommand returns the command of Kafka that makes topic with the brokers' defaults.
+// CreateCommand returns the command of Kafka that creates topic with the brokers' defaults.
 func (c Config) CreateCommand(topic string) string {
 	return fmt.Sprintf("kafka-topics %s --create --topic %s", c.Bootstrap(), topic)
 }
@@ -134,8 +134,8 @@ func (c Config) AlterCommand(topic, setting, value string) string {
 	return fmt.Sprintf("kafka-configs %s --alter --entity-type topics --entity-name %s --add-config %s=%s", c.Bootstrap(), topic, setting, value)
 }
 
-// Bootstrap returns the flags with which the commands of Kafka find the brokers. An operator who
-// logs in writes that into client.properties.
+// Bootstrap returns the flags with which the commands of Kafka find the brokers. With TLS or a
+// login the operator provides client.properties.
 func (c Config) Bootstrap() string {
 	s := "--bootstrap-server " + strings.Join(c.Brokers, ",")
 	if c.TLS.Enable || c.SASL.Mechanism != "" {

@@ -1,6 +1,6 @@
-// Package cluster connects to a Kafka cluster: where its brokers are, how brokers and process
-// prove who they are, and what a failed connection means in words for the operator. The
-// transport, the sink and the source of Kafka share it.
+// Package cluster connects to a Kafka cluster: it holds the addresses of the brokers and the
+// settings of TLS and SASL, and explains failed connections in words for the operator. The
+// transport, the sink and the source for Kafka share it.
 package cluster
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config says where a cluster is. Brokers is needed.
+// Config holds the connection settings of a cluster. Brokers is required.
 type Config struct {
 	// Brokers are some of the cluster's, HOST:PORT each; the others are found.
 	Brokers []string
-	// TLS says how the connection is encrypted, SASL as whom this process logs in.
+	// TLS configures encryption, SASL the login of this process.
 	TLS  TLS
 	SASL SASL
 }
 
-// TLS says how the connection to brokers is encrypted.
+// TLS configures the encryption of connections to the brokers.
 type TLS struct {
 	// Enable turns it on. Default: false.
 	Enable bool `yaml:"enable"`
@@ -48,7 +48,7 @@ type TLS struct {
 	Insecure bool `yaml:"insecure"`
 }
 
-// SASL says as whom this process logs in.
+// SASL configures the login of this process.
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: nobody logs in.
 	Mechanism string `yaml:"mechanism"`
@@ -58,8 +58,8 @@ type SASL struct {
 	Password registry.Secret `yaml:"password"`
 }
 
-// Validate returns all that is wrong, joined *pipeline.FieldErrors, or nil. It reads the files
-// that c.TLS names, and asks no broker.
+// Validate returns all mistakes in c as joined *pipeline.FieldErrors, or nil. It reads the files
+// that c.TLS names, and does not connect to the brokers.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -89,10 +89,10 @@ func checkAddress(broker string) error {
 	return nil
 }
 
-// The mechanisms of SASL.Mechanism.
+// The values of SASL.Mechanism.
 var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
 
-// validate tells bad what is wrong with t.
+// validate reports the mistakes in t to bad.
 func (t TLS) validate(bad func(field, format string, args ...any)) {
 	if !t.Enable {
 		if t != (TLS{}) {
@@ -117,7 +117,7 @@ func (t TLS) validate(bad func(field, format string, args ...any)) {
 	}
 }
 
-// config reads the files of t.
+// config returns the settings of t, with the contents of its files.
 func (t TLS) config() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 	if t.CA != "" {
@@ -149,7 +149,7 @@ func (t TLS) roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// validate tells bad what is wrong with s.
+// validate reports the mistakes in s to bad.
 func (s SASL) validate(bad func(field, format string, args ...any)) {
 	known := strings.Join(mechanisms, ", ")
 	switch {
@@ -169,7 +169,7 @@ func (s SASL) validate(bad func(field, format string, args ...any)) {
 	}
 }
 
-// apply makes connections of conf log in as s.
+// apply adds the login of s to conf.
 func (s SASL) apply(conf *sarama.Config) {
 	if s.Mechanism == "" {
 		return
@@ -185,7 +185,7 @@ func (s SASL) apply(conf *sarama.Config) {
 	}
 }
 
-// OpenPassword returns a warning of a password that anybody on the way can read; empty: none.
+// OpenPassword returns a warning if the password is sent unencrypted; otherwise it is empty.
 func (c Config) OpenPassword() string {
 	if c.SASL.Mechanism != sarama.SASLTypePlaintext || c.TLS.Enable {
 		return ""
@@ -193,7 +193,7 @@ func (c Config) OpenPassword() string {
 	return "PLAIN without TLS sends the password as it is; use tls.enable, or SCRAM-SHA-512"
 }
 
-// scramClient is one login.
+// scramClient is one SCRAM login.
 type scramClient struct {
 	hash scram.HashGeneratorFcn
 	*scram.ClientConversation

@@ -18,13 +18,13 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// probeEvery is how long Await rests between two attempts.
+// probeEvery is the pause between two attempts of Await.
 const probeEvery = 500 * time.Millisecond
 
-// Await returns a client of the cluster. It waits for a broker until ctx is done, and then
-// returns its cause. Meanwhile it calls waiting with the present reason, and with nil when a
-// broker answers. What waiting does not mend (a wrong password, a certificate that is not
-// trusted) fails at once. The caller closes the client.
+// Await returns a client of the cluster. It waits until a broker answers; when ctx is done it
+// returns the cause. While it waits it calls waiting with the reason, and with nil when a broker
+// answers. Errors that do not pass by themselves, such as a wrong password or an untrusted
+// certificate, are returned at once. The caller closes the client.
 func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason error)) (sarama.Client, error) {
 	base, err := c.Sarama()
 	if err != nil {
@@ -38,7 +38,7 @@ func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason
 		found, err := probe(ctx, c, base)
 		if err == nil {
 			if !since.IsZero() {
-				log.Info("kafka: brokers answer, going on", "waited", time.Since(since).Round(time.Second))
+				log.Info("kafka: the brokers answer", "waited", time.Since(since).Round(time.Second))
 			}
 			waiting(nil)
 			return found, nil
@@ -63,8 +63,7 @@ func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason
 	}
 }
 
-// probe asks each broker once, and returns a client with all the patience of base once one
-// has answered.
+// probe asks each broker once, and returns a client with the retries of base if one answers.
 func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, error) {
 	return client.Do(ctx, func() (sarama.Client, error) {
 		if err := c.Ask(base); err != nil {
@@ -74,7 +73,7 @@ func probe(ctx context.Context, c Config, base *sarama.Config) (sarama.Client, e
 	}, func(late sarama.Client) { _ = late.Close() })
 }
 
-// Ask asks each broker once, until one has answered.
+// Ask asks the brokers one after the other, each once, until one answers.
 func (c Config) Ask(base *sarama.Config) error {
 	once := client.Once(base)
 	first, err := sarama.NewClient(c.Brokers, once)
@@ -88,8 +87,8 @@ func (c Config) Ask(base *sarama.Config) error {
 	return reach(first)
 }
 
-// diagnose connects to each broker and returns why that fails, which a client does not
-// always tell.
+// diagnose connects to each broker and returns why that fails. The error of a client does not
+// always say it.
 func diagnose(brokers []string, conf *sarama.Config) error {
 	var errs []error
 	for _, addr := range brokers {
@@ -106,8 +105,8 @@ func diagnose(brokers []string, conf *sarama.Config) error {
 	return errors.Join(errs...)
 }
 
-// reach connects to one of the brokers under the address that the cluster names. Those of
-// the configuration may be others.
+// reach connects to a broker under the address that the cluster advertises, which may differ from
+// those in the configuration.
 func reach(client sarama.Client) error {
 	b, err := client.Controller()
 	if err != nil {
@@ -123,7 +122,7 @@ func reach(client sarama.Client) error {
 	return nil
 }
 
-// advertised says that a broker does not answer under the address that the cluster names.
+// advertised is the error of a broker that does not answer under its advertised address.
 type advertised struct {
 	addr string
 	err  error
@@ -132,16 +131,15 @@ type advertised struct {
 func (a *advertised) Error() string { return a.addr + ": " + a.err.Error() }
 func (a *advertised) Unwrap() error { return a.err }
 
-// Unanswered says in plain words that no broker of c answers, and why.
+// Unanswered returns an error for the operator: no broker of c answers, and why.
 func (c Config) Unanswered(err error) error {
 	if a, ok := errors.AsType[*advertised](err); ok {
-		return fmt.Errorf("the broker at %s, as the cluster names it, does not answer: %s", a.addr, c.Cause(a.err))
+		return fmt.Errorf("the broker at %s, its advertised address, does not answer: %s", a.addr, c.Cause(a.err))
 	}
 	return fmt.Errorf("no broker answers at %s: %s", strings.Join(c.Brokers, ", "), c.Cause(err))
 }
 
-// refusal says what the user must mend where err is nothing that passes by itself, and is
-// nil where it may.
+// refusal returns an error that says what the user must fix. It is nil if err may pass by itself.
 func refusal(c Config, err error) error {
 	because := func(format string, args ...any) error {
 		return fmt.Errorf("kafka: %s (%w)", fmt.Sprintf(format, args...), err)
@@ -177,7 +175,7 @@ func remoteAlert(err error) bool {
 	return ok && op.Op == "remote error"
 }
 
-// Cause returns the reason within err in words, without a hint what to mend; see Reason.
+// Cause describes err in words, without a hint what to fix; see Reason.
 func (c Config) Cause(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"

@@ -77,7 +77,7 @@ func TestConnectWaitsForABroker(t *testing.T) {
 	if got := logged.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "level=WARN") != 1 {
 		t.Errorf("got %s\nwant one warning and one line after it", got)
 	}
-	kafkatest.Mention(t, logged.String(), "kafka: "+want+"; waiting", "going on")
+	kafkatest.Mention(t, logged.String(), "kafka: "+want+"; waiting", "the brokers answer")
 }
 
 func TestConnectGivesUpWithItsContext(t *testing.T) {
@@ -119,7 +119,7 @@ func TestConnectNamesAnAddressThatDoesNotAnswer(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	kafkatest.Mention(t, err.Error(), "it waits: the broker at 127.0.0.1:1, as the cluster names it, does not answer: connection refused")
+	kafkatest.Mention(t, err.Error(), "it waits: the broker at 127.0.0.1:1, its advertised address, does not answer: connection refused")
 }
 
 func TestConnectWithTLS(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package admin makes and checks what a transport needs of a Kafka cluster: its topics, their
-// settings, the rights of this process, and the producers that write to them.
+// Package admin creates and checks what a transport needs in a Kafka cluster: the topics, their
+// settings and the rights of this process. It also configures the producers of the transport.
 package admin
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// DefaultReplication is in how many brokers a topic is kept where there are as many.
+// DefaultReplication is the number of replicas of a topic if there are enough brokers.
 const DefaultReplication = 3
 
-// Config says what the topics of a transport are like. See kafka.Config for its fields.
+// Config describes the topics of a transport. See kafka.Config for its fields.
 type Config struct {
 	cluster.Config
 	Prefix, Group      string
 	Lanes, Replication int
-	// NoCreate refuses missing topics instead of making them.
+	// NoCreate makes missing topics an error instead of creating them.
 	NoCreate bool
 	Logger   *slog.Logger
 }
 
-// Connection is a connection to a cluster whose topics stand and fit.
+// Connection is a connection to a cluster whose topics exist and have suitable settings.
 type Connection struct {
 	Client sarama.Client
 	Admin  sarama.ClusterAdmin // closes Client, too
@@ -38,9 +38,9 @@ type Connection struct {
 // retryEvery is how long Connect rests between two attempts.
 const retryEvery = 500 * time.Millisecond
 
-// Connect waits for brokers until ctx is done, whose cause it then returns, and makes and checks
-// topics. Meanwhile it calls waiting with the reason, and with nil when it goes on. What it
-// returns is to be closed also where there is an error.
+// Connect waits for brokers, creates missing topics and checks all of them. When ctx is done it
+// returns the cause. While it waits it calls waiting with the reason, and with nil when the wait
+// is over. The caller closes the Connection, even if there is an error.
 func (c Config) Connect(ctx context.Context, topics map[string]flow.Topic, waiting func(reason error)) (conn Connection, err error) {
 	if conn.Client, err = c.Await(ctx, c.Logger, waiting); err != nil {
 		return conn, err
@@ -49,7 +49,7 @@ func (c Config) Connect(ctx context.Context, topics map[string]flow.Topic, waiti
 		return conn, fmt.Errorf("kafka: %w", err)
 	}
 	for {
-		// Only once it is known that no state was lost: Ensure makes missing topics.
+		// First make sure that no state was lost: Ensure creates missing topics.
 		if err = client.Run(ctx, func() error { return c.stateLost(conn.Client, conn.Admin) }); err == nil {
 			conn.Topics, err = Ensure(ctx, conn.Admin, c, c.Specs(topics))
 		}
@@ -77,12 +77,12 @@ func (c Connection) Close() error {
 	return nil
 }
 
-// MaxRecord is how many bytes a record may have before it is packed. What differs between two
-// versions is written as JSON, which packs well.
+// MaxRecord is the maximum size of a record in bytes before compression. Changes between two
+// versions are JSON, which compresses well.
 const MaxRecord = 32 << 20
 
 // ProducerConfig returns the configuration of an idempotent producer that puts each message
-// into the partition that it names. It outlasts a minute without brokers.
+// into the partition that it names. It retries for a minute while the brokers are unreachable.
 func (c Config) ProducerConfig() (*sarama.Config, error) {
 	conf, err := c.Sarama()
 	if err != nil {
@@ -109,10 +109,10 @@ func (c Config) TxnConfig(id string) (*sarama.Config, error) {
 	conf.Producer.MaxMessageBytes = MaxRecord // Transact splits what is sent
 	t := &conf.Producer.Transaction
 	t.ID = id
-	t.Timeout = 10 * time.Second // how long readers wait for what a frozen process left open
+	t.Timeout = 10 * time.Second // how long readers wait for an open transaction of a frozen process
 	t.Retry.Max = 260            // a minute
 	t.Retry.BackoffFunc = func(retries, _ int) time.Duration {
-		// The transaction before this one is settled within milliseconds, mostly.
+		// The previous transaction is usually completed within milliseconds.
 		if retries < 20 {
 			return 2 * time.Millisecond
 		}

@@ -21,8 +21,8 @@ const checkLimit = 5 * time.Second
 
 var errSlow = fmt.Errorf("kafka: the brokers did not answer within %v", checkLimit)
 
-// Check compares the cluster with what a Transport with topics (names without the prefix) needs,
-// and changes nothing. See kafka.Check.
+// Check compares the cluster with the needs of a Transport with topics (names without the
+// prefix), and changes nothing. See kafka.Check.
 func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]string, error) {
 	conf, err := c.Sarama()
 	if err != nil {
@@ -90,7 +90,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 		lines = append(lines, fmt.Sprintf("the topics keep their %d partitions; Partitions: %d counts where none of them stands", found.lanes, c.Lanes))
 	}
 	warnings := append(found.warnings, brokerWarning(admin, alone)...)
-	// Asking for the group would make the brokers' own topics where they are new.
+	// The group is not checked: asking for it makes new brokers create their internal topics.
 	if missing, err := c.missingOnTopics(client, topics); err == nil && len(missing) > 0 {
 		warnings = append(warnings, "rights are missing: allow "+strings.Join(missing, "; "))
 	}
@@ -121,10 +121,10 @@ func settingsText(spec Spec, replicas int) string {
 	return strings.Join(all, ", ")
 }
 
-// MissingRights says which rights that a Transport with topics needs the brokers deny this
-// process; empty: none. Topics that do not stand are left out; of
-// transactional IDs brokers only tell whether they may be seen. client must not
-// retry by itself: it would retry what it may not see for minutes.
+// MissingRights names the rights that a Transport with topics needs and that the brokers deny to
+// this process; empty if there are none. Topics that do not exist are skipped. For transactional
+// IDs the brokers only say whether they may be described. client must not retry: it would retry
+// denied requests for minutes.
 func (c Config) MissingRights(client sarama.Client, topics map[string]flow.Topic) (string, error) {
 	missing, err := c.missingOnTopics(client, topics)
 	if err != nil {
@@ -218,7 +218,8 @@ func (c Config) groupReadable(client sarama.Client) (bool, error) {
 	return true, nil
 }
 
-// allows reports whether op is among ops, as brokers tell them; some tell nothing.
+// allows reports whether op is in ops, the brokers' bit set of allowed operations. Some brokers do
+// not send one; then op counts as allowed.
 func allows(ops int32, op sarama.AclOperation) bool {
 	return ops == math.MinInt32 || ops&(1<<op) != 0
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// Info is what a transport remembers of its topics, as JSON.
+// Info is the JSON record of its topics that a transport keeps in its state.
 type Info struct {
 	// Lanes is how many partitions each of them has.
 	Lanes int `json:"lanes"`
-	// IDs are the topics' IDs by name, with the prefix. A topic that is deleted and made
-	// again has another one.
+	// IDs are the IDs of the topics by full name. A topic that is deleted and created again gets
+	// another ID.
 	IDs map[string]string `json:"ids"`
 }
 
 const (
-	leaderWait = time.Minute            // how long a topic that was just made may take
-	leaderPoll = 100 * time.Millisecond // how often we look
+	leaderWait = time.Minute            // how long a new topic may take to get its leaders
+	leaderPoll = 100 * time.Millisecond // how often that is checked
 )
 
-// Ensure makes the topics of specs that are missing, unless c.NoCreate, waits until they can be
-// written to, and checks what stands. All refusals are joined; a retry may help where
-// client.Away reports true. When ctx is done it returns its cause at once.
+// Ensure creates the missing topics of specs, unless c.NoCreate is set, waits until they can be
+// written to, and checks the settings of all of them. It joins everything that is wrong; a retry
+// may help if client.Away reports true. When ctx is done it returns the cause at once.
 func Ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Spec) (Info, error) {
 	return client.Do(ctx, func() (Info, error) { return ensure(ctx, admin, c, specs) }, nil)
 }
@@ -51,7 +51,7 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Sp
 		if have, err = await(ctx, admin, specs); err != nil {
 			return Info{}, err
 		}
-		// Another process may have made some of them otherwise.
+		// Another process may have created some of them with other settings.
 		found = c.inspect(specs, have)
 		if err := errors.Join(found.refusals...); err != nil {
 			return Info{}, err
@@ -70,14 +70,14 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Sp
 	return info, nil
 }
 
-// complete makes the topics that found misses. It may find that some of them stand.
+// complete creates the topics in found.missing, some of which may turn out to exist.
 func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec, have map[string]Standing, found findings) error {
 	replicas, err := c.replicas(admin)
 	if err != nil {
 		return err
 	}
-	// The controller knows of topics that the broker we asked has not heard of, and what it
-	// would not make is better known before the first one is made.
+	// The controller may know topics that the broker of Describe does not know yet. A rehearsal
+	// also finds topics that cannot be created before the first one is created.
 	var hidden []Spec
 	for _, spec := range found.missing {
 		stands, err := c.create(admin, spec, found.lanes, replicas, true)
@@ -106,7 +106,7 @@ func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, specs [
 			return err
 		}
 		if stands {
-			// Another process makes them at the same time: its number counts for the rest.
+			// Another process creates them at the same time: use its number of partitions.
 			other, err := await(ctx, admin, []Spec{spec})
 			if err != nil {
 				return err
@@ -119,8 +119,8 @@ func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, specs [
 	return nil
 }
 
-// create makes a topic, or with rehearse asks whether it could be made. It reports whether
-// the topic stands already.
+// create creates a topic, or with rehearse only validates that it can be created. It reports
+// whether the topic already exists.
 func (c Config) create(admin sarama.ClusterAdmin, spec Spec, lanes, replicas int, rehearse bool) (stands bool, err error) {
 	settings := map[string]*string{}
 	for k, v := range creationSettings(spec, replicas) {
@@ -135,14 +135,14 @@ func (c Config) create(admin sarama.ClusterAdmin, spec Spec, lanes, replicas int
 	case errors.Is(err, sarama.ErrTopicAlreadyExists):
 		return true, nil
 	case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrClusterAuthorizationFailed):
-		return false, fmt.Errorf("kafka: topic %s is missing and we may not make it: allow Create on it, or run: %s", spec.Name, c.createCommand(spec, lanes, replicas))
+		return false, fmt.Errorf("kafka: topic %s is missing and this process may not create it: allow Create on it, or run: %s", spec.Name, c.createCommand(spec, lanes, replicas))
 	case errors.Is(err, sarama.ErrInvalidReplicationFactor):
 		return false, fmt.Errorf("kafka: topic %s cannot be kept in %d brokers: lower replication: %w", spec.Name, replicas, err)
 	}
 	return false, fmt.Errorf("kafka: topic %s cannot be made: %w", spec.Name, err)
 }
 
-// replicas returns in how many brokers a topic is kept that is made now.
+// replicas returns the number of replicas of a topic that is created.
 func (c Config) replicas(admin sarama.ClusterAdmin) (int, error) {
 	if c.Replication != 0 {
 		return c.Replication, nil
@@ -154,17 +154,17 @@ func (c Config) replicas(admin sarama.ClusterAdmin) (int, error) {
 	return max(1, min(DefaultReplication, len(brokers))), nil
 }
 
-// creationSettings returns what a topic of spec is made with.
+// creationSettings returns the settings with which a topic of spec is created.
 func creationSettings(spec Spec, replicas int) map[string]string {
 	all := map[string]string{minInsync: "1"}
 	if replicas >= 3 {
-		all[minInsync] = "2" // an acknowledged record outlives a broker
+		all[minInsync] = "2" // an acknowledged record survives the loss of a broker
 	}
 	maps.Copy(all, spec.Settings)
 	return all
 }
 
-// await returns specs once all of them stand, with leaders.
+// await returns the topics of specs once all of them exist and have leaders.
 func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()

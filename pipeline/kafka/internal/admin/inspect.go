@@ -15,15 +15,15 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// findings is what was found of topics.
+// findings is the result of comparing topics with their specs.
 type findings struct {
-	lanes    int     // how many partitions they have, or are to get
-	missing  []Spec  // not there, in the order of specs
-	refusals []error // why we do not start
+	lanes    int     // partitions that the topics have, or will get
+	missing  []Spec  // topics that do not exist, in the order of specs
+	refusals []error // why Start fails
 	warnings []string
 }
 
-// inspect compares specs with the topics that stand, by name.
+// inspect compares specs with the existing topics, by name.
 func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 	f := findings{lanes: c.lanes(specs, have)}
 	for _, spec := range specs {
@@ -43,8 +43,8 @@ func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 	return f
 }
 
-// lanes returns how many partitions the topics have: where they differ, those of the first
-// of specs that stands.
+// lanes returns the number of partitions of the topics; if they differ, that of the first of specs
+// that exists.
 func (c Config) lanes(specs []Spec, have map[string]Standing) int {
 	for _, spec := range specs {
 		if n := have[spec.Name].Partitions; n > 0 {
@@ -54,7 +54,7 @@ func (c Config) lanes(specs []Spec, have map[string]Standing) int {
 	return c.Lanes
 }
 
-// settings adds to f what is wrong with the settings of s.
+// settings adds the unsuitable settings of s to f.
 func (c Config) settings(f *findings, spec Spec, s Standing) {
 	refuse := func(setting, value, why string) {
 		f.refusals = append(f.refusals, fmt.Errorf("kafka: topic %s has %s=%s: %s; mend it with: %s",
@@ -90,17 +90,17 @@ func (c Config) settings(f *findings, spec Spec, s Standing) {
 	}
 }
 
-// unequal refuses a topic with another number of partitions than the others.
+// unequal returns the error for a topic with another number of partitions than the others.
 func (c Config) unequal(spec Spec, partitions, lanes int) error {
 	const why = "kafka: topic %s has %d partitions and the others have %d, but all need the same number"
 	if partitions < lanes && !spec.Compacted {
 		return fmt.Errorf(why+"; mend it with: %s", spec.Name, partitions, lanes, c.partitionsCommand(spec.Name, lanes))
 	}
-	return fmt.Errorf(why+"; partitions cannot be taken away: stop all processes, and if nothing in it is needed, delete it, so that it is made anew: %s",
+	return fmt.Errorf(why+"; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: %s",
 		spec.Name, partitions, lanes, c.deleteCommand(spec.Name))
 }
 
-// missing refuses that topics are not there.
+// missing returns the error for topics that do not exist while c.NoCreate is set.
 func (c Config) missing(topics []Spec, lanes int) error {
 	replicas := c.Replication
 	if replicas == 0 {
@@ -123,8 +123,8 @@ const (
 )
 
 // brokerWarning warns of a broker that can lose parts of transactions when it is killed
-// (KAFKA-20734), which matters where alone: topics stand in one broker only. One that does
-// not say what it is gets no warning.
+// (KAFKA-20734). That matters only if alone is set: a topic has one replica. A broker that does
+// not report its version gets no warning.
 func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
 	if !alone {
 		return nil
@@ -148,7 +148,7 @@ func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
 // affected reports whether a broker that supports level at most has the bug.
 func affected(level int16) bool { return level >= feature4_2 && level <= feature4_3 }
 
-// single reports whether one of the topics stands in one broker only.
+// single reports whether one of the topics has only one replica.
 func single(have map[string]Standing) bool {
 	for _, s := range have {
 		if s.replicas == 1 {
@@ -158,31 +158,31 @@ func single(have map[string]Standing) bool {
 	return false
 }
 
-// CheckKnown refuses topics that are not those of the last run: with another number of
-// partitions, keys lie in other lanes than their state, and in a topic that was made again
-// the positions mean nothing. The zero known is that of a first run.
+// CheckKnown returns an error if the topics are not those of the last run. With another number of
+// partitions, keys are in other lanes than their state; in a topic that was created again the
+// positions are invalid. At the first run known is zero.
 func CheckKnown(known, now Info) error {
 	var errs []error
 	names := slices.Sorted(maps.Keys(known.IDs))
 	if known.Lanes != 0 && known.Lanes != now.Lanes {
-		errs = append(errs, fmt.Errorf("kafka: the topics %s had %d partitions at the last run and have %d now, so that pages lie in other partitions than their state; %s",
+		errs = append(errs, fmt.Errorf("kafka: the topics %s had %d partitions at the last run and have %d now, so that pages are in other partitions than their state; %s",
 			strings.Join(names, ", "), known.Lanes, now.Lanes, anew))
 	}
 	for _, name := range names {
 		if id, ok := now.IDs[name]; ok && id != known.IDs[name] {
-			errs = append(errs, fmt.Errorf("kafka: topic %s was deleted and made again since the last run (its ID was %s and is %s): what was in it is lost, and positions in it mean nothing; %s",
+			errs = append(errs, fmt.Errorf("kafka: topic %s was deleted and made again since the last run (its ID was %s and is %s): its messages are lost, and positions in it are invalid; %s",
 				name, known.IDs[name], id, anew))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// anew is what a user can do whose state and topics do not fit any more.
+// anew says what to do if state and topics do not match any more.
 const anew = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
 
-// stateLost refuses topics of which only the state is missing: every page would be reported
-// again, and the records in the other topics mean nothing without it. Only transactions that
-// also write state write to these topics.
+// stateLost returns an error if only the state topic is missing or empty: every page would be
+// reported again, and the records in the other topics are useless without the state. The topics
+// that it looks at are written only by transactions that also write state.
 func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error {
 	names := []string{TopicState, flow.TopicSubscriptions, flow.TopicChanges}
 	var specs []Spec
@@ -205,8 +205,8 @@ func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error
 		case i == 0 && holds:
 			return nil
 		case holds:
-			return fmt.Errorf("kafka: the topic %s is missing or empty, and %s is not: what was known of the pages is lost, and what stands in the other topics means nothing without it; "+
-				"choose another topic_prefix, to begin anew or with a state import, or delete all topics that begin with %s",
+			return fmt.Errorf("kafka: the topic %s is missing or empty, and %s is not: the state of the pages is lost, and the records in the other topics are useless without it; "+
+				"choose another topic_prefix, to start from nothing or with a state import, or delete all topics that begin with %s",
 				c.Prefix+TopicState, c.Prefix+name, c.Prefix)
 		}
 	}
@@ -227,7 +227,7 @@ func holds(client sarama.Client, topic string, partitions int) (bool, error) {
 	return false, nil
 }
 
-// The commands of Kafka that mend what a start refuses.
+// The following are commands of Kafka that fix what makes Start fail.
 
 func (c Config) partitionsCommand(topic string, partitions int) string {
 	return fmt.Sprintf("kafka-topics %s --alter --topic %s --partitions %d", c.Bootstrap(), topic, partitions)

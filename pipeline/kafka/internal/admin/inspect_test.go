@@ -94,7 +94,7 @@ func TestInspect(t *testing.T) {
 		},
 		{
 			name: "more partitions than the others", lanes: 4, alter: partitions("p.documents", 6),
-			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be taken away: stop all processes, and if nothing in it is needed, delete it, so that it is made anew: kafka-topics" + at + "--delete --topic p.documents"},
+			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics" + at + "--delete --topic p.documents"},
 		},
 		{
 			name: "missing and not made", lanes: 4, missing: 2, config: func(c *Config) { c.NoCreate = true },

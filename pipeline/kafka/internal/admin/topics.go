@@ -14,7 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// Names of the topics of the transport itself, after the prefix.
+// Names of the internal topics of the transport, without the prefix.
 const (
 	// TopicLanes holds no messages: the process to which the consumer group assigns one of its
 	// partitions owns that lane.
@@ -35,23 +35,23 @@ const (
 
 const day = 24 * time.Hour
 
-// How long messages are kept: longer than their consumers are ever away, or as long as
-// people look back.
+// Retention of messages: longer than consumers are expected to be down, or as long as people
+// look up old messages.
 const (
 	keepDefault   = 7 * day
 	keepEphemeral = time.Hour
 	keepLong      = 90 * day
 )
 
-// Spec is a topic as Ensure makes it.
+// Spec describes a topic for Ensure.
 type Spec struct {
 	// Name has the prefix.
 	Name string
-	// Settings are given to a topic that is made, beside min.insync.replicas.
+	// Settings are those of a topic that is created, in addition to min.insync.replicas.
 	Settings map[string]string
-	// Compacted asks for the last record of each key. Others lose records by compaction.
+	// Compacted topics must have the cleanup policy compact; others must not.
 	Compacted bool
-	// Empty marks a topic that nothing is written to.
+	// Empty marks a topic to which nothing is written.
 	Empty bool
 	// Ephemeral marks a topic whose records may be lost.
 	Ephemeral bool
@@ -60,10 +60,9 @@ type Spec struct {
 // Specs returns the topics that a transport of c with topics needs: state and lanes first,
 // then the others by name. Names in topics are without the prefix.
 //
-// The records of subscriptions and notifications have the page and the receiver as their
-// keys, so that compaction would lose all but the last of each. Their consumers keep what
-// they need as state: both are logs like the others, and subscriptions is kept for long
-// since people look things up in it.
+// Subscriptions and notifications are not compacted: their keys are the page and the receiver,
+// and compaction would keep only the last record of each. Subscriptions have a long retention
+// because people look up old ones.
 func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 	all := []Spec{
 		{Name: c.Prefix + TopicState, Compacted: true, Settings: map[string]string{
@@ -98,9 +97,9 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// Standing is a topic as the cluster has it.
+// Standing describes an existing topic.
 type Standing struct {
-	// ID changes when a topic is deleted and made again.
+	// ID changes when a topic is deleted and created again.
 	ID         string
 	Partitions int
 	replicas   int
@@ -108,10 +107,10 @@ type Standing struct {
 	settings   map[string]string
 }
 
-// The settings that decide whether a topic suits us.
+// The settings that inspect checks.
 var inspected = []string{cleanupPolicy, maxMessageBytes, retentionMs, minInsync}
 
-// Describe returns those of specs that stand, by name.
+// Describe returns the existing topics of specs by name.
 func Describe(admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, error) {
 	names := make([]string, len(specs))
 	for i, s := range specs {
@@ -142,13 +141,13 @@ func Describe(admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, err
 			}
 		}
 		if t.Uuid == (sarama.Uuid{}) || s.Partitions == 0 {
-			s.leaderless++ // right after a topic was made
+			s.leaderless++ // right after its creation
 		}
 		have[t.Name] = s
 		resources = append(resources, &sarama.ConfigResource{Type: sarama.TopicResource, Name: t.Name, ConfigNames: inspected})
 	}
 	if len(denied) > 0 {
-		return nil, fmt.Errorf("kafka: we may not see the topics %s: allow Describe on them, and Create if they are missing", strings.Join(denied, ", "))
+		return nil, fmt.Errorf("kafka: this process may not see the topics %s: allow Describe on them, and Create if they are missing", strings.Join(denied, ", "))
 	}
 	configs, err := admin.DescribeConfigs(resources, sarama.DescribeConfigsOptions{})
 	if err != nil {
@@ -170,7 +169,7 @@ func Describe(admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, err
 		}
 	}
 	if len(denied) > 0 {
-		return nil, fmt.Errorf("kafka: we may not see the settings of the topics %s: allow DescribeConfigs on them", strings.Join(denied, ", "))
+		return nil, fmt.Errorf("kafka: this process may not see the settings of the topics %s: allow DescribeConfigs on them", strings.Join(denied, ", "))
 	}
 	return have, nil
 }

@@ -1,6 +1,6 @@
-// Package changelog is the format of the topic "state": the records that hold, for each lane,
-// what the consumer groups keep, where they stand and what wakes them. A process keeps a copy
-// of its lanes in Pebble, which Apply writes.
+// Package changelog is the format of the topic "state", whose records hold, for each lane, the
+// state, the positions and the wakes of the consumer groups. A process keeps a copy of its lanes
+// in Pebble, to which Apply writes.
 package changelog
 
 import (
@@ -21,7 +21,7 @@ import (
 // stateFormat is the first byte of the keys in the state topic.
 const stateFormat = 1
 
-// What a record of the topic says, as the second byte of its key.
+// Kinds of records, the second byte of their keys.
 const (
 	KindFence    = 'f' // value: a nonce. Who wrote it owns the lane from there on.
 	KindTopics   = 't' // value: the topics that the owners knew, as JSON
@@ -31,17 +31,16 @@ const (
 	KindWake     = 'w' // group, topic, key. Value: the time, 8 bytes, and 1 where it also comes at start
 )
 
-// Where the copy of a lane keeps what is the transport's own: as the state of a group whose
-// name no other has.
+// The copy of a lane keeps the transport's own records as the state of a reserved group.
 const (
 	OwnGroup = "\x00kafka"
 	OwnKey   = "lane"
-	// OwnAt is the name of the offset of the state topic up to which the copy is complete, and of
-	// the time of the last record before it.
+	// OwnAt is the name of the value that holds the offset of the state topic up to which the
+	// copy is complete, and when that was written.
 	OwnAt = "\x00at"
 )
 
-// errRecord, like the other errors about records, is none that a retry mends.
+// errRecord is Broken, like the other errors about records: retries do not fix it.
 var errRecord = failure.Broken(errors.New("kafka: a record of the state topic is malformed"))
 
 // Key is the key of a record of kind.
@@ -82,7 +81,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 	return kind, parts, nil
 }
 
-// EncodeTime is the value of a time, to the nanosecond.
+// EncodeTime encodes a time with nanoseconds; a time before 1970 becomes 1970.
 func EncodeTime(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(store.Nanoseconds(at)))
 }
@@ -95,7 +94,7 @@ func DecodeTime(b []byte) (time.Time, error) {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
 }
 
-// EncodeOffset is the value of a position.
+// EncodeOffset encodes a position.
 func EncodeOffset(offset int64) []byte { return binary.AppendUvarint(nil, uint64(offset)) }
 
 // DecodeOffset is the inverse of EncodeOffset.
@@ -107,7 +106,7 @@ func DecodeOffset(b []byte) (int64, error) {
 	return int64(n), nil
 }
 
-// EncodeWake is the value of a wake's record.
+// EncodeWake encodes a wake.
 func EncodeWake(at time.Time, atStart bool) []byte {
 	b := EncodeTime(at)
 	if atStart {
@@ -122,7 +121,8 @@ func DecodeWake(b []byte) (at time.Time, atStart bool, err error) {
 	return at, len(b) > 8 && b[8] == 1, err
 }
 
-// Apply puts a record of the state topic into b, a copy of its lane. A nil value deletes.
+// Apply writes a record of the state topic to b, for the copy of its lane. A nil value is a
+// tombstone.
 func Apply(b *store.Batch, lane int, key string, value []byte) error {
 	kind, parts, err := Split(key)
 	if err != nil {
@@ -143,12 +143,12 @@ func Apply(b *store.Batch, lane int, key string, value []byte) error {
 	return nil
 }
 
-// HeaderMarker is in records that say only that all records before them were written earlier:
-// its value names the writer. No consumer group gets them.
+// HeaderMarker is the header of markers: records that only mark a position in a topic, and that
+// handlers do not get. Its value names the writer.
 const HeaderMarker = "vokter_marker"
 
-// Messages returns what the brokers get of state, by the keys of its records, in an order that
-// does not change. A nil value deletes.
+// Messages returns the records of state, which maps keys to values, in the order of the keys. A
+// nil value is a tombstone.
 func Messages(topic string, lane int, state map[string][]byte) []*sarama.ProducerMessage {
 	ms := make([]*sarama.ProducerMessage, 0, len(state))
 	for _, key := range slices.Sorted(maps.Keys(state)) {
@@ -161,8 +161,8 @@ func Messages(topic string, lane int, state map[string][]byte) []*sarama.Produce
 	return ms
 }
 
-// Read hands the records of pc to add until add is done or fails, or ctx is done, whose cause it
-// then returns.
+// Read passes the records of pc to add until add is done or fails. When ctx is done it returns
+// the cause.
 func Read(ctx context.Context, pc sarama.PartitionConsumer, add func(*sarama.ConsumerMessage) (done bool, err error)) error {
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 // answerTimeout is how long a client of Once waits for an answer.
 const answerTimeout = 10 * time.Second
 
-// Once returns base for a client that asks each broker once.
+// Once returns the configuration base for a client that asks each broker only once.
 func Once(base *sarama.Config) *sarama.Config {
 	once := *base
 	once.Metadata.Retry.Max = 0
@@ -24,8 +24,8 @@ func Once(base *sarama.Config) *sarama.Config {
 	return &once
 }
 
-// Do returns what f returns, or the cause of ctx as soon as ctx is done: calls of Sarama cannot
-// be interrupted. A value that f returns after that goes to drop, which may be nil.
+// Do returns the result of f, or the cause of ctx as soon as ctx is done: calls of Sarama cannot
+// be interrupted. A value that f returns after that is passed to drop, which may be nil.
 func Do[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	type result struct {
 		value T
@@ -57,8 +57,8 @@ func Run(ctx context.Context, f func() error) error {
 	return err
 }
 
-// Within returns what f returns, or nil if f takes longer than limit. Then f goes on by itself:
-// closing a connection may wait for brokers that are away.
+// Within returns the result of f, or nil if f takes longer than limit. In that case f continues in
+// the background: closing a connection may wait for unreachable brokers.
 func Within(limit time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -72,7 +72,7 @@ func Within(limit time.Duration, f func() error) error {
 	}
 }
 
-// Away reports whether err comes from brokers that do not answer, or not yet: a retry may help.
+// Away reports whether err means that brokers are not available, so that a retry may help.
 func Away(err error) bool {
 	for _, target := range []error{
 		sarama.ErrOutOfBrokers, sarama.ErrControllerNotAvailable, sarama.ErrNotConnected, sarama.ErrBrokerNotFound,
@@ -88,7 +88,7 @@ func Away(err error) bool {
 	return ok
 }
 
-// Lasting reports whether publishing failed for a reason that no retry mends.
+// Lasting reports whether err, from publishing, is one that retries do not fix.
 func Lasting(err error) bool {
 	for _, never := range []error{
 		sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge, sarama.ErrInvalidRecord, sarama.ErrPolicyViolation,
@@ -111,7 +111,7 @@ func SendError(err error) error {
 	return err
 }
 
-// OpenPartition begins to read a partition at offset from, unless ctx is done before that.
+// OpenPartition starts reading a partition at offset from. It gives up when ctx is done.
 func OpenPartition(ctx context.Context, c sarama.Consumer, topic string, lane int, from int64) (sarama.PartitionConsumer, error) {
 	return Do(ctx, func() (sarama.PartitionConsumer, error) {
 		return c.ConsumePartition(topic, int32(lane), from)
@@ -121,8 +121,8 @@ func OpenPartition(ctx context.Context, c sarama.Consumer, topic string, lane in
 // closeFor is how long ClosePartition waits.
 const closeFor = time.Second
 
-// ClosePartition ends pc, and waits for that, since a partition is read once at a time. It
-// does not wait long: sarama looks for brokers first.
+// ClosePartition closes pc and waits for that, since a partition can have only one reader. It
+// waits for closeFor at most, because Sarama may look for brokers first.
 func ClosePartition(pc sarama.PartitionConsumer) {
 	pc.AsyncClose()
 	ended := make(chan struct{})

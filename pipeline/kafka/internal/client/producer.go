@@ -9,15 +9,15 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ErrClosed is what a closed Producer returns. Its transport is closed then, or not started.
+// ErrClosed is returned by a closed Producer. Its transport is closed, or was not started.
 var ErrClosed = errors.New("kafka: the transport is closed")
 
-// MaxMessage is how many bytes the brokers take at once: the texts of two versions, packed
-// together, with what goes with them.
+// MaxMessage is the maximum size in bytes of a batch of records after compression. It has room for
+// the texts of two versions.
 const MaxMessage = 6 << 20
 
-// Producer is a producer of Sarama that may be closed while others still use it: Sarama's own
-// panics when a message comes after Close. Close waits for calls in flight.
+// Producer wraps a producer of Sarama so that it can be closed while others still use it: Sarama
+// panics if a message is sent after Close. Close waits for calls in progress.
 type Producer struct {
 	sarama.SyncProducer
 	mu     sync.RWMutex // held for reading while it is used
@@ -93,8 +93,8 @@ func Transact(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
 	return nil
 }
 
-// parts splits ms into what the brokers take at once, in order: a few messages, or one that
-// is large and packs well. The producer would put more together.
+// parts splits ms, in order, into parts that fit into a batch: several messages, or one large one
+// that compresses well. The producer itself would put more into a batch.
 func parts(ms []*sarama.ProducerMessage) iter.Seq[[]*sarama.ProducerMessage] {
 	return func(yield func([]*sarama.ProducerMessage) bool) {
 		from, size := 0, 0
@@ -115,8 +115,8 @@ func parts(ms []*sarama.ProducerMessage) iter.Seq[[]*sarama.ProducerMessage] {
 // murmur2 hashes as Kafka's Java client does.
 var murmur2 = sarama.NewMurmur2Partitioner("")
 
-// PartitionOf returns the partition of key among lanes of them, as the default partitioner
-// of Kafka's Java client does for keys. It is safe for concurrent use. lanes is at least 1.
+// PartitionOf returns the partition of key in a topic with lanes partitions, which is at least 1,
+// as the default partitioner of Kafka's Java client computes it. It is safe for concurrent use.
 func PartitionOf(key string, lanes int) int {
 	p, err := murmur2.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, int32(lanes))
 	if err != nil {

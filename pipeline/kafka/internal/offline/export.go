@@ -14,7 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Export writes to w what the groups of c keep in Kafka, as it is committed. See kafka.Export.
+// Export writes the committed state of the groups of c to w. See kafka.Export.
 func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
 	s := &session{Config: c}
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -52,7 +52,7 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	return left, s.untouched(ctx)
 }
 
-// find connects, and returns the topics that stand.
+// find connects and returns the existing topics.
 func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
 	var err error
 	if s.conn.Client, err = s.Await(ctx, s.Logger, waiting); err != nil {
@@ -73,11 +73,11 @@ func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
 	return topics, nil
 }
 
-// exporter writes what is in the copies of the lanes.
+// exporter writes the contents of the copies of the lanes.
 type exporter struct {
 	s *session
 	w *portable.Writer
-	// lanes is how many lanes there were when the state was written.
+	// lanes is the number of lanes when the state was written.
 	lanes int
 	// of is the group and key of the last state, in lane.
 	of    place
@@ -109,12 +109,12 @@ func (x *exporter) state(v store.Kept) error {
 	return x.w.Add(portable.Record{Group: v.Group, Key: v.Key, Name: v.Name, Value: v.Value})
 }
 
-// alone refuses state that is kept for one key in several lanes, which is so where a group
-// handles messages in the lanes in which they came, whatever their keys are: elsewhere a key
-// has one state.
+// alone returns an error if a group has state for one key in several lanes. That happens if the
+// group handles messages in the lanes in which they arrive; after an import a key has only one
+// state.
 func (x *exporter) alone(of place, lane int) error {
 	if lane == client.PartitionOf(of.key, x.lanes) {
-		return nil // the others are found from where they are
+		return nil // a state in another lane is found when that lane is exported
 	}
 	for other := range x.s.lanes {
 		if other == lane {
@@ -135,7 +135,7 @@ func (x *exporter) alone(of place, lane int) error {
 	return nil
 }
 
-// twice says that a key has a state in two lanes.
+// twice returns the error for a key with state in two lanes.
 func twice(of place, a, b int) error {
 	return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
 		"give its messages keys, and let them be handled in the lanes of these", of.group, of.key, min(a, b), max(a, b))

@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// fillFor is how long the transaction of an import may take: what brokers allow at most
-	// unless they are configured otherwise.
+	// fillFor is how long the transaction of an import may take: the default maximum of the
+	// brokers.
 	fillFor = 15 * time.Minute
-	// fillBatch is about how many bytes are sent at once.
+	// fillBatch is about how many bytes are sent in one call.
 	fillBatch = 16 << 20
 )
 
 var errVacant = errors.New("state is read into topics that were never used: take another topic_prefix, or delete the topics of this one if nothing in them is needed")
 
-// Import makes the topics of c where they are missing and puts what is in e into them. See
-// kafka.Import.
+// Import creates the missing topics of c and writes the state in e to them. See kafka.Import.
 func Import(ctx context.Context, c Config, e *portable.Export) error {
 	if err := load(ctx, c, e); err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
@@ -44,7 +43,7 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	if err := errors.Join(s.unused(), s.vacant(ctx)); err != nil {
 		return err
 	}
-	p, err := s.filler() // ends what an import that was killed had begun
+	p, err := s.filler() // aborts the transaction of an import that was killed
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	return nil
 }
 
-// vacant refuses topics that were used before.
+// vacant returns an error if a topic was used before.
 func (s *session) vacant(ctx context.Context) error {
 	var errs []error
 	for _, spec := range s.Specs(s.Topics) {
@@ -86,7 +85,7 @@ func (s *session) vacant(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// Fences of imports that failed may stand in the state topic.
+			// The state topic may hold fences of failed imports.
 			if oldest > 0 || newest > 0 && !spec.Compacted {
 				errs = append(errs, fmt.Errorf("kafka: topic %s was used: %w", spec.Name, errVacant))
 				break
@@ -113,7 +112,7 @@ func (s *session) filler() (sarama.SyncProducer, error) {
 	return p, nil
 }
 
-// filling gathers what is sent at once.
+// filling collects records and sends them in batches.
 type filling struct {
 	s       *session
 	p       sarama.SyncProducer
@@ -121,7 +120,7 @@ type filling struct {
 	size    int
 }
 
-// all sends what is in e, and what the owners of lanes begin with.
+// all sends the records of e, and the topics and the clock for the owners of the lanes.
 func (f *filling) all(ctx context.Context, e *portable.Export) error {
 	for r, err := range e.Records() {
 		if err != nil {
@@ -164,7 +163,7 @@ func (f *filling) add(ctx context.Context, lane int, key string, value []byte) e
 	return f.send(ctx)
 }
 
-// send sends what was gathered.
+// send sends the collected records.
 func (f *filling) send(ctx context.Context) error {
 	var ms []*sarama.ProducerMessage
 	for lane, state := range f.batches {

@@ -1,5 +1,4 @@
-// Package offline reads and fills the state of a transport while no process works with it: for
-// the export and the import of that state.
+// Package offline exports and imports the state of a transport while no process uses it.
 package offline
 
 import (
@@ -23,12 +22,12 @@ import (
 )
 
 const (
-	// agreeFor is how long the brokers may disagree on who leads a partition.
+	// agreeFor is how long the brokers may disagree about the leader of a partition.
 	agreeFor   = time.Minute
 	agreeEvery = 100 * time.Millisecond
-	// fenceFor is how long taking a lane may take: longer than the producer tries.
+	// fenceFor is how long fencing may take: longer than the producer retries.
 	fenceFor = 3 * time.Minute
-	// restoreBatch and restoreBytes are how many records are written to the copy at once.
+	// restoreBatch records or restoreBytes are written to the copy in one batch.
 	restoreBatch = 500
 	restoreBytes = 4 << 20
 )
@@ -38,7 +37,7 @@ var errFence = fmt.Errorf("kafka: the brokers did not end a transaction within %
 // Config says which cluster holds the state.
 type Config struct {
 	admin.Config
-	// Topics says which groups consume which topic.
+	// Topics declares the topics and their groups.
 	Topics map[string]flow.Topic
 	// Now is the clock.
 	Now func() time.Time
@@ -46,8 +45,8 @@ type Config struct {
 	MemTable uint64
 }
 
-// consumer is a consumer group's share in a topic; wakeOf names a wake, place the state of a
-// group for a key.
+// consumer is a group that reads a topic; wakeOf identifies a wake, and place the state of a group
+// for a key.
 type (
 	consumer struct{ group, topic string }
 	wakeOf   struct {
@@ -62,24 +61,24 @@ type (
 	}
 )
 
-// session owns all lanes while no process works, to read their state or to fill them.
+// session owns all lanes to read or write their state while no process uses them.
 type session struct {
 	Config
 	conn    admin.Connection
 	lanes   int
 	lineage string
 	cache   *store.DB
-	// producers are those that own the lanes.
+	// producers have fenced the previous owners of the lanes.
 	producers []sarama.SyncProducer
-	// ends are where the partitions of the state topic ended when the lanes were taken, or
-	// behind the records that the session wrote since.
+	// ends are the ends of the partitions of the state topic when the lanes were taken, or after
+	// the last records of the session.
 	ends []int64
 }
 
-// waiting ignores what the session waits for: the caller's context bounds that.
+// waiting ignores what the session waits for; the context of the caller limits that.
 func waiting(error) {}
 
-// connect waits for brokers and makes the topics that are missing.
+// connect waits for brokers and creates missing topics.
 func (s *session) connect(ctx context.Context) (err error) {
 	if s.conn, err = s.Connect(ctx, s.Topics, waiting); err != nil {
 		return err
@@ -91,9 +90,9 @@ func (s *session) connect(ctx context.Context) (err error) {
 // state is the name of the state topic.
 func (s *session) state() string { return s.Prefix + admin.TopicState }
 
-// unused refuses while a process is a member of the consumer group.
+// unused returns an error while a process is a member of the consumer group.
 func (s *session) unused() error {
-	denied := fmt.Errorf("kafka: we may not see the consumer group %s: allow Describe on it", s.Group)
+	denied := fmt.Errorf("kafka: this process may not see the consumer group %s: allow Describe on it", s.Group)
 	groups, err := s.conn.Admin.DescribeConsumerGroups([]string{s.Group})
 	if errors.Is(err, sarama.ErrGroupAuthorizationFailed) {
 		return denied
@@ -118,8 +117,8 @@ func (s *session) unused() error {
 	return nil
 }
 
-// takeAll takes all lanes: their earlier owners are fenced, and their state is in a copy in dir,
-// which is empty, or in memory.
+// takeAll fences the owners of all lanes and copies the state into the directory dir, or into
+// memory if dir is empty.
 func (s *session) takeAll(ctx context.Context, dir string) (err error) {
 	if s.cache, err = store.Open(store.Options{Dir: dir, Lanes: s.lanes, MemTable: s.MemTable, Logger: s.Logger}); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	open := func() (sarama.SyncProducer, error) { return client.NewProducer(s.Brokers, conf) }
 	p, err := client.Do(ctx, open, func(late sarama.SyncProducer) { _ = late.Close() })
 	if err != nil {
-		return fmt.Errorf("fencing the earlier owner: %w", err)
+		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	s.producers = append(s.producers, p)
 	nonce := rand.Text()
@@ -159,7 +158,7 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	limited, cancel := context.WithTimeoutCause(ctx, fenceFor, errFence)
 	defer cancel()
 	if err := client.Run(limited, func() error { return client.Transact(p, fence) }); err != nil {
-		return fmt.Errorf("fencing the earlier owner: %w", err)
+		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := s.copyLane(ctx, reader, lane, nonce); err != nil {
 		return fmt.Errorf("restoring its state: %w", err)
@@ -167,7 +166,7 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	return nil
 }
 
-// copyLane reads the state of lane up to the fence with nonce into the copy.
+// copyLane copies the state of lane up to the fence with nonce.
 func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int, nonce string) error {
 	pc, err := client.OpenPartition(ctx, reader, s.state(), lane, sarama.OffsetOldest)
 	if err != nil {
@@ -204,7 +203,7 @@ func (s *session) write(lane int, records map[string][]byte) error {
 	return b.Commit(false)
 }
 
-// newest are the ends of the partitions of the state topic.
+// newest returns the ends of the partitions of the state topic.
 func (s *session) newest(ctx context.Context) ([]int64, error) {
 	ends := make([]int64, s.lanes)
 	for lane := range ends {
@@ -216,7 +215,7 @@ func (s *session) newest(ctx context.Context) ([]int64, error) {
 	return ends, nil
 }
 
-// bounds are the offsets at which a partition begins and ends.
+// bounds returns the first offset and the end of a partition.
 func (s *session) bounds(ctx context.Context, topic string, partition int32) (oldest, newest int64, err error) {
 	err = s.agreed(ctx, topic, func() error {
 		if oldest, err = s.conn.Client.GetOffset(topic, partition, sarama.OffsetOldest); err != nil {
@@ -231,8 +230,8 @@ func (s *session) bounds(ctx context.Context, topic string, partition int32) (ol
 	return oldest, newest, err
 }
 
-// agreed calls f until it does not fail any more because the brokers do not agree yet, or
-// again, on who leads the partitions of topic.
+// agreed calls f, and repeats that for agreeFor while f fails because the brokers do not agree
+// about the leaders of the partitions of topic.
 func (s *session) agreed(ctx context.Context, topic string, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, agreeFor)
 	defer cancel()
@@ -252,19 +251,19 @@ func (s *session) agreed(ctx context.Context, topic string, f func() error) erro
 	}
 }
 
-// untouched refuses where a process has begun to work since the lanes were taken.
+// untouched returns an error if a process has started since the lanes were taken.
 func (s *session) untouched(ctx context.Context) error {
 	now, err := s.newest(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(now, s.ends) {
-		return errors.New("kafka: a process began to work meanwhile: stop all of them first")
+		return errors.New("kafka: a process was started meanwhile: stop all processes first")
 	}
 	return s.unused()
 }
 
-// Close gives the lanes up.
+// Close gives up the lanes and disconnects.
 func (s *session) Close() error {
 	var errs []error
 	for _, p := range s.producers {
@@ -276,15 +275,15 @@ func (s *session) Close() error {
 	return errors.Join(append(errs, s.conn.Close())...)
 }
 
-// kept is what the transport itself keeps in the state topic.
+// kept is the state of the transport itself.
 type kept struct {
-	// topics are the topics that the owners of lanes worked with; zero if no lane had an owner.
+	// topics are those of the previous owners; zero if no lane had an owner.
 	topics    admin.Info
 	clock     time.Time
 	positions []map[consumer]int64 // by lane
 }
 
-// kept reads what the lanes say, and calls each with their wakes.
+// kept reads the state of the transport in all lanes, and calls each with every wake.
 func (s *session) kept(each func(lane int, who consumer, w wake) error) (kept, error) {
 	k := kept{positions: make([]map[consumer]int64, s.lanes)}
 	for lane := range s.lanes {

@@ -49,7 +49,7 @@ func TestUntouched(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.untouched(t.Context()); err == nil || !strings.Contains(err.Error(), "began to work meanwhile") {
+	if err := s.untouched(t.Context()); err == nil || !strings.Contains(err.Error(), "was started meanwhile") {
 		t.Errorf("got %v", err)
 	}
 }

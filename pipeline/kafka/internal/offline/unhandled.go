@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// fetchVersion is that of the requests with which unhandled looks at partitions.
+	// fetchVersion is the version of the fetch requests.
 	fetchVersion = 11
 	fetchBytes   = 8 << 20 // more than any record
 	fetchWait    = 100 * time.Millisecond
-	// settleFor is how long transactions of others may stay open meanwhile.
+	// settleFor is how long to wait for open transactions of other producers.
 	settleFor = time.Minute
 )
 
-// unhandled says which messages wait for their groups, a line for each group and topic. k
-// says where the groups stand, topics which topics there are.
+// unhandled returns a line for each group and topic with messages that wait for the group. The
+// positions of the groups are in k; topics are the existing topics.
 func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin.Standing) ([]string, error) {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s.Topics)) {
@@ -33,12 +33,12 @@ func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin
 		if !ok || s.Topics[name].Ephemeral {
 			continue
 		}
-		anew := k.topics.IDs[full] != "" && k.topics.IDs[full] != stands.ID // positions in it mean nothing
+		again := k.topics.IDs[full] != "" && k.topics.IDs[full] != stands.ID // created again: its positions are invalid
 		for _, group := range s.Topics[name].Groups {
 			lanes := 0
 			for lane := range stands.Partitions {
 				var from int64
-				if !anew && lane < len(k.positions) {
+				if !again && lane < len(k.positions) {
 					from = k.positions[lane][consumer{group, name}]
 				}
 				waits, err := s.waits(ctx, full, int32(lane), from)
@@ -57,8 +57,8 @@ func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin
 	return lines, nil
 }
 
-// waits reports whether a message stands in a partition at offset from or behind it. Only a
-// look at the records can tell: transactions take offsets, too, and so do our markers.
+// waits reports whether a partition has a message at or after offset from. It must read the
+// records, since transactions and our markers take up offsets as well.
 func (s *session) waits(ctx context.Context, topic string, partition int32, from int64) (bool, error) {
 	oldest, end, err := s.bounds(ctx, topic, partition)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *session) waits(ctx context.Context, topic string, partition int32, from
 		if found {
 			return true, nil
 		}
-		if next == from && ctx.Err() != nil { // nothing is given out behind an open transaction
+		if next == from && ctx.Err() != nil { // records after an open transaction are not readable
 			return false, context.Cause(ctx)
 		}
 		from = next
@@ -87,7 +87,7 @@ func (s *session) waits(ctx context.Context, topic string, partition int32, from
 	return false, nil
 }
 
-// fetch asks for what is committed in a partition from an offset on.
+// fetch reads committed records of a partition from an offset on.
 func (s *session) fetch(topic string, partition int32, from int64) (*sarama.FetchResponseBlock, error) {
 	leader, err := s.conn.Client.Leader(topic, partition)
 	if err != nil {
@@ -112,8 +112,7 @@ func (s *session) fetch(topic string, partition int32, from int64) (*sarama.Fetc
 	return block, nil
 }
 
-// look reports whether a message stands in block at offset from or behind it, and where to
-// look next.
+// look reports whether block has a message at or after offset from, and the next offset to read.
 func look(block *sarama.FetchResponseBlock, from int64) (found bool, next int64) {
 	next = from
 	aborted := make(map[int64]bool) // by producer
@@ -121,7 +120,7 @@ func look(block *sarama.FetchResponseBlock, from int64) (found bool, next int64)
 	for _, set := range block.RecordsSet {
 		b := set.RecordBatch
 		if b == nil {
-			return true, next // of a producer of old; nothing of ours
+			return true, next // in the format of an old producer; not ours
 		}
 		for len(left) > 0 && left[0].FirstOffset <= b.LastOffset() {
 			aborted[left[0].ProducerID] = true
