@@ -102,7 +102,7 @@ func TestListAndExplain(t *testing.T) {
 	}
 	if got := whys(e); !slices.Equal(got, []string{
 		"out of stock!",
-		"stock: it is in both versions, and no passage that changed holds more or less of it: what stays is no news",
+		"stock: it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported",
 		"argus: it is in neither version",
 	}) {
 		t.Errorf("it says %q", got)

@@ -131,7 +131,7 @@ type output interface{ output() }
 // ask publishes a request for a check.
 type ask struct {
 	Request flow.Request
-	// Interval is how often the page is to be checked.
+	// Interval is how often the page must be checked.
 	Interval time.Duration
 	// Since is when the previous check was requested; zero for the first one.
 	Since time.Time

@@ -19,7 +19,7 @@ type run struct {
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool      // expected pages that Finished waits for
-	told     map[string]bool      // pages that a command came for, where there is a limit
+	told     map[string]bool      // pages with a command in this run, if there is a limit
 	late     map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 

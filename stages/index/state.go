@@ -21,10 +21,10 @@ const (
 	pageName          = "page"
 	subscriptionsName = "sub/" // sub/<document>/<client>
 	versionsName      = "v/"   // v/<document>/<n, 20 digits>
-	tokensName        = "tok/" // tok/<document>: the tokens of the version that stands
+	tokensName        = "tok/" // tok/<document>: the tokens of the current version
 	expiredNames      = "exp/" // exp/<document>/<client>
 	historyName       = "h/"   // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body" // the last body that standing texts were made of
+	bodyName          = "body" // the last body that contains current texts
 )
 
 func subscriptionName(document, client string) string {

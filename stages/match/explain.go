@@ -37,13 +37,13 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	n := e.change.Version
 	switch {
 	case n <= r.From:
-		return fmt.Sprintf("the subscription began when version %d stood and hears what comes after it; this was version %d", r.From, n)
+		return fmt.Sprintf("the subscription began at version %d and matches later versions only; this is version %d", r.From, n)
 	case n > r.Until:
-		return fmt.Sprintf("the subscription ended with version %d; this was version %d", r.Until, n)
+		return fmt.Sprintf("the subscription ended with version %d; this is version %d", r.Until, n)
 	case len(text.Tokens(keyword)) == 0:
-		return "it holds no word"
+		return "it contains no word"
 	case len(e.change.Groups) == 0:
-		return "the two versions hold the same words; only spacing, punctuation or markup changed"
+		return "the two versions have the same words; only spacing, punctuation or markup changed"
 	}
 	s := r.Subscription.WithDefaults()
 	s.Keywords = []string{keyword}
@@ -55,7 +55,7 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 			return why
 		}
 	}
-	return "its words are on the page, but no difference holds them as the subscription compares them"
+	return "its words are on the page, but no difference contains them as the subscription compares them"
 }
 
 // find returns the spelling with which c matches the keyword of s, and "" if it does not.
@@ -110,9 +110,9 @@ func (e *Explainer) stoodStill(s pipeline.Subscription) string {
 	case in == "":
 		return ""
 	case s.Match == pipeline.MatchTerms && len(text.Tokens(s.Keywords[0])) > 1:
-		return "its words are together in " + in + ", but no difference holds all of them with one of them new or gone"
+		return "its words are together in " + in + ", but no difference contains all of them with at least one added or removed"
 	}
-	return "it is in " + in + ", and no passage that changed holds more or less of it: what stays is no news"
+	return "it is in " + in + ", but no changed passage has more or fewer of it; text that stays is not reported"
 }
 
 // versions says which versions contain the keyword of s; empty for none.
@@ -173,7 +173,7 @@ func (e *Explainer) otherOptions(s pipeline.Subscription) string {
 			continue // without its stop words it is another keyword
 		}
 		if in := e.versions(t); in != "" {
-			found = fmt.Sprintf("with %s it is in %s, but there too no passage that changed holds more or less of it", with, in)
+			found = fmt.Sprintf("with %s it is in %s, but no changed passage has more or fewer of it there either", with, in)
 		}
 	}
 	return found
@@ -213,7 +213,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 	why := ""
 	switch {
 	case s.FilterStopwords && stop == len(tokens):
-		return "it holds stop words only, which are not passed over then, and it is in neither version as it is written"
+		return "it has only stop words, which are not skipped then, and neither version contains it as written"
 	case len(tokens) == 1:
 		why = "it is in neither version"
 	case len(missing) == 1:
@@ -226,7 +226,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 		return "its words are on the page, but not next to each other in this order"
 	}
 	if s.Stem && !norm.HasStemmer() {
-		why += "; nothing is stemmed, since the language of the document is not known or has no stemmer"
+		why += "; words are not stemmed, because the language of the document is unknown or has no stemmer"
 	}
 	return why
 }

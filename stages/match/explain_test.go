@@ -27,8 +27,8 @@ func TestWhyNot(t *testing.T) {
 		want   string
 	}{
 		{"it did", edit("in stock", "out of stock"), kw("out of stock"), ""},
-		{"no word", edit("a", "b"), kw("!!!"), "it holds no word"},
-		{"no difference", nil, kw("argus"), "the two versions hold the same words; only spacing, punctuation or markup changed"},
+		{"no word", edit("a", "b"), kw("!!!"), "it contains no word"},
+		{"no difference", nil, kw("argus"), "the two versions have the same words; only spacing, punctuation or markup changed"},
 		{"only what is added", edit("x argus", "x"), with(kw("argus"), onlyAdded), "it was removed, and the subscription asks only for what is added"},
 		{"only what is removed", edit("x", "x argus"), with(kw("argus"), onlyRemoved), "it was added, and the subscription asks only for what is removed"},
 		{"only moved", []pairOf{{old: "argus sees", new: "argus sees", moved: true}, {old: "x", new: "y"}}, kw("argus"),
@@ -37,7 +37,7 @@ func TestWhyNot(t *testing.T) {
 		{"a word in neither version", edit("out x", "out y"), kw("out of"), `its word "of" is in neither version`},
 		{"words in neither version", edit("out x", "out y"), kw("out of stock"), `its words "of", "stock" are in neither version`},
 		{"it stood still", edit("argus x", "argus y"), kw("argus"),
-			"it is in both versions, and no passage that changed holds more or less of it: what stays is no news"},
+			"it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported"},
 		{"case", edit("x", "x ARGUS"), kw("argus"), `it is there as "ARGUS", which would match with ignore_case: true`},
 		{"marks", edit("x", "x café"), kw("cafe"), `it is there as "café", which would match with ignore_diacritics: true`},
 		{"stems", edit("x", "x the gods"), kw("god"), `it is there as "gods", which would match with stem: true`},
@@ -50,18 +50,18 @@ func TestWhyNot(t *testing.T) {
 		{"stop words, whole phrases only", edit("house of old|gods", "house of|gods new"), kw("house gods"),
 			"its words are on the page, but not next to each other in this order"},
 		{"case, and it stood still", edit("ARGUS x", "ARGUS y"), kw("argus"),
-			"with ignore_case: true it is in both versions, but there too no passage that changed holds more or less of it"},
+			"with ignore_case: true it is in both versions, but no changed passage has more or fewer of it there either"},
 		{"another order", edit("x", "x stock of"), kw("of stock"),
 			"its words are in what changed, but not next to each other in this order; match: terms would report them"},
 		{"far apart", edit("x|stock", "x of|stock"), kw("of stock"), "its words are on the page, but not next to each other in this order"},
 		{"terms in two passages", edit("x|y", "x god|y house"), with(kw("god house"), terms), "its words are on the page, but not all in one passage"},
 		{"terms in no difference", edit("god 1 2 3 4 5 6 7 house x", "god 1 2 3 4 5 6 7 house y"), with(kw("god house"), terms),
-			"its words are together in both versions, but no difference holds all of them with one of them new or gone"},
+			"its words are together in both versions, but no difference contains all of them with at least one added or removed"},
 		{"terms, one missing", edit("x", "x god"), with(kw("god house"), terms), `its word "house" is in neither version`},
 		{"only stop words", edit("x", "x out"), with(with(kw("the who"), filter1), phrase),
-			"it holds stop words only, which are not passed over then, and it is in neither version as it is written"},
+			"it has only stop words, which are not skipped then, and neither version contains it as written"},
 		{"no stemmer", edit("x", "x god"), with(with(kw("gott"), stem), func(s *pipeline.Subscription) { s.Language = "xx" }),
-			"it is in neither version; nothing is stemmed, since the language of the document is not known or has no stemmer"},
+			"it is in neither version; words are not stemmed, because the language of the document is unknown or has no stemmer"},
 		{"two keywords, of which one matched", edit("x", "x argus"), kw("zeus", "argus"), "it is in neither version"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestWhyNotInTime(t *testing.T) {
 	}{
 		{1, flow.Forever, ""},
 		{1, 2, ""},
-		{2, flow.Forever, "the subscription began when version 2 stood and hears what comes after it; this was version 2"},
-		{0, 1, "the subscription ended with version 1; this was version 2"},
+		{2, flow.Forever, "the subscription began at version 2 and matches later versions only; this is version 2"},
+		{0, 1, "the subscription ended with version 1; this is version 2"},
 	} {
 		if got := e.WhyNot(flow.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {
 			t.Errorf("from %d until %d: got %q, want %q", c.from, c.until, got, c.want)

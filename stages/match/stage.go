@@ -54,7 +54,7 @@ type Config struct {
 type Processor struct {
 	cfg   Config
 	cache *cache
-	run   string // tells this run from earlier ones, in filters only
+	run   string // identifies this process in filters
 }
 
 var _ flow.Processor = (*Processor)(nil)

@@ -18,7 +18,7 @@ import (
 //
 //	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
 //	expired INC SUB            the last record of a subscription that ended because its page
-//	                           was given up, until its client is told (written with the stamps)
+//	                           expired, until its client is notified (written with the stamps)
 //	applied INC                the last stamp applied (written with the stamps)
 //	filter INC DOC             the filter of its keywords (written with the changes)
 //
@@ -71,7 +71,7 @@ func appliedStamp(st flow.State, incarnation string) (uint64, error) {
 func waitFor(st flow.State, incarnation string, stamp uint64) (uint64, error) {
 	n, err := appliedStamp(st, incarnation)
 	if err == nil && n < stamp {
-		err = failure.NotYet(errors.New("waiting for stamp " + strconv.FormatUint(stamp, 10) + " behind " + strconv.FormatUint(n, 10)))
+		err = failure.NotYet(fmt.Errorf("waiting for stamp %d; the last one applied is %d", stamp, n))
 	}
 	return n, err
 }
