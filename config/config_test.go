@@ -349,13 +349,13 @@ func TestExpireAfter(t *testing.T) {
 
 func TestCheckListen(t *testing.T) {
 	for _, s := range []string{"127.0.0.1:9000", "localhost:0", "[::1]:80", "127.8.8.8:1", ":9000", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[fe80::1%eth0]:1", "vokter.example:1", "my-host:1"} {
-		if err := CheckListen(s); err != nil {
-			t.Errorf("CheckListen(%q): %v", s, err)
+		if err := checkListen(s); err != nil {
+			t.Errorf("checkListen(%q): %v", s, err)
 		}
 	}
 	for _, s := range []string{"", "9000", "127.0.0:1", "256.0.0.1:1", "a b:1", "http://127.0.0.1:1", "::1:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1"} {
-		if err := CheckListen(s); err == nil {
-			t.Errorf("CheckListen(%q) accepts it", s)
+		if err := checkListen(s); err == nil {
+			t.Errorf("checkListen(%q) accepts it", s)
 		}
 	}
 }

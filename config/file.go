@@ -116,9 +116,9 @@ func (d *decoder) convert(f *file) *Config {
 	return &Config{Router: c, Listen: string(f.Listen)}
 }
 
-// CheckListen refuses what is no address to listen at. Without a host it is every address of
+// checkListen refuses what is no address to listen at. Without a host it is every address of
 // the machine.
-func CheckListen(addr string) error {
+func checkListen(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)

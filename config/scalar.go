@@ -104,7 +104,7 @@ func parseScalar(s string, v any) (err error) {
 	case *rate:
 		*v, err = parseRate(s)
 	case *listen:
-		*v, err = listen(s), CheckListen(s)
+		*v, err = listen(s), checkListen(s)
 	case *size:
 		var n int64
 		n, err = ParseSize(s)

@@ -40,12 +40,12 @@ type Config struct {
 	Allow []netip.Prefix
 	// Permit says why an address must not be connected to; nil means that Allow decides.
 	Permit func(netip.Addr) error
-	// Proxy is what ParseProxy returned; nil means that there is none. What can be known here
+	// Proxy is what parseProxy returned; nil means that there is none. What can be known here
 	// of the addresses that it connects to is decided on here.
 	Proxy *url.URL
 	// Certificate returns what a server gets that asks who the client is; nil means nothing.
 	Certificate func() (*tls.Certificate, error)
-	// CheckRedirect is http.Client's; nil means NoRedirects.
+	// CheckRedirect is http.Client's; nil means noRedirects.
 	CheckRedirect func(req *http.Request, via []*http.Request) error
 	// DialTimeout is defaultDialTimeout if 0.
 	DialTimeout time.Duration
@@ -130,7 +130,7 @@ func NewClient(c Config) *http.Client {
 	}
 	check := c.CheckRedirect
 	if check == nil {
-		check = NoRedirects
+		check = noRedirects
 	}
 	return &http.Client{Transport: t, CheckRedirect: check}
 }
@@ -155,8 +155,8 @@ func (e *RedirectError) Error() string { return e.Reason }
 // see: credentials, and validators, which tell one visitor from another.
 var private = []string{"Authorization", "Proxy-Authorization", "Cookie", "If-None-Match", "If-Modified-Since"}
 
-// NoRedirects hands the redirecting response to the caller.
-func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirects hands the redirecting response to the caller.
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Redirects follows at most n redirects, to http and https only. A request to a host or port
 // other than the first one carries no credentials and no validators, and one to a host or port

@@ -20,9 +20,9 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// NewSender returns a Sender that reaches its receiver as c says, or the joined
+// newSender returns a Sender that reaches its receiver as c says, or the joined
 // *pipeline.FieldErrors that say what is wrong with c.
-func NewSender(c registry.Connection) (Sender, error) {
+func newSender(c registry.Connection) (Sender, error) {
 	g, s, err := guarded(c)
 	if err != nil {
 		return Sender{}, err
@@ -33,16 +33,16 @@ func NewSender(c registry.Connection) (Sender, error) {
 		return sender, nil
 	}
 	client := *c.Client
-	client.CheckRedirect = NoRedirects
+	client.CheckRedirect = noRedirects
 	sender.Client = &client
 	return sender, nil
 }
 
 // ConfigOf returns how to connect as c says where that is not by HTTP, and what must not be told of
-// it. Errors are as those of NewSender.
+// it. Errors are as those of newSender.
 func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
 	g, s, err := guarded(c)
-	if err == nil && g.Proxy != nil && !Socks(g.Proxy) {
+	if err == nil && g.Proxy != nil && !isSocks(g.Proxy) {
 		err = &pipeline.FieldError{Field: "proxy", Reason: "this sink can use a socks5:// or socks5h:// proxy only"}
 	}
 	return g, s, err
@@ -79,13 +79,13 @@ func guarded(c registry.Connection) (Config, Scrubber, error) {
 		}
 	}
 	if raw := c.Proxy.Reveal(); raw != "" {
-		u, err := ParseProxy(raw)
+		u, err := parseProxy(raw)
 		if err != nil {
 			bad("proxy", err)
 		} else if g.Proxy = u; u.User != nil {
 			password, _ := u.User.Password()
 			secrets.Add(u.User.String())
-			secrets.AddLogin(u.User.Username(), password)
+			secrets.addLogin(u.User.Username(), password)
 		}
 	}
 	return g, secrets, errors.Join(errs...)
@@ -122,7 +122,7 @@ func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connect
 		key := keyOf(*how)
 		if client, ok := clients[key]; ok {
 			how.Client = client
-		} else if sender, err := NewSender(*how); err == nil { // otherwise build says what is wrong
+		} else if sender, err := newSender(*how); err == nil { // otherwise build says what is wrong
 			clients[key] = sender.Client
 			how.Client = sender.Client
 		}
@@ -148,8 +148,8 @@ const (
 	socksRemote = "socks5h"
 )
 
-// ParseProxy reads the URL of a proxy. Its errors do not quote raw, which may hold a password.
-func ParseProxy(raw string) (*url.URL, error) {
+// parseProxy reads the URL of a proxy. Its errors do not quote raw, which may hold a password.
+func parseProxy(raw string) (*url.URL, error) {
 	const example = "such as http://proxy.example.com:3128"
 	u, err := url.Parse(raw)
 	switch {
@@ -165,13 +165,13 @@ func ParseProxy(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Socks reports whether p is a SOCKS proxy, which carries any protocol.
-func Socks(p *url.URL) bool { return p.Scheme == socksLocal || p.Scheme == socksRemote }
+// isSocks reports whether p is a SOCKS proxy, which carries any protocol.
+func isSocks(p *url.URL) bool { return p.Scheme == socksLocal || p.Scheme == socksRemote }
 
 // proxied makes t connect through the proxy of c. The proxy itself is the operator's and may
 // have any address.
 func (c Config) proxied(t *http.Transport) {
-	if Socks(c.Proxy) {
+	if isSocks(c.Proxy) {
 		t.DialContext = c.socks().DialContext
 		return
 	}

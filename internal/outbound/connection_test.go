@@ -66,7 +66,7 @@ func TestCertificates(t *testing.T) {
 	ca, _ := files(t, served)
 	certFile, keyFile := files(t, first)
 	c := registry.Connection{CA: ca, Cert: certFile, Key: keyFile, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	s, err := NewSender(c)
+	s, err := newSender(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestCertificates(t *testing.T) {
 	} {
 		other := c
 		change(&other)
-		s, err := NewSender(other)
+		s, err := newSender(other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestBadConnections(t *testing.T) {
 		{registry.Connection{Cert: none, Key: keyFile}, "cert", "no such file"},
 		{registry.Connection{Proxy: registry.NewSecret("ftp://ann:hunter22@a")}, "proxy", "begins with http://"},
 	} {
-		_, err := NewSender(tt.c)
+		_, err := newSender(tt.c)
 		fe, ok := errors.AsType[*pipeline.FieldError](err)
 		if !ok || fe.Field != tt.field || !strings.Contains(fe.Reason, tt.says) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%+v: got %v, want %s: %s", tt.c, err, tt.field, tt.says)
@@ -147,7 +147,7 @@ func TestProxyIsTold(t *testing.T) {
 		"http://ann:hunter22@127.0.0.1:1":    "no answer: the proxy: connecting to 127.0.0.1:1: connection refused",
 		"socks5h://ann:hunter22@127.0.0.1:1": "no answer: the proxy: connecting to 127.0.0.1:1: connection refused",
 	} {
-		s, err := NewSender(registry.Connection{Proxy: registry.NewSecret(proxy)})
+		s, err := newSender(registry.Connection{Proxy: registry.NewSecret(proxy)})
 		if err != nil {
 			t.Fatal(err)
 		}

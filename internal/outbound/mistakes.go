@@ -40,7 +40,7 @@ func (m *Mistakes) URL(field string, value registry.Secret, example string) *url
 
 // Sender returns the Sender for c.
 func (m *Mistakes) Sender(c registry.Connection) Sender {
-	s, err := NewSender(c)
+	s, err := newSender(c)
 	m.Join(err)
 	return s
 }

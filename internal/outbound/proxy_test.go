@@ -148,7 +148,7 @@ func TestProxies(t *testing.T) {
 		{host: "known-there.example", unknown: true},
 	} {
 		for name, raw := range proxies {
-			u, err := ParseProxy(raw)
+			u, err := parseProxy(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestParseProxy(t *testing.T) {
 		"proxy.example.com:3128": "begins with", "ftp://SECRET@proxy.example.com": "begins with", "socks4://a": "begins with",
 		"http://": "no host", "http://a/SECRET": "neither a path", "http://a?SECRET": "neither a path", "http://%zz:SECRET@a": "not a URL", "": "begins with",
 	} {
-		_, err := ParseProxy(raw)
+		_, err := parseProxy(raw)
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET")) {
 			t.Errorf("%q: got %v, want %q", raw, err, want)
 		}
@@ -258,7 +258,7 @@ func TestParseProxy(t *testing.T) {
 // TestProxyThatIsAway: no connection is made past it.
 func TestProxyThatIsAway(t *testing.T) {
 	for _, scheme := range []string{"http", "socks5", "socks5h"} {
-		u, err := ParseProxy(scheme + "://127.0.0.1:1")
+		u, err := parseProxy(scheme + "://127.0.0.1:1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,8 +72,8 @@ func (s *Scrubber) Add(parts ...string) {
 	s.secrets = slices.Compact(s.secrets)
 }
 
-// AddLogin adds what signs in with basic authentication.
-func (s *Scrubber) AddLogin(username, password string) {
+// addLogin adds what signs in with basic authentication.
+func (s *Scrubber) addLogin(username, password string) {
 	s.Add(username, password, username+":"+password)
 }
 
@@ -83,7 +83,7 @@ func (s *Scrubber) AddURL(u *url.URL) {
 	if u.User != nil {
 		password, _ := u.User.Password()
 		s.Add(u.User.String())
-		s.AddLogin(u.User.Username(), password)
+		s.addLogin(u.User.Username(), password)
 	}
 }
 

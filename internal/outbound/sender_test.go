@@ -145,7 +145,7 @@ func TestParseURL(t *testing.T) {
 // local returns a Sender to servers on this machine.
 func local(t *testing.T) Sender {
 	t.Helper()
-	s, err := NewSender(registry.Connection{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	s, err := newSender(registry.Connection{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
 	}

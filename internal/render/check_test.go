@@ -120,7 +120,7 @@ func FuzzTemplate(f *testing.F) {
 		if text.Validate() != nil {
 			return
 		}
-		s, _ := text.RenderFor(t.Context(), n, Markdown)
+		s, _ := text.RenderFor(t.Context(), n, escapeMarkdown)
 		if len(s) > maxOutput {
 			t.Errorf("it made %d bytes", len(s))
 		}

@@ -31,7 +31,7 @@ func (t Template) Render(ctx context.Context, n pipeline.Notification) (text str
 
 // RenderFor is Render for a sink whose receiver reads markup: every value that the
 // template prints goes through escape, once.
-func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape Escape) (text string, ok bool) {
+func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape func(string) string) (text string, ok bool) {
 	if t.IsZero() {
 		return "", false
 	}
@@ -77,7 +77,7 @@ func (t Template) execute(ctx context.Context, n pipeline.Notification, how prin
 // printing is how the values that a template prints are written.
 type printing struct {
 	// escape makes a value literal for the receiver; nil: it is printed as it is.
-	escape Escape
+	escape func(string) string
 	// composed says that escapes which the operator has written count as well, before escape. In
 	// a sink with markup of its own they do not: escape is what they stand for there.
 	composed bool

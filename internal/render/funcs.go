@@ -34,7 +34,7 @@ var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", 
 var escapes = []string{"mrkdwn", "html", "markdown"}
 
 // escapers are what escapes are where the sink does not escape.
-var escapers = map[string]Escape{"mrkdwn": Mrkdwn, "html": HTML, "markdown": Markdown}
+var escapers = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
 
 // functions are those of our own. Each does work in proportion to its arguments, and
 // returns at most maxValue. Their errors quote no values, which are page text.
@@ -53,7 +53,7 @@ var functions = template.FuncMap{
 	"printf":   printf,
 	"mrkdwn":   func(s string) (string, error) { return bounded(Mrkdwn(s)) },
 	"html":     func(s string) (string, error) { return bounded(HTML(s)) },
-	"markdown": func(s string) (string, error) { return bounded(Markdown(s)) },
+	"markdown": func(s string) (string, error) { return bounded(escapeMarkdown(s)) },
 }
 
 // functionNames lists the names of all functions that a template may call.

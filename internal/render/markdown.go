@@ -110,12 +110,9 @@ func Spans(l Line) []Span {
 	return spans
 }
 
-// Escape makes a text literal in the markup of a receiver.
-type Escape func(string) string
-
 var (
-	mrkdwn   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	markdown = strings.NewReplacer(pairs("\\`*_{}[]()<>#+-.!|~")...)
+	mrkdwn          = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	markdownEscapes = strings.NewReplacer(pairs("\\`*_{}[]()<>#+-.!|~")...)
 )
 
 // pairs maps each character of special to itself behind a backslash, and keeps "@" from
@@ -135,9 +132,9 @@ func Mrkdwn(s string) string { return mrkdwn.Replace(s) }
 // HTML escapes s for the text of HTML and the values of its attributes.
 func HTML(s string) string { return html.EscapeString(s) }
 
-// Markdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
+// escapeMarkdown escapes s for the Markdown of Discord, Mattermost and Gotify: it formats
 // nothing and mentions nobody.
-func Markdown(s string) string { return markdown.Replace(s) }
+func escapeMarkdown(s string) string { return markdownEscapes.Replace(s) }
 
 // Target makes a URL fit for the target of a link.
 var Target = strings.NewReplacer(

@@ -27,7 +27,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a discord.
+// Config is the configuration of a Discord sink.
 type Config struct {
 	// WebhookURL is the URL of the channel's webhook, such as
 	// https://discord.com/api/webhooks/1234567890/AbC-123, from Edit Channel, Integrations,
@@ -39,7 +39,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Discord, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://discord.com/api/webhooks/1234567890/AbC-123")
@@ -53,8 +53,7 @@ func New(c Config) (*Discord, error) {
 	return &Discord{outbound.NewEndpoint(u, sender), text}, nil
 }
 
-// Register makes the configuration know the kind of sink "discord". Its sinks share
-// their connections.
+// Register registers the kind of sink "discord" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "discord", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -32,9 +32,9 @@ const (
 
 const headerAutoSubmitted gomail.Header = "Auto-Submitted" // RFC 3834: no machine answers it
 
-// compose returns n as a message. Its Message-ID is always the same; so are the references,
-// to a message that need not exist, of all that one day brings of a document: mail programs
-// show them together.
+// compose returns n as a message. Its Message-ID is the same in every attempt. All messages of one
+// day about a document refer to the same message, which need not exist, so that mail programs show
+// them together.
 func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.Msg, error) {
 	l := render.MessageOf(n, budget)
 	m := gomail.NewMsg()
@@ -104,8 +104,8 @@ func (e *Email) domain() string {
 	return e.from.Address[strings.LastIndexByte(e.from.Address, '@')+1:]
 }
 
-// thread names the message that n answers, so to speak: one for each document, or page
-// where no document is known, and day (UTC). What is about neither stands alone.
+// thread returns the ID of the message that n replies to: one for each day (UTC) and document,
+// or page if the document is not known. It is empty for a notification about neither.
 func (e *Email) thread(document string, n pipeline.Notification) string {
 	if document == "" {
 		document = n.URL
@@ -148,8 +148,7 @@ func page(l render.Message, n pipeline.Notification) (string, error) {
 // maxHeader bounds the value of a header of the configuration, in runes.
 const maxHeader = 500
 
-// ours are the headers that a message has anyway, or that say who gets it, with what to write
-// instead.
+// ours are the headers that the sink or mail servers set, and what to write instead.
 var ours = map[string]string{
 	"From": "write from", "To": "write to", "Cc": "write all recipients in to", "Bcc": "write all recipients in to",
 	"Reply-To": "write reply_to", "Subject": "write subject or subject_prefix", "List-Id": "write list_id",
@@ -200,7 +199,7 @@ func checkHeaders(headers map[string]string, bad *outbound.Mistakes) {
 	}
 }
 
-// setHeaders sets what the configuration says of headers.
+// setHeaders sets the headers of the configuration.
 func (e *Email) setHeaders(m *gomail.Msg) error {
 	m.SetGenHeaderPreformatted("List-Id", e.listID)
 	if e.replyTo != nil {

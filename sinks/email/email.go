@@ -1,23 +1,24 @@
 // Package email is the sink that sends notifications by SMTP, with a text and an HTML part.
 //
 // Each notification is one message to all recipients. It is delivered when the server has
-// taken it for each of them. Where the server refuses some of them before the message, it gets
-// the message for the others at once. It gets it again, on the schedule, for those alone that it
-// refused, and who has the message gets it once; what comes next waits for that, so recipients
-// that must not wait for one another need a sink each. A recipient whose address the server says
-// is wrong (an enhanced status code such as 5.1.1) is left out, and a health event
-// (receiver_degraded) names it, once a day. Replay sends to all recipients, under the same
+// accepted it for each of them. If the server refuses some recipients, the others get the
+// message at once, and the sink retries only the refused ones on the schedule: nobody gets the
+// message twice. Later notifications wait meanwhile, so recipients that must not wait for one
+// another need a sink each. If the server says that the address of a recipient is wrong (an
+// enhanced status code such as 5.1.1), the sink leaves that recipient out, and a health event
+// (receiver_degraded) names it once a day. Replay sends to all recipients, under the same
 // Message-ID.
 //
-// Where the server says of all recipients that their addresses are wrong, the receiver is expired, and what is for it is kept for replay; a
-// message that it refuses after reading it is offered three times; all else, such as a wrong
-// password, a denied relay or greylisting, is tried again on the schedule. Of a wrong password
-// the health event comes after the first attempt. A message that
-// came twice, since the connection broke before the server's answer, has the same Message-ID.
+// If the server says that the addresses of all recipients are wrong, the receiver expires, and
+// its notifications are kept for replay. A message that the server refuses after reading it is
+// offered three times. Every other failure, such as a wrong password, a denied relay or
+// greylisting, is retried on the schedule. A wrong password is reported by a health event after
+// the first attempt. If the connection breaks before the server answers, a message may arrive
+// twice, with the same Message-ID.
 //
-// What one day brings of a document refers to one message, by which mail programs show it
-// as a thread; those that ask for equal subjects as well, such as Gmail, show it apart where
-// other keywords were found.
+// All messages of one day about a document refer to one message, so that mail programs show
+// them as a thread. Mail programs that also require equal subjects, such as Gmail, show
+// messages about other keywords apart.
 package email
 
 import (
@@ -39,9 +40,9 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// The ways to the mail server.
+// How the connection to the mail server is encrypted.
 const (
-	// StartTLS begins in the clear and changes to TLS before anything is told; a server that
+	// StartTLS begins in the clear and changes to TLS before any data is sent. A server that
 	// does not offer it gets nothing.
 	StartTLS = "starttls"
 	// Implicit speaks TLS from the first byte.
@@ -50,7 +51,7 @@ const (
 	Plain = "none"
 )
 
-// Config is what stands in the configuration for e-mail.
+// Config is the configuration of an e-mail sink.
 type Config struct {
 	// Host is the mail server that takes the messages: a name or an address, without port,
 	// such as smtp.example.com. It has to have a public address, unless allow.sinks permits
@@ -78,7 +79,7 @@ type Config struct {
 	To registry.Texts `yaml:"to"`
 	// ReplyTo is the address to which an answer goes, written like from. Default: that of from.
 	ReplyTo string `yaml:"reply_to"`
-	// Helo is the name by which we greet the server, for those that insist on a full domain
+	// Helo is the name in the greeting to the server, for servers that insist on a full domain
 	// name. Default: the name of this machine.
 	Helo string `yaml:"helo"`
 	// ListUnsubscribe is where the recipient's mail program unsubscribes: a mailto:, https: or
@@ -128,7 +129,7 @@ type Email struct {
 
 var _ pipeline.Sink = (*Email)(nil)
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Email, error) {
 	c = c.withDefaults()
 	e := &Email{cfg: c, now: time.Now}
@@ -160,7 +161,7 @@ func New(c Config) (*Email, error) {
 	return e, nil
 }
 
-// Register makes the configuration know the kind of sink "email".
+// Register registers the kind of sink "email" with r.
 func Register(r *registry.Registry) {
 	registry.AddSink(r, "email", func(c Config, env registry.Env) (*Email, error) {
 		c.Allow = env.AllowSinks
@@ -305,7 +306,7 @@ func parseAddress(s string) (*mail.Address, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an address; write one such as alerts@example.com, or \"Alerts <alerts@example.com>\"", s)
 	}
-	// Others need SMTPUTF8 all the way to the recipient, and come back where it ends.
+	// Other addresses need SMTPUTF8 on every server on the way, and bounce otherwise.
 	if strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fmt.Errorf("the address %q has characters that not every mail server takes; write it in ASCII, without blanks", a.Address)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// maxRecipients is what every server has to take in one message (RFC 5321, 4.5.3.1.8). What is
-// noted of so many fits pipeline.MaxNote.
+// maxRecipients is how many recipients every server has to accept in one message (RFC 5321,
+// 4.5.3.1.8). The note for so many fits pipeline.MaxNote.
 const maxRecipients = 100
 
 // hashLength is how much of the hash of an address stands in a note.
@@ -35,7 +35,7 @@ func (e *Email) remaining(a pipeline.Attempt, id string) []*mail.Address {
 	return slices.DeleteFunc(slices.Clone(e.to), func(r *mail.Address) bool { return have[hash(r)] })
 }
 
-// note keeps for the next attempt that all recipients but missing have the notification id.
+// note records for the next attempt that all recipients except missing have the notification id.
 func (e *Email) note(a pipeline.Attempt, id string, missing []refused) {
 	var b strings.Builder
 	b.WriteString(id + " ")

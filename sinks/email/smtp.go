@@ -23,10 +23,10 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// quitFor is how long a server may take to say goodbye, once it has the message.
+// quitFor is how long a server may take to answer QUIT after it has accepted the message.
 const quitFor = time.Second
 
-// maxAnswer bounds what is told of an answer, in runes.
+// maxAnswer bounds how much of an answer is reported, in runes.
 const maxAnswer = 200
 
 // step is how far a talk has come.
@@ -50,8 +50,9 @@ type talk struct {
 	at   step
 }
 
-// send delivers m to those of the recipients to that the server takes, and returns the others. It takes the steps of a message itself, since go-mail's own keep neither
-// the server's answer nor the error apart, and wait for another answer after a refusal.
+// send delivers m to the recipients in to that the server accepts, and returns the others. It does
+// the steps of SMTP itself: those of go-mail mix the answer of the server with the error, and wait
+// for another answer after a refusal.
 func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err error) {
 	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
 	if err != nil {
@@ -92,7 +93,7 @@ func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err erro
 	if err := w.Close(); err != nil {
 		return nil, t.failure(err)
 	}
-	// It is delivered; how the talk ends changes nothing.
+	// The message is delivered, however the connection ends.
 	if taken, ok := w.(*smtp.DataCloser); ok {
 		t.answered(250, taken.ServerResponse())
 	}
@@ -129,7 +130,7 @@ func (t *talk) options() []gomail.Option {
 // bare is the address in angle brackets, without a name.
 func bare(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
 
-// failure says why the message is not delivered, and what is to be done.
+// failure says why the message is not delivered, and what to do.
 func (t *talk) failure(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.refusal(answer)
@@ -167,13 +168,13 @@ var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 // that, or another way of it, or the password is wrong.
 var refusedLogin = []int{530, 534, 535, 538}
 
-// refusal says what an answer other than the one hoped for means.
+// refusal classifies an answer that refuses something.
 //
-// Up to the message, a refusal is about us: the password, the sender, a list of bad senders,
-// a relay that is denied. As with the statuses 401 and 403 of a webhook it is tried again on
-// the schedule; of a refused password the health event comes at once. A recipient is gone only where the server says by its enhanced code that the
-// address is wrong, since a bare 550 means any of that as well; its notifications are kept
-// for replay. Other refusals after the message are about the message.
+// Before the message is sent, a refusal is about the sender: the password, the address, a block
+// list, a denied relay. Like the statuses 401 and 403 of a webhook it is retried on the schedule; a
+// refused password is reported at once by a health event. A recipient is gone only if the enhanced
+// status code says that the address is wrong, since a bare 550 can mean anything; its notifications
+// are kept for replay. Other refusals after the message are about the message.
 func (t *talk) refusal(a *textproto.Error) error {
 	err := errors.New("the server answered " + t.answered(a.Code, a.Msg))
 	switch {
@@ -191,8 +192,8 @@ func (t *talk) refusal(a *textproto.Error) error {
 	return err
 }
 
-// answered returns an answer in one short line without secrets, and tells who observes the
-// attempt.
+// answered returns an answer in one short line without secrets, and passes it to the observer of
+// the attempt.
 func (t *talk) answered(code int, text string) string {
 	text = render.Cut(t.e.secrets.Clean(render.Clean(text)), maxAnswer, render.Runes)
 	line := fmt.Sprintf("%d %s", code, text)
@@ -204,7 +205,7 @@ func (t *talk) answered(code int, text string) string {
 // TLS with its certificates.
 const maxAnswers = 256 << 10
 
-// errTalkative is the end of a server that says more than maxAnswers.
+// errTalkative is returned when a server sends more than maxAnswers.
 var errTalkative = errors.New("the server says too much")
 
 // bounded is a connection of which at most left bytes are read.
@@ -222,7 +223,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dial connects to the server of the sink, whatever is asked for. The connection ends with the
+// dial connects to the server of the sink, whatever the arguments are. The connection ends with the
 // context of the talk, since go-mail's context covers the dialing only. For implicit
 // TLS it has to be a *tls.Conn: go-mail would talk in the clear over any other.
 func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -245,8 +246,8 @@ const (
 	adviceImplicit = "try tls: implicit (mostly on port 465)"
 )
 
-// otherTLS returns what to try after err, the end of a connection on which the server was not
-// understood; empty: tls is not the reason, as far as can be known.
+// otherTLS returns which other setting of tls to try after err; it is empty if tls is not known to
+// be the reason.
 func (t *talk) otherTLS(err error) string {
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
@@ -256,7 +257,7 @@ func (t *talk) otherTLS(err error) string {
 		return adviceStartTLS
 	case t.e.cfg.TLS == Implicit:
 		return ""
-	case t.conn.left == maxAnswers: // it said nothing, and waits for TLS to begin, perhaps
+	case t.conn.left == maxAnswers: // it sent nothing: perhaps it waits for TLS to begin
 		return "the server did not greet: " + adviceImplicit
 	case t.e.cfg.TLS == StartTLS && strings.Contains(err.Error(), "does not support STARTTLS"): // of go-mail
 		return adviceImplicit
@@ -272,8 +273,8 @@ func (t *talk) hangUp() {
 	}
 }
 
-// newDialer returns the dialer of g; one for talks in the clear refuses addresses that are
-// public, so that nothing passes over the internet like that.
+// newDialer returns the dialer for g. For unencrypted connections it refuses public addresses, so
+// that no message crosses the internet unencrypted.
 func newDialer(way string, g outbound.Config) outbound.Dialer {
 	if way == Plain {
 		g.Permit = func(a netip.Addr) error {

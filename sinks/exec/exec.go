@@ -1,23 +1,23 @@
 // Package exec is the sink that runs a command of the operator's for each notification. The
-// command gets the documented JSON on its standard input, in one line, and says with its exit
-// status what became of it:
+// command gets the documented JSON on its standard input, in one line, and reports the
+// result by its exit status:
 //
 //	0    delivered
 //	65   the notification is refused (EX_DATAERR): tried again a few times, then given up,
 //	     and the next one follows
 //	67   the receiver does not exist any more (EX_NOUSER): it is expired
 //	77   not permitted (EX_NOPERM), and
-//	78   not configured (EX_CONFIG): tried again, and told at once as an event of health
+//	78   not configured (EX_CONFIG): tried again, and reported at once by a health event
 //	else tried again, such as 75 (EX_TEMPFAIL), or 1, with which most commands fail
 //
 // The last line of its standard error is the reason. What it prints is not read otherwise.
 //
-// No shell is involved: the arguments are those of the configuration, and nothing of a
-// notification is among them. A command that has not ended in time, by default within 20 seconds, is
+// No shell is involved: the arguments are those of the configuration, and no part of a
+// notification is passed as one. A command that has not ended in time, by default within 20 seconds, is
 // killed with its whole process group, and the notification is tried again; as it may have
 // been delivered, the command should drop what it has seen by its id. A command that needs
-// longer gets a timeout beside exec, such as timeout: 5m. What a command leaves running in the
-// background it has to look after itself.
+// longer gets a timeout beside exec, such as timeout: 5m. A command has to manage the
+// processes that it leaves in the background.
 //
 // Only a configuration file can name a command; neither a flag nor the API does.
 package exec
@@ -44,7 +44,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for an exec.
+// Config is the configuration of an exec sink exec.
 type Config struct {
 	// Command is the program and its arguments, such as [/usr/local/bin/notify, --urgent]. The
 	// program is an absolute path, or a name that is looked up in PATH when the configuration
@@ -62,7 +62,7 @@ var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
 // names is what the name of a variable looks like.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong. It
 // looks for the program, and runs nothing.
 func New(c Config) (*Exec, error) {
 	var bad outbound.Mistakes
@@ -112,7 +112,7 @@ func (c Config) program() (string, error) {
 	return path, err
 }
 
-// Register makes the configuration know the kind of sink "exec".
+// Register registers the kind of sink "exec" with r.
 func Register(r *registry.Registry) {
 	registry.AddSink(r, "exec", func(c Config, _ registry.Env) (*Exec, error) { return New(c) })
 }
@@ -127,8 +127,8 @@ type Exec struct {
 
 var _ pipeline.Sink = (*Exec)(nil)
 
-// pipesFor is how long the pipes of a command are read after it has ended, as something
-// that it left behind may hold them.
+// pipesFor is how long the pipes of a command are read after it has ended, since a process
+// that it left behind may hold them open.
 const pipesFor = time.Second
 
 // Deliver runs the command with n. When ctx is done it kills the command with its process
@@ -144,7 +144,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the command was not run: %w", err)
 	}
-	stderr := tail{keep: maxTail + e.secrets.Longest()} // so much may have to be left out
+	stderr := tail{keep: maxTail + e.secrets.Longest()} // Clean may remove as much
 	cmd := exec.CommandContext(ctx, e.path)
 	cmd.Args, cmd.Env = e.args, e.env
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(body, '\n')), &stderr
@@ -156,7 +156,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	err = cmd.Wait()
 	if cmd.ProcessState.Success() {
-		return nil // also where what it left behind holds its pipes
+		return nil // even if a process that it left behind holds its pipes
 	}
 	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
 		name := filepath.Base(e.path)
@@ -197,8 +197,8 @@ func (e *Exec) verdict(code int, err error, reason string) error {
 	return verdict
 }
 
-// Bounds of the reason: of what is kept of the standard error, in bytes, and of what is told
-// of it, in runes.
+// Bounds of the reason: how much of the standard error is kept, in bytes, and how much of it is
+// reported, in runes.
 const (
 	maxTail   = 4 << 10
 	maxReason = 200
@@ -218,8 +218,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// clean is t as text without secrets. One of which t has only the end is not known any more,
-// so that the beginning is left out that may be such an end.
+// clean is t as text without secrets. If t was cut, it may begin with the end of a secret, so
+// the beginning is left out.
 func (e *Exec) clean(t tail) string {
 	text := e.secrets.Clean(string(t.b))
 	if t.cut {
@@ -228,8 +228,8 @@ func (e *Exec) clean(t tail) string {
 	return text
 }
 
-// last returns the last line of text that says something. Secrets have to be out of it: they may
-// have several lines.
+// last returns the last line of text that is not empty. The caller has removed the secrets, since
+// one may have several lines.
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

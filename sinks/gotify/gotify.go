@@ -28,7 +28,7 @@ import (
 // defaultPriority makes a sound. That of an application is 0 until somebody changes it.
 const defaultPriority = 5
 
-// Config is what stands in the configuration for a gotify.
+// Config is the configuration of a Gotify sink.
 type Config struct {
 	// URL is the server, such as https://gotify.example.com, with the path under which it is
 	// where it has one. Required.
@@ -44,7 +44,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Gotify, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("url", c.URL, "https://gotify.example.com")
@@ -66,8 +66,7 @@ func New(c Config) (*Gotify, error) {
 	}, nil
 }
 
-// Register makes the configuration know the kind of sink "gotify". Its sinks share their
-// connections.
+// Register registers the kind of sink "gotify" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "gotify", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -10,9 +10,9 @@
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent
 // and batches what is delivered at the same time; a notification that is tried again is a
-// record with the same ce_id, which consumers drop. Where the brokers refuse what came together
-// as too large, each record of it is written once more, alone. It connects with the first notification,
-// and anew after a failure.
+// record with the same ce_id, which consumers drop. If the brokers refuse a
+// batch as too large, each of its records is written once more, alone. The sink connects when
+// the first notification is delivered, and again after a failure.
 package kafka
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a Kafka sink.
+// Config is the configuration of a Kafka sink.
 type Config struct {
 	// Brokers are some of the cluster's, HOST:PORT each, such as [kafka-1:9092, kafka-2:9092];
 	// the others are found. They may be other ones than those of the transport. Required.
@@ -78,7 +78,7 @@ var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
 const maxTopic = 249
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong. It
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong. It
 // reads the files that TLS names, and asks no broker.
 func New(c Config) (*Sink, error) {
 	if c.Key == "" {
@@ -123,7 +123,7 @@ func (c Config) validate() error {
 	return bad.Err()
 }
 
-// Register makes the configuration know the kind of sink "kafka".
+// Register registers the kind of sink "kafka" with r.
 func Register(r *registry.Registry) {
 	registry.AddSink(r, "kafka", func(c Config, _ registry.Env) (*Sink, error) { return New(c) })
 }
@@ -132,9 +132,9 @@ func Register(r *registry.Registry) {
 type Sink struct {
 	c    Config
 	conf *sarama.Config
-	// room holds one for each record that is being sent; one that is sent alone takes it all.
+	// room is a semaphore for records in flight; a record that is sent alone takes all of it.
 	room chan struct{}
-	// alone is held by what takes all of room.
+	// alone is the lock of the one that takes all of room.
 	alone chan struct{}
 	// life ends with Close.
 	life context.Context
@@ -187,19 +187,19 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
-// atOnce is how many records an attempt sends at the same time. There is room for more, so that
-// nobody waits for it but behind a record that is sent alone.
+// atOnce is how many records an attempt sends at the same time. allRoom is more, so that a
+// record waits for room only while another one is sent alone.
 const (
 	atOnce  = 100
 	allRoom = 1000
 )
 
-// Batch says that an attempt delivers what waits, all at the same time: the producer sends it
-// together.
+// Batch says that an attempt delivers waiting notifications at the same time: the producer
+// batches them.
 func (s *Sink) Batch() (notifications, together int) { return atOnce, atOnce }
 
-// together sends m with what is sent at the same time. The brokers' limit is one of all that
-// comes together: where they refuse that, m is sent once more, alone.
+// together sends m in a batch. The size limit of the brokers counts for the whole batch: if they
+// refuse it, m is sent once more, alone.
 func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
 	if err := take(ctx, s.room, 1); err != nil {
 		return false, err
@@ -240,7 +240,7 @@ func give(room chan struct{}, n int) {
 	}
 }
 
-// send hands m to p and waits for what became of it. broken says that p is of no use.
+// send hands m to p and waits for the result. broken says that p must not be used again.
 func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
 	done := make(chan error, 1)
 	m.Metadata = done

@@ -66,8 +66,8 @@ func (s *Sink) acquire(ctx context.Context) (*producer, error) {
 	}
 }
 
-// connect makes the producer that o promises. No context but that of the sink ends it, since
-// others may wait for it.
+// connect makes the producer that o promises. Only the context of the sink ends it, since
+// several deliveries may wait for it.
 func (s *Sink) connect(o *opening) {
 	p, err := s.newProducer()
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *Sink) unopened(client sarama.Client, err error) error {
 	return fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.brokers().Reason(err))
 }
 
-// serve tells those who wait what became of their messages, until p is closed.
+// serve hands the result of each message to the delivery that waits for it, until p is closed.
 func (s *Sink) serve(p *producer) {
 	failed := make(chan struct{})
 	go func() {
@@ -135,8 +135,8 @@ func (s *Sink) serve(p *producer) {
 	close(p.gone)
 }
 
-// release gives p back. A broken one is not used again: what comes next connects anew, and
-// so hears the reason.
+// release gives p back. A broken producer is not used again: the next delivery connects again
+// and reports the reason if that fails.
 func (s *Sink) release(p *producer, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +161,8 @@ func (p *producer) closeIfUnused() {
 	}
 }
 
-// Close ends the connections, once what is being written has been, and waits for that for
-// some seconds. It may be called twice.
+// Close closes the connections after the records in flight have been written, and waits up to
+// closeFor for that. It may be called twice.
 func (s *Sink) Close() error {
 	s.mu.Lock()
 	s.end()

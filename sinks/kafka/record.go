@@ -17,7 +17,7 @@ const (
 	usualHeader  = 48
 )
 
-// record returns what the topic gets of n.
+// record returns the record for n.
 func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
 	e, err := flow.CloudEvent(n)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.Pro
 		Topic: s.c.Topic, Key: sarama.StringEncoder(s.key(ctx, n)), Value: sarama.ByteEncoder(e.Body),
 		Headers: make([]sarama.RecordHeader, 0, usualHeaders),
 	}
-	text := make([]byte, 0, usualHeaders*usualHeader) // of all headers: one allocation in place of two for each
+	text := make([]byte, 0, usualHeaders*usualHeader) // of all headers, to allocate once
 	add := func(s string) []byte {
 		at := len(text)
 		text = append(text, s...)

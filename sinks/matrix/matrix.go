@@ -41,7 +41,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a matrix.
+// Config is the configuration of a Matrix sink.
 type Config struct {
 	// Homeserver is the URL of the account's homeserver, such as https://matrix.example.org:
 	// where clients reach it, which need not be what follows the colon in the account's name.
@@ -74,7 +74,7 @@ const (
 // rooms is what an ID of a room looks like; those of newer versions have no server in them.
 var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Matrix, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("homeserver", c.Homeserver, "https://matrix.example.org")
@@ -106,8 +106,7 @@ func New(c Config) (*Matrix, error) {
 	}, nil
 }
 
-// Register makes the configuration know the kind of sink "matrix". Its sinks share their
-// connections.
+// Register registers the kind of sink "matrix" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "matrix", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a mattermost.
+// Config is the configuration of a Mattermost sink.
 type Config struct {
 	// WebhookURL is the URL of an incoming webhook, such as
 	// https://mattermost.example.com/hooks/xxxgeneratedkeyxxx, from Integrations, Incoming
@@ -49,7 +49,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Mattermost, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
@@ -66,8 +66,7 @@ func New(c Config) (*Mattermost, error) {
 	return &Mattermost{outbound.NewEndpoint(u, sender), c.Channel, c.Username, text}, nil
 }
 
-// Register makes the configuration know the kind of sink "mattermost". Its sinks share
-// their connections.
+// Register registers the kind of sink "mattermost" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "mattermost", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

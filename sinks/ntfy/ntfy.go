@@ -38,7 +38,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for an ntfy.
+// Config is the configuration of an ntfy sink ntfy.
 type Config struct {
 	// URL is the server and the topic, such as https://ntfy.sh/pages-8KqvTzWf3. Required.
 	URL registry.Secret `yaml:"url"`
@@ -69,7 +69,7 @@ var topics = regexp.MustCompile(`^[-_A-Za-z0-9]{1,64}$`)
 // Bounds of Config.Tags: ntfy bounds the message as a whole.
 const maxTags, maxTag = 10, 40
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Ntfy, error) {
 	var bad outbound.Mistakes
 	server, topic, err := split(c.URL.Reveal())
@@ -142,8 +142,7 @@ func (c Config) authorization() (string, error) {
 	return "", nil
 }
 
-// Register makes the configuration know the kind of sink "ntfy". Its sinks share their
-// connections.
+// Register registers the kind of sink "ntfy" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "ntfy", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

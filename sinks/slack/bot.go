@@ -76,8 +76,8 @@ func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 	return options
 }
 
-// apiError says what an answer 200 means that is an error to slack-go, which loses Slack's
-// word for it where it cannot read the rest.
+// apiError is the error for an answer 200 that slack-go reports as one. slack-go loses the error
+// code of Slack if it cannot parse the rest.
 func apiError(a *outbound.Answer) error {
 	if word := wordOf(a.Body); word != "" {
 		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
@@ -86,7 +86,7 @@ func apiError(a *outbound.Answer) error {
 }
 
 // doer makes the requests of slack-go through a Sender, which bounds what is read, and
-// keeps the answer, of which slack-go loses the status or the wait.
+// keeps the answer: slack-go loses its status and Retry-After.
 type doer struct {
 	sender *outbound.Sender
 	answer *outbound.Answer
@@ -112,7 +112,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 // threadFor is how long a thread takes further messages.
 const threadFor = 24 * time.Hour
 
-// thread is what is noted of the thread of a document.
+// thread is the note about the thread of a document.
 type thread struct {
 	// For is the channel as it is configured, Channel its ID as Slack told it.
 	For     string `json:"for"`
@@ -147,8 +147,8 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 	return err
 }
 
-// reply posts m in the thread t. Slack posts what answers a deleted message at the top
-// level; a new thread begins with that.
+// reply posts m in the thread t. If the first message of t was deleted, Slack posts the reply at
+// the top level; that begins a new thread.
 func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, t thread) error {
 	p, err := s.call(ctx, m, place{t.Channel, t.TS}, !t.Replied)
 	switch {

@@ -12,11 +12,11 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// kind is what one of Slack's words for an error means.
+// kind is the meaning of an error code of Slack.
 type kind int
 
 const (
-	kindUnknown  kind = iota // words come without notice: to be tried again
+	kindUnknown  kind = iota // Slack adds codes without notice: retried
 	kindReceiver             // the channel, or the account, does not exist any more
 	kindToken                // the token, or the webhook, is not taken
 	kindRight                // it has no right to post to the channel
@@ -55,7 +55,7 @@ func kindOf(word string) kind {
 	return kindUnknown
 }
 
-// hints say what to do about some words.
+// hints say what to do about some error codes.
 var hints = map[string]string{
 	"channel_not_found": "check the channel, and invite the bot if it is a private one",
 	"not_in_channel":    "invite the bot to the channel",
@@ -63,7 +63,7 @@ var hints = map[string]string{
 	"no_service":        "make a new webhook",
 }
 
-// wordError classes err, which tells of word in a.
+// wordError classifies err by the error code word in a.
 func wordError(a *outbound.Answer, err error, word string) error {
 	if hint := hints[word]; hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
@@ -87,8 +87,8 @@ func wordError(a *outbound.Answer, err error, word string) error {
 	return err
 }
 
-// statusError says what a means, whose status is not 200; word is what it says, if
-// anything.
+// statusError is the error for an answer whose status is not 200; word is the error code in its
+// body, if there is one.
 func statusError(a *outbound.Answer, word string) error {
 	err := a.Err()
 	if err == nil { // another 2xx
@@ -108,14 +108,14 @@ func statusError(a *outbound.Answer, word string) error {
 	return err
 }
 
-// threadError says that a thread takes no answers. Where no thread was meant it is an
-// error to try again after.
+// threadError says that a thread accepts no replies. Outside of a thread it is an error to be
+// retried.
 type threadError struct{ error }
 
 // Unwrap returns the error itself.
 func (e *threadError) Unwrap() error { return e.error }
 
-// wordOf is the word for what is wrong in the answer of an API; empty where there is none.
+// wordOf returns the error code in an answer of the API, or "".
 func wordOf(body []byte) string {
 	var said struct {
 		OK    bool   `json:"ok"`
@@ -127,10 +127,10 @@ func wordOf(body []byte) string {
 	return said.Error
 }
 
-// simple are words that can be shown.
+// simple matches error codes that can be shown.
 var simple = regexp.MustCompile(`^[a-z0-9_]{1,60}$`)
 
-// shown is word if it is one of Slack's.
+// shown is word if it looks like an error code of Slack.
 func shown(word string) string {
 	if simple.MatchString(word) {
 		return word

@@ -5,9 +5,10 @@
 // nothing: no mention, no link, no markup, no emoji. Nothing is unfurled. A message that
 // Slack refuses because of how it is made is posted once more as one line of plain text.
 //
-// Delivered is only what Slack says it has: with a token a message with a ts, through a
-// webhook the answer "ok". Slack has no means to send something once only, so a message may
-// come twice where an answer was lost; with a token its metadata holds the notification's ID.
+// A notification counts as delivered only when Slack confirms it: with a token by the ts of the
+// message, through a webhook by the answer "ok". Slack does not drop repeated messages, so a
+// message may appear twice if an answer is lost; with a token its metadata holds the
+// notification's ID.
 package slack
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a Slack channel: either Token and Channel,
+// Config is the configuration of a Slack sink: either Token and Channel,
 // or WebhookURL.
 type Config struct {
 	// Token is the token of a bot, such as xoxb-1234567890-abcdef. Its app needs the scope
@@ -58,7 +59,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Slack, error) {
 	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread}
 	var bad outbound.Mistakes
@@ -78,7 +79,7 @@ func New(c Config) (*Slack, error) {
 	return s, nil
 }
 
-// asBot makes s post to a channel, an ID or "#" and a name, as the bot of a token.
+// asBot configures s to post to a channel, an ID or "#" and a name, as the bot of a token.
 func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
 	s.send = s.postAsBot
 	s.post.Secrets.Add(s.token)
@@ -102,7 +103,7 @@ func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
 	}
 }
 
-// asWebhook makes s post through an incoming webhook.
+// asWebhook configures s to post through an incoming webhook.
 func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
 	if !c.Token.IsZero() {
 		bad.Addf("token", "write either token and channel, or webhook_url, not both")
@@ -126,8 +127,7 @@ func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
 	s.post.Secrets.Add(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
 }
 
-// Register makes the configuration know the kind of sink "slack". Its sinks share their
-// connections.
+// Register registers the kind of sink "slack" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "slack", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }
@@ -173,8 +173,8 @@ func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return nil
 }
 
-// templated returns what the template makes of n, in mrkdwn. ok is false where n is to be
-// laid out as usual.
+// templated renders the template for n, in mrkdwn. ok is false if the built-in layout is to be
+// used.
 func (s *Slack) templated(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
 	text, ok = s.template.RenderFor(ctx, n, render.Mrkdwn)
 	if ok && render.UTF16(text) > maxTemplated {

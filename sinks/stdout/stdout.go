@@ -27,7 +27,7 @@ const (
 	ColorNever  = "never"
 )
 
-// Config is what stands in the configuration for a stdout.
+// Config is the configuration of a stdout sink.
 type Config struct {
 	// Format is text or json. Default: text on a terminal, json otherwise.
 	Format string `yaml:"format"`
@@ -40,7 +40,7 @@ type Config struct {
 	Location *time.Location `yaml:"-"`
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Stdout, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Register makes the configuration know the kind of sink "stdout". What the configuration
-// leaves open is as in byDefault.
+// Register registers the kind of sink "stdout" with r. byDefault has the values for what a
+// configuration does not set.
 func Register(r *registry.Registry, byDefault Config) {
 	registry.AddSink(r, "stdout", func(c Config, _ registry.Env) (*Stdout, error) {
 		c.Format, c.Color = cmp.Or(c.Format, byDefault.Format), cmp.Or(c.Color, byDefault.Color)
@@ -99,7 +99,7 @@ type Stdout struct {
 	encode func(pipeline.Notification) ([]byte, error)
 	// turn holds a token while nobody writes.
 	turn chan struct{}
-	// torn says that the last write broke off within a line; late is the ID of the
+	// torn says that the last write ended within a line; late is the ID of the
 	// notification that was written after its Deliver had given up. Both belong to the
 	// holder of the token.
 	torn bool

@@ -28,7 +28,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a teams.
+// Config is the configuration of a Teams sink.
 type Config struct {
 	// WebhookURL is the URL of a workflow that begins with "When a Teams webhook request is
 	// received", such as https://prod-01.westeurope.logic.azure.com/workflows/.... Required.
@@ -39,7 +39,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Teams, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://prod-01.westeurope.logic.azure.com/workflows/...")
@@ -50,8 +50,7 @@ func New(c Config) (*Teams, error) {
 	return &Teams{outbound.NewEndpoint(u, sender).StatusDecides(), text}, nil
 }
 
-// Register makes the configuration know the kind of sink "teams". Its sinks share their
-// connections.
+// Register registers the kind of sink "teams" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "teams", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -38,7 +38,7 @@ import (
 
 const defaultAPI = "https://api.telegram.org"
 
-// Config is what stands in the configuration for a telegram.
+// Config is the configuration of a Telegram sink.
 type Config struct {
 	// Token is that of the bot, such as 123456:ABC-DEF1234ghIkl, from @BotFather. Required.
 	Token registry.Secret `yaml:"token"`
@@ -63,7 +63,7 @@ var (
 	chats  = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]*)$`)
 )
 
-// New returns the sink of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Telegram, error) {
 	var bad outbound.Mistakes
 	token := c.Token.Reveal()
@@ -94,8 +94,7 @@ func New(c Config) (*Telegram, error) {
 // method is the URL of the only method that is called.
 func method(api *url.URL, token string) *url.URL { return api.JoinPath("bot"+token, "sendMessage") }
 
-// Register makes the configuration know the kind of sink "telegram". Its sinks share
-// their connections.
+// Register registers the kind of sink "telegram" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "telegram", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }

@@ -45,7 +45,7 @@ func New(c Config) (*Sink, error) {
 	return &Sink{c.Publisher, c.Topic}, nil
 }
 
-// Batch says that an attempt delivers what waits, one after the other.
+// Batch says that an attempt delivers waiting notifications, one after the other.
 func (s *Sink) Batch() (notifications, atOnce int) { return 100, 1 }
 
 // Deliver publishes n, and returns nil once the publisher has. When ctx is done it returns,

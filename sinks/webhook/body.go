@@ -80,7 +80,7 @@ type (
 // v1Actions are the events as the first server called them.
 var v1Actions = map[pipeline.Event]string{pipeline.Added: "inserted", pipeline.Removed: "deleted"}
 
-// encodeV1 returns the body of the first server, which escaped nothing without need.
+// encodeV1 returns the body that the first server sent, without escapes for HTML.
 func encodeV1(n pipeline.Notification) ([]byte, error) {
 	body := v1Body{n.Status, n.URL, make([]v1Diff, len(n.Diffs))}
 	for i, d := range n.Diffs {

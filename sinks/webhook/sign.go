@@ -58,9 +58,9 @@ type verification struct {
 	Challenge string `json:"challenge"`
 }
 
-// prove asks the receiver to prove that it wants notifications, unless w knows that it
-// has, or a note with the document says so, which an earlier process may have left. It fails with an error to try again after,
-// unless the receiver is gone or must not be reached.
+// prove asks the receiver to prove that it wants notifications, unless w knows that it has, or
+// the note of the document says so, which an earlier process may have left. Its errors are to be
+// retried, unless the receiver is gone or must not be reached.
 func (w *Webhook) prove(ctx context.Context) error {
 	attempt, proof := pipeline.AttemptFrom(ctx), w.proof()
 	if attempt.Note() == proof {
@@ -77,13 +77,14 @@ func (w *Webhook) prove(ctx context.Context) error {
 	return nil
 }
 
-// proof is the note of a receiver that proved itself: another URL has to do that anew.
+// proof is the note of a receiver that proved itself. It depends on the URL: a new URL has to be
+// proved again.
 func (w *Webhook) proof() string {
 	sum := sha256.Sum256([]byte(w.url.String()))
 	return "verified " + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// challenge sends one, and expects it back.
+// challenge sends a challenge, and expects it back.
 func (w *Webhook) challenge(ctx context.Context) error {
 	challenge := rand.Text()
 	body, err := encodeJSON(verification{"verification", challenge})

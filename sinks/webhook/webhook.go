@@ -11,18 +11,17 @@
 //     goes to the dead letters, and the next one follows.
 //   - 410: it does not exist any more. The receiver is expired, with a health event.
 //   - 429: no failure. It is asked again when Retry-After says, or after 30 seconds.
-//   - 401 and 403: a failure of which there is a health event at once, since somebody has to mend
-//     the token or the secret. What waits is tried again by the schedule.
+//   - 401 and 403: a failure that a health event reports at once, since somebody has to fix the
+//     token or the secret. Notifications are retried on the schedule.
 //   - 300 to 399: a failure. Redirects are not followed; the reason names the host where this
 //     one leads.
-//   - Anything else, and no answer: it is sent again by the schedule, and later notifications
-//     wait. After three failures in a row there is a health event; of a certificate that does
-//     not hold there is one at once.
+//   - Anything else, and no answer: it is retried on the schedule, and later notifications wait.
+//     A health event reports three failures in a row, and an invalid certificate at once.
 //
 // With any failure the header Retry-After, as seconds or a date, says how long nothing more is
 // to be sent, for a day at most.
 //
-// With verify: true a new receiver is asked first whether it is meant:
+// With verify: true the sink first asks a new receiver to confirm that it wants notifications:
 //
 //	POST /in HTTP/1.1
 //	Content-Type: application/json
@@ -31,8 +30,8 @@
 //	{"type":"verification","challenge":"IYT5VCGHSK7DBHAE4WPG6ZYXRM"}
 //
 // It answers with a status from 200 to 299 and IYT5VCGHSK7DBHAE4WPG6ZYXRM alone, as text or as
-// {"challenge":"IYT5VCGHSK7DBHAE4WPG6ZYXRM"}. Until it does, that is a failure like others, and
-// nothing but the question is sent. A receiver that sends back whatever it gets proves nothing.
+// {"challenge":"IYT5VCGHSK7DBHAE4WPG6ZYXRM"}. Until it does, every attempt fails, and nothing but
+// this request is sent. A receiver that sends back whatever it gets proves nothing.
 package webhook
 
 import (
@@ -59,7 +58,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is what stands in the configuration for a webhook.
+// Config is the configuration of a webhook sink.
 type Config struct {
 	// URL is where to post to, such as https://ops.example.com/in. It is treated as a secret.
 	// A user and password in it are sent as basic authentication. Required.
@@ -113,7 +112,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the webhook of c, or the joined *pipeline.FieldErrors that say what is wrong.
+// New returns the webhook of c, or joined *pipeline.FieldErrors that name what is wrong.
 func New(c Config) (*Webhook, error) {
 	var bad outbound.Mistakes
 	w := &Webhook{
@@ -134,8 +133,7 @@ func New(c Config) (*Webhook, error) {
 	return w, nil
 }
 
-// Register makes the configuration know the kind of sink "webhook". Its sinks share
-// their connections.
+// Register registers the kind of sink "webhook" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
 	outbound.Register(r, "webhook", func(c *Config) *registry.Connection { return &c.Connection }, New)
 }
@@ -160,7 +158,7 @@ type Webhook struct {
 
 var _ pipeline.Sink = (*Webhook)(nil)
 
-// Batch says that an attempt delivers what waits, one after the other.
+// Batch says that an attempt delivers waiting notifications, one after the other.
 func (w *Webhook) Batch() (notifications, atOnce int) { return 100, 1 }
 
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of the answer.
@@ -210,7 +208,7 @@ func quoted(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// takeKeys takes what signs.
+// takeKeys parses the secrets that sign.
 func (w *Webhook) takeKeys(c Config, bad *outbound.Mistakes) {
 	for _, s := range []struct {
 		field  string
@@ -229,7 +227,7 @@ func (w *Webhook) takeKeys(c Config, bad *outbound.Mistakes) {
 	}
 }
 
-// takeBody takes what the body says, and which answers mean that it was taken.
+// takeBody checks the settings of the body and of the answers that mean success.
 func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
 	formats, modes := []string{FormatDocumented, FormatV1, FormatCloudEvents}, []string{ModeStructured, ModeBinary}
 	switch {
@@ -264,7 +262,7 @@ func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
 	w.body = body
 }
 
-// ours are the headers that a webhook sets itself, or leaves to an option.
+// ours are the headers that the sink sets itself, and what to write instead.
 var ours = map[string]string{
 	"Content-Type":      "it follows from format, or write content_type beside body",
 	"User-Agent":        "it names this program",
@@ -275,7 +273,7 @@ var ours = map[string]string{
 	"X-Idempotency-Key": "write idempotency_key: true, which sends Idempotency-Key",
 }
 
-// ofHTTP are the headers that say how one connection works, and so HTTP itself sets them.
+// ofHTTP are the headers that belong to a connection; HTTP itself sets them.
 var ofHTTP = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -315,7 +313,7 @@ func checkValue(value string) error {
 	return nil
 }
 
-// takeHeaders takes the headers of c and what signs in.
+// takeHeaders checks the headers and the credentials of c.
 func (w *Webhook) takeHeaders(c Config, bad *outbound.Mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		value := c.Headers[name].Reveal()
@@ -355,7 +353,7 @@ func checkBearer(token string) error {
 	return nil
 }
 
-// checkAuthorization notes where there is more than one.
+// checkAuthorization refuses more than one source of the header Authorization.
 func (w *Webhook) checkAuthorization(bad *outbound.Mistakes) {
 	user := w.url != nil && w.url.User != nil
 	given := w.headers.Get("Authorization") != ""

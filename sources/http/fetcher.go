@@ -25,10 +25,10 @@ import (
 const (
 	// DefaultMaxBody is how large a decoded body may be, in bytes.
 	DefaultMaxBody = 10 << 20
-	// MaxRedirects is how many redirects are followed.
-	MaxRedirects = 10
-	// MaxRetryAfter is the longest wait that a host can ask for.
-	MaxRetryAfter = outbound.MaxRetryAfter
+	// maxRedirects is how many redirects are followed.
+	maxRedirects = 10
+	// maxRetryAfter is the longest wait that a host can ask for.
+	maxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
 )
@@ -77,7 +77,7 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 func New(c Config) *Fetcher {
 	f := &Fetcher{
 		client: outbound.NewClient(outbound.Config{
-			Allow: c.Allow, CheckRedirect: outbound.Redirects(MaxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
+			Allow: c.Allow, CheckRedirect: outbound.Redirects(maxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
 			DialTimeout: dialTimeout, ResponseHeaderTimeout: -1, KeepCompressed: true,
 			MaxIdleConnsPerHost: c.Concurrency,
 		}),
