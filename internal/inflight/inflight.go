@@ -1,11 +1,12 @@
-// Package inflight notes in a small file which messages are being handled, so that the next
-// process knows during which ones the last process died.
+// Package inflight records in a small file which messages are being handled. From it the next
+// process learns during which messages the last process died.
 //
-// Nothing is synced: what a process wrote to a file survives its death, whatever it died of. After
-// a power failure the file may be old, which no message is to blame for. That the handling of a
-// message ended is not written at once, to save a write for each message: the next message takes
-// its place. So the file may name a few more messages than were being handled. Those count one
-// death at most, since the end of a message that has one is written.
+// The file is not synced: what a process wrote survives the end of the process. After a power
+// failure the file may be old, which is fine, since no message caused the failure.
+//
+// To save a write, the end of a message is not written: the next message overwrites its slot.
+// So the file may name a few messages that had ended. These count one death at most, since the
+// end of a message that has one is written.
 package inflight
 
 import (
@@ -24,10 +25,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Key stands for a message and the group that handles it.
+// Key identifies a message and the group that handles it.
 type Key [16]byte
 
-// KeyOf returns the key of what parts name.
+// KeyOf returns the Key for a list of strings.
 func KeyOf(parts ...string) Key {
 	var b []byte
 	for _, p := range parts {
@@ -40,14 +41,14 @@ func KeyOf(parts ...string) Key {
 const (
 	// all is the weight of a message that is handled alone.
 	all = 1 << 30
-	// patience is how long a message waits to be handled alone, or for another one that is.
+	// patience is how long a message waits until it can be handled alone, or beside others.
 	patience = 30 * time.Second
-	// maxStarts is for how many starts a message is remembered that does not come again. Its
-	// handling may have been committed just before the process died, or another process has it.
+	// maxStarts is after how many starts a message that does not come again is forgotten. It may
+	// have been committed just before the process died, or another process handles it.
 	maxStarts = 16
 )
 
-// Log is the file and what stands in it. A nil Log notes nothing. It is safe for concurrent use.
+// Log is the file and its contents. A nil Log records nothing. It is safe for concurrent use.
 type Log struct {
 	path  string
 	log   *slog.Logger
@@ -63,7 +64,7 @@ type Log struct {
 	failed  bool
 }
 
-// Open reads the file at path, if there is one, and goes on with it. Only one Log may use it.
+// Open reads the file at path, or creates it. Only one Log may use a file.
 func Open(path string, log *slog.Logger) (*Log, error) {
 	l := &Log{path: path, log: log, alone: semaphore.NewWeighted(all), entries: make(map[Key]entry), slots: 1}
 	b, err := os.ReadFile(path)
@@ -91,7 +92,7 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 	for _, e := range ordered[1:] {
 		image.Write(e.encode())
 	}
-	// A process that dies in between finds one file or the other.
+	// If the process dies between the two steps, the old file is still complete.
 	if err := os.WriteFile(path+".new", image.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 // Careful reports whether there are messages during which a process died.
 func (l *Log) Careful() bool { return l != nil && l.careful.Load() }
 
-// Deaths returns during how many of the last times that k was handled the process died.
+// Deaths returns how often in a row the process died while it handled k.
 func (l *Log) Deaths(k Key) int {
 	if !l.Careful() {
 		return 0
@@ -118,9 +119,9 @@ func (l *Log) Deaths(k Key) int {
 	return int(l.entries[k].deaths)
 }
 
-// Handle calls f, which handles k, and returns its error. While f runs the file says so. A message
-// during which a process died is handled alone, so that the next death is not put down to others.
-// The zero Key stands for messages that do not come again after a death.
+// Handle calls f, which handles k, and returns its error. The file names k while f runs. A message
+// during which a process died is handled alone, so that no other message is blamed for the next
+// death. Messages with the zero Key, which do not come again after a death, are not recorded.
 func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
 	if l == nil {
 		return f()
@@ -143,8 +144,8 @@ func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
 	return err
 }
 
-// wait waits until k may be handled, alone or beside others, and returns what ends that. It gives
-// up after some time: a handler may wait for another one.
+// wait waits until a message may be handled, alone or beside others. It gives up after patience,
+// since a handler may wait for another one. The caller must call release.
 func (l *Log) wait(ctx context.Context, alone bool) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -158,7 +159,7 @@ func (l *Log) wait(ctx context.Context, alone bool) (release func()) {
 	return func() { l.alone.Release(weight) }
 }
 
-// Forget makes the next handling of k the first one.
+// Forget removes the deaths of k.
 func (l *Log) Forget(k Key) {
 	if l == nil {
 		return
@@ -170,7 +171,7 @@ func (l *Log) Forget(k Key) {
 	}
 }
 
-// begin notes that k is being handled.
+// begin records that k is being handled.
 func (l *Log) begin(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,13 +189,12 @@ func (l *Log) begin(k Key) {
 	l.write(e.slot, e.encode())
 }
 
-// end notes that the handling of k ended. Where it failed, it will be handled again, and the
-// deaths before count on.
-func (l *Log) end(k Key, well bool) {
+// end records that the handling of k ended. If it failed, k comes again, so its deaths are kept.
+func (l *Log) end(k Key, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[k]
-	if well || e.deaths == 0 {
+	if ok || e.deaths == 0 {
 		l.drop(e)
 		return
 	}
@@ -203,7 +203,7 @@ func (l *Log) end(k Key, well bool) {
 	l.write(e.slot, e.encode())
 }
 
-// drop forgets e. l.mu is held.
+// drop removes e. l.mu is held.
 func (l *Log) drop(e entry) {
 	delete(l.entries, e.key)
 	l.free = append(l.free, e.slot)
@@ -219,15 +219,15 @@ func (l *Log) drop(e entry) {
 	l.careful.Store(false)
 }
 
-// write puts b into a slot. Without the file messages are handled all the same. l.mu is held.
+// write writes b into a slot. An error is only logged. l.mu is held.
 func (l *Log) write(slot int, b []byte) {
 	if _, err := l.file.WriteAt(b, int64(slot)*size); err != nil && !l.failed {
 		l.failed = true
-		l.log.Warn("what is being handled cannot be noted: a message that the process dies of is not recognised at the next start", "error", err)
+		l.log.Warn("the messages in flight cannot be recorded: after a crash, the message that caused it will not be recognised", "error", err)
 	}
 }
 
-// Close removes the file, unless something is in it that the next process has to know.
+// Close closes the file, and removes it if it names no message.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -249,17 +249,17 @@ func (l *Log) Close() error {
 // size is how many bytes a slot of the file has. The first one holds magic.
 const size = 32
 
-// magic says what the file is and how its slots are written.
+// magic identifies the file and the format of its slots.
 var magic = [size]byte([]byte("vokter: messages in flight, 1\n\x00\x00"))
 
 // entry is a message that is being handled, or during which a process died.
 type entry struct {
 	key  Key
 	slot int
-	// begun says that it is being handled now.
+	// begun says that the message is being handled now.
 	begun bool
-	// deaths is how often a process died meanwhile; starts how often one started since and did
-	// not begin to handle it.
+	// deaths is how often a process died while it handled the message. starts is how often a
+	// process has started since then without handling it.
 	deaths, starts byte
 }
 
@@ -273,7 +273,7 @@ func (e entry) encode() []byte {
 	return b
 }
 
-// decode returns the entries of a file; none where it is not one.
+// decode returns the entries in the bytes of a file, none if they do not begin with magic.
 func decode(b []byte) []entry {
 	if len(b) < size || [size]byte(b) != magic {
 		return nil

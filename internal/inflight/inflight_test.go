@@ -210,7 +210,7 @@ func TestHandlingGoesOnWithoutTheFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n != 3 || strings.Count(log.String(), "what is being handled cannot be noted") != 1 {
+	if n != 3 || strings.Count(log.String(), "the messages in flight cannot be recorded") != 1 {
 		t.Errorf("%d were handled, log %s", n, &log)
 	}
 }

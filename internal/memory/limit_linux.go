@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// mappedLater is how much address space a process maps soon after it started, beside what its
-// heap needs: the stacks of its threads, its store, and what the heap reserves in large pieces.
+// mappedLater is how much address space a process maps soon after its start, beside its heap:
+// the stacks of its threads, its store, and what the heap reserves in large pieces.
 const mappedLater = 512 << 20
 
-// leastLeft is how much address space is taken to be left at least.
+// leastLeft is the least that addressSpace returns.
 const leastLeft = 64 << 20
 
 // addressSpace returns how many bytes of address space RLIMIT_AS leaves for the heap, or
-// math.MaxInt64 where there is no such limit. The Go runtime and libc map more than a gigabyte
-// at the start that they do not use.
+// math.MaxInt64 if there is no such limit. It subtracts what is mapped already: the Go runtime
+// and libc map more than a gigabyte at the start, which they do not use.
 func addressSpace() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &limit); err != nil || limit.Cur > math.MaxInt64 {

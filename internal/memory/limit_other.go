@@ -4,5 +4,5 @@ package memory
 
 import "math"
 
-// addressSpace returns math.MaxInt64: limits of the address space are looked at on Linux only.
+// addressSpace returns math.MaxInt64. The limit is read on Linux only.
 func addressSpace() int64 { return math.MaxInt64 }

@@ -1,4 +1,5 @@
-// Package memory says how much memory the process may use, and shares it out.
+// Package memory finds out how much memory the process may use, and limits what concurrent work
+// takes of it.
 package memory
 
 import (
@@ -12,10 +13,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// smallest is how many pieces of work must at least fit into a Budget for one not to wait.
-const smallest = 64
+// uncounted is the share of a Budget below which work is not counted: one part in uncounted.
+const uncounted = 64
 
-// Budget is memory that pieces of work share. It is safe for concurrent use.
+// Budget is an amount of memory that concurrent work shares. It is safe for concurrent use.
 type Budget struct {
 	room *semaphore.Weighted
 	size int64
@@ -27,12 +28,12 @@ func NewBudget(size int64) *Budget {
 	return &Budget{room: semaphore.NewWeighted(size), size: size}
 }
 
-// Take waits until there is room for bytes, in the order of the calls, and returns a function
-// that gives the room back. Whoever wants more than there is gets all of it. What takes less
-// than a 64th of the Budget does not wait and is not counted, so that small pages are not held
-// up by large ones. Take fails with the cause of ctx where that ends first.
+// Take waits until bytes are free, in the order of the calls, and returns a function that gives
+// them back. A request for more than the Budget gets all of it. A request for less than a 64th
+// of the Budget neither waits nor counts, so that small pages do not wait for large ones. Take
+// fails with the cause of ctx if ctx ends first.
 func (b *Budget) Take(ctx context.Context, bytes int64) (free func(), err error) {
-	if bytes < b.size/smallest || bytes <= 0 {
+	if bytes < b.size/uncounted || bytes <= 0 {
 		return func() {}, nil
 	}
 	bytes = min(bytes, b.size)
@@ -43,8 +44,8 @@ func (b *Budget) Take(ctx context.Context, bytes int64) (free func(), err error)
 }
 
 // Limit returns how many bytes of memory the process may use: the least of GOMEMLIMIT, the
-// limit of its cgroup, what RLIMIT_AS (ulimit -v) left for the heap at the first call, and the memory
-// of the machine. It is math.MaxInt64 where none of them is known.
+// limit of its cgroup, what RLIMIT_AS (ulimit -v) left for the heap at the first call, and the
+// memory of the machine. It is math.MaxInt64 if none of them is known.
 func Limit() int64 {
 	system, err := memlimit.FromSystem()
 	if err != nil {
@@ -53,8 +54,8 @@ func Limit() int64 {
 	return min(debug.SetMemoryLimit(-1), imposed(), clamp(system))
 }
 
-// imposed is the limit that was set for this process, or math.MaxInt64. It is found out once:
-// what the address space of a process holds when it starts is not to be shared out.
+// imposed returns the least of the limits of the cgroup and of RLIMIT_AS, or math.MaxInt64. It
+// is computed once, at the start: later the address space holds the heap, too.
 var imposed = sync.OnceValue(func() int64 {
 	limit := addressSpace()
 	if cgroup, err := memlimit.FromCgroup(); err == nil {
@@ -65,8 +66,8 @@ var imposed = sync.OnceValue(func() int64 {
 
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// Heed makes the garbage collector keep the program within four fifths of what its cgroup or
-// RLIMIT_AS allows, where the operator did not set GOMEMLIMIT. It is for func main.
+// Heed sets the memory limit of the Go runtime to four fifths of what the cgroup or RLIMIT_AS
+// allows, unless GOMEMLIMIT is set. It is for func main.
 func Heed() {
 	if limit := imposed(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 5 * 4)

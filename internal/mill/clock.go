@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// How clocks that are set are dealt with.
 const (
-	// SetBack is how far the clock must go back for all wakes to come once.
+	// SetBack is how far the clock must be set back for all wakes to fire once.
 	SetBack = time.Minute
-	// SaveEvery is how often a commit stores what time it is.
+	// SaveEvery is how often a commit stores the current time.
 	SaveEvery = 10 * time.Second
 )
 
-// Clock remembers the latest time of a wall clock, so that it is noticed when that is set back:
-// what was scheduled before would then wait for times that are far ahead. The zero Clock has
-// seen none. It is safe for concurrent use.
+// Clock remembers the latest time of a wall clock, to notice when that is set back: wakes that
+// were scheduled before would come too late. The zero Clock has seen no time. It is safe for
+// concurrent use.
 type Clock struct {
 	high     atomic.Int64 // in Unix nanoseconds
 	checking sync.Mutex
 }
 
-// See remembers that there was the time now, and returns it.
+// See records the time now, and returns it.
 func (c *Clock) See(now time.Time) time.Time {
 	n := now.UnixNano()
 	for {
@@ -33,13 +32,13 @@ func (c *Clock) See(now time.Time) time.Time {
 	}
 }
 
-// Behind reports whether now is so far behind the latest time that the clock was set back.
+// Behind reports whether now is more than SetBack before the latest time.
 func (c *Clock) Behind(now time.Time) bool {
 	return c.high.Load()-now.UnixNano() > int64(SetBack)
 }
 
-// Check calls wake with the latest time if now is so far behind it that the clock was set back.
-// Then now is the latest time. It does nothing while another call of wake goes on.
+// Check calls wake with the latest time if now is Behind, and then makes now the latest time. It
+// does nothing while another call of Check calls wake.
 func (c *Clock) Check(now time.Time, wake func(from time.Time)) {
 	if !c.Behind(now) || !c.checking.TryLock() {
 		return
@@ -50,5 +49,5 @@ func (c *Clock) Check(now time.Time, wake func(from time.Time)) {
 		return
 	}
 	wake(time.Unix(0, high))
-	c.high.CompareAndSwap(high, now.UnixNano()) // only now: a commit meanwhile must not store it
+	c.high.CompareAndSwap(high, now.UnixNano()) // after wake: until then no commit may store now
 }

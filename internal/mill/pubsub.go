@@ -1,5 +1,5 @@
-// Package mill is what the transports share of being a Watermill Pub/Sub, and of dealing with
-// clocks that are set.
+// Package mill has what the transports share: their Watermill publishers and subscribers, and a
+// clock that notices when it is set back.
 package mill
 
 import (
@@ -13,13 +13,11 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Publish publishes messages of one transaction, or of none: that of the context of the
-// first one, which is that of all.
+// Publish publishes messages whose contexts have the same transaction, or none.
 type Publish func(topic string, msgs []*message.Message) error
 
-// NewPublisher returns a Watermill publisher that hands messages to publish, those of one
-// call and transaction together. Once it is closed, which ends nothing else, it returns
-// closed.
+// NewPublisher returns a Watermill publisher over publish. After Close, which closes nothing
+// else, it fails with closed.
 func NewPublisher(publish Publish, closed error) message.Publisher {
 	return &publisher{publish: publish, closed: closed}
 }
@@ -35,7 +33,7 @@ func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
 		return p.closed
 	}
 	for len(msgs) > 0 {
-		// Messages of one transaction stand together in all but odd cases.
+		// Messages of one transaction are nearly always adjacent.
 		tx, _ := flow.TxFrom(msgs[0].Context())
 		n := 1
 		for n < len(msgs) {
@@ -57,12 +55,12 @@ func (p *publisher) Close() error {
 	return nil
 }
 
-// Subscribe opens a subscription to topic that ends with ctx, and returns its channel and what
-// closes it: that returns when the channel is closed.
+// Subscribe opens a subscription to topic that ends with ctx. It returns the channel, and a
+// function that ends the subscription and returns when the channel is closed.
 type Subscribe func(ctx context.Context, topic string) (out <-chan *message.Message, end func(), err error)
 
-// NewSubscriber returns a Watermill subscriber whose subscriptions subscribe opens. Closing it
-// closes all that were made through it; after that it returns closed.
+// NewSubscriber returns a Watermill subscriber that opens its subscriptions with subscribe. Close
+// ends all of them. After that Subscribe fails with closed.
 func NewSubscriber(subscribe Subscribe, closed error) message.Subscriber {
 	return &subscriber{subscribe: subscribe, closed: closed}
 }
@@ -99,7 +97,7 @@ func (s *subscriber) Close() error {
 	return nil
 }
 
-// EndAll calls all of ends at the same time and returns when they have returned.
+// EndAll calls all ends concurrently and waits for them.
 func EndAll(ends []func()) {
 	var wg sync.WaitGroup
 	for _, end := range ends {
@@ -109,8 +107,9 @@ func EndAll(ends []func()) {
 }
 
 const (
-	// InboxSize is how many posted messages wait in a lane before Post blocks.
+	// InboxSize is how many posted messages a lane holds before Post blocks.
 	InboxSize = 256
-	// FirstPause is the pause after a message is rejected for the first time; pauses double.
+	// FirstPause is the pause after the first rejection of a message. Each further pause is
+	// twice as long.
 	FirstPause = 5 * time.Millisecond
 )

@@ -1,4 +1,4 @@
-// Package nearest finds the known name that an unknown one was probably meant to be.
+// Package nearest finds the known name that a misspelled one was probably meant to be.
 package nearest
 
 import (
@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Name returns the one of known that is the fewest edits (a rune inserted, deleted,
-// replaced, or two neighbours swapped) away from name, regardless of case, and that
-// number; the first in alphabetical order if there are several. It returns "" and 0 if
-// nothing is known.
+// Name returns the known name that is the fewest edits away from name, and their number. An
+// edit inserts, deletes or replaces a rune, or swaps two neighbours; case does not count. Of
+// several such names it returns the first in alphabetical order, and "" and 0 if known is empty.
 func Name(name string, known []string) (string, int) {
 	best, least := "", 0
 	for i, k := range slices.Sorted(slices.Values(known)) {
@@ -21,8 +20,8 @@ func Name(name string, known []string) (string, int) {
 	return best, least
 }
 
-// Likely reports whether name is probably a misspelling of k: it differs in at most a
-// third of the letters, or one is the beginning of the other.
+// Likely reports whether name is probably a misspelling of k: at most a third of the letters
+// differ, or one is a prefix of the other.
 func Likely(name, k string) bool {
 	name, k = strings.ToLower(name), strings.ToLower(k)
 	shorter, longer := len([]rune(name)), len([]rune(k))
@@ -38,14 +37,14 @@ func Likely(name, k string) bool {
 	return shorter >= leastPrefix && (strings.HasPrefix(k, name) || strings.HasPrefix(name, k))
 }
 
-// leastPrefix is how long the beginning of a name must be to stand for it.
+// leastPrefix is how long a prefix must be to count.
 const leastPrefix = 3
 
-// maxListed bounds how many known names a hint lists.
+// maxListed is how many known names a hint lists at most.
 const maxListed = 30
 
-// Hint says in words what may have been meant: a question where it is likely, all known
-// names (at most 30 of them) otherwise.
+// Hint returns the end of an error message about an unknown name: the nearest known name as a
+// question if that is likely, otherwise the known names, at most 30 of them.
 func Hint(name string, known []string) string {
 	k, _ := Name(name, known)
 	switch {
@@ -63,7 +62,7 @@ func Hint(name string, known []string) string {
 	return "known are " + strings.Join(sorted, ", ") + more
 }
 
-// distance is the optimal string alignment distance.
+// distance returns the optimal string alignment distance.
 func distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	if len(s) > 100 || len(t) > 100 { // no name is that long; the work stays bounded

@@ -1,5 +1,5 @@
-// Package reading says what the text of a page that is watched holds of the keywords: what a
-// person wants to know who begins to watch it.
+// Package reading reports how often the text of a watched page contains the keywords, for a
+// person who has just begun to watch it.
 package reading
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/vokter/vokter/stages/match"
 )
 
-// Reading is the text of a document that stands, as a subscription reads it.
+// Reading describes the current version of a document to one subscription.
 type Reading struct {
 	Title string
 	Words int
-	// Baseline says that it is the first version: later ones are compared with it.
+	// Baseline says that it is the first version, with which the next one is compared.
 	Baseline bool
-	// Unstemmed says that the subscription asks for stems, and the language of the text, which
-	// may be unknown, has none.
+	// Unstemmed says that the subscription asks for stemming, but the language of the text is
+	// unknown or has no stemmer.
 	Unstemmed bool
 	Keywords  []Keyword
 }
@@ -31,31 +31,32 @@ type Reading struct {
 // Keyword is a keyword of the subscription.
 type Keyword struct {
 	Keyword string
-	// Found is how often the text holds it. With 0, Word may be one of its words that the text
-	// does not hold, and Near one that it does hold and that differs by one letter, or by case only.
+	// Found is how often the text contains the keyword. If that is 0, Word may be a word of the
+	// keyword that the text does not contain, and Near one that it does contain and that differs
+	// by one letter, or only in case.
 	Found      int
 	Word, Near string
 }
 
-// Middleware wraps the stage of pipeline.GroupIndex, and calls say after the first check that
-// leaves a version of the document of s, once.
-func Middleware(s pipeline.Subscription, say func(Reading)) flow.Middleware {
-	page, _ := pageurl.Canonical(s.URL) // a Router refuses what is no URL
+// Middleware wraps the stage of flow.GroupIndex. It calls report once, after the first
+// check that leaves a version of the document of s.
+func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
+	page, _ := pageurl.Canonical(s.URL) // a Router refuses an invalid URL
 	document := flow.DocumentID(page, s.View)
-	var said atomic.Bool
+	var reported atomic.Bool
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if m.Type != flow.TypeOutcome || m.Key != page || said.Load() {
+			if m.Type != flow.TypeOutcome || m.Key != page || reported.Load() {
 				return next.Process(ctx, tx, m)
 			}
-			before, _, err := standing(tx.State(page), document)
+			before, _, err := current(tx.State(page), document)
 			if err == nil {
 				err = next.Process(ctx, tx, m)
 			}
 			if err != nil {
 				return err
 			}
-			n, v, err := standing(tx.State(page), document)
+			n, v, err := current(tx.State(page), document)
 			if err != nil || n == 0 {
 				return err
 			}
@@ -65,8 +66,8 @@ func Middleware(s pipeline.Subscription, say func(Reading)) flow.Middleware {
 			}
 			r.Baseline = before == 0
 			tx.OnCommit(func() {
-				if !said.Swap(true) {
-					say(r)
+				if !reported.Swap(true) {
+					report(r)
 				}
 			})
 			return nil
@@ -74,8 +75,9 @@ func Middleware(s pipeline.Subscription, say func(Reading)) flow.Middleware {
 	}
 }
 
-// standing returns the number of the version that stands, 0 for none, and that version.
-func standing(st flow.State, document string) (uint64, index.StoredVersion, error) {
+// current returns the number of the current version of a document, and the version; 0 if there
+// is none.
+func current(st flow.State, document string) (uint64, index.StoredVersion, error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return 0, index.StoredVersion{}, err
@@ -127,11 +129,11 @@ func vocabulary(doc *text.Doc) map[string]bool {
 	return words
 }
 
-// leastWord is how many letters a word must have to be taken for a misspelled one.
+// leastWord is how many letters a word must have to count as misspelled.
 const leastWord = 3
 
-// misspelled returns the first word of keyword that the text does not hold while it holds one that
-// differs by a letter, and that one.
+// misspelled returns the first word of keyword that the text does not contain although it
+// contains one that differs by a letter, and that one.
 func misspelled(keyword string, words map[string]bool, holds func(string) bool) (word, near string) {
 	for _, t := range text.Tokens(keyword) {
 		word := keyword[t.Start:t.End]

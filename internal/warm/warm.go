@@ -1,11 +1,11 @@
-// Package warm runs functions on goroutines that ran others before: their stacks have
-// grown already, which for short work costs more than the work.
+// Package warm runs functions on goroutines that it reuses. Their stacks have grown already; to
+// grow the stack of a new goroutine costs more than a short function.
 package warm
 
 import "sync/atomic"
 
-// Pool is a set of goroutines that wait for work. It never refuses any: where none waits
-// it starts one more. It is safe for concurrent use.
+// Pool is a set of goroutines that wait for functions to run. If none is waiting, Go starts
+// another one. A Pool is safe for concurrent use.
 type Pool struct {
 	tasks   chan func()
 	done    chan struct{}
@@ -13,12 +13,12 @@ type Pool struct {
 	keep    int64
 }
 
-// New returns a Pool of which at most keep goroutines wait.
+// New returns a Pool that keeps at most keep waiting goroutines.
 func New(keep int) *Pool {
 	return &Pool{tasks: make(chan func()), done: make(chan struct{}), keep: int64(keep)}
 }
 
-// Go runs f on another goroutine and returns at once. f must not panic.
+// Go runs f on a goroutine of the pool and returns at once. f must not panic.
 func (p *Pool) Go(f func()) {
 	select {
 	case p.tasks <- f:
@@ -43,6 +43,6 @@ func (p *Pool) run(f func()) {
 	}
 }
 
-// Close ends the goroutines that wait, and others when their work is done. It must be
-// called once; Go still runs what it gets.
+// Close ends the waiting goroutines, and the others when their functions return. It must be
+// called only once. Go still works after it.
 func (p *Pool) Close() { close(p.done) }
