@@ -23,20 +23,19 @@ import (
 // maxFile is the size of the largest configuration and of the largest secret, in bytes.
 const maxFile = 16 << 20
 
-// Config is what a file says.
+// Config is the contents of a file.
 type Config struct {
 	// Router is the pipeline; its Origin is "yaml".
 	Router vokter.Config
 	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
 	// is a loopback address.
 	Listen string
-	// Transport is what the file says of the transport; nil: it is the local one. Whoever makes the
-	// Router opens it.
+	// Transport has the settings of the transport; nil means the local one. The caller opens it.
 	Transport registry.Transport
-	// Options has a digest of the options of each sink by its name, with what stands in the
-	// variables and files that they name: another one means that they changed.
+	// Options has a digest of the options of each sink by its name, including the variables and
+	// files that they name. A reload compares it to see which sinks changed.
 	Options map[string][sha256.Size]byte
-	// Warnings are places that are no mistakes, but do not do what they seem to.
+	// Warnings are about settings that are valid but probably do not do what was intended.
 	Warnings Errors
 }
 
@@ -44,12 +43,13 @@ type Config struct {
 type Options struct {
 	// Registry holds the plugins that the file may name; nil: none.
 	Registry *registry.Registry
-	// TryTemplate says what is wrong with the template of a sink, whose source was found valid,
-	// when it meets a notification. Default: nothing is.
+	// TryTemplate executes the valid template of a sink on sample notifications, and returns the
+	// first failure. Default: templates are not executed.
 	TryTemplate func(source string) error
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
-	// Named is told of each file that the file names, such as a token_file. Default: nobody is.
+	// Named is called with each file that the configuration names, such as a token_file. Default:
+	// it is not called.
 	Named func(path string)
 	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
 	LookupEnv func(string) (string, bool)
@@ -95,7 +95,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	c := d.convert(f)
 	c.Router.Sinks, c.Router.Sources, c.Options, c.Transport = sinks, sources, d.options, through
 	d.warnOf(f)
-	if len(d.errs) == 0 { // what only the whole shows
+	if len(d.errs) == 0 { // mistakes that only the whole configuration shows
 		for _, err := range leaves(c.Router.Validate()) {
 			d.failAt(position{1, 1}, "%v", err)
 		}

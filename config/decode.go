@@ -33,12 +33,12 @@ type decoder struct {
 	file    string
 	source  []string // the lines of the file
 	lookup  func(string) (string, bool)
-	try     func(template string) error // nil: templates are not tried
+	try     func(template string) error // nil: templates are not executed
 	anchors map[string]ast.Node
 	at      map[string]position
 	broken  map[string]bool              // paths that hold no mapping where one must be
 	wrong   map[position]bool            // where errs are
-	named   func(path string)            // is told of files that are named
+	named   func(path string)            // is called with the files that the configuration names
 	options map[string][sha256.Size]byte // digests of the options of sinks
 	digest  hash.Hash                    // of what is read of variables and files
 	shown   map[string]string            // values of variables, and how messages show them
@@ -250,7 +250,7 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 			d.fromFile(value, fields[key[:len(key)-len("_file")]], join(path, key))
 			return
 		}
-		// What was meant by it is not missing as well.
+		// The key that was probably meant is not reported as missing too.
 		if meant, _ := nearest.Name(key, known); nearest.Likely(key, meant) {
 			if _, given := d.at[join(path, meant)]; !given {
 				d.at[join(path, meant)] = positionOf(keyNode)

@@ -116,7 +116,7 @@ func (d *decoder) convert(f *file) *Config {
 	return &Config{Router: c, Listen: string(f.Listen)}
 }
 
-// checkListen refuses what is no address to listen at. Without a host it is every address of
+// checkListen refuses what is not an address to listen at. Without a host it means every address of
 // the machine.
 func checkListen(addr string) error {
 	host, port, err := net.SplitHostPort(addr)

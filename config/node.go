@@ -74,7 +74,7 @@ func (d *decoder) expanded(n ast.Node) (string, bool) {
 	return s, true
 }
 
-// raw returns what stands in the scalar n.
+// raw returns the text of the scalar n.
 func (d *decoder) raw(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -87,7 +87,7 @@ func (d *decoder) raw(n ast.Node) string {
 	return ""
 }
 
-// secret fills v from n. Its messages do not show what stands in n.
+// secret fills v from n. Its messages do not show the value.
 func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
@@ -116,7 +116,7 @@ func (d *decoder) template(n ast.Node, v *registry.Template, path, source string
 	}
 }
 
-// fromFile reads v, of a type of inFile, from the file that n names.
+// fromFile fills v, which has a type in inFile, from the file that n names.
 func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 	var name string
 	d.value(n, reflect.ValueOf(&name).Elem(), path)

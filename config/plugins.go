@@ -68,8 +68,8 @@ func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what, example string) {
 	})
 }
 
-// The bounds of a timeout: within less hardly anybody answers, and an attempt takes one of a
-// limited number of slots.
+// The bounds of a timeout: few servers answer within less, and an attempt occupies one of a limited
+// number of slots.
 const (
 	minTimeout = time.Second
 	maxTimeout = 15 * time.Minute
@@ -81,7 +81,7 @@ var (
 	errDecode = errors.New("the configuration has mistakes")
 )
 
-// keyLike is what a key looks like that was meant to be one.
+// keyLike matches what is probably a key, and not a secret in the wrong place.
 var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
 
 // shownKey quotes key behind a blank, unless it may be an address or a token in the wrong
@@ -243,7 +243,7 @@ type transport struct {
 
 func (t *transport) decodeYAML(_ *decoder, n ast.Node, path string) { t.node, t.path = n, path }
 
-// buildTransport returns what the file says of the transport; nil: it is the local one.
+// buildTransport returns the settings of the transport; nil means the local one.
 func (d *decoder) buildTransport(t transport, reg *registry.Registry) registry.Transport {
 	if t.node == nil {
 		return nil

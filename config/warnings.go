@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Warnings returns what s asks for in vain, though it is no mistake: stems or stop words
+// Warnings returns the settings of s that are valid but have no effect: stems or stop words
 // of a language that it names and that has none. Stemmers that a program registers are
 // not known here.
 func Warnings(s pipeline.Subscription) []*pipeline.FieldError {

@@ -232,7 +232,7 @@ func (s *sizes) enter(column int, list bool) {
 	s.blocks = append(s.blocks, block{column: column, list: list})
 }
 
-// What is meant as text and is not read as such.
+// Hints for values that YAML does not read as they were meant.
 const (
 	quoteHint   = `if it is part of the value, put the value in quotes, such as "#main"`
 	commentHint = "# starts a comment here; " + quoteHint
@@ -249,8 +249,8 @@ var (
 // longestLine bounds what is searched for each mistake, in bytes.
 const longestLine = 4096
 
-// sourceLine returns line n of the file, counted from 1; "" where there is none, or one that
-// nobody wrote by hand.
+// sourceLine returns line n of the file, counted from 1; "" if there is none, or if it is
+// too long to be written by hand.
 func (d *decoder) sourceLine(n int) string {
 	if n < 1 || n > len(d.source) || len(d.source[n-1]) > longestLine {
 		return ""
@@ -269,8 +269,8 @@ func commentIn(line string) int {
 	return utf8.RuneCountInString(before[:strings.LastIndexByte(before, '#')]) + 1
 }
 
-// misread looks for what makes the YAML at p, where the parser gave up, something else than
-// it seems. It returns where it stands, and what to do; "" where there is no such thing.
+// misread looks for the usual cause of a syntax error at p: a tab, or a # that starts a comment.
+// It returns where the cause is and what to do, or "" if it finds none.
 func (d *decoder) misread(p position) (position, string) {
 	line := d.sourceLine(p.line)
 	if at := indent.FindString(line); at != "" {
@@ -294,7 +294,7 @@ func (d *decoder) misread(p position) (position, string) {
 	return p, ""
 }
 
-// cutShort warns of a text at p whose end is taken as a comment: issue #5.
+// cutShort warns of a value at p whose end is read as a comment, as in: issue #5.
 func (d *decoder) cutShort(p position, path string) {
 	line := []rune(d.sourceLine(p.line))
 	if p.column < 1 || p.column > len(line) {

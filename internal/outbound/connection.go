@@ -38,8 +38,8 @@ func newSender(c registry.Connection) (Sender, error) {
 	return sender, nil
 }
 
-// ConfigOf returns how to connect as c says where that is not by HTTP, and what must not be told of
-// it. Errors are as those of newSender.
+// ConfigOf returns how to connect as c says where that is not by HTTP, and the secrets that must not be
+// shown. Errors are as those of newSender.
 func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
 	g, s, err := guarded(c)
 	if err == nil && g.Proxy != nil && !isSocks(g.Proxy) {

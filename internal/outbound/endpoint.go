@@ -26,8 +26,8 @@ type Endpoint struct {
 const minSegment = 16
 
 // NewEndpoint returns the endpoint u, which sender reaches. The body of an answer decides
-// whether a notification is delivered, unless StatusDecides is called. Its errors tell neither
-// secrets nor what of u only the receiver should see.
+// whether a notification is delivered, unless StatusDecides is called. Its errors contain neither
+// secrets nor the parts of u that only the receiver should see.
 func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
 	e := &Endpoint{url: u, post: sender}
 	e.post.BodyDecides = true
@@ -83,8 +83,8 @@ func Limit(err error, a *Answer, seconds float64) error {
 	return a.Limit(err, time.Duration(max(0, min(seconds, MaxRetryAfter.Seconds()))*float64(time.Second)))
 }
 
-// Insist sends rich, and what plain returns where the receiver refuses that: a layout must
-// not cost a notification.
+// Insist sends rich, and if the receiver refuses it what plain returns: a layout must not cost a
+// notification.
 func Insist(ctx context.Context, send func(context.Context, []byte) error, rich []byte, plain func() []byte) error {
 	err := send(ctx, rich)
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
@@ -121,7 +121,7 @@ func Token(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// Read reads JSON, of which what does not fit is as if it were not there.
+// Read parses JSON. It returns the zero value if body does not fit T.
 func Read[T any](body []byte) T {
 	var v, none T
 	if json.Unmarshal(body, &v) != nil {

@@ -58,7 +58,7 @@ type Scrubber struct{ secrets []string }
 // minSecret is the length from which a part of a URL may be a secret.
 const minSecret = 6
 
-// Add makes s know parts as secrets, but for short ones, which may be anything.
+// Add adds parts as secrets. It ignores short ones, which may appear anywhere.
 func (s *Scrubber) Add(parts ...string) {
 	for _, p := range parts {
 		if len(p) >= minSecret {

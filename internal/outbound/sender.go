@@ -34,8 +34,8 @@ const (
 	drainFor = time.Second
 )
 
-// Sender makes requests. Client has to be one of package guard, and Secrets has to know
-// all that must not be told. It is safe for concurrent use.
+// Sender makes requests. Client has to come from NewClient, and Secrets has to know
+// everything that must not be shown. It is safe for concurrent use.
 type Sender struct {
 	Client  *http.Client
 	Secrets Scrubber
@@ -50,7 +50,7 @@ type Sender struct {
 type Answer struct {
 	Status int
 	Header http.Header
-	// Body is what came in time, at most 128 KB.
+	// Body is what arrived in time, at most 128 KB.
 	Body []byte
 	// Broken says why the body is not whole; nil where it is, or is longer than that.
 	Broken error
@@ -61,7 +61,7 @@ type Answer struct {
 
 // Do makes one request and returns the answer, whatever its status. An error is one of
 // the network: it is permanent where the address is refused, marked ambiguous where the
-// whole request was written, and told at once where the certificate does not hold.
+// whole request was written, and reported at once where the certificate is invalid.
 func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -255,7 +255,7 @@ const (
 )
 
 // Denied is the error of a, with which the receiver refuses us for the reason what. Somebody has
-// to mend that, and the notification waits meanwhile.
+// to fix that, and the notification waits meanwhile.
 func (a *Answer) Denied(what string) error {
 	err := fmt.Errorf("%s: %w", what, a.says())
 	if d, ok := a.RetryAfter(); ok {
@@ -274,7 +274,7 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// maxTarget bounds what is told of where a redirect leads, in runes.
+// maxTarget bounds the shown target of a redirect, in runes.
 const maxTarget = 100
 
 // target names where a redirect leads, without its path and query, which may be secret.
@@ -304,7 +304,7 @@ func RetryAfter(value string, now time.Time) (wait time.Duration, ok bool) {
 	return min(max(at.Sub(now), 0), MaxRetryAfter), true
 }
 
-// Advised is an error that says itself what to do about it.
+// Advised is an error with advice on what to do about it.
 type Advised struct {
 	Err error
 	// Advice is a sentence without a capital and a full stop, such as "try tls: starttls".

@@ -22,9 +22,9 @@ const (
 	maxTime   = 2 * time.Second
 )
 
-// Render returns n as the template says it, without white space around it. ok is false
-// where there is no template, or it failed or said nothing: then the sink says n in its
-// own way, and the attempt of ctx has been told that, and why.
+// Render executes the template on n and trims the result. ok is false if there is no template,
+// or it failed or printed nothing: then the sink uses its own layout. A failure is recorded in the
+// attempt of ctx as degraded.
 func (t Template) Render(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
 	return t.RenderFor(ctx, n, nil)
 }

@@ -27,8 +27,8 @@ type parsed struct {
 	err  error
 }
 
-// NewTemplate returns the template that source says. What is wrong with it is told by Validate;
-// an empty source is the zero Template.
+// NewTemplate compiles source. Validate reports what is wrong with it; an empty source is the zero
+// Template.
 func NewTemplate(source string) Template {
 	if source == "" {
 		return Template{}
@@ -89,7 +89,7 @@ var (
 	iterate = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
 )
 
-// explain returns an error of text/template in our words: where, then what.
+// explain rewrites an error of text/template: the line first, then what is wrong.
 func explain(err error) error {
 	text := place.ReplaceAllString(err.Error(), "line $1: ")
 	text = unknown.ReplaceAllStringFunc(text, func(m string) string { return noFunction(unknown.FindStringSubmatch(m)[1]) })

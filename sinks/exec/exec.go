@@ -44,7 +44,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is the configuration of an exec sink exec.
+// Config is the configuration of an exec sink.
 type Config struct {
 	// Command is the program and its arguments, such as [/usr/local/bin/notify, --urgent]. The
 	// program is an absolute path, or a name that is looked up in PATH when the configuration

@@ -38,7 +38,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config is the configuration of an ntfy sink ntfy.
+// Config is the configuration of an ntfy sink.
 type Config struct {
 	// URL is the server and the topic, such as https://ntfy.sh/pages-8KqvTzWf3. Required.
 	URL registry.Secret `yaml:"url"`
