@@ -78,8 +78,9 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestStuckTransaction has a producer whose transaction does not end: its lane is taken anew, and
-// what was in the transaction is handled again, once. Nothing comes of it when it goes on.
+// TestStuckTransaction has a producer whose transaction does not end: its lane is taken again, and
+// the messages of the transaction are handled again, once. The transaction is not committed when
+// it continues.
 func TestStuckTransaction(t *testing.T) {
 	t.Parallel()
 	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })

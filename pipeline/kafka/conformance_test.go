@@ -113,7 +113,7 @@ func (k keyed) Publish(topic string, msgs ...*message.Message) error {
 // TestWatermill runs Watermill's own suite with 8 lanes. The suite skips three of its
 // tests: TestReconnect restarts a broker that it runs itself;
 // TestNewSubscriberReceivesOldMessages is for systems where a group without a position
-// begins anew each time, while here it begins where it stopped. Everything else must run
+// starts at the beginning each time, while here it continues. Everything else must run
 // and pass.
 func TestWatermill(t *testing.T) {
 	t.Parallel()

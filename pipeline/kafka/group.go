@@ -184,7 +184,7 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 			began := time.Now()
 			err = n.serve(ctx)
 			what = "a transaction failed; its messages are handled again"
-			if time.Since(began) > tellAgain {
+			if time.Since(began) > logAgain {
 				pause = takeAgain
 			}
 		}

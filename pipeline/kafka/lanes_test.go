@@ -113,7 +113,7 @@ func TestForeignPartitioner(t *testing.T) {
 }
 
 // TestTooLarge emits a message, and writes a value, that no record can hold: the handler can
-// find out, and the lane goes on.
+// find out, and the lane continues.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := open(t, brokers(t), "large-"+rand.Text()+".", "", nil)

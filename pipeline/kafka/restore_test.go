@@ -155,7 +155,7 @@ func brokenText(t *testing.T, c Config) string {
 	case err := <-broken:
 		return err.Error()
 	case <-time.After(20 * time.Second):
-		return "nothing was told"
+		return "nothing was reported"
 	}
 }
 

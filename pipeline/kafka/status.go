@@ -198,8 +198,8 @@ const (
 	// recent is how long a failure keeps the Transport from being ready if it does not occur
 	// again. It is longer than any retry interval.
 	recent = 15 * time.Second
-	// tellAgain is how often a lasting failure is logged.
-	tellAgain = time.Minute
+	// logAgain is how often a lasting failure is logged.
+	logAgain = time.Minute
 )
 
 // outage is what currently keeps the Transport from working. Its begin and its end are logged,
@@ -222,8 +222,8 @@ type outage struct {
 }
 
 type trouble struct {
-	reason            error
-	first, last, told time.Time
+	reason              error
+	first, last, logged time.Time
 }
 
 // outage records that an operation failed and will be retried.
@@ -240,22 +240,22 @@ func (t *Transport) outage(what string, err error) {
 		o.troubles[what] = tr
 	}
 	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, t.cfg.cause(err))
-	if o.waits != nil || o.missing != "" || now.Sub(tr.told) < tellAgain || o.told(now) {
+	if o.waits != nil || o.missing != "" || now.Sub(tr.logged) < logAgain || o.logged(now) {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
 	}
-	tr.told = now
+	tr.logged = now
 	if o.begun.IsZero() {
 		o.begun = now
 	}
 	t.log.Warn("kafka: "+what, "error", t.cfg.cause(err))
 }
 
-// told reports whether another trouble was logged recently: one failure often causes others.
+// logged reports whether another trouble was logged recently: one failure often causes others.
 // o.mu is held.
-func (o *outage) told(now time.Time) bool {
+func (o *outage) logged(now time.Time) bool {
 	for _, tr := range o.troubles {
-		if now.Sub(tr.told) < recent {
+		if now.Sub(tr.logged) < recent {
 			return true
 		}
 	}

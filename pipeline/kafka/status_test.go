@@ -148,7 +148,7 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 	go func() {
 		defer close(answered)
 		if len(tr.Gauges()) == 0 || tr.Epoch("k") == 0 {
-			t.Error("nothing is told")
+			t.Error("there are no gauges or no epoch")
 		}
 		if err := tr.Ready(); err != nil {
 			t.Errorf("it is not ready: %v", err)
@@ -168,7 +168,7 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 }
 
 // TestMissingRights withholds one right after the other: Ready and one line of the log name
-// it, and the Transport goes on by itself once it is given.
+// it, and the Transport continues by itself once it is granted.
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -227,7 +227,7 @@ func TestMissingRights(t *testing.T) {
 			}
 			defer tr.Close()
 			tr.checkRights()
-			tr.checkRights() // it is told once
+			tr.checkRights() // it is logged once
 			err = tr.Ready()
 			if err == nil {
 				t.Fatalf("it is ready without %s", test.want)

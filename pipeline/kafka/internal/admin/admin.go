@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// DefaultReplication is the number of replicas of a topic if there are enough brokers.
-const DefaultReplication = 3
+// defaultReplication is the number of replicas of a topic if there are enough brokers.
+const defaultReplication = 3
 
 // Config describes the topics of a transport. See kafka.Config for its fields.
 type Config struct {

@@ -151,7 +151,7 @@ func (c Config) replicas(admin sarama.ClusterAdmin) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("kafka: how many brokers there are: %w", err)
 	}
-	return max(1, min(DefaultReplication, len(brokers))), nil
+	return max(1, min(defaultReplication, len(brokers))), nil
 }
 
 // creationSettings returns the settings with which a topic of spec is created.

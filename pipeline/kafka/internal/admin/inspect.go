@@ -104,7 +104,7 @@ func (c Config) unequal(spec Spec, partitions, lanes int) error {
 func (c Config) missing(topics []Spec, lanes int) error {
 	replicas := c.Replication
 	if replicas == 0 {
-		replicas = DefaultReplication
+		replicas = defaultReplication
 	}
 	var names, commands []string
 	for _, spec := range topics {
@@ -166,19 +166,19 @@ func CheckKnown(known, now Info) error {
 	names := slices.Sorted(maps.Keys(known.IDs))
 	if known.Lanes != 0 && known.Lanes != now.Lanes {
 		errs = append(errs, fmt.Errorf("kafka: the topics %s had %d partitions at the last run and have %d now, so that pages are in other partitions than their state; %s",
-			strings.Join(names, ", "), known.Lanes, now.Lanes, anew))
+			strings.Join(names, ", "), known.Lanes, now.Lanes, remedy))
 	}
 	for _, name := range names {
 		if id, ok := now.IDs[name]; ok && id != known.IDs[name] {
 			errs = append(errs, fmt.Errorf("kafka: topic %s was deleted and made again since the last run (its ID was %s and is %s): its messages are lost, and positions in it are invalid; %s",
-				name, known.IDs[name], id, anew))
+				name, known.IDs[name], id, remedy))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// anew says what to do if state and topics do not match any more.
-const anew = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
+// remedy says what to do if state and topics do not match any more.
+const remedy = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
 
 // stateLost returns an error if only the state topic is missing or empty: every page would be
 // reported again, and the records in the other topics are useless without the state. The topics
