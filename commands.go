@@ -20,11 +20,11 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// ErrBusy says that a command was not decided in time. It may still be carried out.
+// ErrBusy says that a command was not decided within 5 seconds. It may still be carried out.
 var ErrBusy = errors.New("the command was not decided within 5 seconds; ask again")
 
-// OriginAPI is the origin of subscriptions made while the Router runs. They stay in the
-// data directory until they are cancelled.
+// OriginAPI is the origin of subscriptions that Router.Subscribe makes. They stay in the data
+// directory until they are cancelled.
 const OriginAPI = flow.OriginAPI
 
 // ErrStopped says that Run has ended.
@@ -33,12 +33,13 @@ var ErrStopped = errors.New("vokter: the router has stopped")
 // decideTimeout is how long a command waits for the owner of its page.
 const decideTimeout = 5 * time.Second
 
-// Subscribe adds a subscription while the Router runs. It returns once the owner of
-// the page has stamped it: it hears what comes after the version then standing. It
-// fails with a *Refusal where the pair of document and client has a subscription, with
-// all that is wrong where s is invalid, with what Ready returns while the disk has too
-// little room, and with ErrBusy and what Ready returns while a Transport moves lanes or
-// waits for its brokers.
+// Subscribe adds a subscription while the Router runs. It waits until the process that owns the
+// page has decided, at most 5 seconds. The current version of the document is the baseline: the
+// subscription gets the changes after it.
+//
+// Subscribe returns a *flow.Refusal where the client already has a subscription to the document,
+// all mistakes joined where s is invalid, the error of Ready while the disk is too full, and
+// ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
 func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
 	if err := r.live.Load().validate(s); err != nil {
@@ -47,22 +48,22 @@ func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
-// Cancel ends the subscriptions of client on the page of url; an empty client is "default", the
-// one of subscriptions that name none. It returns once that is
-// decided: changes seen later notify nobody. It fails with a *Refusal where
-// there is none.
+// Cancel ends the subscriptions of client on the page of url. An empty client means "default", the
+// client of subscriptions that name none. It waits for the decision as Subscribe does; changes
+// found afterwards notify nobody. It returns a *flow.Refusal where client has no subscription
+// there.
 func (r *Router) Cancel(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
 }
 
-// Resume begins the expired subscriptions of client on the page of url anew, each with a
-// fresh baseline; those of all clients where client is empty, unlike with Cancel. It fails with a *Refusal
-// where there is none.
+// Resume restarts the expired subscriptions of client on the page of url, each with the next
+// version as its baseline. An empty client means all clients, unlike in Cancel. It waits for the
+// decision as Subscribe does, and returns a *flow.Refusal where no such subscription is expired.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})
 }
 
-// command publishes a command to the owner of url's page and waits for its decision.
+// command publishes a command to the owner of the page of url and waits for its decision.
 func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	m, err := newCommand(url, typ, body, r.cfg.Now())
 	if err != nil {
@@ -97,8 +98,8 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 	}
 }
 
-// newCommand returns a command to the owner of url's page, sent at at. Its ID is random: two
-// equal commands are two.
+// newCommand returns a command to the owner of the page of url, sent at the given time. Its ID is
+// random, so that the same command can be sent twice.
 func newCommand(url, typ string, body any, at time.Time) (flow.Message, error) {
 	page, err := pageurl.Canonical(url)
 	if err != nil {
@@ -116,7 +117,7 @@ func newCommand(url, typ string, body any, at time.Time) (flow.Message, error) {
 	return m, nil
 }
 
-// decisions brings the decisions of index to those who wait for them.
+// decisions passes the decisions of index to the commands that wait for them.
 type decisions struct {
 	mu      sync.Mutex
 	waiting map[string]chan error
@@ -124,7 +125,7 @@ type decisions struct {
 
 func newDecisions() *decisions { return &decisions{waiting: make(map[string]chan error)} }
 
-// expect returns the channel on which the decision about command id will come.
+// expect returns the channel that receives the decision about the command id.
 func (d *decisions) expect(id string) <-chan error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +140,7 @@ func (d *decisions) forget(id string) {
 	delete(d.waiting, id)
 }
 
-// decided is called by index once the decision stands.
+// decided is called by index once the decision is committed.
 func (d *decisions) decided(id string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,28 +150,28 @@ func (d *decisions) decided(id string, err error) {
 	}
 }
 
-// tailDecisions begins to read the decisions of other processes. It returns a function that
-// hands them to those who wait, until ctx is done. Decisions of this process come a shorter way,
-// and are known already when they come here.
-func (r *Router) tailDecisions(ctx context.Context) (hear func() error, err error) {
-	told, err := r.transport.Tail(ctx, flow.TopicDecisions)
+// tailDecisions starts reading the decisions of other processes. It returns a function that passes
+// them on until ctx is done. Decisions of this process arrive through decided, before they can be
+// read here.
+func (r *Router) tailDecisions(ctx context.Context) (read func() error, err error) {
+	messages, err := r.transport.Tail(ctx, flow.TopicDecisions)
 	if err != nil {
-		return nil, fmt.Errorf("what other processes decide cannot be heard: %w", err)
+		return nil, fmt.Errorf("reading the decisions of other processes: %w", err)
 	}
 	return func() error {
-		for m := range told {
-			r.decisions.tell(m)
+		for m := range messages {
+			r.decisions.receive(m)
 		}
 		if ctx.Err() == nil {
-			return errors.New("what other processes decide is not heard any more")
+			return errors.New("reading the decisions of other processes ended")
 		}
 		return nil
 	}, nil
 }
 
-// tell hands on what a message says; anybody can write one, and what cannot be read is
-// about no command of ours.
-func (d *decisions) tell(m flow.Message) {
+// receive passes a decision message on. Anybody can write to the topic: a message that cannot be
+// decoded is not about a command of this process and is dropped.
+func (d *decisions) receive(m flow.Message) {
 	decision, err := flow.DecisionFrom(m)
 	switch {
 	case m.Type != flow.TypeDecision || err != nil:
@@ -181,8 +182,8 @@ func (d *decisions) tell(m flow.Message) {
 	}
 }
 
-// DeadLetters returns what was given up and f selects, the oldest first. Of messages
-// that could not be handled the bodies are left out, and what may be passwords.
+// DeadLetters returns the dead letters that f selects, the oldest first. Those of messages that
+// could not be handled come without their bodies and without headers that may hold passwords.
 func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	if err := r.readable(ctx); err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 	return found, r.unlessClosing(err)
 }
 
-// receiverOf is the ID of the receiver of d, if it has one.
+// receiverOf returns the ID of the receiver of d, or an empty string if it has none.
 func receiverOf(d flow.DeadLetter) string {
 	if d.Addressed == nil {
 		return ""
@@ -205,10 +206,10 @@ func receiverOf(d flow.DeadLetter) string {
 	return d.Addressed.Receiver.Sink
 }
 
-// Replay brings the notifications that f selects back into delivery, and returns how many
-// there are. They keep their IDs, and are delivered whatever is remembered of these: a
-// receiver may get what it has. When it returns the command is durable. An expired receiver
-// is open again with the first success.
+// Replay queues the notifications among the dead letters that f selects for delivery again, and
+// returns how many there are. They keep their IDs. A receiver may get an ID that it already has,
+// because a replay ignores the record of delivered IDs. When Replay returns, its commands are
+// durable. An expired receiver is active again after its first successful delivery.
 func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	if err := r.readable(ctx); err != nil {
 		return 0, err
@@ -216,7 +217,7 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	if err := r.transport.Ready(); err != nil {
 		return 0, err
 	}
-	f.Messages = false // nobody was to receive them
+	f.Messages = false // they are not notifications
 	body, err := json.Marshal(flow.ReplayCommand{Filter: f})
 	if err != nil {
 		return 0, err
@@ -241,7 +242,7 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	return n, nil
 }
 
-// letters calls found with the dead letters that f selects, and the key that keeps each.
+// letters calls found for each dead letter that f selects, with the key under which it is kept.
 func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key string, d flow.DeadLetter)) error {
 	for key, st := range r.transport.States(flow.GroupDead) {
 		for l, err := range sinks.Letters(st) {
@@ -259,28 +260,29 @@ func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key 
 	return nil
 }
 
-// RetryFilter selects what Retry tries. Empty fields select all.
+// RetryFilter selects the receivers for Retry. Empty fields select all.
 type RetryFilter struct {
 	Sink string `json:"sink,omitempty"`
-	// URL selects the receivers for which something about this page waits.
+	// URL selects the receivers with a pending notification about this page.
 	URL string `json:"url,omitempty"`
 }
 
-// Retried is a receiver for which what waits is tried.
+// Retried is a receiver whose pending notifications are attempted again.
 type Retried struct {
 	Sink string `json:"sink"`
-	// Waiting is how many notifications wait, of those that the filter selects. What is
-	// collected for a digest does not count: it waits for its time.
+	// Waiting is how many of the pending notifications the filter selects. Those collected for a
+	// digest do not count: they wait for the end of the digest.
 	Waiting int `json:"waiting"`
-	// Elsewhere says that another process looks after the receiver. It is asked to try what
-	// waits; how much that is, only that one knows.
+	// Elsewhere says that another process owns the receiver and was asked to retry. Waiting is 0
+	// then, because only the owner knows the number.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
-// Retry tries now what waits for the receivers that f selects, whatever their schedule says: for
-// when a receiver was mended. Each gets what waits in order, the oldest first. It returns the
-// receivers, and does not wait for how the attempts end. It fails where f.URL is no URL or
-// there is no such sink, and where nothing can be stored.
+// Retry attempts the pending notifications of the receivers that f selects at once, instead of when
+// their next attempt is due. Use it when a receiver works again. Each receiver gets its
+// notifications in order, the oldest first. Retry returns these receivers and does not wait for the
+// attempts. It fails where f.URL is not a URL, with a *flow.Refusal where f.Sink does not exist,
+// and where the command cannot be stored.
 func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	page := ""
 	if f.URL != "" {
@@ -317,8 +319,8 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	return tried, r.unlessClosing(err)
 }
 
-// toRetry returns the receivers of a sink, or of all where it is empty, for which something about
-// page waits, or anything where that is empty; and those that other processes look after.
+// toRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
+// about page (about any page if it is empty), and those that other processes own.
 func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	tried := []Retried{}
 	for id, st := range r.transport.States(flow.GroupDelivery) {
@@ -345,8 +347,8 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	return tried, nil
 }
 
-// List returns what f selects of the pages that are watched or expired, and of the receivers; see
-// [inspect.List]. It waits until the Router runs, and fails once Run has ended.
+// List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
+// Router runs, and fails once Run has ended.
 func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
 	if err := r.readable(ctx); err != nil {
 		return inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}, err
@@ -355,9 +357,9 @@ func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	return l, r.unlessClosing(err)
 }
 
-// Explain says what the last checks of the page of url found, and what became of its last changes
-// and of each keyword; see [inspect.Explain]. It waits until the Router runs, and fails once Run
-// has ended. Calls wait for each other, so that they take at most one processor from the stages.
+// Explain returns what the last checks of the page of url found, what happened to its last changes,
+// and why keywords did not match; see [inspect.Explain]. It waits until the Router runs, and fails
+// once Run has ended. Only one call works at a time, to leave processors to the stages.
 func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error) {
 	none := inspect.Explanation{Checks: []inspect.Check{}, Changes: []inspect.Change{}, Keywords: []inspect.Keyword{}}
 	if err := r.readable(ctx); err != nil {
@@ -373,16 +375,15 @@ func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 	return e, r.unlessClosing(err)
 }
 
-// Summary returns what the Router did since Run began.
+// Summary returns the counts of what the Router has done since Run started.
 func (r *Router) Summary() inspect.Summary {
 	s := r.tally.Summary()
 	s.Pending = int(r.waiting.Load())
 	return s
 }
 
-// Gauges returns figures about the Router and its Transport, by the names that docs/metrics.md
-// explains. It returns at once, also before Run and after it. A figure that is not known yet is
-// left out.
+// Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
+// returns at once, also before and after Run. A metric whose value is not known yet is left out.
 func (r *Router) Gauges() []flow.Gauge {
 	ready := 0.0
 	if r.Ready() == nil {

@@ -23,13 +23,13 @@ import (
 // dead letters.
 const maxDeaths = 3
 
-// Stopped is a message that a Router could not handle and could not give up either, so that it
-// stopped. Reason says why; the body is left out where it is large.
+// Stopped is a message that a Router could neither handle nor move to the dead letters, so that it
+// stopped. Reason says why. A large body is left out.
 type Stopped struct {
 	flow.DeadLetter
 	// Position is the message's own; empty for a wake.
 	Position string `json:"position,omitempty"`
-	// Skip says that the next start is to move it to the dead letters.
+	// Skip says that the next start moves the message to the dead letters.
 	Skip bool `json:"skip,omitempty"`
 }
 
@@ -52,8 +52,8 @@ func keyOf(group string, m flow.Message) inflight.Key {
 	return inflight.Key{}
 }
 
-// StoppedBy returns the message that a Router with the data directory dir stopped over, or nil. name
-// is the Router's Config.Name where several share a Store. No Router need have ended.
+// StoppedBy returns the message that made a Router with the data directory dir stop, or nil. Name
+// is the Router's Config.Name where several share a Store. It works while a Router runs.
 func StoppedBy(dir, name string) (*Stopped, error) {
 	b, err := os.ReadFile(fileOf(dir, name, "stopped.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,14 +16,15 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload makes a running Router do what cfg says: its Subscriptions, Documents, Sinks,
-// Health, Delivery and Expire. A subscription that is changed hears what comes after the
-// version then standing; one that is gone is cancelled. Sinks are those of cfg from then
-// on. It returns which subscriptions, sinks and settings changed, a line for each, also
-// what takes effect with the next start only: Name, Dir, MinFree, Memory, Fetch, Versions, Checks,
-// Every, Drain, and Sources as far as they can be compared. Other plugins and functions stay
-// those of New, and no line tells of them. Where cfg is invalid, or cannot be stored, the error
-// says why, and asking again is safe.
+// Reload applies the Subscriptions, Documents, Sinks, Health, Delivery and Expire of cfg to a
+// running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
+// with the current version as its baseline.
+//
+// Reload returns one line for each subscription, sink and setting that changed. Some settings take
+// effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
+// Versions, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
+// functions stay those of New, without a line. Where cfg is invalid or cannot be stored, Reload
+// returns the reason; it may be called again.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
 		return nil, err // also while a start waits for room

@@ -25,7 +25,7 @@ import (
 	"github.com/vokter/vokter/stages/fetch"
 )
 
-// idleWorkers is how many goroutines are kept for the next messages.
+// idleWorkers is how many idle goroutines are kept for the next messages.
 const idleWorkers = 64
 
 // Router chains the stages over a transport. Several Routers may run in one process.
@@ -44,7 +44,7 @@ type Router struct {
 	failure   atomic.Pointer[error]
 	// waiting is how many notifications were kept when Run ended.
 	waiting atomic.Int64
-	// closing says that the transport is being closed, so that what is read may fail.
+	// closing says that the transport is being closed, so that reads may fail.
 	closing atomic.Bool
 	// broken gets why the Router must stop.
 	broken chan error
@@ -58,9 +58,10 @@ type Router struct {
 	// explaining is held by Explain.
 	explaining chan struct{}
 	reloading  sync.Mutex
-	// asked are the pages whose first check Run asked for; reloading guards it.
+	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
-	// recalls says that what was last told about the process is known; it is of Run alone.
+	// recalls says that the last health events of the process were read from the store. Only Run
+	// uses it.
 	recalls bool
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
@@ -70,7 +71,7 @@ type Router struct {
 	stuck bool
 }
 
-// branch is a consumer of a topic beside the stages.
+// branch is a consumer of a topic.
 type branch struct {
 	group, topic string
 	processor    flow.Processor
@@ -93,17 +94,23 @@ func New(cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// Handle adds a consumer of topic beside the stages: group gets every message of topic
-// once, with a transaction and state of its own. It must be called before Run, which
-// fails where group is a stage's, consumes topic already, or p is nil. Every Run with ModeAll
-// on a data directory needs the same groups: one that is missing is forgotten, with its state
-// and its position, and begins anew when it is there again. vokter-stream run has none.
+// Handle adds a consumer of topic beside the stages: the consumer group gets every message of
+// topic, with a transaction and state of its own. Call Handle before Run. Run fails where group is
+// one of the stages, already consumes topic, or p is nil.
+//
+// Register the same groups before every Run with ModeAll on a data directory. A group that is
+// missing in one Run loses its state and its position, and starts like a new one when it is
+// registered again. vokter-stream registers none, so do not use it on such a directory.
 func (r *Router) Handle(group, topic string, p flow.Processor) {
 	r.branches = append(r.branches, branch{group, topic, p})
 }
 
-// Running is closed once the Router is at work and the subscriptions of its Config
-// are on their way, or wait for room on the disk or for a Transport, which Ready tells.
+// Running returns a channel that is closed once the Router works and has sent the subscriptions of
+// its Config to their pages. Where the disk is full or the transport is not ready these wait, and
+// Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it has
+// ended, the disk of Config.Dir has less than Config.MinFree, or an error of Config.Transport. It
+// returns at once. The reason names no page, URL or receiver, so that it can be shown to everybody.
+// Only ErrStopped is followed by the error of Run, which may name them.
 func (r *Router) Running() <-chan struct{} { return r.running }
 
 // Ready returns nil while the Router is at work, and otherwise why it is not: it is
@@ -131,11 +138,10 @@ func (r *Router) Ready() error {
 	}
 }
 
-// Run carries out the Config until ctx is done, or until Config.Checks is reached. Then
-// it stops fetching, delivers what is due, and returns nil after a clean drain. It
-// returns an error where it cannot start (a data directory in use by another process),
-// where the store fails, and where notifications are lost because there is no data
-// directory to keep them in. It may be called once.
+// Run works as its Config says until ctx is done or every page had Config.Checks checks. Then it
+// starts no further fetch, delivers the notifications that are due, and returns nil. It returns an
+// error where it cannot start (the data directory is in use), where the store fails, and where
+// notifications are lost because there is no data directory to keep them. It may be called once.
 func (r *Router) Run(ctx context.Context) (err error) {
 	if r.started.Swap(true) {
 		return errors.New("vokter: Run was called before")
@@ -169,8 +175,8 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	return r.run(ctx, r.stages)
 }
 
-// Finish asks Run to start no further checks, to deliver the notifications that are due within half
-// a minute, and to return. Finish itself returns at once.
+// Finish makes Run start no further checks, deliver the notifications that are due within 30
+// seconds, and return. Finish itself returns at once.
 func (r *Router) Finish() { r.finished.Do(func() { close(r.finish) }) }
 
 // stop ends Run with err.
@@ -192,7 +198,7 @@ func (r *Router) closeSinks() {
 	d.Reconfigure(nil, sinks.Policy{})
 }
 
-// unlessClosing returns err, or ErrStopped where it may come of the end of Run.
+// unlessClosing returns err, or ErrStopped where the end of Run may have caused err.
 func (r *Router) unlessClosing(err error) error {
 	if err != nil && r.closing.Load() {
 		return ErrStopped
@@ -200,7 +206,7 @@ func (r *Router) unlessClosing(err error) error {
 	return err
 }
 
-// stopped makes Ready tell why nothing new is begun.
+// stopped makes Ready return err.
 func (r *Router) stopped(err error) {
 	if err == nil {
 		err = ErrStopped
@@ -247,24 +253,24 @@ func (r *Router) readable(ctx context.Context) error {
 	}
 }
 
-// RegisterReader makes rd read the content types that it names, from the next check on,
-// in place of the reader that did. It may be called at any time.
+// RegisterReader makes rd read its content types from the next check on, in place of the reader
+// that did so far. It may be called at any time.
 func (r *Router) RegisterReader(rd pipeline.Reader) { r.readers.Register(rd) }
 
-// UnregisterReader makes pages of these content types unreadable: their checks fail, and
-// what was read before stands. It may be called at any time.
+// UnregisterReader removes the readers of these content types. Checks of such pages then fail, and
+// their last version stays the current one. It may be called at any time.
 func (r *Router) UnregisterReader(contentTypes ...string) { r.readers.Unregister(contentTypes...) }
 
-// RegisterStemmer makes s stem the words of its language, in place of the stemmer that
-// did, from the next change on. It may be called at any time.
+// RegisterStemmer makes s stem the words of its language from the next change on, in place of the
+// stemmer that did so far. It may be called at any time.
 func (r *Router) RegisterStemmer(s pipeline.Stemmer) { r.languages.Register(s) }
 
-// UnregisterStemmer leaves the words of a language, a BCP 47 primary subtag, unstemmed
-// from the next change on. It may be called at any time.
+// UnregisterStemmer removes the stemmer of a language, a BCP 47 primary subtag, from the next
+// change on. It may be called at any time.
 func (r *Router) UnregisterStemmer(language string) { r.languages.Unregister(language) }
 
-// RegisterStopwords makes words those of no significance in a language, a BCP 47 primary
-// subtag, in place of those that were; nil is none. It may be called at any time.
+// RegisterStopwords sets the stop words of a language, a BCP 47 primary subtag, in place of those
+// so far; nil means none. It may be called at any time.
 func (r *Router) RegisterStopwords(language string, words []string) {
 	r.languages.RegisterStopwords(language, words)
 }

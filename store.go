@@ -14,9 +14,9 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Migrations returns how a store of an older format becomes one of the current format, by the
+// Migrations returns the steps that bring a store of an older format to the current one, by the
 // older format. A program that opens a store itself, or imports state, passes them on. There are
-// none yet: store.Format is still 1.
+// none: store.Format is still 1.
 func Migrations() map[int][]store.Migration { return nil }
 
 // ErrInUse says that Config.Dir, or the directory of OpenStore, is open already: in another
@@ -32,8 +32,7 @@ type Store struct {
 // StoreOption alters how OpenStore opens a store.
 type StoreOption func(*store.Options)
 
-// StoreLogger makes l get what the store itself has to tell: that it is brought to a new
-// format, and troubles with its disk.
+// StoreLogger makes the store log to l: upgrades of its format, and failures of its disk.
 func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o.Logger = l } }
 
 // OpenStore opens the data directory dir, which is made if it does not exist; empty: one
@@ -53,10 +52,10 @@ func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
 // Close closes the store. Routers that use it must have ended.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Backup makes dir a copy of the store, with what all its Routers keep, while they go on.
-// Dir must be empty or missing; after an error, or a kill at any moment, it still is. A
-// Router that is started on the copy goes on where the original stood, as one of its own:
-// what it finds has other IDs than what the original goes on to find. Errors say what to do.
+// Backup copies the store to dir, with the state of all its Routers, while they run. Dir must be
+// empty or missing; it still is after an error or a crash. A Router started on the copy continues
+// from there on its own: its new versions and notifications have other IDs than those of the
+// original. Errors say what to do.
 func (s *Store) Backup(dir string) error { return s.db.Backup(dir) }
 
 // BackupTo writes such a copy to w, as a tar archive for UnpackBackup.

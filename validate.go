@@ -47,9 +47,9 @@ func (c Config) validateSubscriptions() error {
 	return errors.Join(errs...)
 }
 
-// CheckSubscription returns all that is wrong with s by itself, joined *pipeline.FieldErrors,
-// or nil. Schemes are those of the URLs that can be fetched; a subscription whose Interval is
-// Never may have any, since its page can be pushed. It does not know which sinks there are.
+// CheckSubscription returns all mistakes in s as joined *pipeline.FieldErrors, or nil. Schemes are
+// the URL schemes that can be fetched; a subscription whose Interval is Never may have any other,
+// because its page can be pushed. It does not check whether the sinks exist.
 func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 	errs := []error{s.Validate()}
 	if s.Interval != pipeline.Never && pageurl.Check(s.URL) == nil { // otherwise Validate says why

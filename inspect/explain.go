@@ -17,12 +17,14 @@ import (
 	"github.com/vokter/vokter/stages/match"
 )
 
-// Explain says what the last checks of the page of url found, which notifications its last changes
-// made, how their deliveries ended, and whether each keyword matched in the last change of its
-// document: for the clients and keywords that f selects. It compares texts again and may take some
-// seconds of computing. It fails where url is no URL, with a *flow.Refusal of CodeNotFound
-// where the page is neither watched nor expired, with [ErrElsewhere] where another process owns
-// it, and where the store cannot be read.
+// Explain returns what the last checks of the page of url found, the notifications of its last
+// changes with their deliveries, and whether each keyword matched in the last change of its
+// document. The filter f selects clients and keywords. Explain compares texts again, which may take
+// some seconds of processor time.
+//
+// It fails where url is not a URL, with a *flow.Refusal of CodeNotFound where the page is neither
+// watched nor expired, with [ErrElsewhere] where another process owns the page, and where the store
+// cannot be read.
 func Explain(ctx context.Context, s Store, languages *text.Languages, url string, f ExplainFilter) (Explanation, error) {
 	e := Explanation{Checks: []Check{}, Changes: []Change{}, Keywords: []Keyword{}}
 	page, err := pageurl.Canonical(url)
@@ -68,7 +70,7 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	return e, err
 }
 
-// change returns the notifications of one change that f selects, and how their deliveries ended.
+// change returns a change with the notifications that f selects and their deliveries.
 func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 	c := Change{
 		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Expired: rec.Expired,
@@ -91,7 +93,7 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 	return c, nil
 }
 
-// addDelivery fills in how the delivery of m to a receiver ended.
+// addDelivery fills in the state of the delivery of m to a receiver.
 func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
 	if !s.Owns(to.Sink) {
 		m.Delivery = DeliveryElsewhere
@@ -122,15 +124,15 @@ func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
 	return nil
 }
 
-// To explain a keyword reads a whole text several times. Limits keep it from taking the processor
-// away from the stages.
+// Explaining a keyword reads a whole text several times. These limits leave processor time to the
+// stages.
 const (
 	maxExplained = 1000            // keywords
 	explainFor   = 5 * time.Second // after which no further keyword is explained
 )
 
-// addKeywords adds what became of each keyword that f selects in the last change of its document.
-// st is the page's state in group index, records are its last changes.
+// addKeywords adds the keywords that f selects, each with the reason why it did not match. St is
+// the state of the page in group index, and records are its last changes.
 func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
 	until := time.Now().Add(explainFor)
 	documents := make(map[string]*lastChange)
@@ -168,18 +170,19 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 	return nil
 }
 
-// lastChange is what is known of the change that made the standing version of a document.
+// lastChange is the change that made the current version of a document.
 type lastChange struct {
 	version uint64
-	// explainer is nil where there was none, or where it cannot be made again; none says
-	// why.
+	// explainer is nil where there was no change, or where its versions can no longer be compared;
+	// none says which.
 	explainer *match.Explainer
 	none      string
-	// matched are the keywords that it told clients of, as far as they were kept.
+	// matched holds the pairs of client and keyword that the change notified, as far as they are
+	// kept.
 	matched map[[2]string]bool
 }
 
-// lastChangeOf compares the current version of a document with the one before it again.
+// lastChangeOf compares the current version of a document with the one before it.
 func lastChangeOf(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
 	for _, d := range page.Documents {
@@ -228,7 +231,7 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 	return c, nil
 }
 
-// whyNot says why the change said nothing of a keyword of s; it is empty where it did.
+// whyNot returns why the change did not match a keyword of s, or an empty string if it did.
 func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	switch {
 	case c.matched[[2]string{s.Client, keyword}]:
@@ -241,7 +244,7 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: flow.Forever, Subscription: s.Subscription}, keyword)
 }
 
-// textVersion is a stored version with its text.
+// textVersion is a stored version with its unpacked text.
 type textVersion struct {
 	index.StoredVersion
 	text string

@@ -1,6 +1,6 @@
-// Package inspect says what a pipeline knows: its pages, subscriptions and receivers ([List]),
-// what became of the last changes of a page ([Explain]), and what the pipeline did ([Tally]). It
-// reads the committed state and changes nothing.
+// Package inspect reads the committed state of a pipeline: its pages, subscriptions and receivers
+// ([List]), and what happened to the last changes of a page ([Explain]). It also counts what the
+// pipeline does ([Tally]). It changes nothing.
 package inspect
 
 import (
@@ -24,11 +24,11 @@ type Store interface {
 	Owns(key string) bool
 }
 
-// ErrElsewhere says that this process does not know the state of a page, because another process
-// owns it, or none does at the moment. It occurs with a transport that processes share.
+// ErrElsewhere is the error for a page that this process does not own: another process owns it, or
+// none does at the moment. It occurs only with a transport that processes share.
 var ErrElsewhere = errors.New("another process owns it, or none does at the moment; ask the other processes")
 
-// owned returns an error of ErrElsewhere for a page that this process does not own.
+// owned returns an error that wraps ErrElsewhere where this process does not own page.
 func owned(s Store, page string) error {
 	if s.Owns(page) {
 		return nil
@@ -36,7 +36,7 @@ func owned(s Store, page string) error {
 	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }
 
-// States of pages, documents, subscriptions and receivers in a Listing.
+// The states of pages, documents, subscriptions and receivers in a Listing.
 const (
 	StateActive       = "active"
 	StateFailing      = "failing"
@@ -45,190 +45,195 @@ const (
 	StateSelectorGone = "selector_gone"
 )
 
-// ListFilter selects what List returns. Empty fields select all.
+// ListFilter selects what List returns. Empty fields select everything.
 type ListFilter struct {
 	URL    string `json:"url,omitempty"`
 	Client string `json:"client,omitempty"`
-	// Sinks also selects the sinks of the Router to which nothing was ever to be delivered,
-	// where URL and Client are empty.
+	// Sinks adds the configured sinks that no notification was ever meant for. It has an effect
+	// only where URL and Client are empty.
 	Sinks bool `json:"sinks,omitempty"`
 }
 
-// Listing is what a data directory holds: pages by URL, receivers by sink and target.
+// Listing is what List returns: pages in the order of their URLs, receivers in that of their sinks.
 type Listing struct {
 	Pages     []Page     `json:"pages"`
 	Receivers []Receiver `json:"receivers"`
 }
 
-// Page is one page.
+// Page is a page that is watched, or whose subscriptions expired.
 type Page struct {
 	URL string `json:"url"`
 	// State is StateActive, StateFailing where the last check failed, or StateExpired where all
-	// subscriptions ended. Reason says why it is not active, Since since when.
+	// subscriptions have expired. Reason says why it is not active, and Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Keep lists the origins that keep the page without subscriptions.
+	// Keep lists the origins that watch the page without a subscription.
 	Keep []string `json:"keep,omitempty"`
-	// Pushed says that nobody asks for checks: the page is only pushed. Checks is 0 then, and
-	// LastCheck is when it was last pushed.
+	// Pushed says that the page is never fetched, only pushed. Checks is 0 then, and LastCheck is
+	// when it was last pushed.
 	Pushed bool `json:"pushed,omitempty"`
-	// Checks is the number of the last check that was made, LastCheck when that was,
-	// NextCheck when the next one is due: zero where it is under way or due at once, or
-	// never comes.
+	// Checks is the number of the last check, LastCheck when it was made, and NextCheck when the
+	// next one is due. NextCheck is zero where a check is being made, is due at once, or where none
+	// will be made.
 	Checks    uint64    `json:"checks"`
 	LastCheck time.Time `json:"last_check,omitzero"`
 	NextCheck time.Time `json:"next_check,omitzero"`
-	// Failures is how many checks in a row failed, of those that count towards expiry.
+	// Failures is how many checks in a row failed. Failures that do not count towards expiry are
+	// left out.
 	Failures      int            `json:"failures"`
 	Documents     []Document     `json:"documents"`
 	Subscriptions []Subscription `json:"subscriptions"`
 }
 
-// Document is one document of a page.
+// Document is one document of a page: its text, as a view of the page selects it.
 type Document struct {
 	ID       string        `json:"id"`
 	View     pipeline.View `json:"view,omitzero"`
 	State    string        `json:"state"`   // StateActive or StateSelectorGone
-	Version  uint64        `json:"version"` // the one that stands, 0 for none
+	Version  uint64        `json:"version"` // the current one, 0 for none
 	Time     time.Time     `json:"time,omitzero"`
 	Title    string        `json:"title,omitempty"`
 	Language string        `json:"language,omitempty"`
 	TextHash string        `json:"text_hash,omitempty"`
 }
 
-// Subscription is one subscription of a page.
+// Subscription is a subscription to a document of the page.
 type Subscription struct {
 	pipeline.Subscription
 	Document string `json:"document"`
 	Origin   string `json:"origin"`
-	// State is StateActive or StateExpired; Reason and Since say why it expired, and when.
+	// State is StateActive or StateExpired. Reason says why it expired, Since when.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// From is the version that was current when it began: it gets later changes.
+	// From is the version that was current when the subscription began. Only later versions notify
+	// it.
 	From uint64 `json:"from"`
 }
 
-// Receiver is one receiver that delivery knows, or that a subscription names.
+// Receiver is a receiver that a subscription names, or for which there are notifications or dead
+// letters.
 type Receiver struct {
 	Sink string `json:"sink"`
 	// State is StateActive, StateFailing where the last attempt failed, StateLimited where the
-	// receiver put it off since it was sent too much, or StateExpired; Reason says why it is not
-	// active.
+	// receiver asked for a pause because it got too much, or StateExpired. Reason says why it is
+	// not active.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Since is when it began to fail, or expired, Failures how many attempts failed since, NextAttempt
-	// when the next one is due.
+	// Since is when it began to fail, or expired. Failures is how many attempts have failed since
+	// the last success, and NextAttempt when the next one is due.
 	Since       time.Time `json:"since,omitzero"`
 	Failures    int       `json:"failures"`
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
-	// Collected is how many notifications wait in digests, the first of which ends at NextDigest.
+	// Collected is how many notifications are collected in digests. The first of these digests ends
+	// at NextDigest.
 	Collected  int       `json:"collected,omitempty"`
 	NextDigest time.Time `json:"next_digest,omitzero"`
-	// Pending is how many other notifications wait, Dead how many dead letters there are.
+	// Pending is how many other notifications wait for their delivery, Dead how many dead letters
+	// there are.
 	Pending int `json:"pending"`
 	Dead    int `json:"dead"`
-	// Used says that there was anything to deliver, as far as that is remembered.
+	// Used says that there was a notification for it, as far as is remembered.
 	Used bool `json:"used"`
-	// LastSuccess is when it took something last, LastFailure when an attempt failed last, and
-	// LastError why. They are remembered for a year.
+	// LastSuccess is when a notification was last delivered, LastFailure when an attempt last
+	// failed, and LastError why. They are remembered for a year.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	LastError   string    `json:"last_error,omitempty"`
 }
 
-// ExplainFilter selects what Explain looks at. Empty fields select all.
+// ExplainFilter selects the clients and keywords for Explain. Empty fields select all.
 type ExplainFilter struct {
 	Client  string `json:"client,omitempty"`
 	Keyword string `json:"keyword,omitempty"`
 }
 
-// Explanation says what the last checks of a page found and which notifications followed.
+// Explanation is what Explain returns.
 type Explanation struct {
 	Page Page `json:"page"`
-	// Checks are the last ones, the newest first.
+	// Checks are the last checks, the newest first.
 	Checks []Check `json:"checks"`
-	// Changes are the last ones, the newest first.
+	// Changes are the last changes, the newest first.
 	Changes []Change `json:"changes"`
-	// Keywords says whether each keyword matched in the last change of its document, and if not,
-	// why. Omitted is how many further keywords are not explained.
+	// Keywords says of each keyword whether it matched in the last change of its document, and why
+	// not. Omitted is how many further keywords are not explained.
 	Keywords []Keyword `json:"keywords"`
 	Omitted  int       `json:"keywords_omitted,omitempty"`
 }
 
-// Check is one check.
+// Check is one check of a page.
 type Check struct {
 	Check uint64    `json:"check"`
 	Time  time.Time `json:"time"`
-	// Result is pipeline.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class and Reason
-	// say why it failed; Reason also why a text that was read is no version.
+	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class and Reason say why a
+	// check failed. Reason also says why a text that was read did not become a version.
 	Result string `json:"result"`
 	Class  string `json:"class,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Offline says that the failure does not count, since nothing could be reached.
+	// Offline says that the failure does not count, because no other host could be reached either.
 	Offline bool  `json:"offline,omitempty"`
 	Status  int   `json:"status,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
-	// Took is how long the fetch lasted.
+	// Took is how long the fetch took.
 	Took pipeline.Duration `json:"took,omitempty"`
-	// Versions are those that the check made, by document.
+	// Versions are the numbers of the versions that the check made, by document.
 	Versions map[string]uint64 `json:"versions,omitempty"`
 }
 
-// Change is one change of a document, or the expiry of its page, and whom it told.
+// Change is one change of a document, or the expiry of its page, with the notifications that it
+// caused.
 type Change struct {
 	ID       string    `json:"id"`
 	Document string    `json:"document"`
 	Version  uint64    `json:"version"`
 	Check    uint64    `json:"check"`
 	Time     time.Time `json:"time"`
-	// Expired says why the page was given up, where this is no change: ID, Document, Version
-	// and Check are zero then.
+	// Expired is why the page expired, where this is an expiry. ID, Document, Version and Check are
+	// zero then.
 	Expired string `json:"expired,omitempty"`
-	// Matches are the notifications that it made; Omitted says how many more there were
-	// than are kept.
+	// Matches are the notifications. Omitted is how many more there were that are no longer kept.
 	Matches []Match `json:"matches"`
 	Omitted int     `json:"omitted,omitempty"`
 }
 
-// Match is one notification.
+// Match is one notification and its delivery.
 type Match struct {
 	Notification string   `json:"notification"` // its ID
 	Client       string   `json:"client"`
 	Keywords     []string `json:"keywords"`
 	Sink         string   `json:"sink"`
-	// Delivery is one of the Delivery constants; Attempts how many were made; Reason why
-	// the last one failed; Time when it was delivered or given up, or is tried next, or when
-	// its digest ends.
+	// Delivery is one of the Delivery constants. Attempts is how many attempts were made, and
+	// Reason why the last one failed. Time is when the notification was delivered or became a dead
+	// letter, when the next attempt is due, or when its digest ends.
 	Delivery string    `json:"delivery"`
 	Attempts int       `json:"attempts"`
 	Reason   string    `json:"reason,omitempty"`
 	Time     time.Time `json:"delivery_time,omitzero"`
-	// Digest is the ID of the digest that it was told in, or is to be.
+	// Digest is the ID of the digest that has the notification or will have it.
 	Digest string `json:"digest,omitempty"`
 }
 
-// What became of a notification.
+// The states of the delivery of a notification.
 const (
 	DeliveryPending   = "pending"
-	DeliveryDigest    = "digest" // waits in a digest
+	DeliveryDigest    = "digest" // collected in a digest
 	DeliveryDelivered = "delivered"
-	DeliveryDead      = "dead"      // given up; replay brings it back
-	DeliveryDropped   = "dropped"   // its subscription was cancelled first
-	DeliveryForgotten = "forgotten" // too long ago to be known
-	DeliveryElsewhere = "elsewhere" // another process delivers it
+	DeliveryDead      = "dead"      // given up; a replay delivers it again
+	DeliveryDropped   = "dropped"   // its subscription was cancelled before
+	DeliveryForgotten = "forgotten" // too long ago to be remembered
+	DeliveryElsewhere = "elsewhere" // another process owns the receiver
 )
 
-// Keyword says what became of one keyword of a subscription.
+// Keyword says whether one keyword of a subscription matched in the last change of its document.
 type Keyword struct {
 	Client   string `json:"client"`
 	Document string `json:"document"`
 	Keyword  string `json:"keyword"`
-	// Version is the one that stands, which the last change made; 0 if there is none.
+	// Version is the current version of the document, which the last change made; 0 if there is
+	// none.
 	Version uint64 `json:"version"`
 	Matched bool   `json:"matched"`
-	// Why says in words why it did not match: a sentence about the keyword, without a full
-	// stop.
+	// Why says why the keyword did not match: a sentence about it, without a full stop.
 	Why string `json:"why,omitempty"`
 }

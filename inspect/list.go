@@ -14,13 +14,14 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// List returns what f selects of the pages that are watched or expired, and of the receivers.
-// With a filter the receivers are those of the subscriptions that it selects. Sinks are the names
-// of the configured sinks; f.Sinks asks for them too. The pipeline may run meanwhile: each page is
-// as it stood at some moment during the call. Pages and receivers that other processes own are
-// left out; where f.URL is one of them, List fails with [ErrElsewhere]. It also fails where f.URL
-// is no URL, and where the store cannot be read.
-func List(ctx context.Context, s Store, f ListFilter, sinks []string) (Listing, error) {
+// List returns the pages that are watched or expired, as far as f selects them, and their
+// receivers. Without a URL or client in f it adds all other receivers with notifications or dead
+// letters, and with f.Sinks the sinks named in configured.
+//
+// The pipeline may run meanwhile: each page is as it was at some moment during the call. Pages and
+// receivers that other processes own are left out. List fails with [ErrElsewhere] where f.URL is
+// such a page, where f.URL is not a URL, and where the store cannot be read.
+func List(ctx context.Context, s Store, f ListFilter, configured []string) (Listing, error) {
 	l := Listing{Pages: []Page{}, Receivers: []Receiver{}}
 	states := s.States(flow.GroupIndex)
 	if f.URL != "" {
@@ -47,7 +48,7 @@ func List(ctx context.Context, s Store, f ListFilter, sinks []string) (Listing, 
 	}
 	slices.SortFunc(l.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
 	var err error
-	l.Receivers, err = receivers(s, l.Pages, f, sinks)
+	l.Receivers, err = receivers(s, l.Pages, f, configured)
 	return l, err
 }
 
@@ -55,8 +56,8 @@ func one(page string, st flow.State) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) { yield(page, st) }
 }
 
-// only removes the subscriptions of other clients, and reports whether any is left. An empty
-// client stands for all.
+// only removes the subscriptions of other clients, and reports whether any are left. An empty
+// client means all.
 func (p *Page) only(client string) bool {
 	if client == "" {
 		return true
@@ -65,7 +66,8 @@ func (p *Page) only(client string) bool {
 	return len(p.Subscriptions) > 0
 }
 
-// load returns the page whose state st is. ok is false where it is neither watched nor expired.
+// load returns the page with the state st. It returns ok false where the page is neither watched
+// nor expired.
 func load(page string, st flow.State) (info Page, ok bool, err error) {
 	p, err := index.Load(st)
 	if err != nil {
@@ -80,17 +82,17 @@ func load(page string, st flow.State) (info Page, ok bool, err error) {
 	}
 	switch {
 	case p.Incarnation != "":
-		err = info.standing(p, st)
+		err = info.addDocuments(p, st)
 	case p.Expiry != nil || len(info.Subscriptions) > 0:
-		err = info.over(p, st)
+		err = info.addExpiry(p, st)
 	default:
 		return info, false, nil
 	}
 	return info, true, err
 }
 
-// nextCheck is when the next check of p is due. It is zero where one is under way, is due at once,
-// or never comes.
+// nextCheck returns when the next check of p is due. It returns zero where a check is being made,
+// is due at once, or where none will be made.
 func nextCheck(p index.Page) time.Time {
 	at := p.Due
 	switch {
@@ -107,8 +109,8 @@ func nextCheck(p index.Page) time.Time {
 	return at
 }
 
-// standing fills in the documents and the failures of a page that is watched.
-func (p *Page) standing(page index.Page, st flow.State) error {
+// addDocuments fills in the documents and the failures of a page that is watched.
+func (p *Page) addDocuments(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
 		doc, err := document(d, st)
 		if err != nil {
@@ -145,7 +147,7 @@ func (p *Page) standing(page index.Page, st flow.State) error {
 	return nil
 }
 
-// lastOf takes the last check of a page from checks, which begin with the newest.
+// lastOf takes the last check from checks, which are in the order newest first.
 func (p *Page) lastOf(checks []index.CheckRecord) {
 	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
@@ -153,8 +155,8 @@ func (p *Page) lastOf(checks []index.CheckRecord) {
 	}
 }
 
-// over fills in why and when a page expired, or the last of its subscriptions.
-func (p *Page) over(page index.Page, st flow.State) error {
+// addExpiry fills in why and when the page expired, or the last of its subscriptions.
+func (p *Page) addExpiry(page index.Page, st flow.State) error {
 	p.State = StateExpired
 	if e := page.Expiry; e != nil {
 		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
@@ -214,7 +216,7 @@ func subscription(s flow.Stamped, state string) Subscription {
 	return Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 }
 
-// receivers returns the receivers that the subscriptions of pages name. Where f selects all pages,
+// receivers returns the receivers that the subscriptions of pages name. Where f selects all pages
 // it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
 func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
 	all := f.URL == "" && f.Client == ""
@@ -294,19 +296,20 @@ func receiver(s Store, id string) (Receiver, error) {
 	return info, nil
 }
 
-// Duplicate is one text that stands several times.
+// Duplicate is a text that several pages have.
 type Duplicate struct {
 	TextHash  string              `json:"text_hash"`
 	Documents []DuplicateDocument `json:"documents"`
 }
 
-// DuplicateDocument is a document with its page's URL.
+// DuplicateDocument is a document with the URL of its page.
 type DuplicateDocument struct {
 	URL string `json:"url"`
 	Document
 }
 
-// Duplicates returns the texts that stand under several URLs of l, in the order of the first.
+// Duplicates returns the texts that several pages of l have, in the order of the first page of
+// each.
 func (l Listing) Duplicates() []Duplicate {
 	same := make(map[string]*Duplicate)
 	for _, p := range l.Pages {

@@ -9,7 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Counts says how often something happened since Run began.
+// Counts are counts of what happened since Run started.
 type Counts struct {
 	Checks        int `json:"checks"`
 	Unchanged     int `json:"unchanged"`
@@ -19,22 +19,22 @@ type Counts struct {
 	Notifications int `json:"notifications"`
 	Delivered     int `json:"delivered"`
 	Dead          int `json:"dead"`
-	// Pushed counts the pages that were pushed and read; Unwatched those that nobody watches,
-	// and Repeated those that came again under the same ID.
+	// Pushed counts the pushed pages that were read, Unwatched those that nobody watches, and
+	// Repeated those that were pushed again under the same ID.
 	Pushed    int `json:"pushed,omitempty"`
 	Unwatched int `json:"unwatched,omitempty"`
 	Repeated  int `json:"repeated,omitempty"`
-	// Unhandled counts the messages, such as pages that were pushed and cannot be read, that
-	// are kept as dead letters.
+	// Unhandled counts the messages that could not be handled and became dead letters, such as
+	// pushed pages that cannot be read.
 	Unhandled int `json:"unhandled,omitempty"`
 }
 
-// Summary is what a Router did, in all and per document. Documents of pages whose last
-// subscription was cancelled are only in the figures for all.
+// Summary is what a Router has done since Run started, in total and for each document. Documents of
+// pages whose last subscription was cancelled count in the total only.
 type Summary struct {
 	Counts
-	// Pending is how many notifications were not delivered when Run ended, and are kept: also
-	// of earlier runs, without those in digests.
+	// Pending is how many notifications were not delivered when Run ended, including those of
+	// earlier runs. They are kept. Notifications in digests do not count.
 	Pending   int               `json:"pending,omitempty"`
 	Documents []DocumentSummary `json:"documents"`
 }
@@ -44,11 +44,11 @@ type DocumentSummary struct {
 	URL      string `json:"url"`
 	Document string `json:"document"`
 	Counts
-	// LastError is why the last check failed or was not made; empty if it was well.
+	// LastError is why the last check failed or was not made; empty if it succeeded.
 	LastError string `json:"last_error,omitempty"`
 }
 
-// Tally counts what the stages observe. NewTally makes one; it is safe for concurrent use.
+// Tally counts the observations of the stages. It is safe for concurrent use.
 type Tally struct {
 	mu    sync.Mutex
 	total Counts
@@ -61,7 +61,7 @@ type pageTally struct {
 	documents map[string]*Counts
 }
 
-// NewTally returns a Tally of nothing.
+// NewTally returns a Tally with all counts at zero.
 func NewTally() *Tally { return &Tally{pages: make(map[string]*pageTally)} }
 
 // Note counts one observation. It is a [flow.Observer].
@@ -133,14 +133,14 @@ func count(c *Counts, kind string) {
 	}
 }
 
-// Counts returns the figures for all pages.
+// Counts returns the counts for all pages.
 func (t *Tally) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total
 }
 
-// Summary returns the figures for all pages and for each document.
+// Summary returns the counts for all pages and for each document.
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (t *Tally) Summary() Summary {
 	return s
 }
 
-// Gauges returns c as counters for those who watch over the process.
+// Gauges returns c as metrics.
 func (c Counts) Gauges() []flow.Gauge {
 	return []flow.Gauge{
 		counter("vokter_checks_total", "Checks of pages.", c.Checks),

@@ -1,4 +1,4 @@
-// Command vokter-stream watches web pages for keywords and tells who wants to know.
+// Command vokter-stream watches web pages for keywords and sends notifications.
 // Its verbs are listed by vokter-stream --help.
 package main
 

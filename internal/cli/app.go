@@ -163,9 +163,9 @@ func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vokter-stream",
-		Short: "Watches web pages for keywords and tells who wants to know",
-		Long: "Watches web pages for keywords and tells who wants to know. demo shows it on a small page that changes, watch " +
-			"watches one page in this terminal, run watches many, as a configuration says." + exitCodes,
+		Short: "Watches web pages for keywords and sends notifications",
+		Long: "Watches web pages for keywords and sends notifications of their changes. demo shows it on a small page that changes, " +
+			"watch watches one page in this terminal, run watches the pages of a configuration." + exitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -279,7 +279,7 @@ func (b build) String() string {
 func (a *app) version() *cobra.Command {
 	return a.flags.with(&cobra.Command{
 		Use:   "version",
-		Short: "Says which version this is",
+		Short: "Prints the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.flags.format == stdout.FormatJSON {

@@ -28,7 +28,7 @@ func (a *app) cancel() *cobra.Command {
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "cancel URL (--data DIR | -c FILE)",
 		Short: "Ends the subscriptions of a client on a page",
-		Long:  "Ends the subscriptions of a client on a page, and drops their notifications that were not delivered yet.",
+		Long:  "Ends the subscriptions of a client on a page, and drops their pending notifications.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				return a.cancelPage(ctx, m, url, client)
@@ -69,13 +69,13 @@ func (a *app) resume() *cobra.Command {
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "resume [URL] (--data DIR | -c FILE)",
-		Short: "Watches pages again that were given up, from a new baseline",
+		Short: "Restarts expired subscriptions, each from a new baseline",
 		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
   vokter-stream resume --sink ops -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch several := all || sink != ""; {
 			case all && sink != "":
-				return usage(cmd, "--all resumes what expired for every sink; leave it or --sink out")
+				return usage(cmd, "--all resumes the expired subscriptions to every sink; leave it or --sink out")
 			case several && len(args) > 0:
 				return usage(cmd, "give a URL, or --sink or --all without one")
 			case several:
@@ -87,9 +87,9 @@ func (a *app) resume() *cobra.Command {
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	fs := cmd.Flags()
-	fs.StringVar(&client, "client", "", "only those of the client `NAME` (default all)")
-	fs.StringVar(&sink, "sink", "", "all pages with an expired subscription to the sink `NAME`")
-	fs.BoolVar(&all, "all", false, "all pages with an expired subscription")
+	fs.StringVar(&client, "client", "", "only the subscriptions of the client `NAME` (default all)")
+	fs.StringVar(&sink, "sink", "", "all expired subscriptions to the sink `NAME`")
+	fs.BoolVar(&all, "all", false, "all expired subscriptions")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-const bypasses = "Replay bypasses the memory of delivered IDs: a receiver may get an ID that it has seen before."
+const bypasses = "A replay ignores which IDs were delivered before: a receiver may get an ID again."
 
 // Lines of JSON.
 type (
@@ -47,19 +47,19 @@ func (a *app) replay() *cobra.Command {
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "replay -c FILE",
 		Short: "Delivers dead letters again",
-		Long: "Puts dead letters back into delivery, in their order. A receiver that expired is used again once it took one. " +
-			"With no process running it delivers them itself.\n\n" + bypasses,
+		Long: "Queues dead letters for delivery again, in their order. A receiver that expired is active again after its first " +
+			"successful delivery. Where no process runs, this one delivers them and ends.\n\n" + bypasses,
 		Example: `  vokter-stream replay -c vokter.yaml --sink ops --dry-run
   vokter-stream replay -c vokter.yaml --sink ops --since 24h`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.replayLetters(cmd, f, dry) },
 	}, outputFlags|pipelineFlags|configFlags)
 	fs := cmd.Flags()
-	fs.StringVar(&f.Sink, "sink", "", "only what was for the sink `NAME`")
-	fs.StringVar(&f.Client, "client", "", "only what was for the client `NAME`")
-	fs.StringVar(&f.URL, "url", "", "only what was about the page of this `URL`")
-	fs.Var(&since{&f.Since, time.Now}, "since", "only what was given up since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
-	fs.BoolVar(&dry, "dry-run", false, "only list what would be sent again, and what cannot be: messages that could not be handled")
+	fs.StringVar(&f.Sink, "sink", "", "only dead letters for the sink `NAME`")
+	fs.StringVar(&f.Client, "client", "", "only dead letters of the client `NAME`")
+	fs.StringVar(&f.URL, "url", "", "only dead letters about the page of this `URL`")
+	fs.Var(&since{&f.Since, time.Now}, "since", "only dead letters since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
+	fs.BoolVar(&dry, "dry-run", false, "only list the dead letters, including messages that could not be handled, which are not sent again")
 	return cmd
 }
 
@@ -281,17 +281,17 @@ func (a *app) skip() *cobra.Command {
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "skip --data DIR",
 		Short: "Shows the message that stopped the pipeline, and skips it",
-		Long: "Shows the message that stopped the pipeline, and asks whether it is to be skipped. The next start then moves it to the\n" +
-			"dead letters, where replay --dry-run lists it, and goes on with the messages behind it.\n\n" +
-			"What the message would have caused does not happen: a change may not be told, or a subscription not be made. Skip it\n" +
-			"only where nothing else helps, such as the version of vokter-stream that wrote the message. With --format json it is\n" +
-			"only shown, unless --yes is given.",
+		Long: "Shows the message that stopped the pipeline, and asks whether to skip it. The next start then moves it to the dead " +
+			"letters, where replay --dry-run lists it, and continues with the next message.\n\n" +
+			"A skipped message has no effect: the notification or the subscription that it would have caused is missing. Skip it " +
+			"only if nothing else helps; first try the version of vokter-stream that wrote the message. With --format json the " +
+			"message is only shown, unless --yes is given.",
 		Example: `  vokter-stream skip --data ./data
   vokter-stream skip -c vokter.yaml --yes`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.skipMessage(cmd, yes) },
 	}, outputFlags|directoryFlags|configFlags)
-	cmd.Flags().BoolVar(&yes, "yes", false, "skip it without a question")
+	cmd.Flags().BoolVar(&yes, "yes", false, "skip it without asking")
 	return cmd
 }
 
@@ -326,7 +326,7 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 		s.Skip = true
 	}
 	out.object(skipLine{"skipped", s})
-	out.text("it is skipped: the next start of the pipeline moves it to the dead letters, and goes on")
+	out.text("skipped: the next start of the pipeline moves it to the dead letters and continues")
 	return out.end()
 }
 
@@ -339,7 +339,7 @@ func showStopped(out *results, s *vokter.Stopped) {
 		{"page", page},
 		{"topic", s.Topic},
 		{"type", s.Type()},
-		{"position", cmp.Or(s.Position, "none: it is a wake, which a schedule asked for")},
+		{"position", cmp.Or(s.Position, "none: a timer of the pipeline made it")},
 	}
 	if len(s.Body) > 0 {
 		body := flow.Clipped(string(s.Body), shownBody)
@@ -353,7 +353,7 @@ func (a *app) confirm(out *results) error {
 	if err := out.end(); err != nil {
 		return err
 	}
-	fmt.Fprint(a.stderr, "Skip it? What it would have caused does not happen then. [y/N] ")
+	fmt.Fprint(a.stderr, "Skip it? It will then have no effect. [y/N] ")
 	answer, _ := bufio.NewReader(a.stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

@@ -160,7 +160,7 @@ func TestSkip(t *testing.T) {
 	if s, err := vokter.StoppedBy(data, ""); err != nil || s == nil || !s.Skip {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	expect(t, 0, "it is skipped", "skip", "--data", data, "--yes")
+	expect(t, 0, "skipped: the next start", "skip", "--data", data, "--yes")
 	if err := os.WriteFile(filepath.Join(data, "stopped.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

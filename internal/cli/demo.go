@@ -24,8 +24,8 @@ func (a *app) demo() *cobra.Command {
 	var changes int
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "demo",
-		Short: "Shows what this does, on a small page that changes",
-		Long:  "Serves a small page on loopback that changes, watches it with the real pipeline, and shows the page before and after beside what is reported.",
+		Short: "Shows the program at work on a small page that changes",
+		Long:  "Serves a small page on loopback that changes, watches it with the real pipeline, and prints each change of the page with its notification.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {
@@ -34,7 +34,7 @@ func (a *app) demo() *cobra.Command {
 			return a.runDemo(cmd.Context(), changes)
 		},
 	}, outputFlags)
-	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` changes were notified; more than the story has repeat it (default: the story once)")
+	cmd.Flags().IntVar(&changes, "changes", 0, "end after `N` notifications; the story repeats if it is shorter (default: the story once)")
 	return cmd
 }
 

@@ -19,8 +19,8 @@ func (a *app) explain() *cobra.Command {
 	var f inspect.ExplainFilter
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "explain URL (--data DIR | -c FILE)",
-		Short: "Says what the last checks of a page found, and who was told",
-		Long:  "Says what the last checks of a page found, who was told of it, and why a keyword did not match.",
+		Short: "Explains the last checks of a page and their notifications",
+		Long:  "Explains what the last checks of a page found, which notifications they caused, how these were delivered, and why a keyword did not match.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				e, err := m.Explain(ctx, url, f)

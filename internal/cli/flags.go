@@ -54,7 +54,7 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
 		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
 		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport: local, or kafka to share the work with other processes (default local)")
-		fs.StringSliceVar(&f.brokers, "brokers", nil, "some brokers of the Kafka cluster, as `HOST:PORT,...`")
+		fs.StringSliceVar(&f.brokers, "brokers", nil, "one or more brokers of the Kafka cluster, as `HOST:PORT,...`")
 		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "`PREFIX` of all topic names; processes with the same prefix share the work (default vokter.)")
 	}
 	if sets&directoryFlags != 0 {

@@ -72,12 +72,12 @@ subscriptions:
   - url: https://example.com/
     keywords: [a]
     sinks: [out]
-    language: de
+    language: ja
     stem: true
 `)
 	r := vs(t, "lint", "-c", path)
-	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "de", only for en` + "\n"
-	if r.code != 0 || r.stdout != want+path+": ok (2 subscriptions, 0 documents, 1 sink)\n" {
+	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "ja", only for `
+	if lines := strings.Split(r.stdout, "\n"); r.code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], want) || lines[1] != path+": ok (2 subscriptions, 0 documents, 1 sink)" {
 		t.Errorf("got %+v, want %s", r, want)
 	}
 	r = vs(t, "lint", "-c", path, "--format", "json")

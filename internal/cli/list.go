@@ -81,8 +81,8 @@ func (a *app) list() *cobra.Command {
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
-	fs.BoolVar(&sinks, "sinks", false, "only the sinks: how each does, what waits for it, its last success and error")
-	fs.BoolVar(&duplicates, "duplicates", false, "only documents whose text stands under several URLs")
+	fs.BoolVar(&sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
+	fs.BoolVar(&duplicates, "duplicates", false, "only documents with the same text under several URLs")
 	return cmd
 }
 

@@ -174,7 +174,7 @@ func (r *results) receivers(all []inspect.Receiver) {
 	r.table("", rows, stateWidth)
 }
 
-// waiting says what waits for rc.
+// waiting describes the notifications that wait for rc.
 func (r *results) waiting(rc inspect.Receiver) string {
 	var parts []string
 	if rc.Pending > 0 {

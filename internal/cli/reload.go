@@ -28,7 +28,7 @@ type reloader struct {
 	files *fileSet
 	load  func() (*config.Config, error)
 	apply func(context.Context, vokter.Config) ([]string, error)
-	// retry tries what waits for a sink that was changed.
+	// retry attempts the pending notifications of a sink that was changed.
 	retry func(ctx context.Context, sink string) error
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
@@ -172,7 +172,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	for _, name := range changed {
 		if err := r.retry(ctx, name); err != nil {
-			r.log.Warn("what waits for a sink that was changed is not tried at once, but by its schedule", "sink", name, "err", err)
+			r.log.Warn("the pending notifications of a changed sink are attempted when they are due, not at once", "sink", name, "err", err)
 		}
 	}
 }

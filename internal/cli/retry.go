@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/internal/manage"
 )
 
-// retryLine is the JSON of a receiver for which what waits is tried.
+// retryLine is the JSON of a receiver whose pending notifications are attempted.
 type retryLine struct {
 	Kind string `json:"kind"`
 	vokter.Retried
@@ -25,11 +25,12 @@ func (a *app) retry() *cobra.Command {
 	var f vokter.RetryFilter
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "retry [URL] [--sink NAME] (--data DIR | -c FILE)",
-		Short: "Tries now to deliver what waits, whatever its schedule says",
-		Long: "Tries now to deliver what waits, whatever its schedule says: for all sinks, for one, or with a URL for those for\n" +
-			"which something about that page waits. Each gets what waits in order; a digest still waits for its time.\n\n" +
-			"A running process is asked to try, and goes on doing so: list --sinks shows what came of it. With no process running\n" +
-			"it delivers by itself, with the sinks of -c FILE, and ends.",
+		Short: "Attempts pending notifications now, not when they are due",
+		Long: "Attempts to deliver pending notifications now, not when their next attempt is due: those of all sinks, of one, or " +
+			"with a URL those of all sinks with a pending notification about that page. Each sink gets them in order. A digest " +
+			"still waits for its time.\n\n" +
+			"A running process makes the attempts itself; list --sinks shows the results. Where no process runs, this one delivers, " +
+			"with the sinks of -c FILE, and ends.",
 		Example: `  vokter-stream retry --sink ops -c vokter.yaml
   vokter-stream retry https://example.com/terms --data ./data`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +46,7 @@ func (a *app) retry() *cobra.Command {
 			return a.retryWaiting(cmd, f)
 		},
 	}, outputFlags|pipelineFlags|configFlags)
-	cmd.Flags().StringVar(&f.Sink, "sink", "", "only what is for the sink `NAME`")
+	cmd.Flags().StringVar(&f.Sink, "sink", "", "only the sink `NAME`")
 	return cmd
 }
 
@@ -71,7 +72,7 @@ func (a *app) retryWaiting(cmd *cobra.Command, f vokter.RetryFilter) error {
 	return a.retryHere(cmd, silent, f)
 }
 
-// retryThere has the running process try what f selects.
+// retryThere makes the running process attempt the notifications that f selects.
 func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFilter) error {
 	tried, err := m.Retry(ctx, f)
 	if err != nil {
@@ -81,15 +82,16 @@ func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFi
 	for _, t := range tried {
 		out.object(retryLine{"retry", t})
 		if t.Elsewhere {
-			out.text("%s: another process owns it, and was asked to try what waits", t.Sink)
+			out.text("%s: another process owns it and was asked to attempt its notifications", t.Sink)
 		} else {
-			out.text("%s: %s tried now", t.Sink, are(t.Waiting))
+			out.text("%s: %s attempted now", t.Sink, are(t.Waiting))
 		}
 	}
 	return errors.Join(someRetried(out, f, tried), out.end())
 }
 
-// retryHere tries what f selects with the sinks of the configuration, and says what still waits.
+// retryHere attempts the notifications that f selects with the sinks of the configuration, and prints
+// which are still pending.
 func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) error {
 	c, err := a.load(cmd)
 	if err != nil {
@@ -124,29 +126,29 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 		out.object(retryLine{"retry", t})
 		i := slices.IndexFunc(after, func(rc inspect.Receiver) bool { return rc.Sink == t.Sink })
 		if i < 0 || after[i].Pending == 0 {
-			out.text("%s: nothing waits any more", t.Sink)
+			out.text("%s: no notification is pending any more", t.Sink)
 			continue
 		}
-		failed = append(failed, fmt.Errorf("sink %s: %s still waiting: %s", t.Sink, are(after[i].Pending), after[i].Reason))
+		failed = append(failed, fmt.Errorf("sink %s: %s still pending: %s", t.Sink, are(after[i].Pending), after[i].Reason))
 	}
 	failed = append(failed, someRetried(out, f, tried), out.end())
 	return errors.Join(failed...)
 }
 
-// someRetried says that nothing was tried, if that is so. It returns an error where f selects only
-// some notifications.
+// someRetried reports that nothing was attempted, if that is so: as an error where f is a filter,
+// which matched nothing, and otherwise as text.
 func someRetried(out *results, f vokter.RetryFilter, tried []vokter.Retried) error {
 	switch {
 	case len(tried) > 0:
 	case f != vokter.RetryFilter{}:
-		return errors.New("no such notification waits to be delivered; list --sinks shows the state of each sink")
+		return errors.New("no such notification is pending; list --sinks shows the state of each sink")
 	default:
-		out.text("no notification waits to be delivered")
+		out.text("no notification is pending")
 	}
 	return nil
 }
 
-// are says how many notifications are what follows.
+// are returns "1 notification is" or "N notifications are".
 func are(n int) string {
 	if n == 1 {
 		return "1 notification is"

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestRetryOfAStoppedDirectory tries by itself what waits, and says what still does.
+// TestRetryOfAStoppedDirectory attempts the notifications itself, and prints which are still pending.
 func TestRetryOfAStoppedDirectory(t *testing.T) {
 	s := newSetup(t, "")
 	here := []string{"-c", s.config, "--allow", loopback}
@@ -23,18 +23,18 @@ func TestRetryOfAStoppedDirectory(t *testing.T) {
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 
 	expect(t, 2, "name the sinks with -c FILE", "retry", "--data", s.data)
-	expect(t, 1, "no such notification waits to be delivered", append(here, "retry", "https://example.com/")...)
+	expect(t, 1, "no such notification is pending", append(here, "retry", "https://example.com/")...)
 	s.hook.answers <- 503
-	expect(t, 1, "sink hook: 1 notification is still waiting: answered 503", append(here, "retry", s.page.URL)...)
+	expect(t, 1, "sink hook: 1 notification is still pending: answered 503", append(here, "retry", s.page.URL)...)
 	s.hook.answers <- 200
 	expect(t, 0, "1 notification is waiting; to try now: vokter-stream retry --sink hook -c ", append(here, "sink", "test", "hook")...)
 	s.hook.answers <- 200
-	expect(t, 0, "hook: nothing waits any more", append(here, "retry", "--sink", "hook")...)
-	expect(t, 1, "no such notification waits to be delivered", append(here, "retry", "--sink", "hook")...)
-	expect(t, 0, "no notification waits to be delivered", append(here, "retry")...)
+	expect(t, 0, "hook: no notification is pending any more", append(here, "retry", "--sink", "hook")...)
+	expect(t, 1, "no such notification is pending", append(here, "retry", "--sink", "hook")...)
+	expect(t, 0, "no notification is pending", append(here, "retry")...)
 }
 
-// TestResumeOfASink begins anew what ended with a sink.
+// TestResumeOfASink restarts the subscriptions that expired with a sink.
 func TestResumeOfASink(t *testing.T) {
 	s := newSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")

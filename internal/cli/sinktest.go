@@ -62,8 +62,8 @@ func (a *app) sinkTest() *cobra.Command {
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "test NAME... -c FILE",
 		Short: "Sends one message, marked as a test, through a sink",
-		Long: "Sends one message, marked as a test, through a sink of a configuration, and says what the receiver answered. It is sent " +
-			"once, whatever comes back. Without a name it says which sinks there are.",
+		Long: "Sends one message, marked as a test, through a sink of a configuration, and prints what the receiver answered. It is sent " +
+			"once, whatever the answer is. Without a name it lists the sinks.",
 		Example: `  vokter-stream sink test ops -c vokter.yaml
   vokter-stream sink test --all -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.testSinks(cmd, args, all) },

@@ -61,14 +61,14 @@ func (a *app) stateExport() *cobra.Command {
   vokter-stream state export /backup/st --transport kafka --brokers kafka-1:9092`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.exportState(cmd, args, leave) },
 	}, outputFlags|pipelineFlags|configFlags)
-	cmd.Flags().BoolVar(&leave, "leave-unhandled", false, "export also while messages wait to be handled: they are left behind")
+	cmd.Flags().BoolVar(&leave, "leave-unhandled", false, "export also while unhandled messages are left, without these messages")
 	return cmd
 }
 
 func (a *app) stateImport() *cobra.Command {
 	return a.flags.with(&cobra.Command{
 		Use:   "import DIR",
-		Short: "Reads what export wrote into a new directory or new topics",
+		Short: "Imports an export into a new data directory or new topics",
 		Example: `  vokter-stream state import /backup/st --transport kafka --brokers kafka-1:9092
   vokter-stream state import /backup/state --data /var/lib/vokter`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importState(cmd, args) },
@@ -217,8 +217,8 @@ type backupLine struct {
 func (a *app) backup() *cobra.Command {
 	return a.flags.with(&cobra.Command{
 		Use:   "backup DIR (--data DIR | -c FILE)",
-		Short: "Copies the data directory, also of a running process",
-		Long:  "Copies the data directory, also of a running process, to a new directory. To go on from the copy, name it with --data.",
+		Short: "Copies the data directory, even while a process runs on it",
+		Long:  "Copies the data directory to a new directory, even while a process runs on it. To use the copy, name it with --data.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -152,7 +152,7 @@ func TestGoneAndReplayed(t *testing.T) {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
 	s.hook.answers <- http.StatusOK
-	expect(t, 0, "bypasses the memory", "replay", "-c", s.config, "--allow", loopback)
+	expect(t, 0, "ignores which IDs were delivered before", "replay", "-c", s.config, "--allow", loopback)
 	if got := <-s.hook.ids; got != id {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}

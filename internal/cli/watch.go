@@ -34,9 +34,9 @@ func (a *app) watch() *cobra.Command {
 		Use:   "watch URL KEYWORD...",
 		Short: "Watches one page and prints what changes",
 		Long: "Watches one page without a configuration and prints a notification for each change that adds or removes a keyword. " +
-			"The first check is the baseline: it says what was read, and whether the keywords are on the page now.\n\n" +
-			"With --data DIR and --checks 1 a line in a crontab is a full watcher: it prints nothing unless something happened. Lines " +
-			"with the same data directory wait for one another, for up to a minute." + exitCodes,
+			"The first check is the baseline: it prints what was read, and whether the keywords are on the page.\n\n" +
+			"With --data DIR and --checks 1 one line in a crontab suffices to watch a page: it prints nothing unless something " +
+			"happened. Processes with the same data directory wait for one another, for up to a minute." + exitCodes,
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
   vokter-stream watch https://example.com/news Argus --select main --interval 5m`,

@@ -16,18 +16,19 @@ import (
 type Manager interface {
 	// List returns pages and receivers with their state.
 	List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error)
-	// Explain returns what the last checks of a page found and what followed from it.
+	// Explain returns what the last checks of a page found and which notifications followed.
 	Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error)
 	// Cancel ends the subscriptions of client on the page of url.
 	Cancel(ctx context.Context, url, client string) error
-	// Resume begins the expired subscriptions of client on the page of url anew, or those
-	// of all clients where it is empty.
+	// Resume restarts the expired subscriptions of client on the page of url, or those of all
+	// clients where client is empty.
 	Resume(ctx context.Context, url, client string) error
-	// Retry tries now what waits for the receivers that f selects, and returns them.
+	// Retry attempts the pending notifications of the receivers that f selects, and returns
+	// these receivers.
 	Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error)
-	// DeadLetters returns what was given up and f selects.
+	// DeadLetters returns the dead letters that f selects.
 	DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error)
-	// Replay puts the notifications that f selects back into delivery and returns how many.
+	// Replay queues the dead letters that f selects for delivery again and returns how many.
 	Replay(ctx context.Context, f flow.DeadFilter) (int, error)
 	// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it.
 	Backup(ctx context.Context, w io.Writer) error
