@@ -9,9 +9,8 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// Change carries all differences between two versions of a document, with what is
-// needed to match keywords in them. It is the body of TypeChange, a public format
-// that only grows.
+// Change has all differences between two versions of a document, with the context that is needed to
+// match keywords in them. It is the body of TypeChange, a public format that only gets new fields.
 type Change struct {
 	ID          string    `json:"id"`
 	URL         string    `json:"url"`
@@ -49,64 +48,60 @@ func ChangeFrom(m Message) (c Change, err error) {
 	return c, nil
 }
 
-// Difference is one contiguous stretch that was added or removed.
+// Difference is a contiguous piece of text that was added or removed.
 type Difference struct {
 	Event pipeline.Event `json:"event"`
-	// Text is the exact original text; Offset is where it begins in the text of its
-	// version (the new one for added, the old one for removed), in bytes.
+	// Text is the exact text. Offset is where it begins in the text of its version (the new one for
+	// pipeline.Added, the old one for pipeline.Removed), in bytes.
 	Text   string `json:"text"`
 	Offset int    `json:"offset"`
 }
 
-// Group is a group of blocks that belong together: an edited paragraph, two that
-// merged, one that was split, a new one, one that went. Keywords are counted within it.
+// Group is a group of blocks that belong together, such as an edited paragraph in both versions, two
+// paragraphs that were merged, or a new one. Keywords are matched within a group.
 type Group struct {
-	// Moved says that the block only changed place: Old and New are the whole block,
-	// Differences is empty.
+	// Moved says that the block only moved: Old and New are the whole block, Differences is empty.
 	Moved bool `json:"moved,omitempty"`
-	// Old and New are the stretches of the group's blocks around what was removed and
-	// added, in document order.
+	// Old and New are the parts of the blocks around what was removed and added, in document order.
 	Old []Window `json:"old,omitempty"`
 	New []Window `json:"new,omitempty"`
-	// Coarse says that so much changed that it was not found out which blocks belong together.
-	// The group then holds all blocks that changed, or with Moved all that only changed place.
-	// Each Difference is a stretch of whole blocks, with marks such as BlockEnd between them,
-	// and Old and New are empty. With Moved, Old and New are such stretches, with neither
-	// Tokens nor Edits. All words of the stretches changed, and those that Old and New, or what
-	// was removed and what was added, have in common are not new.
+	// Coarse says that too much changed to find out which blocks belong together. The group then has
+	// all blocks that changed, or with Moved all that only moved. Each Difference is a run of whole
+	// blocks, with marks such as pipeline.BlockEnd between them, and Old and New are empty. With
+	// Moved, Old and New are such runs, without Tokens and Edits. All words of the runs count as
+	// changed, except those that the old and the new side have in common.
 	Coarse bool `json:"coarse,omitempty"`
 	// Differences are the edits as people read them; see ShownEdits.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// Window is a stretch of one block, on one side: one or more edits and the tokens
-// around them, up to the block's border but at most 64 tokens and 1,000 characters
-// beyond the outermost edits. Windows of one block that would touch are one.
+// Window is a part of one block, in one version: one or more edits and the tokens around them, up to
+// the border of the block, but at most 64 tokens and 1,000 characters beyond the outermost edits.
+// Windows of one block that would touch are one Window.
 type Window struct {
-	// Offset is where Text begins in the version's text, in bytes.
+	// Offset is where Text begins in the text of the version, in bytes.
 	Offset int `json:"offset"`
-	// Text is the exact text of the stretch, from the first to the end of the last token,
-	// or from and to the block's border where the stretch reaches it.
+	// Text is the exact text from the start of the first token to the end of the last one, or from or
+	// to the border of the block.
 	Text string `json:"text"`
-	// CutLeft and CutRight say that the block goes on beyond the stretch.
+	// CutLeft and CutRight say that the block continues beyond Text.
 	CutLeft  bool `json:"cut_left,omitempty"`
 	CutRight bool `json:"cut_right,omitempty"`
 	// Tokens are the tokens of Text: start and end in bytes within Text.
 	Tokens []Span `json:"tokens,omitempty"`
-	// Edits are the runs of tokens, as indexes [start, end) into Tokens, that are only on
-	// this side. An empty run is a place where the other side has tokens of its own that
-	// are not here: a deletion that joined, or an insertion that split, its neighbours.
+	// Edits are the runs of tokens that only this version has, as indexes [start, end) into Tokens. An
+	// empty run is a place where only the other version has tokens.
 	Edits []Span `json:"edits,omitempty"`
 }
 
-// Span is a half-open range [0] <= i < [1].
+// Span is the half-open range Span[0] <= i < Span[1].
 type Span [2]int
 
-// shownAsOne is how many equal tokens may stand between edits that are shown as one.
+// shownAsOne is the largest number of equal tokens between two edits that are shown as one.
 const shownAsOne = 3
 
-// ShownEdits returns the edits of one block, or of a window of it, as people read them: those
-// that hold tokens, and as one those that are at most three equal tokens apart.
+// ShownEdits returns the edits of a block, or of a Window of it, for people: without empty ones, and
+// with those joined that are at most three equal tokens apart.
 func ShownEdits(edits []Span) []Span {
 	var shown []Span
 	for _, e := range edits {

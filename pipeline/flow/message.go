@@ -21,43 +21,41 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// Message is what travels through a topic. On the wire its attributes are headers
-// named as the CloudEvents Kafka protocol binding names them (ce_id, ce_type, ...);
-// see Metadata.
+// Message is a message of a topic. On the wire its fields are headers with the names of the
+// CloudEvents binding for Kafka (ce_id, ce_type, ...); see Metadata.
 type Message struct {
-	// ID identifies the message; but for commands it is derived from its content or cause,
-	// so that handling a message twice yields the same IDs. ce_id on the wire.
+	// ID identifies the message. Except for commands, it is derived from the content or cause of
+	// the message, so that handling a message twice gives the same IDs. On the wire it is ce_id.
 	ID string
-	// Topic is one of the Topic constants or a topic of the user's. It is not on the wire.
+	// Topic is one of the Topic constants, or another topic that the program uses. It is not on the
+	// wire.
 	Topic string
-	// Key names the owner of the state that the consumer needs. Messages of one key
-	// are handled one at a time, in order.
+	// Key selects the state that the consumer reads and writes. Messages with one key are handled
+	// one at a time, in order.
 	Key string
-	// Type says what the message is, for example TypeChange. ce_type on the wire.
+	// Type is the type of the body, for example TypeChange. On the wire it is ce_type.
 	Type string
-	// Source is who sent the message; empty means this module, whose name is the constant
-	// SourceVokter. ce_source on the wire.
+	// Source is the sender of the message. Empty means SourceVokter, which is this module. On the
+	// wire it is ce_source.
 	Source string
-	// Subject is the URL that the message is about, if any. ce_subject on the wire.
+	// Subject is the URL that the message is about, if any. On the wire it is ce_subject.
 	Subject string
-	// Time is when what the message reports happened. ce_time on the wire.
+	// Time is when the event that the message reports happened. On the wire it is ce_time.
 	Time time.Time
-	// Header holds further attributes, by lower-case name.
+	// Header has further headers by lower-case name.
 	Header map[string]string
 	// Body is the payload: JSON on public topics.
 	Body []byte
-	// Position names the place of a received message in its log, unique over the life
-	// of the store ("STORE/topic/lane/offset"). A transport sets it; wakes and posted
-	// messages have none.
+	// Position is the place of a received message in its log, "STORE/topic/lane/offset". It is never
+	// used twice in a store. The transport sets it; wakes and posted messages have none.
 	Position string
 
-	// value is what the message says where that is known without decoding it: for
-	// receivers in the same process.
+	// value is the decoded message, for consumers in the same process; nil if it is not known.
 	value any
 }
 
-// deferred is a value that is encoded into a header when the message leaves the process,
-// unless Header has one of that name.
+// deferred is a value that is encoded into a header when the message leaves the process. Where
+// Header has that name, the header wins.
 type deferred interface{ attribute() (name, value string) }
 
 // Names of the headers that carry a Message's attributes.
@@ -69,29 +67,28 @@ const (
 	headerSubject = "ce_subject"
 	headerTime    = "ce_time"
 	headerContent = "content-type"
-	// HeaderKey carries Message.Key from a publisher to its transport, which may
-	// use the record key instead of a header.
+	// HeaderKey carries Message.Key to the transport, which may send the key of the record instead.
 	HeaderKey = "vokter_key"
-	// HeaderTrace is the W3C trace context, copied from a message to those it causes.
+	// HeaderTrace is the W3C trace context. It is copied from a message to the messages that
+	// follow from it.
 	HeaderTrace = "traceparent"
 )
 
-// SourceVokter is the ce_source of every message that this module produces; sourceUnknown is that
-// of messages that name none.
+// SourceVokter is the ce_source of the messages of this module; sourceUnknown stands for a missing
+// ce_source.
 const (
 	SourceVokter  = "https://github.com/vokter/vokter"
 	sourceUnknown = "unknown"
 )
 
-// Metadata returns the headers that carry m, without its body.
+// Metadata returns the headers of m on the wire.
 func (m Message) Metadata() map[string]string {
 	h := make(map[string]string, len(m.Header)+7)
 	maps.Insert(h, m.Attributes())
 	return h
 }
 
-// Attributes yields the headers that carry m, without its body, each name once. They may
-// be more than Header, and their order means nothing.
+// Attributes yields the headers of m on the wire, each name once, in no particular order.
 func (m Message) Attributes() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for k, v := range m.Header {
@@ -112,6 +109,23 @@ func (m Message) Attributes() iter.Seq2[string, string] {
 	}
 }
 
+// encode returns v, whose fields can all be encoded, as JSON.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("flow: encoding a %T: %v", v, err))
+	}
+	return b
+}
+
+// decode returns the body of m, which errors call what. Its error is permanent.
+func decode[T any](m Message, what string) (v T, err error) {
+	if err = json.Unmarshal(m.Body, &v); err != nil {
+		err = failure.Permanent(fmt.Errorf("%s %s: %w", what, m.ID, err))
+	}
+	return v, err
+}
+
 // attribute reports whether a header carries an attribute that has a field of its own.
 func attribute(name string) bool {
 	switch name {
@@ -121,8 +135,8 @@ func attribute(name string) bool {
 	return false
 }
 
-// FromMetadata is the inverse of Metadata. It fails with a permanent error where a
-// header that a message needs is missing or malformed; with that comes what is known of it.
+// FromMetadata is the inverse of Metadata. Where a required header is missing or malformed, it
+// returns a permanent error together with the fields that could be read.
 func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	m := Message{
 		ID: meta[headerID], Key: meta[HeaderKey], Type: meta[headerType],
@@ -156,22 +170,22 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	return m, nil
 }
 
-// Received returns the message that was read from topic, by its headers: uuid is the ID of one
-// that has none of its own, position its place in the log. It fails as FromMetadata does.
+// Received returns the message that a transport read from topic at position. A message without an
+// ID gets uuid, or else position, as its ID. Errors are those of FromMetadata.
 func Received(topic, uuid, position string, meta map[string]string, body []byte) (Message, error) {
 	if topic == TopicIngest {
 		return FromIngest(meta, body, position)
 	}
 	m, err := FromMetadata(meta, body)
-	m.ID = cmp.Or(m.ID, uuid, position) // messages that follow from it have IDs of their own all the same
+	m.ID = cmp.Or(m.ID, uuid, position) // other messages derive their IDs from it
 	m.Topic, m.Position = topic, position
 	return m, err
 }
 
-// UnknownType returns the error of a reader that does not know the type of m, named by who.
-// It is Permanent on a topic that others may write, and where the message itself names another
-// sender: it goes to the dead letters. It is Broken on all other topics, where only a newer
-// version of this module can have written it: that version can read it.
+// UnknownType returns the error of the consumer who, which does not know the type of m. The error
+// is permanent, and m becomes a dead letter, if another program may have written m: OthersWrite
+// says so of its topic, or m.Source names that program. Otherwise a newer version of this module
+// wrote m, and the error is failure.Broken, so that the newer version can handle m.
 func (m Message) UnknownType(who string) error {
 	err := fmt.Errorf("%s does not know messages of type %q (%s)", who, Clipped(m.Type, maxQuoted), Clipped(m.ID, maxQuoted))
 	switch {
@@ -183,8 +197,8 @@ func (m Message) UnknownType(who string) error {
 	return failure.Broken(err)
 }
 
-// CheckTime refuses a time that a message names and that RFC 3339 cannot write in UTC, such as
-// one at the end of the year 9999 in America.
+// CheckTime returns an error for a time that RFC 3339 cannot express in UTC: one whose year is not
+// between 0 and 9999.
 func CheckTime(t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("the time is in the year %d in UTC, which is not between 0 and 9999", year)
@@ -192,11 +206,11 @@ func CheckTime(t time.Time) error {
 	return nil
 }
 
-// maxQuoted is how much of an attribute of a message errors quote, in bytes.
+// maxQuoted is how much of a header errors quote, in bytes.
 const maxQuoted = 200
 
-// Clipped returns s, or its first most bytes and a mark: for logs and errors that quote what
-// anybody may have written.
+// Clipped returns s, or its first most bytes and "…" if it is longer. It is for logs and errors
+// that quote text of others.
 func Clipped(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -204,11 +218,10 @@ func Clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// CloudEvent returns n as a CloudEvent for receivers outside the pipeline. Its Body is the documented
-// JSON. Its Attributes, except HeaderKey, are what the CloudEvents bindings for Kafka and others
-// put into headers. Its Type is Notification.Type as "vokter.TYPE.v1", such as
-// TypeNotification. Its Topic and Key are empty. An n that cannot be an event gives a permanent
-// error.
+// CloudEvent returns n as a CloudEvent for receivers outside the pipeline. The Body is the
+// documented JSON. The Attributes, except HeaderKey, are the headers of the CloudEvents bindings.
+// The Type is "vokter.TYPE.v1" with Notification.Type, such as TypeNotification. Topic and Key are
+// empty. A notification without an ID gives a permanent error.
 func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.ID == "" {
 		return Message{}, failure.Permanent(errors.New("the notification has no ID"))
@@ -226,8 +239,8 @@ func CloudEvent(n pipeline.Notification) (Message, error) {
 	}, nil
 }
 
-// attributeText returns s without what the attributes of a CloudEvent must not have:
-// controls, noncharacters, and what is no UTF-8.
+// attributeText returns s without what an attribute of a CloudEvent must not contain: control
+// characters, noncharacters and invalid UTF-8.
 func attributeText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r&0xFFFE == 0xFFFE || 0xFDD0 <= r && r <= 0xFDEF || r == utf8.RuneError {
@@ -237,8 +250,8 @@ func attributeText(s string) string {
 	}, s)
 }
 
-// TraceParent returns the W3C trace context of a trace that begins with the message
-// id: version 00, sampled, its IDs derived from id.
+// TraceParent returns the W3C trace context of a trace that begins with the message id. Its IDs
+// are derived from id, and it is sampled.
 func TraceParent(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-01"
@@ -246,8 +259,8 @@ func TraceParent(id string) string {
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// DeriveID hashes parts into an ID of 26 characters of [0-9A-V] (128 bits). Equal
-// parts give equal IDs, and no two lists of parts are confused by where one ends.
+// DeriveID hashes parts into an ID of 128 bits, 26 characters of [0-9A-V]. Equal lists of parts
+// give equal IDs. The lists ("ab", "c") and ("a", "bc") give different IDs.
 func DeriveID(parts ...string) string {
 	h := sha256.New()
 	var n [8]byte
@@ -259,30 +272,30 @@ func DeriveID(parts ...string) string {
 	return idEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// ChangeID is the ID of the change that made version n of a document. Lineage is the store
-// in which it did: a copy of a store that goes on makes other changes under the same numbers.
+// ChangeID returns the ID of the change that made version n of a document. Lineage is the store
+// that it was made in: two copies of a store make different changes under the same number.
 func ChangeID(document, incarnation, lineage string, n uint64) string {
 	return DeriveID("change", document, incarnation, lineage, strconv.FormatUint(n, 10))
 }
 
-// TimeoutID is the ID of the notification that tells a subscription at one receiver that
-// this life of its page was given up. A life has one such end.
+// TimeoutID returns the ID of the timeout notification of a page for one subscription and
+// receiver. An incarnation of a page has one timeout at most.
 func TimeoutID(page, incarnation, lineage, subscriptionIncarnation, receiver string) string {
 	return DeriveID("timeout", page, incarnation, lineage, subscriptionIncarnation, receiver)
 }
 
-// Lineage returns the part of a Message.Position that names its store.
+// Lineage returns the store of a Message.Position.
 func Lineage(position string) string {
 	store, _, _ := strings.Cut(position, "/")
 	return store
 }
 
-// NotificationID is the ID of what a change tells one subscription at one receiver.
+// NotificationID returns the ID of the notification of a change for one subscription and receiver.
 func NotificationID(change, subscriptionIncarnation, receiver string) string {
 	return DeriveID("notification", change, subscriptionIncarnation, receiver)
 }
 
-// DocumentID names the document that v makes of page, for state and IDs.
+// DocumentID returns the ID of the document that v selects in page.
 func DocumentID(page string, v pipeline.View) string {
 	parts := []string{"document", page}
 	list := func(name string, ss []pipeline.Selector) {

@@ -12,23 +12,23 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// Addressed is a notification with the receiver it goes to: the body of TypeNotification.
+// Addressed is a notification with its receiver: the body of TypeNotification.
 type Addressed struct {
 	Receiver     pipeline.Receiver     `json:"receiver"`
 	Document     string                `json:"document"`
 	Subscription string                `json:"subscription"` // its incarnation
 	Notification pipeline.Notification `json:"notification"`
-	// Digest says that the notification waits for others of its subscription, to be told with
-	// them; nil means that it is told at once.
+	// Digest collects the notification with others of its subscription. Nil means that it is
+	// delivered at once.
 	Digest *pipeline.Digest `json:"digest,omitempty"`
 }
 
-// HeaderReplay marks a notification that is delivered again on demand, whatever is
-// remembered of its ID; its value is "1".
+// HeaderReplay, with the value "1", marks a notification that is delivered although a notification
+// with its ID was delivered before.
 const HeaderReplay = "vokter_replay"
 
-// Withdraw says that a subscription was cancelled: what is still to be delivered to Receiver
-// because of it, or comes later, is dropped.
+// Withdraw says that a subscription was cancelled. Its notifications to Receiver are dropped, also
+// those that come later.
 type Withdraw struct {
 	Receiver     pipeline.Receiver `json:"receiver"`
 	Subscription string            `json:"subscription"` // its incarnation
@@ -37,10 +37,7 @@ type Withdraw struct {
 
 // Message returns w as a message on TopicNotifications.
 func (w Withdraw) Message(at time.Time) Message {
-	b, err := json.Marshal(w)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: withdraw: %v", err)) // every field is encodable
-	}
+	b := encode(w)
 	return Message{ID: DeriveID("withdraw", w.Subscription, w.Receiver.Sink), Topic: TopicNotifications, Key: w.Receiver.Sink,
 		Type: TypeWithdraw, Subject: w.Page, Time: at, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
@@ -56,17 +53,14 @@ func (a Addressed) Message() (Message, error) {
 		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
 }
 
-// HealthKey is the key of events about the process.
+// HealthKey is the key of health events about the process.
 const HealthKey = "process"
 
-// HealthMessage returns h as a message on TopicHealth, whose key is the page, the receiver or
+// HealthMessage returns h as a message on TopicHealth. Its key is the receiver, the page or
 // HealthKey.
 func HealthMessage(h pipeline.Health) Message {
 	h.Time, h.Since = h.Time.Round(0).UTC(), h.Since.Round(0).UTC()
-	b, err := json.Marshal(h)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: health: %v", err)) // every field is encodable
-	}
+	b := encode(h)
 	key := HealthKey
 	switch {
 	case h.Receiver != nil:
@@ -78,39 +72,36 @@ func HealthMessage(h pipeline.Health) Message {
 		Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
-// HealthFrom is the inverse of Health.Message.
+// HealthFrom is the inverse of HealthMessage.
 func HealthFrom(m Message) (pipeline.Health, error) {
-	var h pipeline.Health
-	if err := json.Unmarshal(m.Body, &h); err != nil {
-		return h, failure.Permanent(fmt.Errorf("health event %s: %w", m.ID, err))
-	}
-	return h, nil
+	return decode[pipeline.Health](m, "health event")
 }
 
-// HealthID is the ID of an event: about what (the incarnation of a page, a receiver),
-// and the number of the check, attempt or change of state that brought it.
+// HealthID returns the ID of a health event. about is the incarnation of a page or a receiver, n the
+// number of the check, attempt or change of state that caused it.
 func HealthID(event pipeline.HealthEvent, about string, n uint64) string {
 	return DeriveID("health", string(event), about, strconv.FormatUint(n, 10))
 }
 
-// DeadLetter is what was given up: the body of TypeDeadLetter.
+// DeadLetter is a notification that could not be delivered, or another message that could not be
+// handled: the body of TypeDeadLetter.
 type DeadLetter struct {
 	// Reason says why, without secrets.
 	Reason   string    `json:"reason"`
 	Time     time.Time `json:"time"`
 	Attempts int       `json:"attempts"`
-	// Addressed is the notification that was not delivered; nil: it was another message, such
-	// as a page that was pushed, which could not be handled.
+	// Addressed is the notification that was not delivered. It is nil for another message, such as a
+	// pushed page.
 	Addressed *Addressed `json:"addressed,omitempty"`
-	// Group and Topic say where that message was read; Headers and Body are its own.
+	// Group and Topic are the consumer group and topic of that message, Headers and Body its
+	// content.
 	Group   string            `json:"group,omitempty"`
 	Topic   string            `json:"topic,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    []byte            `json:"body,omitempty"`
 }
 
-// URL returns the URL of the page that d is about, or nothing where it is about none. What
-// may be a password in it is left out.
+// URL returns the URL of the page that d is about, without a password, or "".
 func (d DeadLetter) URL() string { return pageurl.Redacted(d.url()) }
 
 // Type returns the type of the message that could not be handled.
@@ -123,8 +114,8 @@ func (d DeadLetter) url() string {
 	return d.Headers[headerSubject]
 }
 
-// Listed returns d as it may be shown: without the Body, since those of many messages are
-// large together, and without what may be a password in the URL of its message.
+// Listed returns d for a list: without Body, because many of them are large, and without a password
+// in the URL of its message.
 func (d DeadLetter) Listed() DeadLetter {
 	d.Body, d.Headers = nil, maps.Clone(d.Headers)
 	for _, name := range []string{headerSubject, HeaderKey} {
@@ -135,8 +126,8 @@ func (d DeadLetter) Listed() DeadLetter {
 	return d
 }
 
-// What a dead letter holds at most of a message that could not be handled, in bytes. A letter
-// that is too large to be published would hold up everything behind that message.
+// Bounds of a dead letter, in bytes. A dead letter that is too large to be published would block
+// its topic.
 const (
 	maxDeadBody    = 512 << 10
 	maxDeadHeaders = 64 << 10 // names and values, together
@@ -144,10 +135,10 @@ const (
 	maxDeadKey     = 4 << 10 // also of its subject
 )
 
-// Bounded returns d without what makes it too large. The reason says what is left out.
+// Bounded returns d without a part that is too large. Its Reason says what is left out.
 func (d DeadLetter) Bounded() DeadLetter {
 	if d.Addressed != nil {
-		return d // a notification has bounds of its own
+		return d // MaxNotification bounds it
 	}
 	d.Reason = Clipped(d.Reason, maxDeadReason)
 	if n := len(d.Body); n > maxDeadBody {
@@ -165,8 +156,9 @@ func (d DeadLetter) Bounded() DeadLetter {
 	return d
 }
 
-// Message returns d as a message on TopicDead, under key. id is that of what was given up. What
-// would make the message too large is left out: a key becomes one that is derived from it.
+// Message returns d as a message on TopicDead. id is the ID of the notification or message. The
+// message is bounded: a key that is too long is replaced by one that is derived from it, and a
+// subject that is too long is left out.
 func (d DeadLetter) Message(id, key, subject string) Message {
 	if len(key) > maxDeadKey {
 		key = DeriveID("dead key", key)
@@ -174,10 +166,7 @@ func (d DeadLetter) Message(id, key, subject string) Message {
 	if len(subject) > maxDeadKey {
 		subject = ""
 	}
-	b, err := json.Marshal(d.Bounded())
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: dead letter: %v", err)) // every field is encodable
-	}
+	b := encode(d.Bounded())
 	return Message{ID: DeriveID("dead", id, d.Group), Topic: TopicDead, Key: key, Type: TypeDeadLetter,
 		Subject: subject, Time: d.Time, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
@@ -187,9 +176,9 @@ type DeadFilter struct {
 	Sink   string    `json:"sink,omitempty"`
 	Client string    `json:"client,omitempty"`
 	URL    string    `json:"url,omitempty"`  // its page
-	Since  time.Time `json:"since,omitzero"` // given up then or later
-	// Messages also selects other messages that could not be handled, such as pages that were
-	// pushed, where Sink and Client are empty. They can be listed, but not replayed.
+	Since  time.Time `json:"since,omitzero"` // dead since then or later
+	// Messages also selects messages that are not notifications, such as pushed pages, if Sink and
+	// Client are empty. They can be listed, but not replayed.
 	Messages bool `json:"-"`
 }
 
@@ -211,12 +200,11 @@ func samePage(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// ReplayCommand asks for the dead letters of one receiver, the message's key, to be delivered
-// again: those that Filter selects.
+// ReplayCommand delivers the dead letters of one receiver again that Filter selects. The key of its
+// message is the receiver.
 type ReplayCommand struct {
 	Filter DeadFilter `json:"filter"`
 }
 
-// MaxNotification is how large the JSON of a notification is at most, in bytes. A digest is at
-// most that large too.
+// MaxNotification is the largest size of the JSON of a notification or digest, in bytes.
 const MaxNotification = 256 << 10

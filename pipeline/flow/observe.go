@@ -6,11 +6,11 @@ import (
 
 // Kinds of observations.
 const (
-	KindCheck        = "check"        // a page was asked for
+	KindCheck        = "check"        // a check of a page was requested
 	KindUnchanged    = "unchanged"    // a check found nothing new
 	KindFailed       = "failed"       // a check failed; Text is the reason
-	KindHeld         = "held"         // a page is not checked any more in a run of some checks; Text is the reason
-	KindEnded        = "ended"        // nobody watches a page any more; Text says why where it expired
+	KindHeld         = "held"         // a run of few checks does not check a page any more; Text is the reason
+	KindEnded        = "ended"        // the last subscription of a page ended; Text is the reason if the page expired
 	KindPushed       = "pushed"       // a page that was pushed was read
 	KindUnwatched    = "unwatched"    // a page was pushed that nobody watches; only URL is set
 	KindRepeated     = "repeated"     // a page was pushed again under the same ID; only URL is set
@@ -18,69 +18,69 @@ const (
 	KindChange       = "change"       // two versions differ; N is the new one's number
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
 	KindDelivered    = "delivered"    // a receiver has a notification
-	KindDead         = "dead"         // a notification was given up; Text is the reason
-	KindUnhandled    = "unhandled"    // a message could not be handled and is kept as a dead letter; only URL, ID and Text, the reason, are set
-	KindDropped      = "dropped"      // a notification is not delivered, since its subscription was cancelled
+	KindDead         = "dead"         // a notification became a dead letter; Text is the reason
+	KindUnhandled    = "unhandled"    // another message became a dead letter; only URL, ID and Text, the reason, are set
+	KindDropped      = "dropped"      // a notification is not delivered, because its subscription was cancelled
 )
 
-// Observation is one thing that a stage did, told once the commit that did it stands.
-// Fields that do not apply are zero.
+// Observation is something that a stage did. It is reported after the commit. Fields that do not
+// apply are zero.
 type Observation struct {
 	// Kind is one of the Kind constants.
 	Kind string
-	// Page and Document are the keys of what it is about; URL is the page's URL.
+	// Page is the key and Document the ID of what the observation is about; URL is the URL of the
+	// page.
 	Page, Document, URL string
-	// ID is that of the change, notification or message.
+	// ID is the ID of the change, notification or message.
 	ID string
 	// N is a number that Kind explains.
 	N int
-	// Time is when it happened: of the check, where there is one.
+	// Time is when it happened; if a check caused it, the time of the check.
 	Time time.Time
-	// Text says more, in words for the user and without secrets.
+	// Text has details in words for the user, without secrets.
 	Text string
 }
 
-// Observer is told what stages do, for summaries and progress. It is called from many
-// goroutines and must not block. A crash loses what was not told yet, so an Observer
-// may not carry anything that has to be right. The nil Observer hears nothing.
+// Observer is called with what stages do, for summaries and progress. It is called from many
+// goroutines and must not block. A crash loses observations, so nothing that must be exact may
+// depend on them. A nil Observer ignores them.
 type Observer func(Observation)
 
-// Note tells o of ob, if there is an o.
+// Note calls o with ob, unless o is nil.
 func (o Observer) Note(ob Observation) {
 	if o != nil {
 		o(ob)
 	}
 }
 
-// Gauge is a figure about a process for those who watch over it. Who has some to offer has
-// a method Gauges() []Gauge, which returns them as they are now, from any goroutine, without
-// asking anybody outside the process.
+// Gauge is a figure of a process for monitoring.
 type Gauge struct {
-	// Name is one of the constants below, or another that begins with vokter_; with _total
-	// at its end the value only grows while the process lives.
+	// Name is one of the Gauge constants, or another name that begins with vokter_. The value of a
+	// name that ends in _total only grows while the process runs.
 	Name string
-	// Help is a sentence about what it says.
+	// Help is a sentence that explains the figure.
 	Help string
-	// Labels tell figures of one name from each other. All of one name have the same labels.
+	// Labels distinguish figures with one Name, which all have the same label names.
 	Labels map[string]string
 	Value  float64
 }
 
 // Gauges of a transport whose lanes are shared with other processes.
 const (
-	// GaugeLanes is how many lanes there are, in all processes together.
+	// GaugeLanes is the number of lanes in all processes together.
 	GaugeLanes = "vokter_lanes"
-	// GaugeLanesOwned is how many lanes this process owns, GaugeLanesRestoring how many of
-	// them it does not handle messages of yet, since it reads their state.
+	// GaugeLanesOwned is the number of lanes that this process owns. GaugeLanesRestoring is how many
+	// of them it does not yet handle messages of, because it still reads their state.
 	GaugeLanesOwned     = "vokter_lanes_owned"
 	GaugeLanesRestoring = "vokter_lanes_restoring"
-	// GaugeRestored is how many records of state were read to restore lanes.
+	// GaugeRestored is the number of records of state that were read to restore lanes.
 	GaugeRestored = "vokter_restored_records_total"
-	// GaugeLag is how far a group is behind the end of a topic, in the lanes that this process
-	// owns: with the labels group and topic. It is an upper bound, since ends have gaps.
+	// GaugeLag is the number of messages that a group is behind the end of a topic, in the lanes that
+	// this process owns. Its labels are group and topic. It is an upper bound, because offsets have
+	// gaps.
 	GaugeLag = "vokter_lag"
-	// GaugeTransactions is how many transactions were committed, GaugeTransactionsFailed how
-	// many were given up, each with the messages in it, which are handled again.
+	// GaugeTransactions is the number of committed transactions, GaugeTransactionsFailed that of
+	// aborted ones, whose messages are handled again.
 	GaugeTransactions       = "vokter_transactions_total"
 	GaugeTransactionsFailed = "vokter_transactions_failed_total"
 )

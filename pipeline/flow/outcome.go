@@ -13,36 +13,35 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// Request asks fetch to check a page. One request is at most one GET.
+// Request asks the stage fetch to check a page. One request is at most one GET.
 type Request struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
-	// Check is the number that the page's owner gave to this check. Nonce tells this request
-	// from one under the same number whose owner lost the page, and with it what it had not
-	// committed.
+	// Check is the number that index gave to this check. Nonce distinguishes this request from one
+	// with the same number that another process made and did not commit before it lost the lane.
 	Check uint64 `json:"check"`
 	Nonce string `json:"nonce,omitempty"`
-	// ETag and LastModified are validators to send; both are empty for a full fetch.
+	// ETag and LastModified are for a conditional request; both are empty for a full fetch.
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
-	// BodyHash is the hash of the body that stands; an equal body is "unchanged" against it.
-	// Empty for a full fetch.
+	// BodyHash is the hash of the last body. An equal body gives OutcomeUnchanged. It is empty for a
+	// full fetch.
 	BodyHash string `json:"body_hash,omitempty"`
 	// Documents are the views of the page to read, at least one.
 	Documents []RequestDocument `json:"documents"`
-	// Rebase asks fetch to read this earlier body of the page too, by today's rules.
+	// Rebase is an earlier body of the page that fetch reads as well, with the present rules.
 	Rebase *Body `json:"rebase,omitempty"`
-	// KeepBody asks for the body also where it holds no new text.
+	// KeepBody asks for the body even if it has no new text.
 	KeepBody bool `json:"keep_body,omitempty"`
-	// Failures is how many checks in a row failed before this one.
+	// Failures is the number of checks in a row that failed before this one.
 	Failures int `json:"failures,omitempty"`
-	// NotAfter is until when the fetch must have begun; a later one is dropped, since its
-	// owner will have asked again.
+	// NotAfter is when the request expires. A fetch that has not begun by then is dropped, because
+	// index will have sent another request.
 	NotAfter time.Time `json:"not_after"`
 }
 
-// Body is the body of a page as it was read, kept so that its texts can be made anew by
-// other rules. One that is larger than MaxStoredBody when packed is not kept.
+// Body is the stored body of a page, from which its texts can be extracted again with other rules.
+// A body that is larger than MaxStoredBody when packed is not stored.
 type Body struct {
 	URL             string `json:"url"`
 	ContentType     string `json:"content_type"`
@@ -51,24 +50,21 @@ type Body struct {
 	Packed []byte `json:"packed,omitempty"`
 }
 
-// MaxStoredBody is the size of the largest packed body that is kept, in bytes.
+// MaxStoredBody is the largest size of a packed body that is stored, in bytes.
 const MaxStoredBody = 256 << 10
 
-// RequestDocument is one document of a page that is to be read.
+// RequestDocument is one document of a page to read.
 type RequestDocument struct {
 	ID   string        `json:"id"`
 	View pipeline.View `json:"view"`
-	// TextHash is the hash of the text that stands; an equal text need not be sent.
+	// TextHash is the hash of the last text. An equal text is not sent.
 	TextHash string `json:"text_hash,omitempty"`
 }
 
-// Message returns r as a message on TopicRequests, asked at the time at.
+// Message returns r as a message on TopicRequests with the time at.
 func (r Request) Message(at time.Time) Message {
 	r.NotAfter = r.NotAfter.Round(0).UTC()
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: request: %v", err)) // every field is encodable
-	}
+	b := encode(r)
 	return Message{
 		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
 		Topic: TopicRequests, Key: pageurl.Host(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
@@ -76,34 +72,30 @@ func (r Request) Message(at time.Time) Message {
 	}
 }
 
-// requested is a request and the body that says the same.
+// requested is a request with its encoding.
 type requested struct {
 	Request
 	body []byte
 }
 
-// RequestFrom is the inverse of Request.Message. What it returns must not be changed.
+// RequestFrom is the inverse of Request.Message. The caller must not change the request.
 func RequestFrom(m Message) (Request, error) {
 	if v, ok := m.value.(requested); ok && len(m.Body) == len(v.body) && &m.Body[0] == &v.body[0] {
 		return v.Request, nil
 	}
-	var r Request
-	if err := json.Unmarshal(m.Body, &r); err != nil {
-		return r, failure.Permanent(fmt.Errorf("request %s: %w", m.ID, err))
-	}
-	return r, nil
+	return decode[Request](m, "request")
 }
 
-// What a check found.
+// Values of Outcome.Kind: what a check found.
 const (
 	OutcomeRead      = "read"      // the text of a document
-	OutcomeUnchanged = "unchanged" // nothing new, against a hash
+	OutcomeUnchanged = "unchanged" // the hash of Against
 	OutcomeFailed    = "failed"
 )
 
-// Outcome is what one check found. A failed or unchanged check of a page is one
-// Outcome with Parts 0; one that read it is one Outcome for each document of the
-// request, Part 0 to Parts-1, published together.
+// Outcome is the result of a check. If the page could not be read, or is unchanged, there is one
+// Outcome, with Parts 0. Otherwise there is one Outcome for each document of the request, Part 0 to
+// Parts-1, all published together.
 type Outcome struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
@@ -111,27 +103,27 @@ type Outcome struct {
 	Nonce       string `json:"nonce,omitempty"` // of the request
 	Part        int    `json:"part,omitempty"`
 	Parts       int    `json:"parts,omitempty"`
-	// Document is which document this part is about; empty with Parts 0.
+	// Document is the ID of the document of this part; it is empty with Parts 0.
 	Document string    `json:"document,omitempty"`
 	Kind     string    `json:"kind"`
 	Time     time.Time `json:"time"`
-	// Against is the hash that Kind "unchanged" compares with: of the body with Parts 0,
-	// of the document's text otherwise.
+	// Against is the hash that OutcomeUnchanged found again: of the body with Parts 0, otherwise of
+	// the text of the document.
 	Against string `json:"against,omitempty"`
-	// Class and Reason say why Kind is "failed"; RetryAfter is the host's wish.
+	// Class and Reason say why Kind is OutcomeFailed. RetryAfter is how long the host asked to wait.
 	Class      string        `json:"class,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
-	// Offline says that the failure says nothing about the page: nothing else could be
-	// reached either.
+	// Offline says that no other host could be reached either, so that the failure does not count
+	// for the page.
 	Offline bool `json:"offline,omitempty"`
 	// Status is the HTTP status, 0 if there was none; Bytes the size of the decoded body;
 	// Took how long the fetch lasted.
 	Status int           `json:"status,omitempty"`
 	Bytes  int64         `json:"bytes,omitempty"`
 	Took   time.Duration `json:"took,omitempty"`
-	// BodyHash, ETag and LastModified describe the body that was read. LastModified is
-	// empty where it is not to be trusted as a validator.
+	// BodyHash, ETag and LastModified describe the body. LastModified is empty where it cannot be
+	// trusted for a conditional request.
 	BodyHash     string `json:"body_hash,omitempty"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
@@ -140,40 +132,36 @@ type Outcome struct {
 	Language  string `json:"language,omitempty"`
 	TextHash  string `json:"text_hash,omitempty"`
 	Extractor string `json:"extractor,omitempty"`
-	// Packed is the text's Content packed with PackText. It travels as the message's body.
+	// Packed is the Content of the text, packed with PackText. It is in the body of the message.
 	Packed []byte `json:"-"`
-	// Body is the body that was read: on the last part only, and only where a part is read,
-	// or Request.KeepBody asks for it, and it is small enough to be kept. It travels behind
-	// Packed.
+	// Body is the body of the page, only on the last part, and only if a part is OutcomeRead or
+	// Request.KeepBody is set, and if it is small enough to store. It follows Packed in the body of
+	// the message.
 	Body *Body `json:"-"`
-	// Rebased is the text that Request.Rebase gives by today's rules, in answer to it. It
-	// travels behind Body.
+	// Rebased is the text of Request.Rebase. It follows Body in the body of the message.
 	Rebased *Rebased `json:"-"`
 }
 
-// Rebased is the text of a document made anew from an earlier body.
+// Rebased is the text of a document, extracted from an earlier body with the present rules.
 type Rebased struct {
 	TextHash  string `json:"text_hash"`
 	Title     string `json:"title,omitempty"`
 	Extractor string `json:"extractor"`
 	// Packed is its Content packed with PackText.
 	Packed []byte `json:"packed,omitempty"`
-	// Failed says why there is none; then the document gets a new baseline.
+	// Failed says why there is no text. The document then gets a new baseline.
 	Failed string `json:"failed,omitempty"`
 }
 
 const headerOutcome = "vokter_outcome"
 
-// attribute is the header that carries o.
+// attribute returns the header of o.
 func (o Outcome) attribute() (name, value string) {
-	h, err := json.Marshal(outcomeHeader{o, o.frames()})
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: outcome: %v", err)) // every field is encodable
-	}
+	h := encode(outcomeHeader{o, o.frames()})
 	return headerOutcome, string(h)
 }
 
-// Message returns o as a message on TopicDocuments. In the same process it is not encoded.
+// Message returns o as a message on TopicDocuments. It is encoded only when it leaves the process.
 func (o Outcome) Message() Message {
 	o.Time = o.Time.Round(0).UTC()
 	o, body := o.joined()
@@ -200,15 +188,15 @@ func OutcomeFrom(m Message) (Outcome, error) {
 	return o, nil
 }
 
-// outcomeHeader is an outcome as its header carries it. Frames tells what the message's body
-// holds; without it the body is Packed alone.
+// outcomeHeader is an outcome in its header. Frames says how the body of the message is divided;
+// without it the body is Packed.
 type outcomeHeader struct {
 	Outcome
 	Frames *frames `json:"frames,omitempty"`
 }
 
-// frames say how the body of an outcome's message is divided, in bytes: Packed, then what
-// Body and Rebased hold packed. Those are named here without that.
+// frames has the sizes of the parts of the body of the message, in bytes: Outcome.Packed,
+// Body.Packed and Rebased.Packed. Body and Rebased here have no Packed.
 type frames struct {
 	Packed      int      `json:"packed"`
 	Body        *Body    `json:"body,omitempty"`
@@ -217,7 +205,7 @@ type frames struct {
 	RebasedSize int      `json:"rebased_size,omitempty"`
 }
 
-// frames returns how o's message is divided, or nil where its body is Packed alone.
+// frames returns the division of the body of the message, or nil if it is Packed alone.
 func (o Outcome) frames() *frames {
 	if o.Body == nil && o.Rebased == nil {
 		return nil
@@ -234,7 +222,7 @@ func (o Outcome) frames() *frames {
 	return f
 }
 
-// joined returns the body of o's message, and o with all that it holds packed in there.
+// joined returns the body of the message, and o with the packed parts moved there.
 func (o Outcome) joined() (Outcome, []byte) {
 	f := o.frames()
 	if f == nil {
@@ -257,7 +245,7 @@ func (o Outcome) joined() (Outcome, []byte) {
 
 var errFrames = errors.New("its body is not as long as its header says")
 
-// cut returns the outcome with what body holds. It shares body's memory.
+// cut returns the outcome with its packed parts. They share the memory of body.
 func (h outcomeHeader) cut(body []byte) (Outcome, error) {
 	o, f := h.Outcome, h.Frames
 	if f == nil {

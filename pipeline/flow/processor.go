@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Processor handles one message at a time per key; what it wrote and emitted counts
-// once it returned nil. It must be safe for concurrent use with different keys. A
-// message may come again after an error or a crash: then nothing of the earlier
-// attempt happened.
+// Processor handles messages, those of one key one after the other. If Process returns nil, tx is
+// committed. After an error or a crash tx is dropped, and the message is handled again. A Processor
+// must be safe for concurrent use with different keys.
 type Processor interface {
 	Process(ctx context.Context, tx Tx, m Message) error
 }
@@ -21,78 +20,72 @@ type ProcessorFunc func(ctx context.Context, tx Tx, m Message) error
 // Process calls f.
 func (f ProcessorFunc) Process(ctx context.Context, tx Tx, m Message) error { return f(ctx, tx, m) }
 
-// Middleware wraps a stage's Processor; what it adds happens in the same transaction. One
-// that hands on a Tx of its own embeds the Tx that it got.
+// Middleware wraps the Processor of a stage. It works in the same transaction. To pass on a Tx of
+// its own, it embeds the Tx that it got.
 type Middleware func(Processor) Processor
 
-// Tx is the transaction in which one message is handled: state, outputs and the
-// consumer's position become durable together, or none does. It is valid until
-// Process returns and must not be used by two goroutines at once.
+// Tx is the transaction in which one message is handled. The written state, the emitted messages
+// and the position of the consumer become durable together, or none of them does. A Tx is valid
+// until Process returns, and must not be used by two goroutines at the same time.
 type Tx interface {
-	// Message is the message being handled, with its Topic and Position. Its Header is the
-	// caller's own. It fails with a permanent error where a header that a message needs is
-	// missing or malformed, and returns what is known of the message beside that.
+	// Message returns the message that is handled, with its Topic and Position. The caller may change
+	// its Header. Where a required header is missing or malformed, it returns a permanent error
+	// together with the fields that could be read.
 	Message() (Message, error)
-	// State is the state that this consumer group keeps for key, which must be the key
-	// of the message being handled.
+	// State returns the state of this consumer group for key, which must be the key of the message.
 	State(key string) State
-	// Emit publishes m to m.Topic with the commit, in the order of the calls.
+	// Emit publishes m to m.Topic at the commit, in the order of the calls.
 	Emit(m Message)
-	// EmitAll publishes m, which has no key, into every lane of its topic with the commit. Each
-	// copy has an ID of its own that is derived from that of m. A lane is one of the parallel
-	// parts of all topics: messages and state of one key stand in the same lane of each topic
-	// and group, and one process at a time owns a lane.
+	// EmitAll publishes m, which has no key, to every lane of its topic at the commit. The ID of each
+	// copy is derived from that of m. See Transport for lanes.
 	EmitAll(m Message)
-	// Neighbours yields the keys in the lane of the message being handled for which group keeps
-	// state, each with its state as it is committed, in no particular order. Where the store
-	// fails it yields an empty key and a state whose reads fail.
+	// Neighbours yields the keys for which group has state in the lane of the message, each with its
+	// committed state, in no particular order. If the store fails, it yields an empty key and a
+	// state whose reads fail.
 	Neighbours(group string) iter.Seq2[string, State]
-	// WakeAt delivers a message of TypeWake for key to this consumer at t or soon after
-	// it, once. A later call replaces an earlier one for the same key; the zero time
-	// takes it back. With AtStart the wake also comes when the consumer next starts,
-	// if that is earlier: for work that died with the process that did it. It comes behind
-	// the messages that waited then, since what came of that work may be among them.
+	// WakeAt delivers one message of TypeWake for key to this consumer at t or soon after. A later
+	// call for the same key replaces it; the zero time cancels it. With AtStart the wake is also
+	// delivered when the consumer next starts, if that is earlier: for work that the end of the
+	// process interrupted. It then follows the messages that were waiting, because the result of
+	// the work may be among them.
 	WakeAt(key string, t time.Time, opts ...WakeOption)
-	// OnCommit runs f after the commit, in the order of the calls, and not at all if
-	// there is none. It has run before this group's next message of the same key is handled.
-	// f must not block.
+	// OnCommit calls f after the commit, in the order of the calls. Without a commit f is not called.
+	// It returns before this group handles the next message of the key, and must not block.
 	OnCommit(f func())
-	// Sync makes the commit durable before its OnCommit functions run and the next message
-	// comes: for handlers whose commit is reported to somebody outside.
+	// Sync makes the commit durable before the functions of OnCommit are called and the next message
+	// is handled: for handlers that report the commit to somebody outside.
 	Sync()
-	// Reset forgets all that was written, emitted and scheduled, so that a handler can be tried
-	// again.
+	// Reset drops everything that was written, emitted and scheduled, so that the handler can be
+	// called again.
 	Reset()
-	// Fits returns why the transaction can never be committed, such as a message that is too
-	// large for its topic, and otherwise nil.
+	// Fits returns nil, or why the transaction can never be committed, for example because a message
+	// is too large for its topic.
 	Fits() error
 }
 
 // WakeOption alters Tx.WakeAt.
 type WakeOption int
 
-// AtStart makes a wake come also when the consumer next starts.
+// AtStart delivers a wake also when the consumer next starts.
 const AtStart WakeOption = 1
 
-// State is what a consumer group keeps for one key: values by name. Reads see what
-// this transaction wrote. Names are any non-empty strings; order is that of bytes.
-// The caller owns the slices it gets and may not change those it passes until the
-// commit. An error means that the store failed; the handler returns it.
+// State is the state of a consumer group for one key: values by name. Reads see what this
+// transaction wrote. A name is any non-empty string; names are ordered by their bytes. The caller
+// may change the slices that it gets, but not those that it passes until the commit. An error means
+// that the store failed; the handler returns it.
 type State interface {
-	// Get returns the value of name; ok is false where there is none. An empty value
-	// is a value.
+	// Get returns the value of name; ok is false if there is none. A value may be empty.
 	Get(name string) (value []byte, ok bool, err error)
 	// Set stores value under name.
 	Set(name string, value []byte) error
-	// Delete removes name; it is no error where there is none.
+	// Delete removes the value of name, if there is one.
 	Delete(name string) error
-	// Scan iterates in order over the names that begin with prefix. The state must not
-	// be written to meanwhile. A store's failure ends it with a non-nil error as the
-	// last pair's Err.
+	// Scan iterates in order over the names that begin with prefix. The state must not be written to
+	// meanwhile. If the store fails, the last pair has a non-nil Err.
 	Scan(prefix string) iter.Seq2[string, Value]
 }
 
-// FailedState returns a state that can be neither read nor written, because of err.
+// FailedState returns a State all of whose methods fail with err.
 func FailedState(err error) State { return failedState{err} }
 
 type failedState struct{ err error }
@@ -113,21 +106,21 @@ type Value struct {
 	Err   error
 }
 
-// Poster hands a message straight to the lane of its key, outside any log: m is lost
-// if the process ends first. Pools use it to bring results back to the handler that
-// owns the state. Post blocks while the lane's inbox is full, until ctx is done.
+// Poster sends a message to the consumer in this process that owns its key. The message is in no
+// log and is lost if the process ends first. Goroutines that work for a handler send their results
+// with it. Post blocks while the inbox of the lane is full, until ctx is done.
 type Poster interface {
 	Post(ctx context.Context, m Message) error
 }
 
-// Publisher puts messages into their topics from outside a handler. When Publish
-// returns nil they are durable, all of them; it blocks while a topic is full.
+// Publisher publishes messages outside a transaction. When Publish returns nil, all of them are
+// durable. It blocks while a topic is full.
 type Publisher interface {
 	Publish(ctx context.Context, ms ...Message) error
 }
 
-// ErrMoved is what a Poster returns for a key whose owner is another process by now: that
-// one begins the work anew, and nothing is lost.
+// ErrMoved is what a Poster returns for a key that another process owns by now. That process
+// repeats the work, so nothing is lost.
 var ErrMoved = errors.New("the key went to another process")
 
 type txKey struct{}
@@ -141,10 +134,10 @@ func TxFrom(ctx context.Context) (Tx, bool) {
 	return tx, ok
 }
 
-// Memory bounds how much memory the stages take at the same time for what needs much. It waits
-// until there is room for bytes more, or where they are more than there is at all for all of
-// it, and returns a function that gives the room back, to be called once. It fails with the
-// cause of ctx where that ends first. It must be safe for concurrent use.
+// Memory bounds the memory that the stages use at the same time for large texts. It waits until
+// bytes more are available, or all of the memory if bytes are more than that, and returns a
+// function that releases them, to be called once. If ctx is done first, it fails with the cause of
+// ctx. It must be safe for concurrent use.
 type Memory func(ctx context.Context, bytes int64) (free func(), err error)
 
 // Take calls m. A nil Memory has no bound.

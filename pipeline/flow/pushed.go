@@ -20,8 +20,8 @@ const (
 	headerPushed   = "vokter_pushed"
 )
 
-// PushedMessage returns p as a message on TopicIngest, whose key is the page, so that pages of one
-// URL stay in order.
+// PushedMessage returns p as a message on TopicIngest. Its key is the canonical URL, so that pages
+// of one URL stay in order.
 func PushedMessage(p pipeline.Pushed) Message {
 	h := make(map[string]string, len(p.Header)+2)
 	maps.Copy(h, p.Header)
@@ -37,16 +37,15 @@ func PushedMessage(p pipeline.Pushed) Message {
 	}
 	key, err := pageurl.Canonical(p.URL)
 	if err != nil {
-		key = p.URL // told when it is read
+		key = p.URL // PushedFrom reports the error
 	}
 	return Message{ID: p.ID, Topic: TopicIngest, Key: key, Type: TypePage, Subject: p.URL, Time: p.Time, Header: h, Body: body}
 }
 
-// FromIngest returns the message on TopicIngest that any program may have written there: it
-// is FromMetadata for that topic. The names of headers count in lower case. Without a type it
-// is a TypePage; without an ID it has one that is derived from its position, or where that is
-// empty from its subject and body. With an error, which is permanent, comes as much of the
-// message as is known.
+// FromIngest is FromMetadata for TopicIngest, where any program may write. It reads the names of
+// headers in any case. A message without a type is a TypePage. A message without an ID gets one that
+// is derived from its position or, if that is empty, from its subject and body. A permanent error
+// comes together with the fields that could be read.
 func FromIngest(meta map[string]string, body []byte, position string) (Message, error) {
 	h := make(map[string]string, len(meta)+2)
 	for name, value := range meta {
@@ -66,8 +65,8 @@ func FromIngest(meta map[string]string, body []byte, position string) (Message, 
 	return m, err
 }
 
-// PushedFrom returns the page that m, a message on TopicIngest, brings. Its error, which is
-// permanent, says what is missing or wrong.
+// PushedFrom returns the page in m, a message on TopicIngest. Its permanent error says what is
+// missing or wrong.
 func PushedFrom(m Message) (pipeline.Pushed, error) {
 	p := pipeline.Pushed{
 		URL: m.Subject, ContentType: m.Header[headerContent], ContentLanguage: m.Header[headerLanguage],
@@ -104,7 +103,7 @@ func checkPushed(p pipeline.Pushed, kind string) error {
 	return nil
 }
 
-// taken is what the header of Taken says.
+// taken is the header headerPushed.
 type taken struct {
 	ID              string `json:"id"`
 	URL             string `json:"url"`
@@ -112,8 +111,8 @@ type taken struct {
 	ContentLanguage string `json:"content_language,omitempty"`
 }
 
-// TakenMessage returns p, whose Body is as a Reader gets it (Raw.Body), as a message on
-// TopicDocuments, where it is on its way to the owner of its page. Header is left out.
+// TakenMessage returns p as a message on TopicDocuments, without p.Header. p.Body is as in
+// pipeline.Raw.
 func TakenMessage(p pipeline.Pushed) (Message, error) {
 	page, err := pageurl.Canonical(p.URL)
 	if err != nil {
@@ -129,7 +128,7 @@ func TakenMessage(p pipeline.Pushed) (Message, error) {
 	}, nil
 }
 
-// TakenFrom is the inverse of Pushed.Taken.
+// TakenFrom is the inverse of TakenMessage.
 func TakenFrom(m Message) (pipeline.Pushed, error) {
 	var h taken
 	if err := json.Unmarshal([]byte(m.Header[headerPushed]), &h); err != nil {

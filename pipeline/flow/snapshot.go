@@ -13,27 +13,27 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// Snapshot says that version N of a document now stands, and Previous stood before.
+// Snapshot is a new version of a document, with its text and the text before it.
 type Snapshot struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
 	Document    string `json:"document"`
-	// Lineage is the store in which the version was made; see ChangeID.
+	// Lineage is the store that the version was made in; see ChangeID.
 	Lineage string `json:"lineage,omitempty"`
-	// N is the version's number; Previous is N-1, or 0 for a baseline, which is compared with
-	// nothing: the first version, and later ones whose text stands for no change of the page.
+	// N is the number of the version. Previous is N-1, or 0 for a baseline, which is compared with
+	// nothing: the first version, and a later one whose text differs without a change of the page.
 	N        uint64    `json:"version"`
 	Previous uint64    `json:"previous"`
 	Check    uint64    `json:"check"`
 	Time     time.Time `json:"time"` // of the check
-	// Stamp is the last stamp of the page before this version.
+	// Stamp is the last stamp of a subscription of the page before this version.
 	Stamp    uint64 `json:"stamp"`
 	Language string `json:"language,omitempty"`
 	Title    string `json:"title,omitempty"`
 	TextHash string `json:"text_hash"`
-	// Old and New are the Content of both texts, OldTokens and NewTokens their tokens as
-	// text.PackTokens packs them; without tokens the receiver finds them itself. All four travel
-	// packed together as the body of the message.
+	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by
+	// text.PackTokens; if they are missing, diff tokenises the texts. All four are packed together
+	// as the body of the message.
 	Old       string `json:"-"`
 	New       string `json:"-"`
 	OldTokens []byte `json:"-"`
@@ -44,10 +44,7 @@ const headerSnapshot = "vokter_snapshot"
 
 // Message returns s as a message on TopicSnapshots.
 func (s Snapshot) Message() Message {
-	h, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: snapshot: %v", err)) // every field is encodable
-	}
+	h := encode(s)
 	return Message{
 		ID:    DeriveID("snapshot", s.Document, s.Incarnation, fmt.Sprint(s.N)),
 		Topic: TopicSnapshots, Key: s.Page, Type: TypeSnapshot, Subject: s.Page, Time: s.Time,
@@ -67,8 +64,8 @@ func SnapshotFrom(m Message) (Snapshot, error) {
 	return s, nil
 }
 
-// pack compresses both texts and their tokens together: texts that resemble each other take
-// hardly more than one of them.
+// pack compresses both texts and their tokens together: two similar texts take little more than
+// one of them.
 func (s Snapshot) pack() []byte {
 	buf := make([]byte, 0, 3*binary.MaxVarintLen64+len(s.Old)+len(s.New)+len(s.OldTokens)+len(s.NewTokens))
 	buf = binary.AppendUvarint(buf, uint64(len(s.Old)))
@@ -115,9 +112,8 @@ var (
 // PackText compresses a text.
 func PackText(text string) []byte { return zstdEncoder.EncodeAll([]byte(text), nil) }
 
-// PackBody compresses the body of a page to be kept, as PackText does a text; UnpackText is
-// the inverse. ok is false where it is too large: more than MaxStoredBody bytes packed, or
-// more than twice MaxText unpacked.
+// PackBody compresses the body of a page; UnpackText is the inverse. ok is false if it is too large
+// to store: more than MaxStoredBody bytes packed, or more than twice MaxText unpacked.
 func PackBody(body []byte) (packed []byte, ok bool) {
 	if len(body) > 2*pipeline.MaxText {
 		return nil, false
@@ -135,42 +131,12 @@ func UnpackText(packed []byte) (string, error) {
 	return string(b), nil
 }
 
-// Decision is what index decided about a command that somebody may wait for, in whichever
-// process: TypeSubscribe, TypeCancel or TypeResume.
-type Decision struct {
-	// Command is the ID of the command.
-	Command string `json:"command"`
-	// Code is 0 where the command was carried out, otherwise why it was refused, as in
-	// Health.Code; Reason says it in words for the user.
-	Code   int    `json:"code,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
-// Message returns d as a message on TopicDecisions about page, decided at the time at.
-func (d Decision) Message(page string, at time.Time) Message {
-	b, err := json.Marshal(d)
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: decision: %v", err)) // every field is encodable
-	}
-	return Message{ID: DeriveID("decision", d.Command), Topic: TopicDecisions, Key: page, Type: TypeDecision, Subject: page, Time: at,
-		Header: map[string]string{headerContent: "application/json"}, Body: b}
-}
-
-// DecisionFrom is the inverse of Decision.Message.
-func DecisionFrom(m Message) (Decision, error) {
-	var d Decision
-	if err := json.Unmarshal(m.Body, &d); err != nil {
-		return d, failure.Permanent(fmt.Errorf("decision %s: %w", m.ID, err))
-	}
-	return d, nil
-}
-
-// maxUnpacked is the largest size of anything packed, once it is unpacked: two texts with their
-// tokens, which take no more bytes than their text.
+// maxUnpacked is the largest unpacked size of anything: two texts with their tokens, which take no
+// more bytes than the text.
 const maxUnpacked = 4*pipeline.MaxText + 64
 
-// UnpackedSize returns how many bytes a packed text, body or snapshot has unpacked; 0 where its
-// frame does not say.
+// UnpackedSize returns the unpacked size of a packed text, body or snapshot in bytes, or 0 if its
+// zstd frame does not say it.
 func UnpackedSize(packed []byte) int64 {
 	var h zstd.Header
 	if h.Decode(packed) != nil || !h.HasFCS {

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// Topics between the stages. The key of each is the owner of the state that its
-// consumer needs.
+// Topics between the stages, with the keys of their messages.
 const (
 	TopicRequests      = "requests"      // key: host. Index asks fetch to check a page.
 	TopicIngest        = "ingest"        // key: any. Pages and texts that other programs push.
-	TopicDocuments     = "documents"     // key: page. All that happens to a page, in one order.
+	TopicDocuments     = "documents"     // key: page. Commands, outcomes of checks and pushed pages, in one order for each page.
 	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it.
-	TopicChanges       = "changes"       // key: page. What differs between two versions.
-	TopicSubscriptions = "subscriptions" // key: page. Who watches what, from which version on.
-	TopicNotifications = "notifications" // key: receiver. What is to be delivered.
-	TopicDead          = "dead"          // key: receiver, or the key of the message, or its ID. What was given up, with the reason.
-	TopicHealth        = "health"        // key: page, receiver or HealthKey. How pages, receivers and the process do.
-	TopicDecisions     = "decisions"     // key: page. How commands ended, for who waits for that in another process.
-	TopicSweeps        = "sweeps"        // no key: in every lane. What follows from a health event for all pages.
+	TopicChanges       = "changes"       // key: page. The differences between two versions.
+	TopicSubscriptions = "subscriptions" // key: page. Subscriptions, with the version from which on they are notified.
+	TopicNotifications = "notifications" // key: receiver. Notifications to deliver.
+	TopicDead          = "dead"          // key: receiver, or the key or ID of the message. Dead letters, with the reason.
+	TopicHealth        = "health"        // key: page, receiver or HealthKey. Health events.
+	TopicDecisions     = "decisions"     // key: page. Results of commands, for a process that waits for one.
+	TopicSweeps        = "sweeps"        // no key, in every lane. A receiver expired or recovered.
 )
 
-// OthersWrite reports whether other programs may write to topic, as docs/operations.md says. What
-// a message there says about itself proves nothing: no message there may stop a process.
+// OthersWrite reports whether other programs may write to topic; docs/operations.md lists the
+// rights. The headers of a message there cannot be trusted, and no message there stops a process.
 func OthersWrite(topic string) bool {
 	return topic == TopicDocuments || topic == TopicIngest || topic == TopicDead
 }
@@ -36,7 +35,7 @@ const (
 	GroupMatch    = "match"
 	GroupDelivery = "delivery"
 	GroupDead     = "dead"   // keeps dead letters until they are replayed
-	GroupHealth   = "health" // tells the health sinks, and ends what depended on an expired receiver
+	GroupHealth   = "health" // notifies the health sinks, and ends subscriptions of an expired receiver
 )
 
 // Message types.
@@ -44,8 +43,8 @@ const (
 	// On TopicRequests.
 	TypeRequest = "vokter.request.v1" // body: Request
 
-	// On TopicIngest. The body is the page as it was read, of the content type that the
-	// header names; the subject is its URL. See FromIngest.
+	// On TopicIngest. The body is the page, the subject its URL, and the header content-type its
+	// content type. See FromIngest.
 	TypePage = "vokter.page.v1"
 
 	// On TopicDocuments.
@@ -56,12 +55,12 @@ const (
 	TypeExpire    = "vokter.expire.v1"    // body: ExpireCommand
 	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
 	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
-	TypePushed    = "vokter.pushed.v1"    // see Pushed.Taken
+	TypePushed    = "vokter.pushed.v1"    // see TakenMessage
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message
-	// TypeEnded says that an incarnation of a page ended. It passes through
-	// TopicSnapshots and TopicChanges behind the page's last change.
+	// TypeEnded says that an incarnation of a page ended. It passes through TopicSnapshots and
+	// TopicChanges, after the last change of the page.
 	TypeEnded = "vokter.ended.v1" // body: Ended
 
 	// On TopicChanges.
@@ -92,8 +91,8 @@ const (
 	TypeWake = "vokter.wake.v1"
 )
 
-// WakeMessage is what Tx.WakeAt delivers to a group that consumes topic: the wake of key that
-// was set for the time at. Its ID is derived from these.
+// WakeMessage returns the message that Tx.WakeAt delivers: the wake of key for the time at, to the
+// group that consumes topic. Its ID is derived from its arguments.
 func WakeMessage(group, topic, key string, at time.Time) *Message {
 	return &Message{
 		ID:    DeriveID("wake", group, topic, key, strconv.FormatInt(at.UnixNano(), 10)),
@@ -103,42 +102,42 @@ func WakeMessage(group, topic, key string, at time.Time) *Message {
 
 // Topic declares a topic.
 type Topic struct {
-	// Groups are the consumer groups that read it.
+	// Groups are the consumer groups that consume it.
 	Groups []string
-	// Feedback marks a topic that closes a circle: handlers never wait for room in it.
+	// Feedback says that a handler may publish to this topic what an earlier handler of the same
+	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
 	Feedback bool
-	// Entry marks a topic that is in no circle: its handlers wait for room in Feedback topics
-	// too, where the transport bounds them.
+	// Entry says that the topic is in no cycle: its handlers wait for room in Feedback topics as
+	// well, where the transport bounds them.
 	Entry bool
-	// Ephemeral marks a topic whose messages are asked for again after a start, so that they
-	// need not outlive the process. They come in order and until they were handled, after the
-	// commit that publishes them; where no group reads them, nothing keeps them.
+	// Ephemeral says that messages of the topic may be lost when the process ends, since their
+	// sender sends them again after a start. While the process runs they are delivered as others
+	// are, after the commit that publishes them. Without a consumer group they are dropped.
 	Ephemeral bool
-	// AnyLane marks a topic whose messages are handled in the lane in which their publisher
-	// put them, whatever their key is.
+	// AnyLane says that a message is handled in the lane of its publisher, whatever its key is.
 	AnyLane bool
 }
 
-// Wiring is what a Router tells its Transport.
+// Wiring is what a Router gives its Transport at the start.
 type Wiring struct {
-	// Topics says who consumes what.
+	// Topics are all topics by name.
 	Topics map[string]Topic
-	// Dir is where the Transport may keep a cache of its state; empty: in memory.
+	// Dir is a directory for a cache of the state. If it is empty, the cache is in memory.
 	Dir string
-	// MinFree is how many bytes the disk of Dir must have free; 0: nothing is watched.
+	// MinFree is how many bytes the disk of Dir must have free, 0 for no limit.
 	MinFree int64
-	// Grace is how long a closing subscription lets handlers finish before their contexts
+	// Grace is how long handlers may go on when their subscription is closed, before their contexts
 	// are cancelled.
 	Grace time.Duration
-	// Bare says that nobody reads the metadata of Watermill's messages, since all handlers ask
-	// Tx.Message. A transport need not build them then.
+	// Bare says that no handler reads the metadata of Watermill messages, because all call
+	// Tx.Message. A transport need not build the metadata then.
 	Bare bool
 	// Now is the clock.
 	Now func() time.Time
-	// Logger gets what operators should know.
+	// Logger gets messages for operators.
 	Logger *slog.Logger
-	// OnBroken is called, from any goroutine and maybe more than once, when the Transport
-	// cannot go on, with an error that says what to do.
+	// OnBroken is called when the Transport cannot continue, with an error that says what to do. It
+	// may be called from any goroutine, and more than once.
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails.
 	OnFatal func(error)

@@ -1,5 +1,6 @@
-// Package flow has what the engine of a pipeline is made of, and an author of a sink, a source
-// or a reader never needs.
+// Package flow has what the stages of the pipeline and its transports share: messages and their
+// topics, transactions, commands, and the interface Transport. Authors of sinks, sources and
+// readers need only package pipeline.
 package flow
 
 import (
@@ -11,39 +12,42 @@ import (
 )
 
 // Transport carries messages between the stages and keeps the state of their consumer groups.
-// Package pipeline/local has the embedded one, package pipeline/kafka one that several processes
-// share. Package pipelinetest tests its promises.
+// Package pipeline/local is the embedded transport, package pipeline/kafka the one that several
+// processes share. Package pipelinetest has a suite that tests a Transport.
 //
-// A lane is one of the parallel parts of all topics: the messages and the state of one key stand
-// in the same lane of each topic and group. One process at a time owns a lane.
+// All topics are divided into the same number of lanes, which are partitions in Kafka. A key
+// belongs to one lane, with its messages in every topic and its state in every group. One process
+// at a time owns a lane.
 type Transport interface {
-	// Start connects the transport. The Router calls it once, before anything else but Ready,
-	// Gauges and String. It returns once messages can be published, or an error that says what to
-	// do, or the cause of ctx once that is done. Close is called whatever it returns.
+	// Start connects the transport. The Router calls it once; only Ready, Gauges and String may be
+	// called before it. It returns when messages can be published, with an error that says what to
+	// do, or with the cause of ctx when ctx is done. The Router calls Close after it in any case.
 	Start(ctx context.Context, w Wiring) error
-	// Close stops all consumers. Whatever is not committed is dropped and comes again.
+	// Close stops all consumers. Transactions that are not committed are dropped, and their messages
+	// are handled again after the next start.
 	Close() error
-	// String names the place of the data for the log.
+	// String names the place of the data, for logs.
 	String() string
 
-	// Publish puts messages into their topics. They are durable when it returns nil.
+	// Publish publishes messages. They are durable when it returns nil.
 	Publisher
-	// Unsynced returns a Publisher whose messages may be lost in a crash shortly after.
+	// Unsynced returns a Publisher that does not wait until messages are durable: a crash soon after
+	// may lose them.
 	Unsynced() Publisher
-	// Publisher returns a Watermill publisher. It collects into the transaction that the context
-	// of a message carries, and publishes at once where it carries none.
+	// Publisher returns a Watermill publisher. A message whose context carries a Tx is published with
+	// that transaction, any other at once.
 	Publisher() message.Publisher
 	// Subscriber returns a Watermill subscriber for group. The context of its messages carries a
 	// Tx.
 	Subscriber(group string) message.Subscriber
-	// Poster hands messages straight to the lanes of group's consumer of topic.
+	// Poster returns a Poster to the consumer of topic in group.
 	Poster(group, topic string) Poster
-	// Tail yields the messages that other processes publish on topic after it returned, and
-	// maybe those of this one. The channel is closed when ctx is done, not before. An error says
-	// that the topic can never be read.
+	// Tail returns the messages that other processes publish to topic from now on, and perhaps those
+	// of this process. The channel is closed when ctx is done, not before. An error means that the
+	// topic can never be read.
 	Tail(ctx context.Context, topic string) (<-chan Message, error)
 
-	// State returns the committed state of group for one key; it cannot be written to.
+	// State returns the committed state of group for key. Writing to it fails.
 	State(group, key string) State
 	// States iterates over the committed state of group, by key, in the lanes that this process
 	// owns.
@@ -54,25 +58,25 @@ type Transport interface {
 
 	// Owns reports whether this process handles the messages of key now.
 	Owns(key string) bool
-	// Epoch is another number each time that this process gets the lane of key: whatever it
-	// posted, or asked others for, in an earlier epoch may be lost. It is 0 where the process
-	// owns all lanes for ever.
+	// Epoch returns a number that changes each time this process becomes the owner of the lane of
+	// key. Messages that it posted or requests that it made in an earlier epoch may be lost. The
+	// epoch is always 0 where the process owns all lanes.
 	Epoch(key string) uint64
-	// Gained receives once lanes were gained, or it is settled that there are none. Several gains
-	// before it is received from are one. The channel is nil where the process owns all lanes
-	// from the start.
+	// Gained returns a channel that receives after a rebalance, when this process can handle its new
+	// lanes or got none. Several rebalances may give one receive. The channel is nil where the
+	// process owns all lanes.
 	Gained() <-chan struct{}
 
-	// Ready returns why nothing goes on or nothing more is taken in, and otherwise nil. It may be
-	// called at any time, also before Start.
+	// Ready returns nil, or why the transport does not work or accepts no messages, for example
+	// because the disk is full. It may be called before Start.
 	Ready() error
-	// Room returns nil while more is taken in, otherwise a channel that is closed when it is
-	// again.
+	// Room returns nil while the transport accepts messages, and otherwise a channel that is closed
+	// when it does again.
 	Room() <-chan struct{}
-	// Idle reports whether nothing is left to do. Activity moves with every commit.
+	// Idle reports whether all messages are handled and no wake is due.
 	Idle() bool
+	// Activity returns a counter that grows with every commit.
 	Activity() uint64
-	// Gauges returns figures for those who watch over the process. It returns at once, also
-	// before Start.
+	// Gauges returns figures for monitoring, without blocking. It may be called before Start.
 	Gauges() []Gauge
 }
