@@ -75,8 +75,8 @@ func (r *rig) attempts(s *batcher, want uint64, got ...string) {
 	}
 }
 
-// TestBatch: what waits behind a notification that failed is not delivered before it, and an
-// attempt after a failure has one notification.
+// TestBatch: a notification that failed keeps its place, and an attempt after a failure has one
+// notification.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &batcher{inBatches: inBatches{4, 1}}
@@ -141,7 +141,7 @@ func TestBatchBounds(t *testing.T) {
 	})
 }
 
-// TestBatchAtOnce: at the same time only what is of different documents is delivered.
+// TestBatchAtOnce: only notifications of different documents are delivered concurrently.
 func TestBatchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &batcher{inBatches: inBatches{9, 3}}
@@ -182,7 +182,7 @@ func TestBatchForAnotherSink(t *testing.T) {
 	}
 }
 
-// TestBatchBrokenOff: what was delivered before the end of the process is known to the next.
+// TestBatchBrokenOff: the next process knows what was delivered before the stop.
 func TestBatchBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
@@ -204,7 +204,7 @@ func TestBatchBrokenOff(t *testing.T) {
 	})
 }
 
-// TestBatchWithdrawn: what waits of a cancelled subscription is not delivered with others.
+// TestBatchWithdrawn: a batch has no notification of a cancelled subscription.
 func TestBatchWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &batcher{inBatches: inBatches{9, 1}}
@@ -225,7 +225,7 @@ func TestBatchWithdrawn(t *testing.T) {
 	})
 }
 
-// TestBatchNotes: in a batch a sink sees what it noted with the notification before.
+// TestBatchNotes: in a batch, a sink sees the note that it set for the notification before.
 func TestBatchNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
@@ -254,7 +254,7 @@ func TestBatchNotes(t *testing.T) {
 	})
 }
 
-// sharing is a transaction whose commit comes with that of others.
+// sharing is a transaction that is committed together with others.
 type sharing struct {
 	*txtest.Tx
 	later *[]func()
@@ -263,7 +263,7 @@ type sharing struct {
 func (s sharing) OnCommit(f func()) { *s.later = append(*s.later, f) }
 
 // TestNotificationsOfOneCommit: a transport may commit several messages of a receiver
-// together. The attempt that the first led to is not taken for lost by the second.
+// together. The second must not take the attempt that the first begins for lost.
 func TestNotificationsOfOneCommit(t *testing.T) {
 	var made []Attempt
 	store := txtest.New()

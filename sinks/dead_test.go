@@ -29,7 +29,7 @@ func newMorgue(t *testing.T) *morgue {
 	return m
 }
 
-// handle gives msg to the processor and returns what that emits.
+// handle processes msg and returns the emitted messages.
 func (m *morgue) handle(msg flow.Message) []flow.Message {
 	m.t.Helper()
 	if err := m.store.Handle(m.t.Context(), m.d, msg); err != nil {
@@ -63,7 +63,7 @@ func replayAll(filter string) flow.Message {
 	return flow.Message{ID: "r", Topic: flow.TopicDead, Key: "a", Type: flow.TypeReplay, Body: []byte(`{"filter":` + filter + `}`)}
 }
 
-// replay carries a command out and returns the notifications that come back.
+// replay carries out a command and returns the replayed notifications.
 func (m *morgue) replay(filter string) (ids []string, transactions int) {
 	m.t.Helper()
 	take := func(ms []flow.Message) {
@@ -324,8 +324,8 @@ func (m *morgue) run() int {
 	}
 }
 
-// TestLettersAreForgotten does so at the very end of their time, whatever time the first of
-// them claims to be of.
+// TestLettersAreForgotten: each letter is removed exactly when its time ends, even if the first
+// one has a time in the future.
 func TestLettersAreForgotten(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"clock set back": 1000 * 24 * time.Hour, "in order": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -185,8 +185,8 @@ func TestLostResultIsNoticed(t *testing.T) {
 	})
 }
 
-// TestResultOfAnEarlierTenureIsLost: a result that was handed on, or refused, just before the
-// receiver came back to the process is not waited for.
+// TestResultOfAnEarlierTenureIsLost: a result that was posted, or refused, in an earlier epoch is
+// not waited for.
 func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 	for name, answer := range map[string]error{"handed on": nil, "refused": flow.ErrMoved} {
 		t.Run(name, func(t *testing.T) {
@@ -347,8 +347,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestRetryWhileOneIsInFlight makes another attempt at once, and one only: the one in flight may
-// have begun before the receiver was mended.
+// TestRetryWhileOneIsInFlight: exactly one further attempt follows at once, since the one in flight
+// may have begun before the receiver was repaired.
 func TestRetryWhileOneIsInFlight(t *testing.T) {
 	s := &script{t: t, now: t0, p: Policy{Retry: []time.Duration{time.Hour}}}
 	s.apply(enqueued{s.now})
@@ -363,8 +363,7 @@ func TestRetryWhileOneIsInFlight(t *testing.T) {
 	}
 }
 
-// TestBacklogOfOthers gives a receiver away, and takes it back: meanwhile nobody here waits
-// for it.
+// TestBacklogOfOthers: a receiver of another process does not count, until it comes back.
 func TestBacklogOfOthers(t *testing.T) {
 	owned := map[string]bool{"a": true, "b": true}
 	d := NewDelivery(Config{Owned: func(r string) bool { return owned[r] }, Hand: func(Attempt) {}})

@@ -92,8 +92,8 @@ func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 	}
 }
 
-// TestDigestsOfAReceiverThatIsBack: what comes for an expired receiver before its digests are
-// given up is tried before, and saves them if it arrives.
+// TestDigestsOfAReceiverThatIsBack: a notification for an expired receiver is tried before its
+// digests are given up. If it is delivered, they are kept.
 func TestDigestsOfAReceiverThatIsBack(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -190,8 +190,8 @@ func scansOf(t *testing.T, k *desk, m flow.Message) (n int) {
 	return n
 }
 
-// TestScansOfWindows: what one message costs does not grow with the digests that are open,
-// but for a few looks through them where some of them end.
+// TestScansOfWindows: the cost of a message does not grow with the number of open digests, except
+// for a few scans when some of them end.
 func TestScansOfWindows(t *testing.T) {
 	const open = 3 * flushBatch
 	k := newDesk(t)
@@ -238,8 +238,7 @@ func TestScansOfWindows(t *testing.T) {
 	check("ending all", 2)
 }
 
-// TestScansOfNotes: notes are looked through once, when all else is forgotten, and not again
-// for each part of that.
+// TestScansOfNotes: a large prune scans the notes once, at its end.
 func TestScansOfNotes(t *testing.T) {
 	k := newDesk(t)
 	k.handle(k.item("s", "last", nil, 1))

@@ -14,8 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// collector drives a desk with random items, crashes and lost transactions, and knows what has
-// to come of it.
+// collector drives a desk with random items, crashes and lost transactions, and checks the results.
 type collector struct {
 	*desk
 	seed uint64
@@ -42,8 +41,8 @@ type arrival struct {
 // longestTick is how far the clock moves at most before what is due is looked at.
 const longestTick = 25 * time.Minute
 
-// TestSeededDigests says that each item is told once and in order, by a digest that never
-// changes, is not too large and not too late.
+// TestSeededDigests checks that each item is in one digest and in order, and that a digest never
+// changes and is neither too large nor too late.
 func TestSeededDigests(t *testing.T) {
 	merged, crashed := 0, 0
 	for seed := range uint64(*seeds) {

@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// TestWindows says, for random items, that a window ends in time and is never too large.
+// TestWindows checks with random items that a window ends in time and is never too large.
 func TestWindows(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -48,7 +48,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// desk is a Delivery whose clock and attempts are the test's.
+// desk is a Delivery whose clock and attempts the test controls.
 type desk struct {
 	*testing.T
 	now   time.Time
@@ -112,8 +112,8 @@ func (k *desk) tick(d time.Duration) {
 	k.handle(k.store.Due(k.now)...)
 }
 
-// took returns the IDs of the items, or of the notification, of each attempt since it was
-// last asked, and ends them all well.
+// took returns the IDs of the items, or of the notification, of each attempt since its last call,
+// and lets all of them succeed.
 func (k *desk) took() string {
 	k.Helper()
 	var all []string
@@ -311,8 +311,7 @@ func TestACancelledDigestIsDropped(t *testing.T) {
 	}
 }
 
-// TestMissedDigests are those whose time came while no process was there, or whose clock
-// is set.
+// TestMissedDigests: digests end although no process ran when they were due, or the clock was set.
 func TestMissedDigests(t *testing.T) {
 	k := newDesk(t)
 	for i := range 3 * flushBatch {

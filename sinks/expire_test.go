@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// script feeds a queue with the results of attempts and writes down what follows.
+// script feeds a queue with the results of attempts and records the actions.
 type script struct {
 	t   *testing.T
 	q   Queue
@@ -57,7 +57,7 @@ func (s *script) heldFor(hold, late time.Duration, err error) {
 	s.apply(resulted{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
 }
 
-// fail waits for the next attempt, at least d, and lets it fail.
+// fail waits for the next attempt, for at least d, and lets it fail.
 func (s *script) fail(d time.Duration, err error) {
 	s.t.Helper()
 	s.now = later(s.now.Add(d), s.q.Due)

@@ -52,8 +52,8 @@ func TestLimitIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestLimitWithoutAnEnd asks a receiver that says 429 to everything again when it said, or ever
-// less often where it says nothing, and gives up by time what waits.
+// TestLimitWithoutAnEnd: a receiver that always answers 429 is tried again when it said, or with an
+// exponential back-off. Its notifications are given up after DeadAfter.
 func TestLimitWithoutAnEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		after    time.Duration
@@ -80,7 +80,7 @@ func TestLimitWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// TestLimitExpires expires a receiver that took nothing for five days, and none that does.
+// TestLimitExpires: a receiver expires that accepted nothing for five days, and no other.
 func TestLimitExpires(t *testing.T) {
 	limit := failure.Limited(errors.New("429"), 6*time.Hour)
 	for _, takes := range []bool{false, true} {
@@ -147,8 +147,8 @@ func TestLimitOfAnExpiredReceiver(t *testing.T) {
 	}
 }
 
-// TestRate: a sink gets no more than its rate, the others wait for nobody, and what waits
-// at the end is left for the next process.
+// TestRate: a sink gets no more than its rate, other sinks do not wait for it, and the next process
+// delivers what is left.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -193,8 +193,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestHeldAttemptOfALostLane is not made: that is up to the process that has the lane now,
-// which may be this one again.
+// TestHeldAttemptOfALostLane: a held attempt is not made after its lane was lost. The process that
+// owns the lane repeats it, which may be this one again.
 func TestHeldAttemptOfALostLane(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		t.Run(fmt.Sprintf("back %v", back), func(t *testing.T) {
@@ -247,8 +247,8 @@ func heldAttempt(t *testing.T, back bool) {
 	r.stop()
 }
 
-// TestWithdrawnBeforeItBegins: what waits for its sink's rate, or for a slot, is not delivered
-// after its subscription was cancelled, and the next one takes its place.
+// TestWithdrawnBeforeItBegins: an attempt that waits for the rate of its sink, or for a slot, is
+// canceled with its subscription, and the next notification takes its place.
 func TestWithdrawnBeforeItBegins(t *testing.T) {
 	for name, wrap := range map[string]func(pipeline.Sink) pipeline.Sink{
 		"held by a rate":   func(s pipeline.Sink) pipeline.Sink { return registry.LimitRate(s, 1./3600, 1) },
@@ -283,8 +283,7 @@ func TestWithdrawnBeforeItBegins(t *testing.T) {
 	}
 }
 
-// TestRateAndFailures: a receiver that is asked less than once an hour, and always fails, is
-// given up in its time.
+// TestRateAndFailures: a receiver with a rate below one an hour that always fails expires in time.
 func TestRateAndFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
@@ -305,7 +304,7 @@ func TestRateAndFailures(t *testing.T) {
 	})
 }
 
-// TestRateChanges: what is held begins as soon as a new rate lets it; the same one changes
+// TestRateChanges: a held attempt begins as soon as a new rate lets it. The same rate changes
 // nothing.
 func TestRateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

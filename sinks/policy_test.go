@@ -14,8 +14,7 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// last applies ev to q and returns the actions without what is told and the wake that
-// ends them, and the wake.
+// last applies ev to q. It returns the actions without the tells and the final wake, and the wake.
 func last(t *testing.T, q *Queue, p Policy, ev event) ([]action, wake) {
 	t.Helper()
 	var acts []action
@@ -234,7 +233,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLongReason: that something may have arrived is said however long the reason is.
+// TestLongReason: a long reason does not cut off mayHaveArrived.
 func TestLongReason(t *testing.T) {
 	o := outcomeOf(failure.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
 	if !strings.HasSuffix(o.Reason, "x..."+mayHaveArrived) || len(o.Reason) > maxReason+8+len(mayHaveArrived) {
@@ -301,7 +300,7 @@ func TestPastWithAClockThatGoesBack(t *testing.T) {
 	}
 }
 
-// TestTellAtOnce tells of the first failure where its error asks for that, and once.
+// TestTellAtOnce: the first failure is reported, once, if its error asks for that.
 func TestTellAtOnce(t *testing.T) {
 	certificate := failure.TellAtOnce(errors.New("the certificate has expired"))
 	for name, err := range map[string]error{"alone": certificate, "with a wait": failure.RetryAfter(certificate, time.Minute)} {

@@ -103,7 +103,7 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 	})
 }
 
-// TestTimeoutOfASink: an attempt may take as long as its sink says.
+// TestTimeoutOfASink: the timeout of an attempt is that of its sink.
 func TestTimeoutOfASink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := make(map[string]time.Duration)
@@ -138,7 +138,7 @@ func TestTimeoutOfASink(t *testing.T) {
 	})
 }
 
-// TestCutAttemptKeepsWhatWasSaid: what a sink knows of the receiver when it is cut short stands.
+// TestCutAttemptKeepsWhatWasSaid: an attempt that is cut short keeps the answer of the receiver.
 func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -166,7 +166,7 @@ func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
-// TestSinkThatIgnoresItsContext keeps its receiver's turn, but no slot that others need.
+// TestSinkThatIgnoresItsContext: it blocks its receiver, but no slot that others need.
 func TestSinkThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -116,7 +116,7 @@ func TestExpiredReceiver(t *testing.T) {
 	})
 }
 
-// TestReplayIsNotRepetition delivers what is known only where that is asked for.
+// TestReplayIsNotRepetition: a known notification is delivered again only by a replay.
 func TestReplayIsNotRepetition(t *testing.T) {
 	for _, tt := range []struct {
 		do           error
@@ -250,7 +250,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestMarkerOutlivesWhatNeedsIt keeps a marker, however old, for what is pending.
+// TestMarkerOutlivesWhatNeedsIt: a marker is kept while a pending notification needs it.
 func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 	s := state{txtest.New().Begin().State("a")}
 	if err := s.mark("old", marker{Next: 5}, t0); err != nil {
@@ -265,7 +265,7 @@ func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnotherLifeAreOthers forgets a receiver, and brings back what made events.
+// TestEventsOfAnotherLifeAreOthers: after a receiver was forgotten, its health events have new IDs.
 func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := true

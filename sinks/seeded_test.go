@@ -17,8 +17,8 @@ import (
 
 var seeds = flag.Int("seeds", 50, "how many seeds TestSeeded tries")
 
-// TestSeeded says that every notification ends in exactly one way, that each receiver gets
-// its own in order, and that every change of state is told once.
+// TestSeeded checks that every notification ends in exactly one way, that each receiver gets its
+// notifications in order, and that every change of state is reported once.
 func TestSeeded(t *testing.T) {
 	how := make(map[string]int)
 	for seed := range uint64(*seeds) {
@@ -272,7 +272,7 @@ func (w *world) results() {
 	}
 }
 
-// flush handles results that waited for longer than it takes to hold them to be lost.
+// flush handles the results that count as lost by now.
 func (w *world) flush() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
 		for len(w.posted[key]) > 0 && !w.comes(key) {

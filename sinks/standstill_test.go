@@ -9,7 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// TestStandstill says that failures from before a standstill give nothing up.
+// TestStandstill: failures from before a standstill do not count towards giving up.
 func TestStandstill(t *testing.T) {
 	const h = time.Hour
 	plain := errors.New("500")
@@ -154,7 +154,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestBackOffOutlivesTheWithdrawn drops what waited, and looks when the next one is tried.
+// TestBackOffOutlivesTheWithdrawn: the notification behind a dropped one keeps the back-off.
 func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		errs []error
@@ -179,7 +179,7 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverTriedHasNoFirst loses attempts, with and without failures before.
+// TestWhatWasNeverTriedHasNoFirst: a lost first attempt leaves no First.
 func TestWhatWasNeverTriedHasNoFirst(t *testing.T) {
 	s := &script{t: t, now: t0}
 	s.apply(enqueued{s.now})

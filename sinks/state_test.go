@@ -99,8 +99,8 @@ func TestKnownOfADamagedQueue(t *testing.T) {
 	}
 }
 
-// TestNotes: what a sink notes is there for the next attempt, of the same document alone,
-// after a restart too, also where the attempt failed, and is forgotten in time.
+// TestNotes: the next attempt for the same document gets the note of a sink, also after a failure or
+// a restart, until the note is too old.
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
@@ -138,7 +138,7 @@ func TestNotes(t *testing.T) {
 	})
 }
 
-// TestDegraded: notifications that arrive other than was wanted are told, once a day.
+// TestDegraded: receiver_degraded is emitted once a day.
 func TestDegraded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{do: func(ctx context.Context, _ pipeline.Notification) error {

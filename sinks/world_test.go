@@ -18,8 +18,8 @@ import (
 
 const remember = 100 * time.Hour
 
-// world drives a Delivery and its DeadLetters with a virtual clock and random events, and
-// compares what they do with what has to come of it.
+// world drives a Delivery and its DeadLetters with a virtual clock and random events, and checks
+// the results against a model.
 type world struct {
 	t    *testing.T
 	seed uint64
@@ -91,7 +91,7 @@ func (w *world) fatalf(format string, args ...any) {
 	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
-// start is the beginning of a process. Wakes that an earlier one did not handle come again.
+// start starts a process. Wakes that an earlier one did not handle come again.
 func (w *world) start() {
 	w.flying = make(map[string]Attempt)
 	w.posted = make(map[string][]flow.Message)
@@ -155,8 +155,8 @@ func (w *world) hand(a Attempt) {
 // was not forgotten before it came.
 func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !w.unmarked[id] }
 
-// handle gives m to the processor, now and then in a transaction that is lost first,
-// and takes what the commit says into the model.
+// handle processes m, now and then in a transaction that is lost first, and updates the model with
+// the commit.
 func (w *world) handle(m flow.Message) {
 	for w.r.IntN(5) == 0 {
 		before := committed(w.d.pool)
