@@ -18,7 +18,7 @@ import (
 // healthStage tells the sinks for health events of each event, and ends or resumes what
 // depends on a receiver that expired or opened again.
 type healthStage struct {
-	// sinks are the names of those that are told.
+	// sinks returns the names of the sinks that get health events.
 	sinks func() []string
 	now   func() time.Time
 	seen  lookout

@@ -57,7 +57,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 }
 
 // publish tells the pages that are owned what cfg asks of them and old did not. Those of
-// lanes that are gained later hear of cfg then.
+// lanes that are gained later get cfg then.
 func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	if cfg.Mode != ModeAll {
 		return nil

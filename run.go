@@ -28,7 +28,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	if err != nil {
 		return err
 	}
-	// The pools and handlers outlive ctx, so that what is under way can be drained.
+	// The pools and handlers outlive ctx, so that unfinished work can be drained.
 	alive, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
 	hear, err := r.tailDecisions(alive)
@@ -177,10 +177,10 @@ func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ct
 	return err
 }
 
-// drain lets what is under way come to its end and the deliveries that are due be
-// made. With a number of checks, and after Finish, it waits for all that is due within
-// drainHorizon of its beginning; once ctx is done, for what is due now and at most
-// Config.Drain. Fetching has stopped: requests that still wait are those of pages that ended.
+// drain finishes the work in progress and makes the deliveries that are due. With Config.Checks,
+// and after Finish, it waits for all that fall due within drainHorizon of its start. Once ctx is
+// done it waits only for those due now, for at most Config.Drain. Fetching has stopped by then:
+// requests that still wait are for pages that have ended.
 func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
 	if r.cfg.Mode == ModeCommands {
 		return nil // who sent a command waited for its decision
@@ -260,7 +260,7 @@ func (r *Router) leftover(s *stages) error {
 	volatile := r.volatile()
 	switch {
 	case volatile && !r.transport.Idle():
-		return fmt.Errorf("what was under way when the time to drain was over (%v) is lost, since there is no data directory to keep it in", r.cfg.Drain)
+		return fmt.Errorf("the work that was unfinished after %v, when the time to drain was over, is lost: there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
 		return nil
 	case volatile:

@@ -104,7 +104,7 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 	defer timer.Stop()
 	select {
 	case err := <-started:
-		r.cfg.Logger.Debug("the transport was starting when it was told to end", "error", err)
+		r.cfg.Logger.Debug("the transport was starting when Run ended", "error", err)
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("the transport did not stop starting within %v of being told to", closeTimeout)

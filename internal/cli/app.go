@@ -70,7 +70,7 @@ type app struct {
 	hangups        chan os.Signal
 	// alter changes the configuration of a Router before that is made; nil: nothing does.
 	alter func(*vokter.Config)
-	// named is told of the files that a configuration names; nil: nobody is.
+	// named is called with each file that a configuration names; nil means it is not.
 	named func(path string)
 	// executable is the file of this program; empty: it cannot be run.
 	executable string

@@ -52,7 +52,7 @@ func (a *app) cancelPage(ctx context.Context, m manage.Manager, url, client stri
 	}
 	for _, s := range subs {
 		if s.Client == client && s.Origin == config.Origin {
-			fmt.Fprintf(a.stderr, "vokter-stream: the subscription stands in a configuration; take it out there, or the next start makes it anew\n")
+			fmt.Fprintf(a.stderr, "vokter-stream: a configuration has this subscription; remove it there, or the next start adds it again\n")
 			break
 		}
 	}

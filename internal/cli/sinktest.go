@@ -288,7 +288,7 @@ func isNetwork(err error) bool {
 	return ok
 }
 
-// testAttempt hears what a sink says beyond its error.
+// testAttempt records what a sink reports beyond its error.
 type testAttempt struct {
 	pipeline.Attempt
 

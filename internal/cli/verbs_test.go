@@ -40,7 +40,7 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 
 	expect(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
 	expect(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
-	expect(t, 0, "stands in a configuration", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	expect(t, 0, "a configuration has this subscription", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
 	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 1 || r.stdout != "" {
 		t.Errorf("after the cancel: got %+v", r)
 	}
