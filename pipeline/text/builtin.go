@@ -64,7 +64,7 @@ var builtin = []struct {
 	{"pl", "Polish", nil, true},
 	{"pt", "Portuguese", generated(portuguese.Stem), true},
 	{"ro", "Romanian", generated(romanian.Stem), true},
-	{"ru", "Russian", written(russian.Stem), true},
+	{"ru", "Russian", stemRussian, true},
 	{"sk", "Slovak", nil, true},
 	{"ckb", "Sorani", nil, true},
 	{"es", "Spanish", written(spanish.Stem), true},
@@ -79,6 +79,11 @@ var builtin = []struct {
 // words of a list of its own; Snowball stems them.
 func written(stem func(word string, stopwords bool) string) func(string) string {
 	return func(word string) string { return stem(word, true) }
+}
+
+// stemRussian takes ё for е, as most texts do. The stemmer expects that.
+func stemRussian(word string) string {
+	return russian.Stem(strings.ReplaceAll(word, "ё", "е"), true)
 }
 
 // generated adapts a stemmer of blevesearch/snowballstem, which the Snowball compiler made.

@@ -1,6 +1,9 @@
 package text
 
 import (
+	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,10 +55,33 @@ func TestTerm(t *testing.T) {
 		{"en", "12.50s", FormStem, "12.50s"},
 		{"", "GODS", FormStem, "gods"},
 		{"de", "Straße", FormCase, "strasse"},
-		{"el", "ΣΊΣΥΦΟΣ", FormCase, "σίσυφοσ"},
+		{"el", "ΣΊΣΥΦΟΣ", FormCase, "σισυφοσ"},
+		{"el", "Σίσυφος", FormCase, "σισυφοσ"},
+		{"", "ΣΊΣΥΦΟΣ", FormCase, "σίσυφοσ"},
 		{"tr", "ISPARTA", FormCase, "ısparta"},
 		{"tr", "İzmir", FormCase, "izmir"},
 		{"en", "ISPARTA", FormCase, "isparta"},
+		{"tr", "İstanbul'da", FormCase, "istanbul'da"},
+		{"tr", "İstanbul’da", FormStem, "istanbul"},
+		{"tr", "KİTAPLAR", FormStem, "kitap"},
+		{"el", "οδός", FormCase, "οδοσ"},
+		{"el", "οδός", 0, "οδός"},
+		{"", "ΟΔΌΣ", FormCase, "οδόσ"},
+		{"de", "STRASSEN", FormStem, "strass"},
+		{"de", "Straße", FormStem, "strass"},
+		{"ru", "Ёлками", FormStem, "елк"},
+		{"ru", "Ёлка", FormCase, "ёлка"},
+		{"ro", "ȘCOLI", FormStem, "şcol"},
+		{"ro", "și", 0, "şi"},
+		{"fa", "كتاب\u200Cهاي", 0, "کتابهای"},
+		{"ar", "مـرحـبا", 0, "مرحبا"},
+		{"ar", "كِتَابٌ", FormStem, "كتاب"},
+		{"he", "צה״ל", 0, "צה\"ל"},
+		{"he", "שָׁלוֹם", FormMarks, "שלום"},
+		{"ja", "ＡＢＣ", FormCase, "abc"},
+		{"ja", "ｶﾞ", FormCase, "ガ"},
+		{"ja", "が", FormCase | FormMarks, "が"},
+		{"fr", "CHEVAUX", FormStem, "cheval"},
 	} {
 		n := langs.Normalizer(c.lang)
 		for range 2 { // the second from the cache
@@ -171,7 +197,7 @@ var texts = map[string]string{
 	"uk": "Велетень із сотнею очей стеріг телицю вдень і вночі, і ніколи всі його очі не спали одночасно.",
 	"bg": "Великанът със стоте очи пазеше юницата денем и нощем и никога всичките му очи не спяха едновременно.",
 	"ar": "كان العملاق ذو المئة عين يحرس العجلة ليلا ونهارا ولم تكن عيونه كلها تنام في وقت واحد أبدا",
-	"fa": "غول صد چشم شب و روز از گوساله نگهبانی می‌کرد و هرگز همهٔ چشم‌هایش با هم به خواب نمی‌رفتند.",
+	"fa": "غول صد چشم شب و روز از گوساله نگهبانی می\u200Cکرد و هرگز همهٔ چشم\u200Cهایش با هم به خواب نمی\u200Cرفتند.",
 	"he": "הענק בעל מאה העיניים שמר על הפרה ביום ובלילה, ומעולם לא ישנו כל עיניו בבת אחת.",
 	"hi": "सौ आँखों वाला दानव दिन-रात बछिया की रखवाली करता था और उसकी सब आँखें कभी एक साथ नहीं सोती थीं।",
 	"el": "Ο Πανόπτης", "th": "ยักษ์ร้อยตา", "ko": "백 개의 눈", "ja": "百の目を持つ巨人", "zh": "百眼巨人", "hy": "Հարյուրաչք", "ta": "நூறு கண்கள்",
@@ -260,5 +286,28 @@ func TestBuiltinStopwords(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestDocumented holds the table of docs/text.md against the registry.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/text.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, b := range builtin {
+		l := builtinLanguages()[b.code]
+		stems, stopwords := "", ""
+		if l.Stemmer != nil {
+			stems = "yes"
+		}
+		if n := len(l.Stopwords); n > 0 {
+			stopwords = strconv.Itoa(n)
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", l.Code, l.Name, stems, stopwords)
+	}
+	if !strings.Contains(string(doc), table.String()) {
+		t.Errorf("docs/text.md lacks this table of languages:\n%s", table.String())
 	}
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"unicode"
@@ -64,35 +65,42 @@ const (
 	cacheWord = 64    // bytes; longer words are not kept
 )
 
-// rules are what comparing words of a language needs beyond Unicode.
+// rules are what comparing the words of a language needs beyond Unicode.
 type rules struct {
 	// lower puts letters in lower case; nil: as Unicode does in most languages.
 	lower func(string) string
-	// letters replaces letters by others that readers take for the same.
+	// letters replaces letters by those that readers take for the same.
 	letters *strings.Replacer
-	// marks says that words are the same with and without marks when they are looked up among
-	// the stop words.
+	// marks says that stop words are the same with and without marks.
 	marks bool
+	// bareCapitals says that capitals are written without marks, so that marks do not count
+	// where case does not.
+	bareCapitals bool
+	// apostrophe says that endings of names stand behind one; they are no part of the stem.
+	apostrophe bool
 }
 
 var (
-	turkicLower = func(s string) string { return strings.ToLowerSpecial(unicode.TurkishCase, s) }
-	// The letters of Arabic keyboards are often typed for the Persian and Kurdish ones.
-	persianLetters = strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک")
-	// Romanian texts have ș and ț with a cedilla instead of a comma where fonts lack these. The
-	// stemmer knows the letters with a cedilla.
-	romanianLetters = strings.NewReplacer("ș", "ş", "ț", "ţ", "Ș", "Ş", "Ț", "Ţ")
+	turkicRules = rules{
+		lower:      func(s string) string { return strings.ToLowerSpecial(unicode.TurkishCase, s) },
+		apostrophe: true, // "İstanbul'da"
+	}
+	// The letters of Arabic keyboards are often typed for the Persian and Kurdish ones, and the
+	// joint before an ending is often left out.
+	persianRules = rules{letters: strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک", "\u200C", ""), marks: true}
+	// Where fonts lack ș and ț, Romanian has them with a cedilla, as the stemmer does.
+	romanianRules = rules{letters: strings.NewReplacer("ș", "ş", "ț", "ţ", "Ș", "Ş", "Ț", "Ţ")}
 )
 
 var rulesOf = map[string]rules{
 	"ar":  {marks: true},
-	"az":  {lower: turkicLower},
-	"ckb": {letters: persianLetters, marks: true},
-	"el":  {marks: true},
-	"fa":  {letters: persianLetters, marks: true},
+	"az":  turkicRules,
+	"ckb": persianRules,
+	"el":  {bareCapitals: true},
+	"fa":  persianRules,
 	"he":  {marks: true},
-	"ro":  {letters: romanianLetters},
-	"tr":  {lower: turkicLower},
+	"ro":  romanianRules,
+	"tr":  turkicRules,
 }
 
 func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *Normalizer {
@@ -181,17 +189,25 @@ func (n *Normalizer) term(token string, f Form) string {
 		t = n.rules.lower(t)
 	}
 	if f&FormStem != 0 && strings.IndexFunc(t, notWordRune) < 0 {
-		if stem := n.stemmer.Stem(strings.ToLower(t)); stem != "" {
-			t = stem
-		}
+		t = n.stem(strings.ToLower(t))
 	}
 	if f&FormCase != 0 {
 		t = foldCase(t)
 	}
-	if f&FormMarks != 0 {
+	if f&FormMarks != 0 || f&FormCase != 0 && n.rules.bareCapitals {
 		t = dropMarks(t)
 	}
 	return t
+}
+
+// stem returns the stem of word, which is never empty.
+func (n *Normalizer) stem(word string) string {
+	if n.rules.apostrophe {
+		if name, _, ok := strings.Cut(word, "'"); ok && name != "" {
+			word = name
+		}
+	}
+	return cmp.Or(n.stemmer.Stem(word), word)
 }
 
 // notWordRune reports whether r does not stand in words of a natural language: "C++",
@@ -210,16 +226,19 @@ func Fold(token string) string {
 }
 
 // plain returns the form of s that every comparison starts from: Unicode's normal form C, with
-// one kind of apostrophe and without the invisible characters that users copy along.
+// one kind of apostrophe (also for the Hebrew geresh, and of quote for the gershayim) and
+// without what only stretches a word and the invisible characters that users copy along.
 func plain(s string) string {
 	if isASCII(s) {
 		return s
 	}
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		switch r {
-		case '\u2019', '\uFF07':
+		case '\u2019', '\uFF07', '\u05F3':
 			return '\''
-		case '\u00AD', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF':
+		case '\u05F4':
+			return '"'
+		case tatweel, '\u00AD', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF':
 			return -1
 		}
 		return r
@@ -240,10 +259,10 @@ var caseFolder = cases.Fold()
 // tatweel only stretches an Arabic word.
 const tatweel = '\u0640'
 
-// strokes are letters with a mark that Unicode does not take apart, and the tatweel.
+// strokes are letters with a mark that Unicode does not take apart.
 var strokes = map[rune]rune{
 	'ł': 'l', 'Ł': 'L', 'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ħ': 'h', 'Ħ': 'H', 'ŧ': 't', 'Ŧ': 'T',
-	'ı': 'i', tatweel: -1,
+	'ı': 'i',
 }
 
 // dropMarks is s, in form C, without the marks on Latin, Greek, Arabic and Hebrew letters.

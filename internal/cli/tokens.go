@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/text/language"
+
+	"github.com/vokter/vokter/internal/reading"
+)
+
+// tokenFlags say how the words of a text are compared.
+type tokenFlags struct {
+	lang       string
+	stem, stop bool
+}
+
+func (a *app) tokens() *cobra.Command {
+	var f tokenFlags
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "tokens [--lang TAG] FILE",
+		Short: "Shows the words of a text, and what they are compared as",
+		Long: "Shows the words of a text (HTML or plain text; - is standard input), and what they are compared as. Each line has the number of a " +
+			"word, its bytes in the text, the word, the word with case ignored, its stem, and whether it is a stop word. With --stem or --stop it " +
+			"has the number, the bytes, the word, and what a subscription with these options compares.",
+		Example: `  vokter-stream tokens --lang de page.html
+  echo 'The houses of the gods' | vokter-stream tokens --stem --stop -`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
+			}
+			if f.lang != "" {
+				if _, err := language.Parse(f.lang); err != nil {
+					return usage(cmd, "--lang: %q is not a language tag; write one such as en or pt-BR", f.lang)
+				}
+			}
+			return a.printTokens(cmd.Context(), args[0], f)
+		},
+	}, outputFlags)
+	fs := cmd.Flags()
+	fs.StringVar(&f.lang, "lang", "", "the language `TAG` of the text, such as de (default what the page declares, else what is detected, else en)")
+	fs.BoolVar(&f.stem, "stem", false, "show stems, as a subscription with stem compares them")
+	fs.BoolVar(&f.stop, "stop", false, "leave out stop words, as a subscription with filter_stopwords does")
+	return cmd
+}
+
+// Lines of JSON.
+type (
+	textLine struct {
+		Kind     string `json:"kind"`
+		Language string `json:"language"`
+		From     string `json:"language_from"`
+		Tokens   int    `json:"tokens"`
+	}
+	tokenLine struct {
+		Kind   string `json:"kind"`
+		Block  int    `json:"block"`
+		N      int    `json:"n"`
+		Start  int    `json:"start"`
+		End    int    `json:"end"`
+		Token  string `json:"token"`
+		Folded string `json:"folded"`
+		Stem   string `json:"stem"`
+		Stop   bool   `json:"stop"`
+	}
+)
+
+func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error {
+	body, err := a.readAll(name)
+	if err != nil {
+		return err
+	}
+	t, err := reading.TokensOf(ctx, body, f.lang)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	out := a.results()
+	out.text("%s", t.Describe())
+	n := 0
+	for i, b := range t.Blocks {
+		out.text("")
+		out.text("%s", b.Text)
+		var rows [][]string
+		for _, token := range b.Tokens {
+			if f.stop && token.Stop {
+				continue
+			}
+			n++
+			out.object(tokenLine{"token", i + 1, n, token.Start, token.End, token.Text, token.Folded, token.Stem, token.Stop})
+			row := []string{strconv.Itoa(n), fmt.Sprintf("%d-%d", token.Start, token.End), token.Text}
+			switch {
+			case f.stem:
+				row = append(row, token.Stem)
+			case f.stop:
+				row = append(row, token.Text)
+			default:
+				row = append(row, token.Folded, token.Stem)
+				if token.Stop {
+					row = append(row, "stop word")
+				}
+			}
+			rows = append(rows, row)
+		}
+		out.table("  ", rows)
+	}
+	out.object(textLine{"text", t.Language, string(t.From), n})
+	return out.end()
+}
+
+// maxPage is how large a page may be by default, in bytes.
+const maxPage = 10 << 20
+
+// readAll reads a file, or standard input for "-", up to the largest page that is read.
+func (a *app) readAll(name string) ([]byte, error) {
+	in := a.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	body, err := io.ReadAll(io.LimitReader(in, maxPage+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	if len(body) > maxPage {
+		return nil, fmt.Errorf("%s has more than 10 MiB, the most that is read of a page", name)
+	}
+	return body, nil
+}
