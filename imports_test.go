@@ -38,7 +38,7 @@ var direction = []struct {
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
 	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/outbound", "internal/render"}},
-	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
+	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "internal/outbound", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, mills: true},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/outbound"}},

@@ -1,12 +1,12 @@
 // Package local is the embedded transport: Watermill publishers and subscribers over
-// lanes of Go channels, with logs, positions, state and wakes in a store.
+// lanes of Go channels, with logs, positions, state and wakes (scheduled messages) in a store.
 //
 // A topic has a fixed number of lanes; the key of a message chooses its lane. Each
 // consumer group has one message of a lane in flight and gets them in order. The
-// message's context carries a pipeline.Tx. Ack commits what the handler wrote and
+// message's context carries a flow.Tx. Ack commits what the handler wrote and
 // emitted together with the group's position, in one batch; Nack drops it, and the
-// message comes again after a pause.
+// message is delivered again after a pause.
 //
-// Without a directory state and wakes are in a store in memory, and messages in Go
-// memory alone: nothing of them could be read after Close.
+// Without a directory, state and wakes are in a store in memory, and messages only in the
+// memory of the process. Nothing of them can be read after Close.
 package local

@@ -94,7 +94,7 @@ func testClockSetBack(t *testing.T, f Features, s Site) {
 	}
 	noMoreSoon(t, tr, came)
 	c.set(3 * time.Hour)
-	if w := await(t, came, "the wake that was set anew"); w.key != "a" || !w.at.Equal(again) || w.came.Before(again) {
+	if w := await(t, came, "the wake that was set again"); w.key != "a" || !w.at.Equal(again) || w.came.Before(again) {
 		t.Errorf("got %+v, want one of a at %v", w, again)
 	}
 	c.set(100 * time.Hour)

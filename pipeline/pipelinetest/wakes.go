@@ -97,7 +97,7 @@ func noMore(t *testing.T, f Features, tr flow.Transport, wakes <-chan woken) {
 	}
 }
 
-// testWakeReplaced sets wakes and sets them anew or takes them back, in one transaction
+// testWakeReplaced sets wakes and replaces or cancels them, in one transaction
 // and in several.
 func testWakeReplaced(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
@@ -240,7 +240,7 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 	}
 	settle(t, tr, nil)
 	if len(wakes) > 0 {
-		t.Errorf("%+v came though nothing was started anew", <-wakes)
+		t.Errorf("%+v came though nothing was restarted", <-wakes)
 	}
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func escapeGlob(name string) string {
 // until Close or Abort, which remove it.
 func (w *Writer) Scratch() string { return filepath.Join(w.temp, "scratch") }
 
-// Describe makes m what the manifest says, but for Format, Version and Groups.
+// Describe sets the manifest to m, except its Format, Version and Groups.
 func (w *Writer) Describe(m Manifest) { w.manifest = m }
 
 // Add writes r.

@@ -1,10 +1,9 @@
-// Package store keeps what the embedded transport must not forget: logs of messages,
-// the positions of consumer groups, their state and their wakes, in one Pebble
-// database. The transport over Kafka keeps its copies of the state in one as well. It is
-// the only code that knows keys and value formats.
+// Package store stores the data of the embedded transport in one Pebble database: logs of
+// messages, the positions of consumer groups, their state and their wakes. The transport over
+// Kafka has a store for its copies of the state. No other package knows the keys and values.
 //
-// All keys begin with a letter for their kind. Strings within a key are escaped so that
-// order and prefixes survive (see appendString); numbers are big-endian.
+// A key begins with a letter for its kind. Strings in a key are escaped in a way that keeps their
+// order and prefixes (see appendString); numbers are big-endian.
 //
 //	m                                     → format, then JSON of what was fixed at creation
 //	l topic lane offset                   → record
@@ -14,6 +13,6 @@
 //	w group topic lane time key           → nothing
 //	r group topic lane key                → time of the key's wake
 //	a group topic lane key                → time of the key's wake, if it also comes at start
-//	c                                     → the latest time that its user saw
+//	c                                     → the latest time of the clock of its user
 //	n namespace …                         → any of these but m, in a namespace with a name
 package store

@@ -138,7 +138,7 @@ func (c *core) corrupt(info pebble.DataCorruptionInfo) {
 func (c *core) background(err error) {
 	c.log.Errorf("background error: %v", err)
 	if errors.Is(err, syscall.ENOSPC) || pebble.IsCorruptionError(err) {
-		return // it waits for room, or corrupt was told
+		return // the write waits until the disk has room, or corrupt was called
 	}
 	c.sharing.broke(c.readError(err))
 }
