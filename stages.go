@@ -18,8 +18,13 @@ import (
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
+	"github.com/vokter/vokter/stages/fetch/readers/calendar"
+	"github.com/vokter/vokter/stages/fetch/readers/csv"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/json"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
+	"github.com/vokter/vokter/stages/fetch/readers/xml"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
@@ -122,7 +127,7 @@ func (r *Router) only() func(page string) bool {
 
 // plugins returns the readers and languages that cfg asks for, beside the built-in ones.
 func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
-	readers := fetch.NewReaders(html.New(), plain.New())
+	readers := fetch.NewReaders(html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New())
 	for _, r := range cfg.Readers {
 		readers.Register(r)
 	}

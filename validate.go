@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // Validate returns all that is wrong with c, joined, or nil.
@@ -62,7 +62,7 @@ func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 			errs = append(errs, &pipeline.FieldError{Field: fmt.Sprintf("keywords[%d]", i), Reason: err.Error()})
 		}
 	}
-	return errors.Join(append(errs, html.Validate(s.View))...)
+	return errors.Join(append(errs, selector.Validate(s.View))...)
 }
 
 // schemes are those of the URLs that a Router of c can fetch.

@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // subscriptions checks and converts the subscriptions of f.
@@ -133,8 +133,8 @@ func leaves(err error) []error {
 	return all
 }
 
-// selectors are written as one CSS selector, as one range {from: CSS, to: CSS}, or as
-// a list of both.
+// selectors are written as one selector that pipeline.ParseSelector reads, such as a CSS selector,
+// as one range {from: CSS, to: CSS}, or as a list of both.
 type selectors []pipeline.Selector
 
 func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
@@ -144,7 +144,7 @@ func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
 		return
 	}
 	if len(seq.Values) == 0 {
-		d.failNode(n, "%s is empty; list at least one CSS selector or remove the key", path)
+		d.failNode(n, "%s is empty; list at least one selector or remove the key", path)
 	}
 	for i, item := range seq.Values {
 		*s = appendSelector(*s, d, item, fmt.Sprintf("%s[%d]", path, i))
@@ -165,7 +165,9 @@ func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) 
 		d.value(n, reflect.ValueOf(&r).Elem(), path)
 		sel.From, sel.To = r.From, r.To
 	} else {
-		d.value(n, reflect.ValueOf(&sel.CSS).Elem(), path)
+		var text string
+		d.value(n, reflect.ValueOf(&text).Elem(), path)
+		sel = pipeline.ParseSelector(text)
 	}
 	if len(d.errs) > before {
 		return s
@@ -177,11 +179,11 @@ func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) 
 	return append(s, sel)
 }
 
-// ParseSelector reads a CSS selector, or a range written {from: CSS, to: CSS}. Its
-// errors say what is wrong.
+// ParseSelector reads what pipeline.ParseSelector reads, or a range written
+// {from: CSS, to: CSS}. Its errors say what is wrong.
 func ParseSelector(text string) (pipeline.Selector, error) {
 	if !strings.HasPrefix(text, "{") {
-		s := pipeline.Selector{CSS: text}
+		s := pipeline.ParseSelector(text)
 		return s, checkSelector(s)
 	}
 	d := newDecoder("", nil)
@@ -198,11 +200,11 @@ func ParseSelector(text string) (pipeline.Selector, error) {
 func checkSelector(s pipeline.Selector) error {
 	switch {
 	case s == pipeline.Selector{}:
-		return errors.New("a CSS selector must not be empty")
-	case s.CSS == "" && s.From == "":
+		return errors.New("a selector must not be empty; write a CSS selector, or xpath:, jq:, lines: or re: and what follows")
+	case s.From == "" && s.To != "":
 		return errors.New("a range needs from; write {from: CSS, to: CSS}")
 	}
-	err := html.Validate(pipeline.View{Select: []pipeline.Selector{s}})
+	err := selector.Validate(pipeline.View{Select: []pipeline.Selector{s}})
 	if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
 		return errors.New(fe.Reason)
 	}

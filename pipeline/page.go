@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -22,13 +23,70 @@ type View struct {
 	Confirm int `json:"confirm,omitempty"`
 }
 
-// Selector selects a part of a page. Either CSS is set, a CSS selector, or From and perhaps To.
+// Selector names a part of a page. Exactly one of its fields is set, or From and perhaps To.
+// Which of them can match depends on the page's type; one of another type matches nothing.
 type Selector struct {
+	// CSS is a CSS selector, for HTML, XML and Markdown. In XML the case of names does not count,
+	// and names stand without their prefix.
 	CSS string `json:"css,omitempty"`
-	// From and To are CSS selectors. They select the range from the start of the first match of
-	// From to the start of the next match of To, or to the end of the page where To is empty.
+	// XPath is an XPath 1.0 expression that names nodes, for HTML, XML and Markdown.
+	XPath string `json:"xpath,omitempty"`
+	// Path begins with a slash: a JSON pointer (RFC 6901) for JSON, an XPath for HTML and XML.
+	Path string `json:"path,omitempty"`
+	// JQ is a jq expression, for JSON.
+	JQ string `json:"jq,omitempty"`
+	// Lines is a range of lines such as "10-20", "10-", "-20" or "10", for text. The first is 1.
+	Lines string `json:"lines,omitempty"`
+	// Regexp is a regular expression (RE2) for text. It names what it matches in each line.
+	Regexp string `json:"regexp,omitempty"`
+	// From and To name a range: from the start of the first match of From to the start of the
+	// first match of To behind it, or to the end of the page where To is empty. Each is a CSS
+	// selector, or what ParseSelector reads as XPath or Regexp.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
+}
+
+// ParseSelector reads a selector as users write it: CSS, or "xpath:", "jq:", "lines:" or "re:"
+// and what follows. What begins with "//" is an XPath, and with another slash a Path.
+func ParseSelector(text string) Selector {
+	kind, rest, _ := strings.Cut(text, ":")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case strings.HasPrefix(text, "//"):
+		return Selector{XPath: text}
+	case strings.HasPrefix(text, "/"):
+		return Selector{Path: text}
+	case kind == "xpath":
+		return Selector{XPath: rest}
+	case kind == "jq":
+		return Selector{JQ: rest}
+	case kind == "lines":
+		return Selector{Lines: rest}
+	case kind == "re":
+		return Selector{Regexp: rest}
+	}
+	return Selector{CSS: text}
+}
+
+// String returns what ParseSelector reads, or a range as "FROM to TO".
+func (s Selector) String() string {
+	switch {
+	case s.XPath != "":
+		return "xpath:" + s.XPath
+	case s.Path != "":
+		return s.Path
+	case s.JQ != "":
+		return "jq:" + s.JQ
+	case s.Lines != "":
+		return "lines:" + s.Lines
+	case s.Regexp != "":
+		return "re:" + s.Regexp
+	case s.To != "":
+		return s.From + " to " + s.To
+	case s.From != "":
+		return s.From
+	}
+	return s.CSS
 }
 
 // IsZero reports whether v is the whole page, taken as it is.

@@ -45,7 +45,7 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --select p[", `--select: "p[" is not a CSS selector`},
 		{"watch " + anyURL + " a --remove {to:p}", "--remove: a range needs from"},
 		{"watch " + anyURL + " a --remove {to:", "--remove: not YAML"},
-		{"watch " + anyURL + " a --select=", "--select: a CSS selector must not be empty"},
+		{"watch " + anyURL + " a --select=", "--select: a selector must not be empty"},
 		{"watch " + anyURL + " a --ignore (", `--ignore: "(" is not a regular expression`},
 		{"watch " + anyURL + " a --match words", `--match: "words" is neither phrase nor terms`},
 		{"watch " + anyURL + " a --language klingonish", `--language: "klingonish" is not a language tag`},

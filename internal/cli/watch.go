@@ -198,8 +198,8 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
 	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
-	fs.StringArrayVar(&f.selects, "select", nil, "the `CSS` selector of what to watch, or a range {from: CSS, to: CSS} (repeatable)")
-	fs.StringArrayVar(&f.removes, "remove", nil, "the `CSS` selector of what to leave out, or a range (repeatable)")
+	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
+	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 }

@@ -300,7 +300,7 @@ func DocumentID(page string, v pipeline.View) string {
 	parts := []string{"document", page}
 	list := func(name string, ss []pipeline.Selector) {
 		for _, s := range ss {
-			parts = append(parts, name, s.CSS, s.From, s.To)
+			parts = append(parts, name, s.CSS, s.XPath, s.Path, s.JQ, s.Lines, s.Regexp, s.From, s.To)
 		}
 	}
 	list("select", v.Select)

@@ -1,7 +1,13 @@
 package pipelinetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode"
@@ -10,11 +16,37 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// TestReader checks that r keeps the contract of pipeline.Reader on samples, on what is
-// left of them where they are cut off, and on nonsense: it does not panic, leaves its
-// input alone, gives equal texts for equal input, and its texts follow the rules. Each
-// sample must give a text.
-func TestReader(t *testing.T, r pipeline.Reader, samples ...pipeline.Raw) {
+// ReaderPages are the pages that TestReader reads.
+type ReaderPages struct {
+	// Samples must each give a text.
+	Samples []pipeline.Raw
+	// Golden is a folder of pages. Beside each of them, such as feed.xml, is what it gives:
+	// feed.xml.want, in the form of Golden. Types has the content type of each extension (".xml").
+	Golden string
+	Types  map[string]string
+	// Broken are no valid pages: each fails with FailUnreadable, and the reason says where.
+	Broken []pipeline.Raw
+	// Large returns a page of about n bytes that costs as much as any, and Deep one that is nested
+	// n deep; nil where there are none.
+	Large, Deep func(n int) pipeline.Raw
+}
+
+// Bounds that TestReader holds a reader to.
+const (
+	largePage = 10 << 20
+	deepPage  = 1 << 20 // elements
+	// maxAllocated is how much may be allocated for each byte of a page, in bytes.
+	maxAllocated = 200
+)
+
+// where is how a reason names a place.
+var where = regexp.MustCompile(`\b(line|byte|offset|record) \d+`)
+
+// TestReader checks that r keeps the contract of pipeline.Reader on pages, on what is left of them
+// where they are cut off, and on nonsense: it does not panic, leaves its input alone, gives equal
+// texts for equal input, and its texts follow the rules. Pages of 10 MiB, and pages that are
+// nested a million deep, are read or refused in bounded memory, and not after the context ended.
+func TestReader(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 	t.Helper()
 	if len(r.ContentTypes()) == 0 {
 		t.Error("the reader reads no content type")
@@ -24,15 +56,21 @@ func TestReader(t *testing.T, r pipeline.Reader, samples ...pipeline.Raw) {
 			t.Errorf("content type %q is not a media type in lower case without parameters", ct)
 		}
 	}
-	for i, raw := range samples {
+	for i, raw := range pages.Samples {
 		text, err := r.Read(t.Context(), raw, pipeline.View{})
 		if err != nil || text.Content == "" {
 			t.Errorf("sample %d: got %q, %v, want a text", i, text.Content, err)
 		}
-		for n := range 9 {
-			part := raw
-			part.Body = raw.Body[:len(raw.Body)*n/8]
-			CheckReader(t, r, part, pipeline.View{})
+		pieces(t, r, raw)
+	}
+	if pages.Golden != "" {
+		testGolden(t, r, pages)
+	}
+	for _, raw := range pages.Broken {
+		_, err := r.Read(t.Context(), raw, pipeline.View{})
+		e, ok := errors.AsType[*pipeline.FetchError](err)
+		if !ok || e.Class != pipeline.FailUnreadable || !where.MatchString(e.Reason) {
+			t.Errorf("%.200q: got %v, want the class %s and where it is wrong", raw.Body, err, pipeline.FailUnreadable)
 		}
 	}
 	for _, nonsense := range []string{"", "\x00", "\xff\xfe\xfd", "\x02\x03\n\x02", "<", "</", "{", "%PDF-", "\u2028\u00a0\u200b", strings.Repeat("\x80<", 1000)} {
@@ -40,6 +78,106 @@ func TestReader(t *testing.T, r pipeline.Reader, samples ...pipeline.Raw) {
 			CheckReader(t, r, pipeline.Raw{ContentType: ct, Body: []byte(nonsense)}, pipeline.View{})
 		}
 	}
+	if pages.Large != nil {
+		testBounds(t, r, pages.Large(largePage))
+	}
+	if pages.Deep != nil {
+		testBounds(t, r, pages.Deep(deepPage))
+	}
+}
+
+// pieces checks what is left of raw where it is cut off.
+func pieces(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
+	t.Helper()
+	for n := range 9 {
+		part := raw
+		part.Body = raw.Body[:len(raw.Body)*n/8]
+		CheckReader(t, r, part, pipeline.View{})
+	}
+}
+
+// testBounds reads a page that takes much.
+func testBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text, err := r.Read(t.Context(), raw, pipeline.View{})
+	runtime.ReadMemStats(&after)
+	if per := (after.TotalAlloc - before.TotalAlloc) / uint64(len(raw.Body)); per > maxAllocated {
+		t.Errorf("%.50q, of %d bytes: %d bytes were allocated for each; at most %d", raw.Body, len(raw.Body), per, maxAllocated)
+	}
+	if e, ok := errors.AsType[*pipeline.FetchError](err); err == nil && len(text.Content) > pipeline.MaxText ||
+		err != nil && (!ok || e.Class != pipeline.FailTooLarge && e.Class != pipeline.FailUnreadable) {
+		t.Errorf("%.50q, of %d bytes: got %d bytes, %v", raw.Body, len(raw.Body), len(text.Content), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Read(ctx, raw, pipeline.View{}); err == nil {
+		t.Errorf("%.50q, of %d bytes: it was read after the context had ended", raw.Body, len(raw.Body))
+	}
+}
+
+// testGolden compares the pages of a folder with what they should give.
+func testGolden(t *testing.T, r pipeline.Reader, pages ReaderPages) {
+	t.Helper()
+	tested := 0
+	for ext, contentType := range pages.Types {
+		names, err := filepath.Glob(filepath.Join(pages.Golden, "*"+ext))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tested++
+			raw := pipeline.Raw{URL: "https://example.com/", ContentType: contentType, Body: body}
+			text, err := r.Read(t.Context(), raw, pipeline.View{})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			want, err := os.ReadFile(name + ".want")
+			if got := Golden(text); err != nil || got != string(want) {
+				t.Errorf("%s.want: %v; got\n%s\nwant\n%s", name, err, got, want)
+			}
+			pieces(t, r, raw)
+		}
+	}
+	if tested == 0 {
+		t.Errorf("there is no page in %s", pages.Golden)
+	}
+}
+
+// Golden writes text for people: its title and language, if any, and then a line for each block.
+// Items are set in by two spaces, and a line with a hyphen begins one.
+func Golden(text pipeline.Text) string {
+	var b strings.Builder
+	if text.Title != "" {
+		fmt.Fprintf(&b, "title: %s\n", text.Title)
+	}
+	if text.Language != "" {
+		fmt.Fprintf(&b, "language: %s\n", text.Language)
+	}
+	indent := ""
+	for _, r := range text.Content {
+		switch r {
+		case pipeline.ItemStart:
+			b.WriteString(indent + "-\n")
+			indent += "  "
+		case pipeline.ItemEnd:
+			indent = strings.TrimSuffix(indent, "  ")
+		case pipeline.BlockEnd:
+			b.WriteByte('\n')
+		default:
+			if s := b.String(); s == "" || s[len(s)-1] == '\n' {
+				b.WriteString(indent)
+			}
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // CheckReader reads raw twice and checks what TestReader checks of one input. It returns

@@ -112,7 +112,7 @@ func TestRebase(t *testing.T) {
 		want    string
 	}{
 		"damaged":      {flow.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(ruled{}), "it is damaged"},
-		"no reader":    {*req.Rebase, NewReaders(lines{}), "there is no reader for it any more"},
+		"no reader":    {flow.Body{ContentType: "image/x-ruled", Packed: flow.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
 		"it panics":    {flow.Body{ContentType: "text/x-broken", Packed: flow.PackText("x")}, NewReaders(lines{}, brokenReader{}), "the reader gave up on this page"},
 		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/charset"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
 const (
@@ -213,7 +214,7 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 		return t, by, err
 	}
 	switch {
-	case strings.Trim(t.Content, borders+" ") == "":
+	case strings.Trim(t.Content, blocks.Borders+" ") == "":
 		return t, by, &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
 	case len(t.Content) > pipeline.MaxText:
 		return t, by, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}

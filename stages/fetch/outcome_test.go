@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
 )
@@ -285,7 +286,7 @@ func FuzzRead(f *testing.F) {
 			switch o.Kind {
 			case flow.OutcomeRead:
 				s := content(t, o)
-				if text.Hash(s) != o.TextHash || strings.Trim(s, borders+" ") == "" {
+				if text.Hash(s) != o.TextHash || strings.Trim(s, blocks.Borders+" ") == "" {
 					t.Errorf("part %d: text %q, hash %s", i, s, o.TextHash)
 				}
 				again := req

@@ -3,6 +3,8 @@
 package blocks
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -81,6 +83,9 @@ func (b *Builder) separate() {
 	b.open, b.space = true, false
 }
 
+// Space separates what comes from what stands before in the block.
+func (b *Builder) Space() { b.space = true }
+
 // Lines appends s, each of whose lines ends a block except the last.
 func (b *Builder) Lines(s []byte) {
 	for {
@@ -133,6 +138,35 @@ func (b *Builder) ItemEnd() {
 	b.buf = append(b.buf, pipeline.ItemEnd)
 }
 
+// Append appends content, the Content of another text.
+func (b *Builder) Append(content string) {
+	for content != "" {
+		end := strings.IndexAny(content, Borders)
+		if end < 0 {
+			b.Text([]byte(content))
+			return
+		}
+		b.Text([]byte(content[:end]))
+		b.Border(content[end])
+		content = content[end+1:]
+	}
+}
+
+// Borders are the marks between blocks.
+const Borders = string(pipeline.BlockEnd) + string(pipeline.ItemStart) + string(pipeline.ItemEnd)
+
+// Border appends a mark, which is one of Borders.
+func (b *Builder) Border(mark byte) {
+	switch mark {
+	case pipeline.ItemStart:
+		b.ItemStart()
+	case pipeline.ItemEnd:
+		b.ItemEnd()
+	default:
+		b.Break()
+	}
+}
+
 // Len is the size of the text so far, in bytes.
 func (b *Builder) Len() int { return len(b.buf) }
 
@@ -165,4 +199,23 @@ func LanguageTag(s string) string {
 		}
 	}
 	return s
+}
+
+// Position names the place at offset in body for the user, such as "line 3, column 5". A column
+// counts characters.
+func Position(body []byte, offset int) string {
+	offset = min(max(offset, 0), len(body))
+	line := bytes.Count(body[:offset], []byte{'\n'}) + 1
+	start := bytes.LastIndexByte(body[:offset], '\n') + 1
+	return fmt.Sprintf("line %d, column %d", line, utf8.RuneCount(body[start:offset])+1)
+}
+
+// TooLarge is the failed check of a page whose text is larger than any may be.
+func TooLarge() error {
+	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text of the page is larger than 2 MiB"}
+}
+
+// Unreadable is the failed check of a page that is not what its type says.
+func Unreadable(format string, args ...any) error {
+	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf(format, args...)}
 }

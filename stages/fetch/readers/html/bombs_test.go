@@ -1,12 +1,9 @@
 package html
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
@@ -109,54 +106,4 @@ func TestHostileSelectors(t *testing.T) {
 			t.Errorf("%s: got %v", css, err)
 		}
 	}
-}
-
-// TestSelectorsEnd: looking ahead and matching look at the context.
-func TestSelectorsEnd(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	root := parsed(t, string(hostilePage(10)))
-	for _, css := range []string{"p", ":has(p)"} {
-		list, err := compile("select", []pipeline.Selector{{CSS: css}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := mark(ctx, root, list); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v", css, err)
-		}
-	}
-}
-
-func TestRefusedSelectors(t *testing.T) {
-	for css, want := range map[string]string{
-		"html:has(div:has(div:has(b)))":            ":has within :has is not supported",
-		"div:has(:not(:has(b)))":                   ":has within :has is not supported",
-		"p:HasChild(b:has(i))":                     ":has within :has is not supported",
-		`div:h\61s(b)`:                             "write it plainly",
-		"p:matches((a{1,30}){1,30}z)":              ":matches is not CSS",
-		"p:not(:matchesOwn(a))":                    ":matchesown is not CSS",
-		"p[title#=(a{1,30}){1,30}z]":               "[name#=...] is not CSS",
-		strings.Repeat(":has(b)", maxHas+1):        "at most 64",
-		strings.Repeat("p:has(a),", maxHas) + "p":  "",
-		"li:not(:has(.ad)), p:has(> b)":            "is not a CSS selector",
-		"li:not(:has(.ad)), p:contains('#=:has(')": "",
-		`[a\=#="x"], [title="#="]`:                 "[name#=...] is not CSS",
-	} {
-		err := Validate(pipeline.View{Remove: []pipeline.Selector{{CSS: css}}})
-		switch {
-		case want == "" && err != nil:
-			t.Errorf("%.50s: got %v", css, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%.50s: got %v, want %q", css, err, want)
-		}
-	}
-}
-
-func parsed(t *testing.T, page string) *html.Node {
-	t.Helper()
-	root, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
 }

@@ -26,6 +26,7 @@ const (
 	section                  // table, tbody, thead, tfoot: what rows stand in
 	heading
 	foreign // svg, math
+	apart   // stands in a line as a box of its own: words beside it are words of their own
 )
 
 const blockP = block | special | closesP
@@ -33,14 +34,14 @@ const blockP = block | special | closesP
 // kinds of the elements that matter; every other one is inline.
 var kinds = map[atom.Atom]kind{
 	atom.Script: skip | special | raw, atom.Style: skip | special | raw, atom.Noscript: skip | special | raw,
-	atom.Iframe: skip | special | raw, atom.Noembed: skip | special | raw, atom.Noframes: skip | special | raw,
-	atom.Textarea: skip | special | raw, atom.Template: skip | special | scope,
-	atom.Object: skip | special | scope, atom.Canvas: skip,
-	atom.Svg: skip | foreign, atom.Math: skip | foreign,
+	atom.Iframe: skip | special | raw | apart, atom.Noembed: skip | special | raw, atom.Noframes: skip | special | raw,
+	atom.Textarea: skip | special | raw | apart, atom.Template: skip | special | scope,
+	atom.Object: skip | special | scope | apart, atom.Canvas: skip | apart,
+	atom.Svg: skip | foreign | apart, atom.Math: skip | foreign | apart,
 	atom.Title: special | raw,
 
 	atom.Area: void, atom.Base: void, atom.Basefont: void, atom.Bgsound: void, atom.Br: void | block, atom.Col: void,
-	atom.Embed: void, atom.Frame: void, atom.Hr: void | block | closesP, atom.Image: void, atom.Img: void, atom.Input: void,
+	atom.Embed: void | apart, atom.Frame: void, atom.Hr: void | block | closesP, atom.Image: void | apart, atom.Img: void | apart, atom.Input: void | apart,
 	atom.Keygen: void, atom.Link: void, atom.Meta: void, atom.Param: void, atom.Source: void, atom.Track: void, atom.Wbr: void,
 
 	atom.Address: blockP, atom.Article: blockP, atom.Aside: blockP, atom.Blockquote: blockP, atom.Center: blockP,
@@ -58,7 +59,8 @@ var kinds = map[atom.Atom]kind{
 	atom.Tbody: block | special | section, atom.Thead: block | special | section, atom.Tfoot: block | special | section,
 	atom.Tr: block | special | item, atom.Td: block | special | scope | cell, atom.Th: block | special | scope | cell,
 
-	atom.Button: special, atom.Select: special | block, atom.Marquee: special | scope, atom.Applet: special | scope,
+	atom.Button: special | apart, atom.Select: special | block, atom.Marquee: special | scope, atom.Applet: special | scope,
+	atom.Audio: apart, atom.Video: apart, atom.Meter: apart, atom.Progress: apart,
 }
 
 // element is what the text rules know of an element.

@@ -77,7 +77,13 @@ type emitter struct {
 // start tells of an element's beginning. It returns false where nothing within is
 // visible; then there is no end to tell of.
 func (e *emitter) start(el element) bool {
-	if el.kind&skip != 0 || el.hidden || (el.atom == atom.Title && e.titled) {
+	if el.hidden || (el.atom == atom.Title && e.titled) {
+		return false
+	}
+	if el.kind&apart != 0 {
+		e.body.Space()
+	}
+	if el.kind&skip != 0 {
 		return false
 	}
 	switch {
@@ -114,6 +120,9 @@ func (e *emitter) end(a atom.Atom, k kind) {
 	}
 	if k&pre != 0 {
 		e.pre--
+	}
+	if k&apart != 0 {
+		e.body.Space()
 	}
 }
 

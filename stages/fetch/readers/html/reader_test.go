@@ -43,7 +43,8 @@ func TestRead(t *testing.T) {
 		{"invalid", "caf\xe9 &#xD800;", "caf\ufffd \ufffd|"},
 		{"entities", "&lt;p&gt; &copy &eacute; &#8364; &amp;lt;", "<p> © é € &lt;|"},
 		{"skipped", "a<script>x<b></script>b<style>p{}</style>c<noscript><p>x</noscript>d<template><p>x</template>e" +
-			"<iframe>x</iframe>f<svg><text>x</text></svg>g<math><mi>x</mi></math>h<object><p>x</object>i<canvas>x</canvas>j<textarea>x</textarea>k", "abcdefghijk|"},
+			"<iframe>x</iframe>f<svg><text>x</text></svg>g<math><mi>x</mi></math>h<object><p>x</object>i<canvas>x</canvas>j<textarea>x</textarea>k", "abcde f g h i j k|"},
+		{"set apart", "<a>Guide des prénoms</a><button>Open</button>x<img src=y>y<input hidden>z<input>1<select><option>2</select>3<svg/>4<b>w</b>ord", "Guide des prénoms Open x yz 1|2|3 4word|"},
 		{"comments", "a<!-- x -->b<!doctype x><?php x ?>c<!x>d", "abcd|"},
 		{"hidden", "a<span hidden>x<b>y</b></span>b<i style='color:red; DISPLAY : none'>x</i>c<u style=visibility:hidden!important>x</u>d", "abcd|"},
 		{"not hidden", "<p style='display:none;display:block'>a</p><p style='x-display:none'>b</p><p class=hidden>c<p style='--display:none'>d", "a|b|c|d|"},
@@ -74,7 +75,7 @@ func TestRead(t *testing.T) {
 		{"misnested", "<b>a<i>b</b>c</i><a>d<p>e</a>f", "abcd|ef|"},
 		{"after the body", "<body>a</body>b</html>c", "abc|"},
 		{"pictures end", "<svg><g>x<p>a</p>b", "a|b|"},
-		{"a picture's own elements", "<svg><style>x</style><title>x</svg>a<svg/>b<svg><circle/>x</svg>c", "abc|"},
+		{"a picture's own elements", "<svg><style>x</style><title>x</svg>a<svg/>b<svg><circle/>x</svg>c", "a b c|"},
 		{"unclosed comment", "a<!-- b <p>c", "a|"},
 		{"unclosed tag", "a<p class='b <p>c", "a|"},
 		{"unclosed script", "a<script>b <p>c", "a|"},
@@ -148,10 +149,17 @@ func TestCanceled(t *testing.T) {
 }
 
 func TestContract(t *testing.T) {
-	pipelinetest.TestReader(t, New(),
-		pipeline.Raw{ContentType: "text/html", Body: []byte(sample), ContentLanguage: "en"},
-		pipeline.Raw{ContentType: "application/xhtml+xml", Body: []byte(`<html xml:lang="nl"><script/><p>a<br/>b</p></html>`)},
-	)
+	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{
+			{ContentType: "text/html", Body: []byte(sample), ContentLanguage: "en"},
+			{ContentType: "application/xhtml+xml", Body: []byte(`<html xml:lang="nl"><script/><p>a<br/>b</p></html>`)},
+		},
+		Golden: "testdata", Types: map[string]string{".html": "text/html", ".xhtml": "application/xhtml+xml"},
+		Large: func(n int) pipeline.Raw {
+			return pipeline.Raw{Body: []byte(strings.Repeat("<p class=a><b>x</b> ", n/20))}
+		},
+		Deep: func(n int) pipeline.Raw { return pipeline.Raw{Body: []byte(strings.Repeat("<div>", n))} },
+	})
 }
 
 func FuzzRead(f *testing.F) {

@@ -132,7 +132,13 @@ func (s *scanner) startTag(z *html.Tokenizer, selfClosing bool) {
 		if s.visible() && el.kind&block != 0 && !el.hidden {
 			s.body.Break()
 		}
+		if s.visible() && el.kind&apart != 0 && !el.hidden {
+			s.body.Space()
+		}
 	case el.kind&foreign != 0 && selfClosing:
+		if s.visible() && !el.hidden {
+			s.body.Space()
+		}
 	case !s.visible() || el.kind != 0 || el.hidden || el.email != "" || el.link != "":
 		s.push(el, name)
 	}

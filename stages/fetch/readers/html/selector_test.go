@@ -1,16 +1,12 @@
 package html
 
 import (
-	"bytes"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/andybalholm/cascadia"
-	"golang.org/x/net/html"
-
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // selectors reads "a; b..c; d.." as two CSS selectors and two ranges.
@@ -95,7 +91,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	good := pipeline.View{Select: selectors("main; h1..h2"), Remove: selectors("nav, footer:not(.x)")}
-	if err := Validate(good); err != nil {
+	if err := selector.Validate(good); err != nil {
 		t.Errorf("got %v", err)
 	}
 	for _, tc := range []struct {
@@ -104,13 +100,13 @@ func TestValidate(t *testing.T) {
 	}{
 		{pipeline.View{Select: selectors("p[")}, `select: "p[" is not a CSS selector`},
 		{pipeline.View{Remove: selectors("p; h1..h2::")}, `remove: "h2::" is not a CSS selector`},
-		{pipeline.View{Remove: []pipeline.Selector{{}}}, "remove: a selector is either CSS or a range"},
-		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", From: "p"}}}, "select: a selector is either CSS or a range"},
-		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", To: "p"}}}, "select: a selector is either CSS or a range"},
-		{pipeline.View{Select: make([]pipeline.Selector, maxSelectors+1)}, "select: 101 selectors are too many"},
-		{pipeline.View{Select: selectors(strings.Repeat("p ", maxSelectorLen))}, "select: a selector of 1999 characters is too long"},
+		{pipeline.View{Remove: []pipeline.Selector{{}}}, "remove: a selector is either one expression or a range"},
+		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", From: "p"}}}, "select: a selector is either one expression or a range"},
+		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", To: "p"}}}, "select: a selector is either one expression or a range"},
+		{pipeline.View{Select: make([]pipeline.Selector, 101)}, "select: 101 selectors are too many"},
+		{pipeline.View{Select: selectors(strings.Repeat("p ", 1000))}, "select: a selector of 1999 characters is too long"},
 	} {
-		err := Validate(tc.view)
+		err := selector.Validate(tc.view)
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v, want %s", err, tc.want)
 		}
@@ -118,100 +114,4 @@ func TestValidate(t *testing.T) {
 			t.Errorf("reading: got %v, want %s", err, tc.want)
 		}
 	}
-}
-
-// matches returns what css matches below root, found by the matcher.
-func matches(t *testing.T, root *html.Node, css string) []*html.Node {
-	t.Helper()
-	list, err := compile("select", []pipeline.Selector{{CSS: css}})
-	if err != nil {
-		t.Fatalf("%s: %v", css, err)
-	}
-	if err := mark(t.Context(), root, list); err != nil {
-		t.Fatal(err)
-	}
-	return list.selectors[0].hits
-}
-
-func same(a, b []*html.Node) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// The matcher finds what cascadia finds.
-func TestMatcher(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	one := func(list ...string) string { return list[r.IntN(len(list))] }
-	for range 300 {
-		var page strings.Builder
-		for range 40 {
-			page.WriteString(one("<div>", "<div class=a>", "<p>", "<b class='a b'>", "<i id=x>", "<ul><li>", "</div>", "</p>", "</b>", "</ul>", "x", "<!-- -->"))
-		}
-		root, err := html.Parse(bytes.NewReader([]byte(page.String())))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			var css strings.Builder
-			for i := range 1 + r.IntN(5) {
-				if i > 0 {
-					css.WriteString(one(" ", " ", " > ", ">", "+", " ~ ", ", ", "  ", " /* > */ "))
-				}
-				css.WriteString(one("div", "p", "b", "*", ".a", ".b", "li:first-child", "i#x", "[class~='a']", `[id="x > y, z"]`, ":not(p)", "div:has(p, b)", "div:not(p b, div > b)", ":has(div > b, .a ~ p)", "p:haschild(b)", ":not(:has(b i)).a", ":has(:not(p))", "*:not(:not(b))", `\64 iv`, `.\61 `))
-			}
-			want := cascadia.QueryAll(root, must(cascadia.ParseGroup(css.String())))
-			if got := matches(t, root, css.String()); !same(got, want) {
-				t.Fatalf("%s on %s: got %d matches, want %d", css.String(), page.String(), len(got), len(want))
-			}
-		}
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-func FuzzMatcher(f *testing.F) {
-	f.Add("div > p + .x ~ [a='b c'], i#y /* x */ b")
-	f.Add(`\31 a :not(p , q) :has(> b)`)
-	f.Add("div:not(p > b, :has(i)):not(.x)::has(b:not(i ~ p)) :haschild(a)")
-	f.Add("div:has(p:has(b)), [a#=x], :matches(x), [a\\=#=x], :H\\61s(b)")
-	f.Add("/*/*/p") // a comment that holds a slash
-	f.Add("*|* > p, *|*.x ")
-	root := must(html.Parse(strings.NewReader(sample)))
-	f.Fuzz(func(t *testing.T, css string) {
-		if len(css) > 100 {
-			return
-		}
-		g, err := cascadia.ParseGroup(css)
-		if err != nil {
-			return
-		}
-		if strings.Contains(strings.ToLower(css), "contains") {
-			return // to cascadia, text is something that an element has
-		}
-		list, err := compile("select", []pipeline.Selector{{CSS: css}})
-		if err != nil {
-			if !strings.Contains(err.Error(), "not supported") && !strings.Contains(err.Error(), "write it plainly") {
-				t.Fatalf("%q is valid but: %v", css, err)
-			}
-			return
-		}
-		if err := mark(t.Context(), root, list); err != nil {
-			t.Fatal(err)
-		}
-		if hits, want := list.selectors[0].hits, cascadia.QueryAll(root, g); !same(hits, want) {
-			t.Errorf("%q: got %d matches, want %d", css, len(hits), len(want))
-		}
-	})
 }

@@ -3,34 +3,26 @@ package html
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // walker reads a parsed page, of which only a part may be wanted.
 type walker struct {
 	emitter
-	lang     string
-	selects  map[*html.Node]borders
-	removes  map[*html.Node]borders
-	selected int // > 0 where the text is wanted
-	removed  int // > 0 where it is not
-	hidden   int // > 0 within elements that are not visible
+	scope  *selector.Scope
+	lang   string
+	hidden int // > 0 within elements that are not visible
 }
 
 func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, error) {
-	sel, err := compile("select", view.Select)
+	parts, err := selector.NewMarkup(view)
 	if err != nil {
-		return pipeline.Text{}, unreadable(err.Error())
-	}
-	rem, err := compile("remove", view.Remove)
-	if err != nil {
-		return pipeline.Text{}, unreadable(err.Error())
+		return pipeline.Text{}, selector.Unreadable(err)
 	}
 	if err := affordable(ctx, body); err != nil {
 		return pipeline.Text{}, err
@@ -39,38 +31,17 @@ func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, 
 	if err != nil {
 		return pipeline.Text{}, unreadable("the page is nested too deeply for selectors (more than 512 elements)")
 	}
-	if err := mark(ctx, root, sel, rem); err != nil {
+	scope, err := parts.Find(ctx, root)
+	if err != nil {
 		return pipeline.Text{}, err
 	}
-	w := &walker{selects: map[*html.Node]borders{}, removes: map[*html.Node]borders{}}
-	resolve(sel, w.selects)
-	resolve(rem, w.removes)
-	if len(sel.selectors) == 0 {
-		w.selected = 1
-	} else if len(w.selects) == 0 {
-		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: gone(view.Select)}
-	}
-	if err := w.tree(ctx, root, len(sel.selectors) > 0); err != nil {
+	w := &walker{scope: scope}
+	if err := w.tree(ctx, root); err != nil {
 		return pipeline.Text{}, err
 	}
-	t := w.result(len(sel.selectors) == 0)
+	t := w.result(!w.scope.Scoped())
 	t.Language = w.lang
 	return t, w.err()
-}
-
-func gone(list []pipeline.Selector) string {
-	var names []string
-	for _, s := range list {
-		switch {
-		case s.CSS != "":
-			names = append(names, fmt.Sprintf("%q", s.CSS))
-		case s.To != "":
-			names = append(names, fmt.Sprintf("from %q to %q", s.From, s.To))
-		default:
-			names = append(names, fmt.Sprintf("from %q", s.From))
-		}
-	}
-	return "nothing on the page matches " + strings.Join(names, ", ")
 }
 
 // node is an element on the way from the root to where the walker stands.
@@ -78,12 +49,10 @@ type node struct {
 	n       *html.Node
 	el      element
 	visible bool // start returned true
-	selects int  // how much of selected ends with it
-	removes int
 }
 
 // tree walks over root without recursion.
-func (w *walker) tree(ctx context.Context, root *html.Node, scoped bool) error {
+func (w *walker) tree(ctx context.Context, root *html.Node) error {
 	var path []node
 	count := 0
 	for n := root; n != nil; {
@@ -92,11 +61,13 @@ func (w *walker) tree(ctx context.Context, root *html.Node, scoped bool) error {
 		}
 		switch n.Type {
 		case html.ElementNode:
-			path = append(path, w.enter(n, scoped))
+			path = append(path, w.enter(n))
 		case html.TextNode:
-			if w.hidden == 0 && w.removed == 0 && (w.selected > 0 || w.inTitle) {
+			w.come(n)
+			if w.hidden == 0 && (w.scope.Wanted() || w.inTitle && !w.scope.Removed()) {
 				w.text([]byte(n.Data))
 			}
+			w.leave(n)
 			if w.full() {
 				return w.err()
 			}
@@ -107,7 +78,7 @@ func (w *walker) tree(ctx context.Context, root *html.Node, scoped bool) error {
 		}
 		for n != nil {
 			if k := len(path); k > 0 && path[k-1].n == n {
-				w.leave(path[k-1])
+				w.exit(path[k-1])
 				path = path[:k-1]
 			}
 			if n.NextSibling != nil {
@@ -120,17 +91,16 @@ func (w *walker) tree(ctx context.Context, root *html.Node, scoped bool) error {
 	return nil
 }
 
-func (w *walker) enter(n *html.Node, scoped bool) node {
-	v := node{n: n, el: inspect(n), selects: w.selects[n].around, removes: w.removes[n].around}
+func (w *walker) enter(n *html.Node) node {
+	v := node{n: n, el: inspect(n)}
 	if n.DataAtom == atom.Html && w.lang == "" {
 		w.lang = v.el.lang
 	}
-	w.removed += w.removes[n].enter + v.removes
-	w.choose(w.selects[n].enter + v.selects)
+	chosen := w.come(n)
 	if v.el.kind&void != 0 {
-		v.el.kind &= block // begins and ends at once
+		v.el.kind &= block | apart // begins and ends at once
 	}
-	wanted := w.removed == 0 && (w.selected > 0 || v.el.atom == atom.Title)
+	wanted := w.scope.Wanted() || v.el.atom == atom.Title && !w.scope.Removed()
 	if !wanted {
 		v.el.email = "" // its text goes nowhere
 	}
@@ -139,7 +109,7 @@ func (w *walker) enter(n *html.Node, scoped bool) node {
 	}
 	if !v.visible {
 		w.hidden++
-	} else if scoped && v.el.atom == atom.Title && v.selects > 0 {
+	} else if chosen && v.el.atom == atom.Title && w.scope.Scoped() {
 		w.body.Break()
 		for c := range n.ChildNodes() {
 			w.body.Text([]byte(c.Data))
@@ -149,21 +119,35 @@ func (w *walker) enter(n *html.Node, scoped bool) node {
 	return v
 }
 
-func (w *walker) leave(v node) {
+func (w *walker) exit(v node) {
 	if v.visible {
 		w.end(v.el.atom, v.el.kind)
 	} else {
 		w.hidden--
 	}
-	w.removed -= v.removes
-	w.choose(-v.selects)
+	w.leave(v.n)
 }
 
-// choose raises or lowers selected. Where the selected text begins or ends, so does a block.
-func (w *walker) choose(by int) {
-	before := w.selected > 0
-	w.selected += by
-	if before != (w.selected > 0) {
+// come enters n in the scope, and reports whether n itself is selected. Where the selected text
+// begins or ends, so does a block.
+func (w *walker) come(n *html.Node) bool {
+	before := w.scope.Selected()
+	chosen, attributes := w.scope.Enter(n)
+	if before != w.scope.Selected() {
+		w.body.Break()
+	}
+	for _, value := range attributes {
+		w.body.Break()
+		w.body.Text([]byte(value))
+		w.body.Break()
+	}
+	return chosen
+}
+
+func (w *walker) leave(n *html.Node) {
+	before := w.scope.Selected()
+	w.scope.Leave(n)
+	if before != w.scope.Selected() {
 		w.body.Break()
 	}
 }

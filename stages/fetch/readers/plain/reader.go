@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // wrapped is how long a line must be, in characters, to go on in the next one.
@@ -17,8 +18,8 @@ const wrapped = 60
 // linesPerCheck is how many lines are read between two looks at the context.
 const linesPerCheck = 4096
 
-// Reader reads plain text and Markdown in UTF-8. A line is a block, but one of 60 and
-// more characters goes on in the next, unless that is blank.
+// Reader reads plain text in UTF-8. A line is a block, but one of 60 and more characters goes on
+// in the next, unless that is blank.
 type Reader struct{}
 
 var _ pipeline.Reader = Reader{}
@@ -26,17 +27,19 @@ var _ pipeline.Reader = Reader{}
 // New returns a Reader.
 func New() Reader { return Reader{} }
 
-// ContentTypes returns text/plain and text/markdown.
-func (Reader) ContentTypes() []string { return []string{"text/plain", "text/markdown"} }
+// ContentTypes returns text/plain. It reads all other types of text that have no reader of their
+// own.
+func (Reader) ContentTypes() []string { return []string{"text/plain"} }
 
 // Extractor names the rules by which the text is made; it changes with them.
 func (Reader) Extractor() string { return "plain/1" }
 
-// Read returns the text. It has no elements that a selector could match: a view that
-// selects fails with FailSelectorGone, and there is nothing to remove.
+// Read returns the text of view, whose line ranges and regular expressions count. It returns
+// ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
-	if len(view.Select) > 0 {
-		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: "plain text has nothing that a selector could match"}
+	wanted, err := selector.NewText(view)
+	if err != nil {
+		return pipeline.Text{}, selector.Unreadable(err)
 	}
 	var b blocks.Builder
 	rest := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
@@ -46,22 +49,38 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		}
 		var line []byte
 		line, rest = cutLine(rest)
-		line = bytes.TrimRightFunc(line, unicode.IsSpace)
-		if len(line) == 0 {
-			b.Break()
-			continue
-		}
-		b.Text(line)
-		if utf8.RuneCount(line) < wrapped {
-			b.Break()
+		if wanted.All() {
+			write(&b, line)
 		} else {
-			b.Text([]byte{' '})
+			parts, err := wanted.Line(ctx, n, string(line))
+			if err != nil {
+				return pipeline.Text{}, err
+			}
+			for i, part := range parts {
+				if i > 0 || len(part) < len(line) {
+					b.Break() // it does not belong to what stands before
+				}
+				write(&b, []byte(part))
+			}
 		}
 		if b.Len() > pipeline.MaxText {
-			return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
+			return pipeline.Text{}, blocks.TooLarge()
 		}
 	}
+	if err := wanted.End(); err != nil {
+		return pipeline.Text{}, err
+	}
 	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
+}
+
+func write(b *blocks.Builder, line []byte) {
+	line = bytes.TrimRightFunc(line, unicode.IsSpace)
+	b.Text(line)
+	if utf8.RuneCount(line) < wrapped {
+		b.Break()
+	} else {
+		b.Text([]byte{' '})
+	}
 }
 
 // cutLine splits s behind its first line, which is returned without its end.

@@ -33,6 +33,39 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestViews(t *testing.T) {
+	const log = "start\nstatus: open\ndetail one\ndetail two\nend of it\nstatus: closed\n"
+	for _, tc := range []struct{ sel, rem, want string }{
+		{"lines:2-3", "", "status: open|detail one|"},
+		{"lines: 5-", "", "end of it|status: closed|"},
+		{"lines:-1", "", "start|"},
+		{"lines:6", "", "status: closed|"},
+		{"re:^status: .*", "", "status: open|status: closed|"},
+		{`re:\b(open|closed)\b`, "", "open|closed|"},
+		{"", "re:^detail .*", "start|status: open|end of it|status: closed|"},
+		{"", "re:t[aw][a-z]*", "s|s : open|de one|de|end of it|s : closed|"},
+		{"lines:2-5", "lines:3-4", "status: open|end of it|"},
+		{"re:^status.*", "re:open", "status:|status: closed|"},
+	} {
+		view := pipeline.View{}
+		if tc.sel != "" {
+			view.Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}
+		}
+		if tc.rem != "" {
+			view.Remove = []pipeline.Selector{pipeline.ParseSelector(tc.rem)}
+		}
+		got, err := New().Read(t.Context(), pipeline.Raw{Body: []byte(log)}, view)
+		if s := strings.ReplaceAll(got.Content, "\n", "|"); err != nil || s != tc.want {
+			t.Errorf("select %q, remove %q: got %q, %v, want %q", tc.sel, tc.rem, s, err, tc.want)
+		}
+	}
+	view := pipeline.View{Select: []pipeline.Selector{{From: "re:^status: open", To: "re:^end"}}}
+	got, err := New().Read(t.Context(), pipeline.Raw{Body: []byte(log)}, view)
+	if err != nil || got.Content != "status: open\ndetail one\ndetail two\n" {
+		t.Errorf("a range: got %q, %v", got.Content, err)
+	}
+}
+
 func TestReadFails(t *testing.T) {
 	_, err := New().Read(t.Context(), pipeline.Raw{Body: []byte("a")}, pipeline.View{Select: []pipeline.Selector{{CSS: "p"}}})
 	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone {
@@ -45,7 +78,11 @@ func TestReadFails(t *testing.T) {
 }
 
 func TestContract(t *testing.T) {
-	pipelinetest.TestReader(t, New(), pipeline.Raw{Body: []byte("a\nb"), ContentLanguage: "sv"})
+	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{{Body: []byte("a\nb"), ContentLanguage: "sv"}},
+		Golden:  "testdata", Types: map[string]string{".txt": "text/plain"},
+		Large: func(n int) pipeline.Raw { return pipeline.Raw{Body: []byte(strings.Repeat("\n", n))} },
+	})
 }
 
 func FuzzRead(f *testing.F) {

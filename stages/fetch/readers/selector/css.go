@@ -1,4 +1,4 @@
-package html
+package selector
 
 import (
 	"errors"

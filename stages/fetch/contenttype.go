@@ -1,0 +1,118 @@
+package fetch
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/stages/fetch/charset"
+)
+
+// sniffed is how much of a page is looked at to find out its type, in bytes.
+const sniffed = 1024
+
+// boms are the byte order marks of UTF-8 and UTF-16.
+var boms = [][]byte{{0xef, 0xbb, 0xbf}, {0xfe, 0xff}, {0xff, 0xfe}}
+
+// contentType returns the header's value and its media type. What body looks like decides where
+// the header says nothing, and where it says no more than that the page is a file, text or HTML,
+// which servers say of what they do not know.
+func contentType(h http.Header, body []byte) (value, mediaType string) {
+	value = h.Get("Content-Type")
+	mediaType, _, err := mime.ParseMediaType(value)
+	if err != nil && mediaType == "" {
+		mediaType = sniff(body)
+		return mediaType, mediaType // its charset would be a guess from the first bytes
+	}
+	switch mediaType {
+	case "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
+		mediaType = sniff(body)
+		return mediaType, mediaType
+	case "text/plain", "text/html":
+		if found := signature(body); found != "" {
+			value = found + strings.TrimPrefix(value, beforeParameters(value))
+			return value, found
+		}
+	}
+	return value, mediaType
+}
+
+// beforeParameters returns the media type of a header's value as it is written.
+func beforeParameters(value string) string {
+	mediaType, _, _ := strings.Cut(value, ";")
+	return mediaType
+}
+
+// sniff returns what body looks like.
+func sniff(body []byte) string {
+	if found := signature(body); found != "" {
+		return found
+	}
+	head := body[:min(len(body), sniffed)]
+	if slices.ContainsFunc(boms, func(bom []byte) bool { return bytes.HasPrefix(head, bom) }) { // it would be taken for plain text
+		head = charset.Decode(head, "")
+	}
+	mediaType, _, _ := mime.ParseMediaType(http.DetectContentType(head))
+	return mediaType
+}
+
+// signature returns the type of a page that can be nothing else, or "".
+func signature(body []byte) string {
+	start := bytes.TrimLeft(bytes.TrimPrefix(body, boms[0]), " \t\r\n")
+	switch {
+	case len(start) == 0:
+	case start[0] == '{' || start[0] == '[':
+		if json.Valid(start) {
+			return "application/json"
+		}
+	case bytes.HasPrefix(start, []byte("%PDF-")):
+		return "application/pdf"
+	case bytes.HasPrefix(start, []byte("BEGIN:VCALENDAR")):
+		return "text/calendar"
+	case start[0] == '<':
+		return markup(start[:min(len(start), sniffed)])
+	}
+	return ""
+}
+
+// markup returns the type of a page that begins with head, which begins with a "<", if it is one
+// of the formats of XML that are no HTML.
+func markup(head []byte) string {
+	for {
+		head = bytes.TrimLeft(head, " \t\r\n")
+		end := ""
+		switch {
+		case bytes.HasPrefix(head, []byte("<?")):
+			end = "?>"
+		case bytes.HasPrefix(head, []byte("<!--")):
+			end = "-->"
+		}
+		_, rest, found := bytes.Cut(head, []byte(end))
+		if end == "" || !found {
+			break
+		}
+		head = rest
+	}
+	for name, mediaType := range map[string]string{
+		"<rss": "application/rss+xml", "<feed": "application/atom+xml", "<rdf:RDF": "application/rdf+xml", "<svg": "image/svg+xml", "<opml": "text/x-opml",
+	} {
+		if rest, ok := bytes.CutPrefix(head, []byte(name)); ok && len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n>"), rest[0]) >= 0 {
+			return mediaType
+		}
+	}
+	return ""
+}
+
+// inUnicode are the types of text, beside those of text/*, +xml and +json.
+var inUnicode = []string{
+	"application/xml", "application/json", "application/ndjson", "application/x-ndjson", "application/jsonl",
+	"application/x-jsonlines", "application/json-seq", "application/xml-external-parsed-entity",
+}
+
+// isText reports whether pages of mediaType are written in a charset.
+func isText(mediaType string) bool {
+	return kindOf(mediaType) != "" || slices.Contains(inUnicode, mediaType)
+}

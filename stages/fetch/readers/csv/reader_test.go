@@ -1,0 +1,84 @@
+package csv
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+)
+
+func page(body string) pipeline.Raw {
+	return pipeline.Raw{ContentType: "text/csv", Body: []byte(body)}
+}
+
+func TestContract(t *testing.T) {
+	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
+		Golden: "testdata", Types: map[string]string{".csv": "text/csv", ".tsv": tabs},
+		Samples: []pipeline.Raw{page("\ufeffa,b"), page("a;b,c\n1,2"), page("a\r\nb,c,d\r\n")},
+		Broken:  []pipeline.Raw{page("a,b\n1,\"2"), page("a\n5\" pipe,1"), page("a\n\"b\"c")},
+		Large:   func(n int) pipeline.Raw { return page(strings.Repeat(",\n", n/2)) },
+	})
+}
+
+func TestViews(t *testing.T) {
+	const prices = "name,price\nLamp,12.50\nChair,80\nTable,\"1\n2\"\nBed,9\n"
+	for _, tc := range []struct{ sel, rem, want string }{
+		{"lines:2-3", "", "<Lamp|12.50|><Chair|80|>"},
+		{"lines:6", "", "<Bed|9|>"},
+		{`re:^\d+(\.\d+)?$`, "", "<12.50|><80|><9|>"},
+		{"", "lines:1", "<Lamp|12.50|><Chair|80|><Table|1 2|><Bed|9|>"},
+	} {
+		v := pipeline.View{}
+		if tc.sel != "" {
+			v.Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}
+		}
+		if tc.rem != "" {
+			v.Remove = []pipeline.Selector{pipeline.ParseSelector(tc.rem)}
+		}
+		got, err := New().Read(t.Context(), page(prices), v)
+		if s := strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">").Replace(got.Content); err != nil || s != tc.want {
+			t.Errorf("select %q, remove %q: got %s, %v, want %s", tc.sel, tc.rem, s, err, tc.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("a,b\n\"c\"\"d\",e\n"), false, "")
+	f.Add([]byte("a\tb\r\n\tc"), true, "lines:1")
+	f.Fuzz(func(t *testing.T, body []byte, tab bool, sel string) {
+		raw := pipeline.Raw{ContentType: "text/csv", Body: body}
+		if tab {
+			raw.ContentType = tabs
+		}
+		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
+		pipelinetest.CheckReader(t, New(), raw, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
+	})
+}
+
+// BenchmarkRead stands beside BenchmarkBare, a pass over the records.
+func BenchmarkRead(b *testing.B) {
+	body := []byte(strings.Repeat("Lamp number 12,12.50,\"in blue, or green\",true\n", 1000))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := New().Read(b.Context(), pipeline.Raw{Body: body}, pipeline.View{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	body := []byte(strings.Repeat("Lamp number 12,12.50,\"in blue, or green\",true\n", 1000))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r := csv.NewReader(bytes.NewReader(body))
+		r.ReuseRecord = true
+		for _, err := r.Read(); err == nil; {
+			_, err = r.Read()
+		}
+	}
+}

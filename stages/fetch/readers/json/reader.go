@@ -1,0 +1,193 @@
+// Package json reads JSON, JSON feeds and sequences of JSON documents.
+package json
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
+)
+
+// Bounds of reading.
+const (
+	// maxDepth is how deep arrays and objects may be nested.
+	maxDepth = 512
+	// maxValues is how many values a document may have that selectors are for.
+	maxValues = 1 << 20
+	// tokensPerCheck is how many tokens are read between two looks at the context.
+	tokensPerCheck = 4096
+)
+
+// Reader reads JSON in UTF-8. Each value is a block, with its name before it where it has one
+// ("price: 12.50"); the elements of an array that are objects or arrays are items. The name of an
+// object or array is a block of its own.
+type Reader struct{}
+
+var _ pipeline.Reader = Reader{}
+
+// New returns a Reader.
+func New() Reader { return Reader{} }
+
+// sequences are the types whose pages are any number of documents, one after the other.
+var sequences = []string{"application/ndjson", "application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-seq"}
+
+// ContentTypes returns the media types of JSON. It reads all others that end in +json as well.
+func (Reader) ContentTypes() []string {
+	return append([]string{"application/json", "text/json", "application/feed+json", "application/ld+json"}, sequences...)
+}
+
+// Extractor names the rules by which the text is made; it changes with them.
+func (Reader) Extractor() string { return "json/1" }
+
+// Read returns the text of view, whose jq expressions and JSON pointers count. To them a page
+// that is a sequence of documents is an array. It returns ctx's error if that is done first.
+func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
+	query, err := selector.NewJSON(view)
+	if err != nil {
+		return pipeline.Text{}, selector.Unreadable(err)
+	}
+	var w writer
+	if query.All() {
+		err = scan(ctx, raw, &w)
+	} else {
+		err = choose(ctx, raw, query, &w)
+	}
+	if err != nil {
+		return pipeline.Text{}, err
+	}
+	if w.Len() > pipeline.MaxText {
+		return pipeline.Text{}, blocks.TooLarge()
+	}
+	return pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
+}
+
+// choose writes what query names in raw.
+func choose(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) error {
+	var t tree
+	if err := scan(ctx, raw, &t); err != nil {
+		return err
+	}
+	doc := any(t.found)
+	if !isSequence(raw) {
+		doc = t.found[0]
+	}
+	found, err := query.Find(ctx, doc)
+	if err != nil {
+		return err
+	}
+	for _, v := range found {
+		if len(found) > 1 {
+			w.begin("", nested(v))
+		}
+		if err := w.value(ctx, v); err != nil {
+			return err
+		}
+		if len(found) > 1 {
+			w.end(nested(v))
+		}
+	}
+	return nil
+}
+
+func isSequence(raw pipeline.Raw) bool {
+	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
+	for _, t := range sequences {
+		if t == mediaType {
+			return true
+		}
+	}
+	return false
+}
+
+// visitor gets the values of a document in order: scalars, and where objects and arrays begin
+// and end. name is the value's name where it is in an object.
+type visitor interface {
+	open(name string, inArray, object bool)
+	close()
+	scalar(name string, inArray bool, value any)
+	err() error
+}
+
+// level is an object or array that is open.
+type level struct {
+	object bool
+	name   string // of the value that comes, in an object
+	named  bool
+}
+
+// scan reads raw and gives its values to v.
+func scan(ctx context.Context, raw pipeline.Raw, v visitor) error {
+	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	sequence := isSequence(raw)
+	if sequence {
+		body = bytes.ReplaceAll(body, []byte{0x1e}, []byte{' '}) // the mark of RFC 7464
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var stack []level
+	documents := 0
+	for n := 1; ; n++ {
+		if n%tokensPerCheck == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		token, err := d.Token()
+		switch {
+		case errors.Is(err, io.EOF) && len(stack) == 0 && (documents > 0 || sequence):
+			return v.err()
+		case err != nil:
+			return syntax(body, d, err)
+		case len(stack) == 0 && documents > 0 && !sequence:
+			return blocks.Unreadable("the page is not valid JSON: a second document begins at %s", blocks.Position(body, int(d.InputOffset())))
+		}
+		top := len(stack) - 1
+		if top >= 0 && stack[top].object && !stack[top].named {
+			if name, ok := token.(string); ok {
+				stack[top].name, stack[top].named = name, true
+				continue
+			}
+		}
+		name, inArray := "", sequence
+		if top >= 0 {
+			name, inArray = stack[top].name, !stack[top].object
+			stack[top].named = false
+		}
+		switch delim, _ := token.(json.Delim); delim {
+		case '{', '[':
+			if len(stack) == maxDepth {
+				return blocks.Unreadable("the page is nested more than %d deep, at %s", maxDepth, blocks.Position(body, int(d.InputOffset())))
+			}
+			stack = append(stack, level{object: delim == '{'})
+			v.open(name, inArray, delim == '{')
+		case '}', ']':
+			stack = stack[:top]
+			v.close()
+		default:
+			v.scalar(name, inArray, token)
+		}
+		if len(stack) == 0 {
+			documents++
+		}
+		if err := v.err(); err != nil {
+			return err
+		}
+	}
+}
+
+// syntax says where body is no JSON: at the value or mark that is wrong.
+func syntax(body []byte, d *json.Decoder, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return blocks.Unreadable("the page is not valid JSON: it ends too early, at %s", blocks.Position(body, len(body)))
+	}
+	at := int(d.InputOffset())
+	for at < len(body) && strings.IndexByte(" \t\r\n,:", body[at]) >= 0 {
+		at++
+	}
+	return blocks.Unreadable("the page is not valid JSON: %s, at %s", strings.TrimPrefix(err.Error(), "json: "), blocks.Position(body, at))
+}

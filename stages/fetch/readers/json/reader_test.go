@@ -1,0 +1,158 @@
+package json
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+)
+
+func page(body string) pipeline.Raw {
+	return pipeline.Raw{ContentType: "application/json", Body: []byte(body)}
+}
+
+func TestContract(t *testing.T) {
+	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{page(`"alone"`), page("\ufeff[1,2]"), {ContentType: "application/json-seq", Body: []byte("\x1e1\n\x1e{\"a\":2}\n")}},
+		Golden:  "testdata", Types: map[string]string{".json": "application/json", ".ndjson": "application/x-ndjson"},
+		Broken: []pipeline.Raw{
+			page(""), page(`[1,2`), page("{\"a\": 1,\n \"b\" 2}"), page("{\"a\": 1}\nx"), page("{}{}"), page(`{"a": tru}`), page(`{"a": 01}`),
+			page("{\"a\": \"x\ny\"}"), page(`{"a",}`), page(`[1,]`), page(`{a: 1}`), page("<html>"), page(`"\x"`),
+		},
+		Large: func(n int) pipeline.Raw { return page("[" + strings.Repeat("{},", n/3) + "0]") },
+		Deep:  func(n int) pipeline.Raw { return page(strings.Repeat("[", n) + strings.Repeat("]", n)) },
+	})
+}
+
+const offers = `{"title": "Offers", "items": [{"name": "Lamp", "price": 12.50, "tags": ["new", "blue"]},
+	{"name": "Chair", "price": 80, "a/b": {"m~n": 1}}], "void": null, "at": "10:00"}`
+
+func TestViews(t *testing.T) {
+	for _, tc := range []struct{ sel, rem, want string }{
+		{"jq:.items[].name", "", "Lamp|Chair|"},
+		{"jq:.items[0]", "", "name: Lamp|price: 12.50|tags|new|blue|"},
+		{"jq:.items[] | {name, price}", "", "<name: Lamp|price: 12.50|><name: Chair|price: 80|>"},
+		{`jq:.items[] | select(.price < 50) | "\(.name) costs \(.price)"`, "", "Lamp costs 12.50|"},
+		{`jq:[.items[].name] | join(", ")`, "", "Lamp, Chair|"},
+		{"jq:.items | map(.price) | add", "", "92.5|"},
+		{"/items/1/name", "", "Chair|"},
+		{"/items/1/a~1b/m~0n", "", "1|"},
+		{"/items/0/tags", "", "new|blue|"},
+		{"jq:.title; /at", "", "Offers|10:00|"},
+		{"", "/items; jq:.at, .void", "title: Offers|"},
+		{"", "jq:.items[].tags, .items[].price; /items/1; /void; /at", "items|<name: Lamp|>title: Offers|"},
+		{"/items", "/items/0", "<a/b|m~n: 1|name: Chair|price: 80|>"},
+		{"", "jq:.nothing[].here; /no/where", "at: 10:00|items|<name: Lamp|price: 12.50|tags|new|blue|><a/b|m~n: 1|name: Chair|price: 80|>title: Offers|void: null|"},
+	} {
+		got, err := New().Read(t.Context(), page(offers), view(tc.sel, tc.rem))
+		if s := show.Replace(got.Content); err != nil || s != tc.want {
+			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
+		}
+	}
+}
+
+var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+
+// view reads "a; b" as two selectors.
+func view(sel, rem string) pipeline.View {
+	list := func(s string) (out []pipeline.Selector) {
+		for one := range strings.SplitSeq(s, "; ") {
+			if one != "" {
+				out = append(out, pipeline.ParseSelector(one))
+			}
+		}
+		return out
+	}
+	return pipeline.View{Select: list(sel), Remove: list(rem)}
+}
+
+func TestSelectorGone(t *testing.T) {
+	for sel, want := range map[string]string{
+		"jq:.nothing":     `nothing on the page matches "jq:.nothing"`,
+		"jq:.nothing[].a": `nothing on the page matches "jq:.nothing[].a" (cannot iterate over: null)`,
+		"jq:.void":        `nothing on the page matches "jq:.void"`,
+		"/items/2":        `nothing on the page matches "/items/2"`,
+		"/items/00":       `nothing on the page matches "/items/00"`,
+		"main":            `nothing on the page matches "main": it is JSON, which such a selector is not for`,
+	} {
+		_, err := New().Read(t.Context(), page(offers), view(sel, ""))
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
+			t.Errorf("%s: got %v, want %s", sel, err, want)
+		}
+	}
+}
+
+// What an expression does that is short but endless ends.
+func TestExpressionsEnd(t *testing.T) {
+	wide := page("[" + strings.Repeat("1,", 20_000) + "1]")
+	for _, jq := range []string{".[] as $a | .[]", "map(select(. == 1, . == 2, . == 3, . == 1)) | map(. , .)"} {
+		_, err := New().Read(t.Context(), wide, pipeline.View{Select: []pipeline.Selector{{JQ: jq}}})
+		if err == nil {
+			continue
+		}
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailUnreadable {
+			t.Errorf("%s: got %v", jq, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(offers), false, "jq:.items[].name", "/items/0/tags/0")
+	f.Add([]byte(`[[1,"a"],{"b":[null]}]`), false, "/0/1", "jq:.. | select(. == 1)")
+	f.Add([]byte("1\n{\"a\":[]}\n"), true, "jq:.[1] | keys", "")
+	f.Fuzz(func(t *testing.T, body []byte, sequence bool, sel, rem string) {
+		raw := pipeline.Raw{ContentType: "application/json", Body: body}
+		if sequence {
+			raw.ContentType = sequences[0]
+		}
+		first := pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
+		if _, err := New().Read(t.Context(), raw, pipeline.View{}); err == nil && !sequence && !json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))) {
+			t.Errorf("%q is no JSON, but gave %q", body, first.Content)
+		}
+		pipelinetest.CheckReader(t, New(), raw, view(sel, rem))
+	})
+}
+
+func benchPage() []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"items": [`)
+	for i := range 500 {
+		fmt.Fprintf(&b, `{"id": %d, "name": "Lamp number %d, with a shade", "price": %d.50, "in_stock": true, "tags": ["new", "blue"]},`, i, i, i)
+	}
+	b.WriteString(`{}]}`)
+	return b.Bytes()
+}
+
+// BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
+func BenchmarkRead(b *testing.B) {
+	body := benchPage()
+	for name, v := range map[string]pipeline.View{"all": {}, "jq": view("jq:.items[].name", "")} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := New().Read(b.Context(), page(string(body)), v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	body := benchPage()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		for _, err := d.Token(); err == nil; {
+			_, err = d.Token()
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Package pdf reads PDF by the program pdftotext of Poppler.
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	"github.com/vokter/vokter/stages/fetch/readers/plain"
+)
+
+// maxOutput is how much of what pdftotext writes is taken, in bytes: a text that is larger than
+// any may be, with its white space.
+const maxOutput = 4 * pipeline.MaxText
+
+// Reader reads PDF. It is no built-in reader: pages come from anywhere, and parsers of PDF are
+// large and have had many faults. pdftotext is a process of its own that gets the page by its
+// standard input, writes the text to its standard output, sees no environment, and ends with the
+// time limit of the check; its memory is not limited. Pure Go parsers lose the spaces of many
+// PDFs, which makes keywords impossible to find.
+type Reader struct{ command string }
+
+var _ pipeline.Reader = Reader{}
+
+// New returns a Reader that runs command, such as "pdftotext". It returns an error where there is
+// no such program.
+func New(command string) (Reader, error) {
+	path, err := exec.LookPath(command)
+	if err != nil {
+		return Reader{}, fmt.Errorf("there is no program %q to read PDF; install poppler-utils: %w", command, err)
+	}
+	return Reader{path}, nil
+}
+
+// ContentTypes returns the media types of PDF.
+func (Reader) ContentTypes() []string { return []string{"application/pdf", "application/x-pdf"} }
+
+// Extractor names the rules by which the text is made; it changes with them.
+func (Reader) Extractor() string { return "pdf/1" }
+
+// Read returns the text of view, as plain text: its line ranges and regular expressions count.
+func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(raw.Body, "\r\n\t \x00"), []byte("%PDF-")) {
+		return pipeline.Text{}, blocks.Unreadable("the page is not a PDF: it does not begin with %%PDF- at line 1")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &limited{cancel: cancel}
+	var complaint limited
+	cmd := exec.CommandContext(ctx, r.command, "-q", "-enc", "UTF-8", "-nopgbrk", "-", "-")
+	cmd.Env = []string{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(raw.Body), out, &complaint
+	err := cmd.Run()
+	switch {
+	case out.full:
+		return pipeline.Text{}, blocks.TooLarge()
+	case ctx.Err() != nil:
+		return pipeline.Text{}, ctx.Err()
+	case err != nil:
+		why, _, _ := strings.Cut(strings.ToValidUTF8(complaint.String(), ""), "\n")
+		if why == "" {
+			why = err.Error()
+		}
+		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("pdftotext cannot read the page: %.200s", why), Err: err}
+	}
+	raw.Body, raw.ContentType = bytes.ToValidUTF8(out.Bytes(), []byte("\ufffd")), "text/plain"
+	return plain.New().Read(ctx, raw, view)
+}
+
+// limited is a buffer of at most maxOutput bytes. The program is ended when there are more.
+type limited struct {
+	bytes.Buffer
+	full   bool
+	cancel func()
+}
+
+var errFull = errors.New("too much output")
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxOutput {
+		l.full = true
+		if l.cancel != nil {
+			l.cancel()
+		}
+		return 0, errFull
+	}
+	return l.Buffer.Write(p)
+}

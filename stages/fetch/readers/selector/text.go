@@ -1,0 +1,269 @@
+package selector
+
+import (
+	"context"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Text is a view of text: its line ranges, its regular expressions, and ranges between two of
+// these. It is for one reading of one page, whose lines come in order.
+type Text struct {
+	sel, rem []*lines
+	view     pipeline.View
+	matched  bool // a line held something selected
+}
+
+// lines is what one selector names of a text.
+type lines struct {
+	first, last int            // a range of lines, where last is not 0
+	match       *regexp.Regexp // or what it matches
+	from, to    *regexp.Regexp // or a range between two lines
+	begun, over bool           // the range
+}
+
+// NewText compiles view, or returns what is wrong with it, joined *pipeline.FieldErrors.
+func NewText(view pipeline.View) (*Text, error) {
+	sel, err := compileLines("select", view.Select)
+	rem, err2 := compileLines("remove", view.Remove)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
+	}
+	return &Text{sel: sel, rem: rem, view: view}, nil
+}
+
+func forText(s pipeline.Selector) bool {
+	return s.Lines != "" || s.Regexp != "" || s.From != "" && isText(s.From)
+}
+
+func compileLines(field string, list []pipeline.Selector) ([]*lines, error) {
+	if err := wellFormed(field, list); err != nil {
+		return nil, err
+	}
+	var out []*lines
+	var errs []error
+	pattern := func(p string) *regexp.Regexp {
+		res, err := pipeline.View{Ignore: []string{p}}.Patterns()
+		if err != nil {
+			reason := err.Error()
+			if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
+				reason = fe.Reason
+			}
+			errs = append(errs, &pipeline.FieldError{Field: field, Reason: reason})
+			return nil
+		}
+		return res[0]
+	}
+	for _, s := range list {
+		l := &lines{}
+		switch {
+		case s.Lines != "":
+			var err error
+			if l.first, l.last, err = parseLines(s.Lines); err != nil {
+				errs = append(errs, unusable(field, "a range of lines", s.Lines, err))
+			}
+		case s.Regexp != "":
+			l.match = pattern(s.Regexp)
+		case s.From != "" && isText(s.From):
+			l.from = pattern(pipeline.ParseSelector(s.From).Regexp)
+			if s.To != "" {
+				l.to = pattern(pipeline.ParseSelector(s.To).Regexp)
+			}
+		default:
+			continue
+		}
+		out = append(out, l)
+	}
+	return out, errors.Join(errs...)
+}
+
+// parseLines reads "10-20", "10-", "-20" or "10".
+func parseLines(s string) (first, last int, err error) {
+	from, to, isRange := strings.Cut(s, "-")
+	if from = strings.TrimSpace(from); from == "" {
+		first = 1
+	} else {
+		first, err = strconv.Atoi(from)
+	}
+	switch to = strings.TrimSpace(to); {
+	case !isRange:
+		last = first
+	case to == "":
+		last = math.MaxInt
+	case err == nil:
+		last, err = strconv.Atoi(to)
+	}
+	if err != nil || first < 1 || last < first || isRange && from == "" && to == "" {
+		return 0, 0, errors.New("write it as 10-20, 10-, -20 or 10; the first line is 1")
+	}
+	return first, last, nil
+}
+
+// All reports whether t takes nothing away from a text.
+func (t *Text) All() bool { return len(t.view.Select)+len(t.rem) == 0 }
+
+// pieceSize is how much of a line a regular expression is matched against at once, in bytes. To
+// find one match takes at most this times 1000 steps, the largest program of an expression, about a second.
+const pieceSize = 32 << 10
+
+// Line returns what of the line of this number is wanted: all of it, parts of it, or nothing.
+// The numbers must rise. It returns ctx's error if that is done first.
+func (t *Text) Line(ctx context.Context, number int, line string) (parts []string, err error) {
+	if len(t.view.Select) == 0 {
+		parts = []string{line}
+	}
+	for _, l := range t.sel {
+		found, err := l.in(ctx, number, line)
+		if err != nil {
+			return nil, err
+		}
+		t.matched = t.matched || len(found) > 0
+		if len(found) > len(parts) || len(found) == 1 && len(found[0]) == len(line) {
+			parts = found
+		}
+	}
+	for _, l := range t.rem {
+		if parts, err = l.without(ctx, number, line, parts); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// End returns a *pipeline.FetchError of class FailSelectorGone if no line held what is selected.
+func (t *Text) End() error {
+	if len(t.view.Select) == 0 || t.matched {
+		return nil
+	}
+	return Gone(t.view.Select, "text", forText)
+}
+
+// in returns the parts of line that l names.
+func (l *lines) in(ctx context.Context, number int, line string) ([]string, error) {
+	if l.match != nil {
+		return matchesOf(ctx, l.match, line)
+	}
+	if within, err := l.within(ctx, number, line); err != nil || !within {
+		return nil, err
+	}
+	return []string{line}, nil
+}
+
+// without returns parts without those that l names.
+func (l *lines) without(ctx context.Context, number int, line string, parts []string) ([]string, error) {
+	if l.match == nil {
+		within, err := l.within(ctx, number, line)
+		if within {
+			parts = nil
+		}
+		return parts, err
+	}
+	out := make([]string, 0, len(parts))
+	for _, part := range parts {
+		rest, err := Blank(ctx, l.match, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rest)
+	}
+	return out, nil
+}
+
+// within reports whether the line is in the range l.
+func (l *lines) within(ctx context.Context, number int, line string) (bool, error) {
+	if l.last > 0 {
+		return l.first <= number && number <= l.last, nil
+	}
+	if l.over {
+		return false, nil
+	}
+	re := l.from
+	if l.begun {
+		if re = l.to; re == nil {
+			return true, nil
+		}
+	}
+	found, err := matchesOf(ctx, re, line)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case len(found) == 0:
+		return l.begun, nil
+	case l.begun:
+		l.over = true
+		return false, nil
+	}
+	l.begun = true
+	return true, nil
+}
+
+// matchesOf returns what re matches in s, which is taken in pieces.
+func matchesOf(ctx context.Context, re *regexp.Regexp, s string) ([]string, error) {
+	var found []string
+	_, err := inPieces(ctx, re, s, func(match string) string {
+		if match != "" {
+			found = append(found, match)
+		}
+		return ""
+	})
+	return found, err
+}
+
+// Blank replaces what re matches in s by a space. Long texts are taken in pieces. It returns
+// ctx's error if that is done first.
+func Blank(ctx context.Context, re *regexp.Regexp, s string) (string, error) {
+	return inPieces(ctx, re, s, func(string) string { return " " })
+}
+
+// outOfTime ends what package regexp does, which knows no deadline.
+type outOfTime struct{}
+
+// inPieces replaces what re matches in s by what replace returns.
+func inPieces(ctx context.Context, re *regexp.Regexp, s string, replace func(string) string) (out string, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case outOfTime:
+			err = ctx.Err()
+		default:
+			panic(r)
+		}
+	}()
+	var b strings.Builder
+	for first := true; s != "" || first; first = false {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		piece := s[:pieceEnd(s)]
+		s = s[len(piece):]
+		b.WriteString(re.ReplaceAllStringFunc(piece, func(match string) string {
+			if ctx.Err() != nil {
+				panic(outOfTime{})
+			}
+			return replace(match)
+		}))
+	}
+	return b.String(), nil
+}
+
+// pieceEnd returns where the first piece of s ends: at the last space that fits, if any.
+func pieceEnd(s string) int {
+	if len(s) <= pieceSize {
+		return len(s)
+	}
+	if i := strings.LastIndexByte(s[:pieceSize], ' '); i > 0 {
+		return i
+	}
+	end := pieceSize
+	for end > pieceSize-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return end
+}

@@ -1,0 +1,158 @@
+package xml
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+)
+
+func page(body string) pipeline.Raw {
+	return pipeline.Raw{ContentType: "application/xml", Body: []byte(body)}
+}
+
+func TestContract(t *testing.T) {
+	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
+		Golden: "testdata",
+		Types: map[string]string{
+			".rss": "application/rss+xml", ".atom": "application/atom+xml", ".xml": "application/xml", ".svg": "image/svg+xml",
+			".docbook": "application/docbook+xml", ".opml": "text/x-opml", ".soap": "application/soap+xml", ".rdf": "application/rdf+xml",
+		},
+		Samples: []pipeline.Raw{page(`<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>`), page("\ufeff<!-- c --><a>b</a>"), page("<a>x & y &nope;</a>")},
+		Broken: []pipeline.Raw{
+			page(""), page("text"), page("<a>"), page("<a>\n<b></a>"), page("<a/><b/>"), page("<a/>text"), page("</a>"), page("<a><b></a></b>"),
+			page("<a>\x00</a>"), page("<a"), page("<a><!-- </a>"), page("<!DOCTYPE a [ <!ENTITY b 'c'> "),
+		},
+		Large: func(n int) pipeline.Raw { return page("<a>" + strings.Repeat("<b c='d'>e</b>", n/14) + "</a>") },
+		Deep:  func(n int) pipeline.Raw { return page(strings.Repeat("<a>", n) + strings.Repeat("</a>", n)) },
+	})
+}
+
+// A thousand million laughs cost nothing: no entity of a document type is known.
+func TestEntities(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("<!DOCTYPE l [<!ENTITY l0 'lol'>")
+	for i := range 30 {
+		fmt.Fprintf(&b, "<!ENTITY l%d '%s'>", i+1, strings.Repeat(fmt.Sprintf("&l%d;", i), 10))
+	}
+	b.WriteString(`<!ENTITY f SYSTEM "file:///etc/passwd">]><l>&l30;&f;&amp;&eacute;</l>`)
+	got, err := New().Read(t.Context(), page(b.String()), pipeline.View{})
+	if err != nil || got.Content != "&l30;&f;&é\n" {
+		t.Errorf("got %q, %v", got.Content, err)
+	}
+}
+
+const rates = `<r:Envelope xmlns:r="x"><r:subject>Rates</r:subject><Cube time="2026"><Cube currency="USD" rate="1.08"/><Cube currency="JPY" rate="160"/></Cube>` +
+	`<Note xml:id="n">See <b>here</b></Note></r:Envelope>`
+
+const news = `<rss><channel><title>News</title><item><title>A</title><pubDate>Mon</pubDate><media:title>M</media:title></item><item><title>B</title></item></channel></rss>`
+
+func TestViews(t *testing.T) {
+	for _, tc := range []struct{ page, sel, rem, want string }{
+		{rates, "xpath://Cube[@currency='USD']/@rate", "", "1.08|"},
+		{rates, "//Cube/Cube", "", "<currency: USD, rate: 1.08|><currency: JPY, rate: 160|>"},
+		{rates, "/r:Envelope/r:subject", "", "Rates|"},
+		{rates, "//*[local-name()='subject']/text()", "", "Rates|"},
+		{rates, "[currency=JPY]", "", "<currency: JPY, rate: 160|>"},
+		{rates, "subject; note > b", "", "Rates|here|"},
+		{rates, "Envelope", "cube", "Rates|See here|"},
+		{rates, "", "//Cube[@currency='USD']", "Rates|time: 2026|<currency: JPY, rate: 160|>See here|"},
+		{rates, "//Note", "//b", "See|"},
+		{news, "pubDate", "", "<Mon|>"},
+		{news, "item", "", "<A|><B|>"},
+		{news, "//item[2]/title", "", "<B|>"},
+		{news, "//media:title", "", "<M|>"},
+		{news, "", "//item[1]", "News|<B|>"},
+		{`<html xmlns="http://www.w3.org/1999/xhtml"><p>a</p><p>b</p></html>`, "//p[2]", "", "b|"},
+	} {
+		got, err := New().Read(t.Context(), page(tc.page), view(tc.sel, tc.rem))
+		if s := show.Replace(got.Content); err != nil || s != tc.want {
+			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
+		}
+	}
+}
+
+func TestSelectorGone(t *testing.T) {
+	for sel, want := range map[string]string{
+		"//none":  `nothing on the page matches "xpath://none"`,
+		"none":    `nothing on the page matches "none"`,
+		"jq:.a":   `nothing on the page matches "jq:.a": it is a page of HTML or XML, which such a selector is not for`,
+		"//a/@no": `nothing on the page matches "xpath://a/@no"`,
+	} {
+		_, err := New().Read(t.Context(), page(rates), view(sel, ""))
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
+			t.Errorf("%s: got %v, want %s", sel, err, want)
+		}
+	}
+}
+
+var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+
+// view reads "a; b" as two selectors.
+func view(sel, rem string) pipeline.View {
+	list := func(s string) (out []pipeline.Selector) {
+		for one := range strings.SplitSeq(s, "; ") {
+			if one != "" {
+				out = append(out, pipeline.ParseSelector(one))
+			}
+		}
+		return out
+	}
+	return pipeline.View{Select: list(sel), Remove: list(rem)}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(rates), "//Cube/@rate", "b")
+	f.Add([]byte(news), "item; //title[1]", "pubDate")
+	f.Add([]byte(`<feed xmlns="a"><entry><title type="html">&lt;b</title><content><p>x</p></content></entry></feed>`), "", "//entry[last()]")
+	f.Add([]byte("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;<![CDATA[d]]></a>"), "a", "")
+	f.Fuzz(func(t *testing.T, body []byte, sel, rem string) {
+		raw := pipeline.Raw{Body: body}
+		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
+		pipelinetest.CheckReader(t, New(), raw, view(sel, rem))
+	})
+}
+
+func benchPage() []byte {
+	var b bytes.Buffer
+	b.WriteString("<rss><channel><title>News</title>")
+	for i := range 300 {
+		fmt.Fprintf(&b, "<item><title>Lamp number %d</title><link>https://example.com/%d</link><guid>%d</guid><description>A lamp with a shade, in blue and green.</description></item>\n", i, i, i)
+	}
+	b.WriteString("</channel></rss>")
+	return b.Bytes()
+}
+
+// BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
+func BenchmarkRead(b *testing.B) {
+	body := benchPage()
+	for name, v := range map[string]pipeline.View{"all": {}, "xpath": view("//item/title", ""), "css": view("item > title", "")} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := New().Read(b.Context(), pipeline.Raw{Body: body}, v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	body := benchPage()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		d := xml.NewDecoder(bytes.NewReader(body))
+		d.Strict = false
+		for _, err := d.RawToken(); err == nil; {
+			_, err = d.RawToken()
+		}
+	}
+}
