@@ -228,7 +228,7 @@ func TestEveryFileIsUsed(t *testing.T) {
 
 func TestHealthEventsAreDescribed(t *testing.T) {
 	event := object(t, filepath.Join(schemaDir, flow.TypeHealth+".json"))["properties"].(map[string]any)["event"].(map[string]any)
-	for name, e := range constants(t, "health.go", "Health") {
+	for name, e := range constants(t, "notification.go", "Health") {
 		if name == "HealthKey" {
 			continue
 		}
