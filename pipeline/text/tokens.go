@@ -23,8 +23,9 @@ var joiners = &words.Joiners[string]{Middle: []rune("&"), Leading: []rune("#.")}
 // symbols are none. Beyond that:
 //
 //   - What only joins words separates them: "e-mail", "www.example.com", "user@example.com"
-//     and "personnel.Pour" are several tokens each, and as keywords phrases. So do colons. In
-//     numbers points, commas and apostrophes join: "12.50" and "1,299.00" are one token.
+//     and "personnel.Pour" are several tokens each, and as keywords phrases. So do colons, and the
+//     commas of Arabic and Chinese. In numbers points, commas and apostrophes join: "12.50" and
+//     "1,299.00" are one token.
 //   - A sign that makes another word is kept. "C++" and "C#" are one token each: "++" belongs to
 //     any word before it, "#" to a single letter. "AT&T" and "R&D" are one token each: "&" joins
 //     parts of at most three letters. The "." of ".NET" and the "#" of "#tag" are tokens of
@@ -166,7 +167,7 @@ func appendWord(ts []Token, w string, offset int) []Token {
 // isJoint reports whether UAX #29 or joiners may join words by r, though not always rightly.
 func isJoint(r rune) bool {
 	switch r {
-	case '.', '\u2024', '\uFE52', '\uFF0E', ':', '\uFE13', '\uFE55', '\uFF1A', ';', '\u037E', '\uFE14', '\uFE54', '\uFF1B', '\u00B7', '\u0387', '&':
+	case '.', '\u2024', '\uFE52', '\uFF0E', '\u0589', '\u060C', '\u060D', '\uFE10', '\uFE50', '\uFF0C', ':', '\uFE13', '\uFE55', '\uFF1A', ';', '\u037E', '\uFE14', '\uFE54', '\uFF1B', '\u00B7', '\u0387', '&':
 		return true
 	}
 	return false

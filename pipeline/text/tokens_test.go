@@ -30,6 +30,7 @@ func TestTokens(t *testing.T) {
 		{"du personnel.Pour tous, zeus.argus כן.לא हाँ.नहीं", "du|personnel|Pour|tous|zeus|argus|כן|לא|हाँ|नहीं"},
 		{"operati[email protected]", "operati|email|protected"},
 		{"prix:Pour 12:30 5;6 Paris·Lyon col·lecció COL·LECCIÓ L·l", "prix|Pour|12|30|5|6|Paris|Lyon|col·lecció|COL·LECCIÓ|L·l"},
+		{"1，2 １，２ ١،٢ 1,2 1、2", "1|2|１|２|١|٢|1,2|1|2"},
 		{"全角．ａ．ｂ", "全|角|ａ|ｂ"},
 		{"AT&T R&D PG&E S&P's A&B&C a & b", "AT&T|R&D|PG&E|S&P's|A&B&C|a|b"},
 		{"Marks&Spencer AT&Tower A&B&Company x1&y", "Marks|Spencer|AT|Tower|A&B|Company|x1|y"},

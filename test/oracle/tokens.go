@@ -3,6 +3,7 @@ package oracle
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // token is a word of a block, or the border behind a block.
@@ -14,11 +15,20 @@ type token struct {
 
 func (t token) border() bool { return t.text == "" }
 
-// tokenize splits text into runs of letters and digits.
+// tokenize splits text into runs of letters and digits, and into characters in Han.
 func tokenize(text string) []token {
 	var ts []token
 	start := -1
 	for i, r := range text {
+		han := unicode.Is(unicode.Han, r)
+		if han && start >= 0 {
+			ts = append(ts, token{text: text[start:i], start: start, end: i})
+			start = -1
+		}
+		if han {
+			ts = append(ts, token{text: string(r), start: i, end: i + utf8.RuneLen(r)})
+			continue
+		}
 		switch in := unicode.IsLetter(r) || unicode.IsDigit(r); {
 		case in && start < 0:
 			start = i
@@ -84,11 +94,11 @@ func (r reading) norm(word string) string {
 	if r.IgnoreCase || r.Stem {
 		word = strings.ToLower(word)
 	}
-	if r.IgnoreDiacritics {
-		word = plain.Replace(word)
-	}
 	if r.Stem && r.lang != nil {
 		word = r.lang.Stem(word)
+	}
+	if r.IgnoreDiacritics {
+		word = plain.Replace(word)
 	}
 	return word
 }
