@@ -95,7 +95,9 @@ type Document struct {
 	Time     time.Time     `json:"time,omitzero"`
 	Title    string        `json:"title,omitempty"`
 	Language string        `json:"language,omitempty"`
-	TextHash string        `json:"text_hash,omitempty"`
+	// ContentType is the media type of the page.
+	ContentType string `json:"contentType,omitempty"`
+	TextHash    string `json:"text_hash,omitempty"`
 }
 
 // Subscription is a subscription to a document of the page.

@@ -184,7 +184,7 @@ func document(d index.Document, st flow.State) (Document, error) {
 	if err != nil || !ok {
 		return doc, err
 	}
-	doc.Version, doc.Time, doc.Title, doc.Language = d.N, v.Time, v.Title, v.Language
+	doc.Version, doc.Time, doc.Title, doc.Language, doc.ContentType = d.N, v.Time, v.Title, v.Language, v.ContentType
 	return doc, nil
 }
 

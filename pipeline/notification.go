@@ -34,7 +34,9 @@ type Notification struct {
 	Version  uint64    `json:"version,omitempty"`
 	Title    string    `json:"title,omitempty"`
 	Language string    `json:"language,omitempty"`
-	Change   string    `json:"change,omitempty"`
+	// ContentType is the media type of the page, such as "text/html".
+	ContentType string `json:"contentType,omitempty"`
+	Change      string `json:"change,omitempty"`
 	// Truncated says that some diffs did not fit; Omitted is how many.
 	Truncated bool `json:"truncated,omitempty"`
 	Omitted   int  `json:"omitted,omitempty"`
@@ -43,7 +45,7 @@ type Notification struct {
 	// Health is set if Type is NotificationTypeHealth.
 	Health *Health `json:"health,omitempty"`
 	// Items are set if Type is NotificationTypeDigest: the notifications in the digest, in their
-	// order. Diffs then has the diffs of all items; Time, Version, Title and Language are those of
+	// order. Diffs then has the diffs of all items; Time, Version, Title, Language and ContentType are those of
 	// the last item.
 	Items []Item `json:"items,omitempty"`
 }

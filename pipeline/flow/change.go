@@ -24,6 +24,7 @@ type Change struct {
 	Stamp       uint64    `json:"stamp"`
 	Language    string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
 	Title       string    `json:"title,omitempty"`
+	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
 	Groups      []Group   `json:"groups"`
 }
 

@@ -127,11 +127,13 @@ type Outcome struct {
 	BodyHash     string `json:"body_hash,omitempty"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
-	// Title, Language (declared, a BCP 47 tag), TextHash and Extractor describe the text.
-	Title     string `json:"title,omitempty"`
-	Language  string `json:"language,omitempty"`
-	TextHash  string `json:"text_hash,omitempty"`
-	Extractor string `json:"extractor,omitempty"`
+	// Title, Language (declared, a BCP 47 tag), TextHash and Extractor describe the text;
+	// ContentType is the media type by which it was read.
+	Title       string `json:"title,omitempty"`
+	Language    string `json:"language,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	TextHash    string `json:"text_hash,omitempty"`
+	Extractor   string `json:"extractor,omitempty"`
 	// Packed is the Content of the text, packed with PackText. It is in the body of the message.
 	Packed []byte `json:"-"`
 	// Body is the body of the page, only on the last part, and only if a part is OutcomeRead or

@@ -30,7 +30,9 @@ type Snapshot struct {
 	Stamp    uint64 `json:"stamp"`
 	Language string `json:"language,omitempty"`
 	Title    string `json:"title,omitempty"`
-	TextHash string `json:"text_hash"`
+	// ContentType is the media type of the page.
+	ContentType string `json:"content_type,omitempty"`
+	TextHash    string `json:"text_hash"`
 	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by
 	// text.PackTokens; if they are missing, diff tokenises the texts. All four are packed together
 	// as the body of the message.

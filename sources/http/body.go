@@ -9,8 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -21,14 +22,38 @@ type body struct {
 	host string
 	raw  io.ReadCloser
 	src  io.Reader
-	gz   *gzip.Reader // nil where the body is not compressed
+	dec  decompressor // nil if the body is not compressed
+	pool *sync.Pool   // of dec
+	in   *bounded     // what dec reads
 	left int64
 	max  int64
 	err  error
 }
 
-// gunzips holds decompressors with their buffers, which are worth keeping.
-var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+// decompressor is a reader of one format that can be used again.
+type decompressor interface {
+	io.Reader
+	Reset(r io.Reader) error
+}
+
+// maxWindow bounds the memory of a decompressor of zstd. It is what RFC 9659 allows servers.
+const maxWindow = 8 << 20
+
+// decompressors have pools of decompressors by content coding. Their buffers are worth keeping.
+var decompressors = map[string]*sync.Pool{
+	"gzip": {New: func() any { return new(gzip.Reader) }},
+	"br":   {New: func() any { return brotli.NewReader(nil) }},
+	"zstd": {New: func() any {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			panic(err) // the options are constant
+		}
+		return d
+	}},
+}
+
+// acceptEncoding asks for the codings of decompressors.
+const acceptEncoding = "gzip, zstd, br"
 
 // newBody wraps the body of resp; it does not close it where it fails.
 func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host string) (io.ReadCloser, error) {
@@ -36,25 +61,28 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 	if resp.StatusCode == http.StatusNotModified {
 		return b, nil
 	}
-	switch enc := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); enc {
-	case "", "identity":
+	enc := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))), "x-")
+	if enc == "" || enc == "identity" {
 		if resp.ContentLength > maxBytes {
 			return nil, b.tooLarge()
 		}
-	case "gzip", "x-gzip":
-		b.gz = gunzips.Get().(*gzip.Reader)
-		// A stream of empty members inflates to nothing, so the input is bounded too.
-		err := b.gz.Reset(&bounded{r: resp.Body, left: maxBytes + 64<<10, over: b.tooLarge()})
-		b.src = b.gz
-		if errors.Is(err, io.EOF) { // nothing at all
-			b.release()
-			b.src = http.NoBody
-		} else if err != nil {
-			b.release()
-			return nil, b.failure(err)
-		}
-	default:
+		return b, nil
+	}
+	pool, ok := decompressors[enc]
+	if !ok {
 		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which was not asked for", enc)}
+	}
+	// A stream of empty parts inflates to nothing, so the input is bounded too.
+	b.in = &bounded{r: resp.Body, left: maxBytes + 64<<10, over: b.tooLarge()}
+	b.dec, b.pool = pool.Get().(decompressor), pool
+	err := b.dec.Reset(b.in)
+	b.src = b.dec
+	if errors.Is(err, io.EOF) { // nothing at all
+		b.release()
+		b.src = http.NoBody
+	} else if err != nil {
+		b.release()
+		return nil, b.failure(err)
 	}
 	return b, nil
 }
@@ -71,6 +99,9 @@ func (b *body) Read(p []byte) (int, error) {
 		n, err = int(b.left), b.tooLarge()
 	}
 	b.left -= int64(n)
+	if b.in != nil && !b.in.some && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF // nothing at all
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.failure(err)
 	}
@@ -86,17 +117,23 @@ func (b *body) Close() error {
 }
 
 func (b *body) release() {
-	if b.gz != nil {
-		_ = b.gz.Reset(http.NoBody) // lets go of the response; says EOF
-		gunzips.Put(b.gz)
-		b.gz, b.src = nil, nil
+	if b.dec != nil {
+		_ = b.dec.Reset(http.NoBody) // lets go of the response; says EOF
+		b.pool.Put(b.dec)
+		b.dec, b.src = nil, nil
 	}
 }
 
+// failure classifies err. One of the decompressor, while its input gives none, is that of the page.
 func (b *body) failure(err error) error {
-	_, corrupt := errors.AsType[flate.CorruptInputError](err)
-	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+	if _, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		return err
+	}
+	if b.in != nil && b.in.err == nil && b.ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page's compression is damaged", Err: err}
+	}
+	if b.in != nil && b.in.err != nil {
+		err = b.in.err
 	}
 	return classify(b.ctx, err, b.host)
 }
@@ -110,10 +147,13 @@ type bounded struct {
 	r    io.Reader
 	left int64
 	over error
+	err  error // what Read returned last, except for the end
+	some bool  // something came
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
+		b.err = b.over
 		return 0, b.over
 	}
 	if int64(len(p)) > b.left {
@@ -121,6 +161,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
+	b.some = b.some || n > 0
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
 	return n, err
 }
 

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -34,6 +37,27 @@ func TestBombs(t *testing.T) {
 					return
 				}
 			}
+		case "/brotli", "/zstd": // 1 GB of zeros
+			enc, z := "br", io.WriteCloser(brotli.NewWriterLevel(w, 1))
+			if r.URL.Path == "/zstd" {
+				enc = "zstd"
+				z, _ = zstd.NewWriter(w)
+			}
+			w.Header().Set("Content-Encoding", enc)
+			for range 1 << 10 {
+				if _, err := z.Write(zeros); err != nil {
+					return
+				}
+			}
+			z.Close()
+		case "/frames": // no end of zstd frames, each of them skipped
+			w.Header().Set("Content-Encoding", "zstd")
+			frames := bytes.Repeat([]byte("\x50\x2a\x4d\x18\x00\x00\x00\x00"), 1000)
+			for {
+				if _, err := w.Write(frames); err != nil {
+					return
+				}
+			}
 		case "/members": // no end of gzip members, each of them empty
 			w.Header().Set("Content-Encoding", "gzip")
 			members := bytes.Repeat(gzipped(nil), 1000)
@@ -46,7 +70,7 @@ func TestBombs(t *testing.T) {
 	})
 	f := New(Config{Allow: loopback})
 	defer f.Close()
-	for _, path := range []string{"/zeros", "/endless", "/members"} {
+	for _, path := range []string{"/zeros", "/endless", "/members", "/brotli", "/zstd", "/frames"} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: srv.URL + path})
@@ -137,4 +161,68 @@ func FuzzRetryAfter(f *testing.F) {
 			t.Errorf("%q: got %v, %v", value, d, ok)
 		}
 	})
+}
+
+// compressed returns b in a content coding.
+func compressed(t *testing.T, enc string, b []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	z := map[string]func() io.WriteCloser{
+		"gzip":   func() io.WriteCloser { return gzip.NewWriter(&buf) },
+		"x-gzip": func() io.WriteCloser { return gzip.NewWriter(&buf) },
+		"br":     func() io.WriteCloser { return brotli.NewWriter(&buf) },
+		"zstd": func() io.WriteCloser {
+			w, err := zstd.NewWriter(&buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		},
+	}[enc]()
+	if _, err := z.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// TestEncodings: a page comes through each content coding, also after one that was damaged, cut
+// off, or empty.
+func TestEncodings(t *testing.T) {
+	page := []byte(strings.Repeat("<p>vokter watches</p>\n", 5000))
+	var asked string
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Accept-Encoding")
+		enc, kind, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		w.Header().Set("Content-Encoding", enc)
+		body := compressed(t, enc, page)
+		switch kind {
+		case "half":
+			body = body[:len(body)/2]
+		case "damaged":
+			body = []byte("<p>this is not compressed at all</p>")
+		case "empty":
+			body = nil
+		}
+		w.Write(body)
+	})
+	f := New(Config{Allow: loopback})
+	defer f.Close()
+	for _, enc := range []string{"gzip", "x-gzip", "br", "zstd"} {
+		for kind, class := range map[string]string{"half": pipeline.FailNetwork, "damaged": pipeline.FailUnreadable, "empty": "", "whole": ""} {
+			_, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/" + enc + "/" + kind})
+			e, _ := errors.AsType[*pipeline.FetchError](err)
+			if class == "" && err != nil || class != "" && (e == nil || e.Class != class) {
+				t.Errorf("%s, %s: got %v, want class %q", enc, kind, err, class)
+			}
+			if kind == "whole" && !bytes.Equal(body, page) || kind == "empty" && len(body) > 0 {
+				t.Errorf("%s, %s: got %d bytes", enc, kind, len(body))
+			}
+		}
+	}
+	if asked != "gzip, zstd, br" {
+		t.Errorf("asked for %q", asked)
+	}
 }

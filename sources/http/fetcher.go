@@ -113,7 +113,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	}
 	req.Header.Set("User-Agent", f.userAgent)
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
-	req.Header.Set("Accept-Encoding", "gzip")
+	req.Header.Set("Accept-Encoding", acceptEncoding)
 	conditional := false
 	if r.ETag != "" {
 		req.Header.Set("If-None-Match", r.ETag)

@@ -137,8 +137,8 @@ func TestFailures(t *testing.T) {
 			w.WriteHeader(302)
 		case "/header":
 			w.Header().Set("X-Long", strings.Repeat("x", 70<<10))
-		case "/br":
-			w.Header().Set("Content-Encoding", "br")
+		case "/compress":
+			w.Header().Set("Content-Encoding", "compress")
 		case "/nogzip":
 			w.Header().Set("Content-Encoding", "gzip")
 			io.WriteString(w, "<p>this is no gzip at all</p>")
@@ -192,7 +192,7 @@ func TestFailures(t *testing.T) {
 		{secret + "/private", pipeline.FailAddress, "10.0.0.1 is not a public address; permit it with --allow 10.0.0.1/32", 0, 0},
 		{secret + "/user", pipeline.FailRedirect, "a redirect leads to a URL with a user name or password in it, which is not followed", 0, 0},
 		{secret + "/header", pipeline.FailTooLarge, "the response's header is larger than 64 KB", 0, 0},
-		{secret + "/br", pipeline.FailUnreadable, `the page is encoded as "br", which was not asked for`, 0, 0},
+		{secret + "/compress", pipeline.FailUnreadable, `the page is encoded as "compress", which was not asked for`, 0, 0},
 		{secret + "/nogzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},
 		{secret + "/halfgzip", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
 		{secret + "/badgzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},

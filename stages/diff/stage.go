@@ -117,7 +117,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
-		Language: s.Language, Title: s.Title, Groups: groups,
+		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups,
 	}, len(groups) > 0
 }
 

@@ -186,6 +186,7 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 		return err
 	}
 	o.Title, o.Language, o.TextHash = t.Title, t.Language, text.Hash(t.Content)
+	o.ContentType, _, _ = mime.ParseMediaType(raw.ContentType)
 	if o.TextHash == doc.TextHash {
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return nil

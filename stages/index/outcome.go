@@ -173,7 +173,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	a.emit(version{
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
-			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, TextHash: o.TextHash,
+			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
 		},
 		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
 	})

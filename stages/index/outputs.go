@@ -163,7 +163,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	snap.NewTokens = text.PackTokens(text.Analyze(snap.New))
 	snap.Language = languageOf(snap, v.Declared, last)
 	b, err := encode(StoredVersion{
-		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title,
+		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
 		Language: snap.Language, Extractor: v.Extractor, Packed: v.Packed,
 	})
 	if err != nil {

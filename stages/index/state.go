@@ -100,6 +100,8 @@ type StoredVersion struct {
 	Extractor string `cbor:"6,keyasint,omitempty"`
 	// Packed is the text, packed with flow.PackText.
 	Packed []byte `cbor:"7,keyasint"`
+	// ContentType is the media type of the page.
+	ContentType string `cbor:"8,keyasint,omitempty"`
 }
 
 // LoadVersion returns version n of a document of the page whose state st is; ok is false if it

@@ -179,7 +179,7 @@ func (p *Processor) notify(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord
 		matched++
 		n := pipeline.Notification{
 			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: pipeline.NotificationType, Time: c.Time,
-			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, Change: c.ID,
+			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
 			Truncated: found.Omitted > 0, Omitted: found.Omitted,
 		}
 		for _, to := range s.Subscription.Receivers() {

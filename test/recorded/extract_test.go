@@ -38,6 +38,8 @@ var (
 	unseen = words("script style noscript template iframe svg math object canvas textarea head")
 	broken = words("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary table tbody td tfoot th thead title tr ul xmp")
 	item   = words("li dt dd tr")
+	// apart are boxes in a line: words beside them are words of their own.
+	apart = words("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
 
 	hiding = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\s*(!important\s*)?(;|$)`)
 )
@@ -207,13 +209,16 @@ func (w *walker) unseen(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return false
 	}
-	if unseen[n.Data] && n.Data != "head" {
-		return true
-	}
 	for _, a := range n.Attr {
 		if a.Key == "hidden" || a.Key == "style" && hiding.MatchString(a.Val) {
 			return true
 		}
+	}
+	if unseen[n.Data] && n.Data != "head" {
+		if apart[n.Data] {
+			w.line.WriteByte(' ')
+		}
+		return true
 	}
 	return false
 }
@@ -221,6 +226,9 @@ func (w *walker) unseen(n *html.Node) bool {
 func (w *walker) enter(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
+	}
+	if apart[n.Data] {
+		w.line.WriteByte(' ')
 	}
 	if broken[n.Data] {
 		w.end()
@@ -238,6 +246,9 @@ func (w *walker) enter(n *html.Node) {
 func (w *walker) leave(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
+	}
+	if apart[n.Data] {
+		w.line.WriteByte(' ')
 	}
 	if broken[n.Data] {
 		w.end()

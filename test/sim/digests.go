@@ -51,7 +51,7 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 		ds.of[i.ID] = n.ID
 		d.items = append(d.items, item)
 		x := item.Notification
-		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language
+		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language, want.ContentType = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language, x.ContentType
 		want.Diffs = append(want.Diffs, x.Diffs...)
 		want.Truncated = want.Truncated || x.Truncated
 		want.Omitted += x.Omitted
