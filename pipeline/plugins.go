@@ -121,7 +121,9 @@ const (
 type Stemmer interface {
 	// Language is a BCP 47 primary language subtag such as "en".
 	Language() string
-	// Stem returns the stem of word, which is in lower case.
+	// Stem returns the stem of word, which is not empty, in lower case and in Unicode's normal
+	// form C, and consists of letters, marks and apostrophes. Equal words must have equal stems
+	// at any time. An empty stem stands for the word itself.
 	Stem(word string) string
 }
 

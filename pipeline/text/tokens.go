@@ -73,7 +73,7 @@ func appendValid(ts []Token, s string, offset int) []Token {
 	for it.Next() {
 		start, end := it.Start(), it.End()
 		start = max(start, taken)
-		if start < end && alphanumeric(s[start:end]) && (end == len(s) || s[end] != '+' && s[end] != '#') {
+		if start < end && (alphanumeric(s[start:end]) || simple(s[start:end])) && (end == len(s) || s[end] != '+' && s[end] != '#') {
 			ts = append(ts, Token{offset + start, offset + end}) // nearly every word
 			continue
 		}
@@ -100,6 +100,31 @@ func hasWord(s string) bool { return strings.IndexFunc(s, isWord) >= 0 }
 func alphanumeric(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// simple reports whether s is one token without a closer look: a single character in Han, or
+// letters of Latin, Cyrillic, Hebrew or Arabic and digits only. It is false for some words that
+// are one token, too.
+func simple(s string) bool {
+	if r, n := utf8.DecodeRuneInString(s); n == len(s) && r >= '\u4E00' && r <= '\u9FFF' {
+		return true
+	}
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			if r|0x20 < 'a' || r|0x20 > 'z' {
+				if r < '0' || r > '9' {
+					return false
+				}
+			}
+		case r >= '\u00C0' && r <= '\u024F' && r != '×' && r != '÷':
+		case r >= '\u0400' && r <= '\u0481', r >= '\u048A' && r <= '\u052F':
+		case r >= '\u05D0' && r <= '\u05EA', r >= '\u0620' && r <= '\u064A' && r != tatweel:
+		default:
 			return false
 		}
 	}

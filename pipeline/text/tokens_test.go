@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 func split(s string) []string {
@@ -261,11 +263,63 @@ func TestValidKeyword(t *testing.T) {
 	}
 }
 
+// contents are texts of size bytes, or a little less.
+func contents(size int) map[string]string {
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	return map[string]string{
+		"english":   fill("The hundred eyes of Argus never slept all at once, said Ovid in 8 AD.\n"),
+		"french":    fill("L’été, d'après l'élève, c'est l'époque où l'on dort à la belle étoile.\n"),
+		"russian":   fill("Великан с сотней глаз стерёг телицу днём и ночью.\n"),
+		"chinese":   fill("百眼巨人日夜看守母牛，他的眼睛从不同时闭上。\n"),
+		"signs":     fill("C++, C#, .NET, AT&T: user@example.com pays €1,299.00 on 2026-11-21.\n"),
+		"one line":  fill("argus "),
+		"one word":  fill("a"),
+		"full stop": fill("a."),
+		"ampersand": fill("a&"),
+		"mark":      "a" + fill("\u0301"),
+	}
+}
+
 func BenchmarkAnalyze(b *testing.B) {
-	content := strings.Repeat("The hundred eyes of Argus never slept all at once, said Ovid in 8 AD.\n", 300)
-	b.SetBytes(int64(len(content)))
-	b.ReportAllocs()
-	for b.Loop() {
-		Analyze(content)
+	for _, size := range []int{20 << 10, pipeline.MaxText} {
+		for name, content := range contents(size) {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(content)))
+				b.ReportAllocs()
+				for b.Loop() {
+					Analyze(content)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	for _, size := range []int{200, 20 << 10, pipeline.MaxText} {
+		for _, name := range []string{"english", "russian", "chinese", "one line", "full stop"} {
+			content := contents(size)[name]
+			b.Run(fmt.Sprintf("%s/%dB", name, size), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					Detect(content)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkTerm(b *testing.B) {
+	content := contents(20 << 10)["french"]
+	d := Analyze(content)
+	for _, f := range []Form{0, FormCase, FormStem, FormStem | FormMarks} {
+		b.Run(fmt.Sprint(f), func(b *testing.B) {
+			n := NewLanguages().Normalizer("fr")
+			b.SetBytes(int64(len(content)))
+			for b.Loop() {
+				for i := range d.Tokens {
+					n.Term(d.Text(i), f)
+				}
+			}
+		})
 	}
 }
