@@ -85,6 +85,7 @@ type subscription struct {
 	Remove           selectors `yaml:"remove"`
 	Ignore           []string  `yaml:"ignore"`
 	Confirm          *int      `yaml:"confirm"`
+	FlipFlop         int       `yaml:"flip_flop"`
 }
 
 // Origin is who made the subscriptions of a file.

@@ -21,7 +21,14 @@ type View struct {
 	// Confirm is in how many checks in a row a new text must be found before it is a version. 0 and
 	// 1 mean at once.
 	Confirm int `json:"confirm,omitempty"`
+	// FlipFlop keeps a page that alternates between texts silent: a text is no new version if it
+	// is one of the last FlipFlop texts that changed the document. 0 means that every new text is
+	// a version; otherwise it is 2 to MaxFlipFlop.
+	FlipFlop int `json:"flip_flop,omitempty"`
 }
+
+// MaxFlipFlop is the largest value of View.FlipFlop.
+const MaxFlipFlop = 50
 
 // Selector names a part of a page. Exactly one of its fields is set, or From and perhaps To.
 // Which of them can match depends on the page's type; one of another type matches nothing.
@@ -91,7 +98,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

@@ -176,6 +176,9 @@ func (s Subscription) Validate() error {
 	if s.Confirm < 0 {
 		bad("confirm", "must be at least 1, not %d", s.Confirm)
 	}
+	if s.FlipFlop != 0 && (s.FlipFlop < 2 || s.FlipFlop > MaxFlipFlop) {
+		bad("flip_flop", "must be between 2 and %d, not %d; 0 turns it off, and 2 is enough for a page that alternates between two texts", MaxFlipFlop, s.FlipFlop)
+	}
 	return errors.Join(errs...)
 }
 

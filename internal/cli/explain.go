@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,7 +120,7 @@ func found(c inspect.Check, several bool) string {
 		parts = append(parts, v)
 	}
 	if c.Result == flow.OutcomeRead && len(c.Versions) == 0 {
-		parts = append(parts, "no other text")
+		parts = append(parts, cmp.Or(c.Reason, "no other text"))
 	}
 	var facts []string
 	if c.Status != 0 && !strings.Contains(c.Reason, fmt.Sprint(c.Status)) {

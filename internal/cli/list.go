@@ -183,7 +183,7 @@ func (r *results) page(p inspect.Page) {
 		if len(p.Documents) > 1 {
 			document = "document " + s.Document
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), document, state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), controls(s), document, state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -198,6 +198,18 @@ func told(s inspect.Subscription) string {
 		to += " in digests " + s.Digest.String()
 	}
 	return to
+}
+
+// controls lists the settings of s that keep changes silent.
+func controls(s inspect.Subscription) string {
+	var set []string
+	if s.Confirm > 1 {
+		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
+	}
+	if s.FlipFlop > 0 {
+		set = append(set, fmt.Sprintf("flip_flop: %d", s.FlipFlop))
+	}
+	return strings.Join(set, ", ")
 }
 
 // failed says why p is not active.

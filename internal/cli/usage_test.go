@@ -51,6 +51,8 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --language klingonish", `--language: "klingonish" is not a language tag`},
 		{"watch " + anyURL + " a --snippet-offset 501", "--snippet-offset: 501 is not between 0 and 500"},
 		{"watch " + anyURL + " a --confirm -1", "--confirm: must be at least 1, not -1"},
+		{"watch " + anyURL + " a --flip-flop 1", "--flip-flop: must be between 2 and 50, not 1; 0 turns it off, and 2 is enough for a page that alternates between two texts"},
+		{"watch " + anyURL + " a --flip-flop 51", "--flip-flop: must be between 2 and 50, not 51"},
 		{"watch " + anyURL + " a --confirm 0", "--confirm: must be at least 1, not 0"},
 		{"watch " + anyURL + " a --data=", "--data: it is empty; is a variable not set?"},
 		{"watch " + anyURL + " a --summary=", "--summary: it is empty; is a variable not set?"},

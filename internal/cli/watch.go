@@ -181,7 +181,7 @@ type subscriptionFlags struct {
 	events, selects, removes, ignores                          []string
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
-	snippetOffset, confirm                                     int
+	snippetOffset, confirm, flipFlop                           int
 	digest                                                     string
 }
 
@@ -202,6 +202,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
+	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 
 // subscription returns what the flags and arguments ask for, or all that is wrong.
@@ -210,7 +211,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
-		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop},
 	}
 	for _, e := range f.events {
 		s.Events = append(s.Events, pipeline.Event(e))

@@ -311,5 +311,8 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.Confirm > 1 {
 		parts = append(parts, "confirm", fmt.Sprint(v.Confirm))
 	}
+	if v.FlipFlop > 0 {
+		parts = append(parts, "flip_flop", fmt.Sprint(v.FlipFlop))
+	}
 	return DeriveID(parts...)
 }

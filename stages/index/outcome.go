@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline"
@@ -145,6 +146,9 @@ func (a *application) read(d *Document, o flow.Outcome) {
 		a.stands(d, o)
 		return
 	}
+	if a.flips(d, o) {
+		return
+	}
 	if d.TextHash != "" && d.View.Confirm > 1 {
 		if d.Candidate != o.TextHash {
 			d.Candidate, d.Stood = o.TextHash, 0
@@ -165,6 +169,7 @@ func (a *application) read(d *Document, o flow.Outcome) {
 func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
+	d.changed(previous)
 	a.stands(d, o)
 	if a.p.Open.Made == nil {
 		a.p.Open.Made = make(map[string]uint64)
@@ -246,7 +251,7 @@ func (a *application) record(o flow.Outcome, open *Open) {
 	case open.Again:
 		r.Result, r.Reason = flow.OutcomeRead, "the extraction rules changed; the stored page is read by the new ones before texts are compared"
 	case o.Parts > 0:
-		if r.Reason = a.waiting(); r.Reason != "" || len(open.Made) > 0 {
+		if r.Reason = cmp.Or(open.Note, a.waiting()); r.Reason != "" || len(open.Made) > 0 {
 			r.Result = flow.OutcomeRead
 		}
 	}

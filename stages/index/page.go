@@ -129,6 +129,15 @@ type Document struct {
 	// Body is the number of a body that contains the current text. While it equals Page.Body,
 	// the text can be extracted again.
 	Body uint64 `cbor:"12,keyasint,omitempty"`
+	// Changes are the last versions that were changes, the latest last: at most View.FlipFlop. A
+	// baseline is not one of them.
+	Changes []madeVersion `cbor:"13,keyasint,omitempty"`
+}
+
+// madeVersion is the number of a version and the hash of its text.
+type madeVersion struct {
+	N        uint64 `cbor:"1,keyasint"`
+	TextHash string `cbor:"2,keyasint"`
 }
 
 // Open is the state of an outstanding check.
@@ -162,6 +171,8 @@ type Open struct {
 	Mixed    bool   `cbor:"15,keyasint,omitempty"`
 	// Nonce identifies the request.
 	Nonce string `cbor:"16,keyasint,omitempty"`
+	// Note says why the new text of a document is not a version.
+	Note string `cbor:"17,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.
@@ -172,6 +183,9 @@ func (p Page) clone() Page {
 	p.Keep = slices.Clone(p.Keep)
 	p.Intervals = slices.Clone(p.Intervals)
 	p.Documents = slices.Clone(p.Documents)
+	for i := range p.Documents {
+		p.Documents[i].Changes = slices.Clone(p.Documents[i].Changes)
+	}
 	p.Gone = maps.Clone(p.Gone)
 	p.Unreachable = slices.Clone(p.Unreachable)
 	p.Unasked = slices.Clone(p.Unasked)

@@ -35,6 +35,7 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 			return false
 		case r != nil && r.Failed == "" && r.TextHash != "":
 			a.emit(rebase{d.ID, d.N, *r})
+			d.rehash(r.TextHash)
 			d.TextHash, d.Extractor = r.TextHash, r.Extractor
 			return true
 		case r != nil && r.Failed != "":
