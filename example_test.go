@@ -153,6 +153,54 @@ func Example_reader() {
 	// added 14.00
 }
 
+// esperanto stems words of Esperanto: nouns and adjectives lose plural and case.
+type esperanto struct{}
+
+func (esperanto) Language() string { return "eo" }
+
+func (esperanto) Stem(word string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(word, "n"), "j")
+}
+
+// A stemmer adds a language, or replaces the stemmer of one, while the router runs.
+func ExampleRouter_RegisterStemmer() {
+	var asked, registered atomic.Bool
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if asked.Swap(true) && registered.Load() {
+			fmt.Fprint(w, `<html lang="eo"><p>Mi vidas du hundojn.</p>`)
+		} else {
+			fmt.Fprint(w, `<html lang="eo"><p>Mi vidas nenion.</p>`)
+		}
+	}))
+	defer site.Close()
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	r, err := vokter.New(vokter.Config{
+		Sinks: map[string]pipeline.Sink{"print": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
+			fmt.Printf("%s: %s\n", n.Diffs[0].Keyword, n.Diffs[0].Text)
+			stop()
+			return nil
+		})},
+		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"hundo"}, Stem: true, Sinks: []string{"print"}}},
+		Fetch:         vokter.FetchConfig{Allow: loopback, Rate: 1000}, Every: &everyTime,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	<-r.Running()
+	r.RegisterStemmer(esperanto{})
+	registered.Store(true)
+	if err := <-ended; err != nil {
+		log.Fatal(err)
+	}
+	r.UnregisterStemmer("eo") // at any time, too
+	// Output: hundo: du hundojn
+}
+
 // Diff and match work alone, over texts of one's own.
 func Example_diffAndMatch() {
 	before := text.Analyze("Zeus is in stock.\nHera is here.\n")
