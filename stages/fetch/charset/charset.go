@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -30,8 +31,8 @@ const (
 // Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
 // order: a byte order mark; UTF-8 that is valid and not just ASCII; the charset that
 // contentType or the page itself declares, unless it is UTF-8 and most of the body's bytes
-// beyond ASCII are not; ASCII; what the bytes look like; and where all
-// of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be
+// beyond ASCII are not; the zeros of UTF-16 and the escapes of ISO-2022-JP; ASCII; what the bytes
+// look like; and where all of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be
 // body itself.
 func Decode(body []byte, contentType string) []byte {
 	switch {
@@ -49,10 +50,36 @@ func Decode(body []byte, contentType string) []byte {
 	if name, enc := declared(body, contentType); enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || mostlyUTF8(body)) {
 		return decode(body, enc)
 	}
-	if ascii {
+	switch enc := escaped(body); {
+	case enc != nil:
+		return decode(body, enc)
+	case ascii:
 		return body
 	}
 	return decode(body, detected(body))
+}
+
+// escaped returns the encoding of a body that declares none, where zeros or escape sequences in
+// what would be ASCII tell it: UTF-16 without a mark, or ISO-2022-JP. nil: they do not.
+func escaped(body []byte) encoding.Encoding {
+	head := body[:min(len(body), sampled)]
+	if bytes.Contains(head, []byte("\x1b$B")) || bytes.Contains(head, []byte("\x1b$@")) {
+		return japanese.ISO2022JP
+	}
+	var zeros [2]int // at even and odd offsets
+	for i, c := range head {
+		if c == 0 {
+			zeros[i%2]++
+		}
+	}
+	const least = 8 // of so many characters one is in ASCII: markup and spaces are
+	switch pairs := len(head) / 2; {
+	case zeros[1]*least > pairs && zeros[0]*20 < zeros[1]:
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	case zeros[0]*least > pairs && zeros[1]*20 < zeros[0]:
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	}
+	return nil
 }
 
 // mostlyUTF8 reports whether body has no more bytes that are no UTF-8 than characters of

@@ -2,6 +2,8 @@ package charset
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -104,4 +106,52 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("valid UTF-8 became %q", got)
 		}
 	})
+}
+
+func TestEncodings(t *testing.T) {
+	names := map[string]bool{}
+	for _, e := range encodings {
+		names[e.name] = true
+		if got := string(Decode([]byte(e.bytes), "text/plain; charset="+e.name)); got != e.text {
+			t.Errorf("%s, declared by the header: got %q, want %q", e.name, got, e.text)
+		}
+		if strings.HasPrefix(e.name, "utf-16") {
+			continue // a page in it cannot declare it
+		}
+		head := fmt.Sprintf("<html><head><meta charset=%q></head>", strings.ToUpper(e.name))
+		if got := string(Decode([]byte(head+e.bytes), "text/html")); got != head+e.text {
+			t.Errorf("%s, declared by the page: got %q", e.name, got)
+		}
+		declaration := fmt.Sprintf("<?xml version='1.0' encoding='%s'?>", e.name)
+		if got := string(Decode([]byte(declaration+e.bytes), "application/xml")); got != declaration+e.text {
+			t.Errorf("%s, declared by XML: got %q", e.name, got)
+		}
+	}
+	if len(names) < 30 {
+		t.Errorf("%d encodings are tested", len(names))
+	}
+}
+
+// detectable are the encodings that a page of a sentence or two need not declare.
+var detectable = strings.Fields(`shift_jis euc-jp iso-2022-jp euc-kr gb18030 gbk gb2312 big5 windows-1250 windows-1251 windows-1252 windows-1253
+	windows-1254 windows-1255 windows-1256 iso-8859-1 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 iso-8859-9 koi8-r utf-16le utf-16be utf-8`)
+
+func TestUndeclared(t *testing.T) {
+	for _, e := range encodings {
+		if !slices.Contains(detectable, e.name) {
+			continue
+		}
+		before, after := "<html><body><p>", "</p></body></html>"
+		page := before + e.bytes + after
+		if strings.HasPrefix(e.name, "utf-16") {
+			enc := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+			if e.name == "utf-16be" {
+				enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+			}
+			page = encoded(t, enc, before+e.text+after)
+		}
+		if got := string(Decode([]byte(page), "text/html")); got != before+e.text+after {
+			t.Errorf("%s: got %q", e.name, got)
+		}
+	}
 }
