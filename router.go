@@ -83,7 +83,10 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	readers, languages := plugins(cfg)
+	readers, languages, err := plugins(cfg)
+	if err != nil {
+		return nil, err
+	}
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),

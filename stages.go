@@ -23,6 +23,7 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/stages/fetch/readers/json"
 	"github.com/vokter/vokter/stages/fetch/readers/markdown"
+	"github.com/vokter/vokter/stages/fetch/readers/pdf"
 	"github.com/vokter/vokter/stages/fetch/readers/plain"
 	"github.com/vokter/vokter/stages/fetch/readers/xml"
 	"github.com/vokter/vokter/stages/index"
@@ -126,8 +127,15 @@ func (r *Router) only() func(page string) bool {
 }
 
 // plugins returns the readers and languages that cfg asks for, beside the built-in ones.
-func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
+func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 	readers := fetch.NewReaders(html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New())
+	if cfg.Fetch.PDF {
+		r, err := pdf.New("pdftotext")
+		if err != nil {
+			return nil, nil, err
+		}
+		readers.Register(r)
+	}
 	for _, r := range cfg.Readers {
 		readers.Register(r)
 	}
@@ -135,7 +143,7 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages) {
 	for _, s := range cfg.Stemmers {
 		languages.Register(s)
 	}
-	return readers, languages
+	return readers, languages, nil
 }
 
 // handler returns the Watermill handler that runs p, with the middleware of this

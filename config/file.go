@@ -42,6 +42,7 @@ type fetch struct {
 	Timeout     time.Duration `yaml:"timeout"`
 	UserAgent   string        `yaml:"user_agent"`
 	MinInterval time.Duration `yaml:"min_interval"`
+	PDF         bool          `yaml:"pdf"`
 	PerHost     struct {
 		Concurrency *int `yaml:"concurrency"`
 		Rate        rate `yaml:"rate"`
@@ -99,7 +100,7 @@ func (d *decoder) convert(f *file) *Config {
 		Memory:  int64(f.Memory),
 		Origin:  Origin,
 		Fetch: vokter.FetchConfig{
-			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval,
+			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch,
 		},
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},

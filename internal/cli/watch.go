@@ -29,6 +29,7 @@ func (a *app) watch() *cobra.Command {
 		s      subscriptionFlags
 		limits limitFlags
 		free   size
+		pdf    bool
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "watch URL KEYWORD...",
@@ -40,15 +41,16 @@ func (a *app) watch() *cobra.Command {
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
   vokter-stream watch https://example.com/news Argus --select main --interval 5m`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free, pdf) },
 	}, outputFlags|pipelineFlags)
 	cmd.Flags().Var(&free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
+	cmd.Flags().BoolVar(&pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size) error {
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size, pdf bool) error {
 	switch len(args) {
 	case 0:
 		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
@@ -76,7 +78,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
-		Fetch:         vokter.FetchConfig{Allow: a.flags.allow},
+		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, PDF: pdf},
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
@@ -54,6 +55,7 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	var complaint limited
 	cmd := exec.CommandContext(ctx, r.command, "-q", "-enc", "UTF-8", "-nopgbrk", "-", "-")
 	cmd.Env = []string{}
+	cmd.WaitDelay = time.Second // for what it may have started
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(raw.Body), out, &complaint
 	err := cmd.Run()
 	switch {
