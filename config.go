@@ -149,8 +149,8 @@ type FetchConfig struct {
 	// MaxBody is the size of the largest body, decoded, in bytes. Default 10 MiB.
 	MaxBody int64
 	// PDF makes pages in PDF readable, by the program pdftotext of Poppler, which must be installed.
-	// It is a process of its own, since parsers of PDF are large and pages come from anywhere; its
-	// memory is not limited. Default: pages in PDF are failed checks.
+	// It is a process of its own, since parsers of PDF are large and pages come from anywhere.
+	// Default: pages in PDF are failed checks.
 	PDF bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +22,10 @@ const maxOutput = 4 * pipeline.MaxText
 
 // Reader reads PDF. It is no built-in reader: pages come from anywhere, and parsers of PDF are
 // large and have had many faults. pdftotext is a process of its own that gets the page by its
-// standard input, writes the text to its standard output, sees no environment, and ends with the
-// time limit of the check; its memory is not limited. Pure Go parsers lose the spaces of many
-// PDFs, which makes keywords impossible to find.
-type Reader struct{ command string }
+// standard input, writes the text to its standard output, sees no environment, ends with the time
+// limit of the check, and where there is a shell may use 1 GiB of memory. Pure Go parsers lose the
+// spaces of many PDFs, which makes keywords impossible to find.
+type Reader struct{ command []string }
 
 var _ pipeline.Reader = Reader{}
 
@@ -35,7 +36,10 @@ func New(command string) (Reader, error) {
 	if err != nil {
 		return Reader{}, fmt.Errorf("there is no program %q to read PDF; install poppler-utils: %w", command, err)
 	}
-	return Reader{path}, nil
+	if shell, err := exec.LookPath("sh"); err == nil {
+		return Reader{[]string{shell, "-c", `ulimit -v 1048576; exec "$@"`, "sh", path}}, nil
+	}
+	return Reader{[]string{path}}, nil
 }
 
 // ContentTypes returns the media types of PDF.
@@ -53,7 +57,8 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	defer cancel()
 	out := &limited{cancel: cancel}
 	var complaint limited
-	cmd := exec.CommandContext(ctx, r.command, "-q", "-enc", "UTF-8", "-nopgbrk", "-", "-")
+	args := append(slices.Clone(r.command), "-q", "-enc", "UTF-8", "-nopgbrk", "-", "-")
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = []string{}
 	cmd.WaitDelay = time.Second // for what it may have started
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(raw.Body), out, &complaint
@@ -64,19 +69,19 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
 	case err != nil:
-		why, _, _ := strings.Cut(strings.ToValidUTF8(complaint.String(), ""), "\n")
+		why, _, _ := strings.Cut(strings.ToValidUTF8(complaint.buf.String(), ""), "\n")
 		if why == "" {
 			why = err.Error()
 		}
 		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("pdftotext cannot read the page: %.200s", why), Err: err}
 	}
-	raw.Body, raw.ContentType = bytes.ToValidUTF8(out.Bytes(), []byte("\ufffd")), "text/plain"
+	raw.Body, raw.ContentType = bytes.ToValidUTF8(out.buf.Bytes(), []byte("\ufffd")), "text/plain"
 	return plain.New().Read(ctx, raw, view)
 }
 
 // limited is a buffer of at most maxOutput bytes. The program is ended when there are more.
 type limited struct {
-	bytes.Buffer
+	buf    bytes.Buffer // not embedded: its ReadFrom knows no limit
 	full   bool
 	cancel func()
 }
@@ -84,12 +89,12 @@ type limited struct {
 var errFull = errors.New("too much output")
 
 func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxOutput {
+	if l.buf.Len()+len(p) > maxOutput {
 		l.full = true
 		if l.cancel != nil {
 			l.cancel()
 		}
 		return 0, errFull
 	}
-	return l.Buffer.Write(p)
+	return l.buf.Write(p)
 }
