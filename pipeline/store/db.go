@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -42,8 +43,8 @@ type Options struct {
 	// DefaultLanes. A store that exists keeps its own.
 	Lanes int
 	// MemTable is how many bytes of what was written last are gathered in memory before they
-	// are sorted into files; up to twice as many are held. 0 is 4 MiB. More of it makes it
-	// quicker to write very much at once.
+	// are sorted into files; up to twice as many are held. 0 is 16 MiB: messages that are
+	// handled within that much never reach a file. The memory is taken as it is needed.
 	MemTable uint64
 	// Logger gets Pebble's reports at debug, its errors at error; nil discards them.
 	Logger *slog.Logger
@@ -92,6 +93,9 @@ type core struct {
 	backups sync.Mutex // held by Backup
 }
 
+// defaultMemTable is Options.MemTable if it is 0.
+const defaultMemTable = 16 << 20
+
 // meta is fixed when a store is made.
 type meta struct {
 	ID    string `json:"id"`
@@ -112,7 +116,7 @@ func Open(o Options) (*DB, error) {
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
-		MemTableSize:       o.MemTable,
+		MemTableSize:       cmp.Or(o.MemTable, defaultMemTable),
 		Logger:             c.log,
 		// Pebble's own would end the process. What is read here is an error of the read.
 		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
