@@ -77,3 +77,41 @@ func TestConfirmedOverRestarts(t *testing.T) {
 		t.Errorf("changes %+v, documents %+v", e.Changes, e.Page.Documents)
 	}
 }
+
+// TestMinChange: a subscription is told nothing of a change that is smaller than its min_change,
+// and explain gives the figures. Another client of the same document is told everything.
+func TestMinChange(t *testing.T) {
+	fifty := strings.Repeat("word ", 48)
+	texts := []string{
+		"<p>" + fifty + "zeus one</p>",
+		"<p>" + fifty + "argus one</p>",           // one of 50 tokens: 2 %
+		"<p>" + fifty + "zeus two three four</p>", // four tokens added, two removed, of 52: 7.69 %
+	}
+	small := "it matched, but the whole change has "
+	for _, c := range []struct {
+		least pipeline.MinChange
+		told  []string
+		why   string // of "argus" in the last change
+	}{
+		{pipeline.MinChange{}, []string{"", "-zeus: zeus; +argus: argus", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Tokens: 1}, []string{"", "-zeus: zeus; +argus: argus", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Tokens: 2}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Tokens: 4}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Tokens: 5}, []string{"", "", ""}, small + "4 changed tokens, and min_change asks for at least 5"},
+		{pipeline.MinChange{Share: 200}, []string{"", "-zeus: zeus; +argus: argus", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Share: 201}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
+		{pipeline.MinChange{Share: 770}, []string{"", "", ""}, small + "4 changed tokens of 52, which is 7.69%, and min_change asks for at least 7.7%"},
+	} {
+		s, m := newSite(t, ""), newMailbox()
+		cfg := watching(s, m, t.TempDir(), "zeus", "argus")
+		cfg.Subscriptions[0].MinChange = c.least
+		if got := diffsOf(t, cfg, s, m, texts...); !slices.Equal(got, c.told) {
+			t.Errorf("min_change %s: told %q, want %q", c.least, got, c.told)
+		}
+		for _, k := range explained(t, cfg, inspect.ExplainFilter{}).Keywords {
+			if k.Why != c.why || k.Matched != (c.why == "") {
+				t.Errorf("min_change %s: explain says %q, want %q", c.least, k.Why, c.why)
+			}
+		}
+	}
+}

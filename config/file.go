@@ -87,6 +87,7 @@ type subscription struct {
 	Ignore           []string  `yaml:"ignore"`
 	Confirm          *int      `yaml:"confirm"`
 	FlipFlop         int       `yaml:"flip_flop"`
+	MinChange        minChange `yaml:"min_change"`
 }
 
 // Origin is who made the subscriptions of a file.

@@ -217,7 +217,27 @@ func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
 	*t = digestTime(parsed)
 }
 
+// minChange is a number of tokens or a share of the text.
+type minChange pipeline.MinChange
+
+func (m *minChange) decodeYAML(d *decoder, n ast.Node, path string) {
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, "%s must be a number of tokens such as 5, or a share of the text such as 2%%, not %s", path, describe(n))
+		return
+	}
+	s, ok := d.expanded(n)
+	if !ok {
+		return
+	}
+	parsed, err := pipeline.ParseMinChange(s)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+	}
+	*m = minChange(parsed)
+}
+
 var (
+	_ yamlDecoder = (*minChange)(nil)
 	_ yamlDecoder = (*interval)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)
 	_ yamlDecoder = (*failures)(nil)

@@ -68,6 +68,8 @@ type Subscription struct {
 	Match string `json:"match,omitempty"`
 	// Moved also reports keywords in paragraphs that only moved within the page.
 	Moved bool `json:"moved,omitempty"`
+	// MinChange is the smallest change that is reported. A smaller one matches no keyword.
+	MinChange MinChange `json:"min_change,omitzero"`
 	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
 	Language string `json:"language,omitempty"`
 	// SnippetOffset is the length of the context on each side of a match, in characters, at most 500;
@@ -172,6 +174,9 @@ func (s Subscription) Validate() error {
 		if err := s.Digest.Validate(); err != nil {
 			bad("digest", "%v", err)
 		}
+	}
+	if err := s.MinChange.Validate(); err != nil {
+		bad("min_change", "%v", err)
 	}
 	if s.Confirm < 0 {
 		bad("confirm", "must be at least 1, not %d", s.Confirm)

@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
 )
 
 func (a *app) list() *cobra.Command {
@@ -203,6 +204,9 @@ func told(s inspect.Subscription) string {
 // controls lists the settings of s that keep changes silent.
 func controls(s inspect.Subscription) string {
 	var set []string
+	if s.MinChange != (pipeline.MinChange{}) {
+		set = append(set, "min_change: "+s.MinChange.String())
+	}
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
 	}

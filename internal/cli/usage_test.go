@@ -52,6 +52,7 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --snippet-offset 501", "--snippet-offset: 501 is not between 0 and 500"},
 		{"watch " + anyURL + " a --confirm -1", "--confirm: must be at least 1, not -1"},
 		{"watch " + anyURL + " a --flip-flop 1", "--flip-flop: must be between 2 and 50, not 1; 0 turns it off, and 2 is enough for a page that alternates between two texts"},
+		{"watch " + anyURL + " a --min-change few", `--min-change: "few": it is neither a number of tokens such as 5, nor a share of the text such as 2% or 0.5%`},
 		{"watch " + anyURL + " a --flip-flop 51", "--flip-flop: must be between 2 and 50, not 51"},
 		{"watch " + anyURL + " a --confirm 0", "--confirm: must be at least 1, not 0"},
 		{"watch " + anyURL + " a --data=", "--data: it is empty; is a variable not set?"},

@@ -184,7 +184,7 @@ type subscriptionFlags struct {
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
 	snippetOffset, confirm, flipFlop                           int
-	digest                                                     string
+	digest, minChange                                          string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -197,6 +197,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
 	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
+	fs.StringVar(&f.minChange, "min-change", "", "do not report a smaller change: `SIZE` is a number of tokens such as 5, or a share of the text such as 2%")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
 	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
@@ -223,6 +224,12 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		d, err := pipeline.ParseDigest(f.digest)
 		if s.Digest = &d; err != nil {
 			s.Digest, wrong = nil, append(wrong, &pipeline.FieldError{Field: "digest", Reason: err.Error()})
+		}
+	}
+	if cmd.Flags().Changed("min-change") {
+		var err error
+		if s.MinChange, err = pipeline.ParseMinChange(f.minChange); err != nil {
+			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
 		}
 	}
 	wrong = append(wrong, config.CheckSubscription(s)...)

@@ -26,7 +26,34 @@ type Change struct {
 	Title       string    `json:"title,omitempty"`
 	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
 	Groups      []Group   `json:"groups"`
+	Size        Size      `json:"size,omitzero"`
 }
+
+// Size is how much of a document changed, in tokens.
+type Size struct {
+	// Removed and Added are the tokens that only the old or only the new version has, in all groups
+	// that did not only move. In a coarse group, all tokens of the blocks that changed count.
+	Removed int `json:"removed"`
+	Added   int `json:"added"`
+	// Moved are the tokens of the blocks that only moved.
+	Moved int `json:"moved,omitempty"`
+	// Old and New are the tokens of the two versions.
+	Old int `json:"old"`
+	New int `json:"new"`
+}
+
+// Changed returns how many tokens changed: the removed or the added ones, whichever are more, so
+// that a replaced token counts once. With moved, those of blocks that only moved count too.
+func (s Size) Changed(moved bool) int {
+	n := max(s.Removed, s.Added)
+	if moved {
+		n += s.Moved
+	}
+	return n
+}
+
+// Length returns the tokens of the longer version.
+func (s Size) Length() int { return max(s.Old, s.New) }
 
 // Message returns c as a message on TopicChanges.
 func (c Change) Message() (Message, error) {

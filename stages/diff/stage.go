@@ -112,12 +112,13 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
 		return flow.Change{}, false
 	}
-	groups := Diff(text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens))
+	old, new := text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens)
+	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
-		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups,
+		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: sizeOf(old, new, groups),
 	}, len(groups) > 0
 }
 

@@ -113,6 +113,7 @@ func TestProcessSnapshot(t *testing.T) {
 				{Event: pipeline.Removed, Text: "in", Offset: 8}, {Event: pipeline.Added, Text: "out of", Offset: 8},
 			},
 		}},
+		Size: flow.Size{Removed: 1, Added: 2, Old: 4, New: 5},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

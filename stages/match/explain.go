@@ -50,6 +50,10 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	if e.find(e.change, s) != "" {
 		return ""
 	}
+	if why := e.tooSmall(s); why != "" {
+		return why
+	}
+	s.MinChange = pipeline.MinChange{}
 	for _, reason := range []func(pipeline.Subscription) string{e.otherEvent, e.onlyMoved, e.stoodStill, e.otherOptions, e.words} {
 		if why := reason(s); why != "" {
 			return why
@@ -80,6 +84,27 @@ func (h *hit) spelling() string {
 		return h.apart()
 	}
 	return h.w.Text[h.w.Tokens[h.core[0]][0]:h.w.Tokens[h.core[1]-1][1]]
+}
+
+// tooSmall says that only min_change keeps the keyword of s silent.
+func (e *Explainer) tooSmall(s pipeline.Subscription) string {
+	least := s.MinChange
+	if s.MinChange = (pipeline.MinChange{}); e.find(e.change, s) == "" {
+		return ""
+	}
+	changed, length := e.change.Size.Changed(s.Moved), e.change.Size.Length()
+	if least.Share == 0 {
+		return fmt.Sprintf("it matched, but the whole change has %s, and min_change asks for at least %d", tokens(changed), least.Tokens)
+	}
+	return fmt.Sprintf("it matched, but the whole change has %s of %d, which is %.2f%%, and min_change asks for at least %s",
+		tokens(changed), length, 100*float64(changed)/float64(max(length, 1)), least)
+}
+
+func tokens(n int) string {
+	if n == 1 {
+		return "1 changed token"
+	}
+	return fmt.Sprintf("%d changed tokens", n)
 }
 
 func (e *Explainer) otherEvent(s pipeline.Subscription) string {

@@ -107,7 +107,9 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 	}
 	who := make([]int32, 0, len(found))
 	for e := range found {
-		who = append(who, e)
+		if s := &m.entries[e].Subscription; s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
+			who = append(who, e)
+		}
 	}
 	slices.Sort(who)
 	var out []Match
