@@ -11,11 +11,14 @@ import (
 
 // Counts are counts of what happened since Run started.
 type Counts struct {
-	Checks        int `json:"checks"`
-	Unchanged     int `json:"unchanged"`
-	Failed        int `json:"failed"`
-	Versions      int `json:"versions"`
-	Changes       int `json:"changes"`
+	Checks    int `json:"checks"`
+	Unchanged int `json:"unchanged"`
+	Failed    int `json:"failed"`
+	Versions  int `json:"versions"`
+	Changes   int `json:"changes"`
+	// Filtered counts the changes that touched no keyword as a filter showed, so that their
+	// subscriptions were not read.
+	Filtered      int `json:"filtered,omitempty"`
 	Notifications int `json:"notifications"`
 	Delivered     int `json:"delivered"`
 	Dead          int `json:"dead"`
@@ -116,6 +119,8 @@ func count(c *Counts, kind string) {
 		c.Versions++
 	case flow.KindChange:
 		c.Changes++
+	case flow.KindFiltered:
+		c.Filtered++
 	case flow.KindNotification:
 		c.Notifications++
 	case flow.KindDelivered:
@@ -169,6 +174,7 @@ func (c Counts) Gauges() []flow.Gauge {
 		counter("vokter_checks_failed_total", "Checks that failed.", c.Failed),
 		counter("vokter_versions_total", "Versions of documents that were found.", c.Versions),
 		counter("vokter_changes_total", "Changes between two versions.", c.Changes),
+		counter("vokter_changes_filtered_total", "Changes that touched no keyword as a filter showed, so that their subscriptions were not read.", c.Filtered),
 		counter("vokter_notifications_total", "Notifications that changes made.", c.Notifications),
 		counter("vokter_deliveries_total", "Notifications that were delivered.", c.Delivered),
 		counter("vokter_dead_letters_total", "Notifications that were given up.", c.Dead),

@@ -16,6 +16,7 @@ const (
 	KindRepeated     = "repeated"     // a page was pushed again under the same ID; only URL is set
 	KindVersion      = "version"      // a version was stored; N is its number
 	KindChange       = "change"       // two versions differ; N is the new one's number
+	KindFiltered     = "filtered"     // a filter showed that a change touches no keyword, so its subscriptions were not read
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
 	KindDelivered    = "delivered"    // a receiver has a notification
 	KindDead         = "dead"         // a notification became a dead letter; Text is the reason

@@ -16,6 +16,11 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
+// Version names the rules by which this package finds words and compares them. It changes
+// whenever a text has other tokens, or a token another term or significance: what was made with
+// other rules is then made again instead of being compared.
+const Version = "text/1"
+
 // MaxItem is how many tokens a list item or table row may have to be one unit.
 const MaxItem = 40
 

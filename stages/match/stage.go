@@ -37,8 +37,8 @@ type Config struct {
 	Languages *text.Languages
 	// Logger gets each change that matches a keyword, at level debug. Default: none.
 	Logger *slog.Logger
-	// Observe gets an observation flow.KindNotification for each notification, after the
-	// commit.
+	// Observe gets, after the commit, an observation flow.KindNotification for each notification
+	// and flow.KindFiltered for each change that did without its subscriptions.
 	Observe flow.Observer
 	// Cache is how many indexed subscriptions are kept in memory, besides those of the current
 	// document. Default 200,000, about 100 MB.
@@ -54,7 +54,7 @@ type Config struct {
 type Processor struct {
 	cfg   Config
 	cache *cache
-	run   string // identifies this process in filters
+	run   string // identifies this Processor in filters; see analysis
 }
 
 var _ flow.Processor = (*Processor)(nil)
@@ -130,10 +130,12 @@ func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 	}
 	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time}
 	matched := 0
-	if t != nil {
-		if matched, err = p.notify(tx, c, t, &r); err != nil {
-			return err
-		}
+	if t == nil {
+		tx.OnCommit(func() {
+			p.cfg.Observe.Note(flow.Observation{Kind: flow.KindFiltered, Page: c.Page, Document: c.Document, URL: c.URL, ID: c.ID, Time: c.Time})
+		})
+	} else if matched, err = p.notify(tx, c, t, &r); err != nil {
+		return err
 	}
 	if matched > 0 {
 		tx.OnCommit(func() {

@@ -14,7 +14,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -288,58 +287,6 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	}
 	if got := h.says(c); got != "c1/hook c1/log" || seen != 2 {
 		t.Errorf("told to %q, observed %d", got, seen)
-	}
-}
-
-func TestFilterSparesTheTable(t *testing.T) {
-	langs := text.NewLanguages()
-	h := newHouse(t, Config{Languages: langs, Cache: 1})
-	for i := range 30 {
-		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
-	}
-	h.says(changed(1, 30, "nothing of it"))
-	evict := func() { h.p.cache.put(docKey{"x", "y"}, &table{}) }
-	load := func(p *Processor, c *flow.Change, stamp uint64) *table {
-		tx := h.Begin()
-		tab, err := p.table(tx.State(page), c, stamp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tab
-	}
-	if load(h.p, changed(2, 30, "none"), 30) == nil {
-		t.Error("the table in memory is not used")
-	}
-	evict()
-	if load(h.p, changed(2, 30, "none of it in stock out"), 30) != nil {
-		t.Error("the filter is open for a change that touches nothing")
-	}
-	german := changed(2, 30, "none")
-	german.Language = "de"
-	for name, c := range map[string]*flow.Change{
-		"a word": changed(2, 30, "a word17"), "a phrase": changed(2, 30, "out of stock"), "another language": german,
-	} {
-		evict()
-		if load(h.p, c, 30) == nil {
-			t.Errorf("%s: the filter is closed", name)
-		}
-	}
-	evict()
-	if load(h.p, changed(2, 30, "none"), 31) == nil {
-		t.Error("the filter is closed for a later stamp")
-	}
-	evict()
-	if load(New(Config{}), changed(2, 30, "none"), 30) == nil {
-		t.Error("the filter of another run is believed")
-	}
-	evict()
-	langs.Unregister("en")
-	if load(h.p, changed(2, 30, "none"), 30) == nil {
-		t.Error("the filter of other languages is believed")
-	}
-	size, _ := h.Value(page, name(filtered, "inc", "doc"))
-	if len(size) > 700 {
-		t.Errorf("the filter over 31 keywords takes %d bytes", len(size))
 	}
 }
 

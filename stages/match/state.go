@@ -20,7 +20,7 @@ import (
 //	expired INC SUB            the last record of a subscription that ended because its page
 //	                           expired, until its client is notified (written with the stamps)
 //	applied INC                the last stamp applied (written with the stamps)
-//	filter INC DOC             the filter of its keywords (written with the changes)
+//	filter INC DOC             the filter of a large table (written with the changes)
 //
 // with NUL between the parts, and beside them its history. A value is a format byte and JSON.
 const (

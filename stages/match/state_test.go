@@ -54,11 +54,21 @@ func TestHistory(t *testing.T) {
 // TestHistoryWhereTheFilterIsClosed has a change that is known to touch nobody without the
 // table being read.
 func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
-	h := newHouse(t, Config{Cache: 1})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
-	h.says(changed(1, 1, "zeus"))
+	filtered := 0
+	h := newHouse(t, Config{Cache: 1, Observe: func(o flow.Observation) {
+		if o.Kind == flow.KindFiltered {
+			filtered++
+		}
+	}})
+	for i := range leastFiltered {
+		h.stamp(stamped(i, i+1, 0, flow.Forever, "argus"))
+	}
+	h.says(changed(1, leastFiltered, "zeus"))
 	h.p.cache.put(docKey{"x", "y"}, &table{})
-	h.says(changed(2, 1, "hera"))
+	h.says(changed(2, leastFiltered, "hera"))
+	if filtered != 1 {
+		t.Errorf("%d changes were filtered, want 1", filtered)
+	}
 	if got := versions(h.past()); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("it holds versions %v", got)
 	}

@@ -1,0 +1,157 @@
+package match
+
+import (
+	"fmt"
+
+	"github.com/bits-and-blooms/bloom/v3"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// filtered is the name under which the filter of a document is stored.
+const filtered = "filter"
+
+// leastFiltered is how many subscriptions a document must have for a filter. To read and index
+// fewer costs about as much as to ask the filter (docs/adr/019-filters-for-large-tables.md).
+const leastFiltered = 32
+
+// falsePositives is the rate of false positives for one key. A change looks up some hundred
+// keys, and one positive suffices to read the table.
+const falsePositives = 1e-4
+
+// filter is a Bloom filter over the index keys of a document's keywords, at two and a half bytes
+// for a keyword. It is stored with a large table. A change that touches none of the keywords
+// then does not read and index the subscriptions. A table in memory does without it: there it
+// would only cost time.
+type filter struct {
+	// Analysis names the rules by which words became keys; see Processor.analysis.
+	Analysis string             `json:"analysis"`
+	Stamp    uint64             `json:"stamp"`
+	Language string             `json:"language"` // of the changes that it is for
+	Parts    []filterPart       `json:"parts"`
+	Bits     *bloom.BloomFilter `json:"bits"`
+}
+
+// filterPart is how one index of the table reads a text.
+type filterPart struct {
+	Language string        `json:"language"`
+	Classes  []filterClass `json:"classes"`
+	Reach    int           `json:"reach"`
+	Moved    bool          `json:"moved"`
+}
+
+type filterClass struct {
+	Form     text.Form `json:"form"`
+	Filtered bool      `json:"filtered"`
+}
+
+// filter returns the filter over m for changes in language.
+func (m *Matcher) filter(analysis string, stamp uint64, language string) *filter {
+	f := &filter{Analysis: analysis, Stamp: stamp, Language: language}
+	var keys []string
+	for k := range m.parts {
+		x := m.index(k, language)
+		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.moved}
+		words := make([][]string, len(x.classes))
+		for c := range x.classes {
+			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].filtered})
+			words[c] = make([]string, len(x.dicts[c])+1)
+			for term, id := range x.dicts[c] {
+				words[c][id] = term
+			}
+		}
+		for q := range x.postings {
+			keys = append(keys, filterKey(k, int(q.class), words[q.class][q.a], words[q.class][q.b]))
+		}
+		f.Parts = append(f.Parts, p)
+	}
+	f.Bits = bloom.NewWithEstimates(uint(max(len(keys), 1)), falsePositives)
+	for _, k := range keys {
+		f.Bits.AddString(k)
+	}
+	return f
+}
+
+// filterKey is the key of a term, or with b of a pair of terms.
+func filterKey(part, class int, a, b string) string {
+	return string(rune(part)) + string(rune(class)) + a + nul + b
+}
+
+// analysis names the rules by which words become keys. Those of this package's languages are the
+// same after a restart. Where the program has registered stemmers or stop words, the name is that
+// of this Processor and registration: another process may have registered others.
+func (p *Processor) analysis(generation uint64) string {
+	if generation > 0 {
+		return fmt.Sprintf("%s %s %d", text.Version, p.run, generation)
+	}
+	return text.Version
+}
+
+// closed reports whether the filter stored under at says that c matches no keyword as of the stamp
+// applied. It returns false where there is no filter, or one of another stamp, language or
+// analysis.
+func (p *Processor) closed(st flow.State, at, analysis string, c *flow.Change, applied uint64) (bool, error) {
+	v, ok, err := st.Get(at)
+	if err != nil || !ok {
+		return false, err
+	}
+	var f filter
+	if err := get(v, &f); err != nil {
+		return false, err
+	}
+	return f.Bits != nil && f.Analysis == analysis && f.Stamp == applied && f.Language == c.Language &&
+		!f.mayTouch(c, p.cfg.Languages), nil
+}
+
+// storeFilter stores the filter of t for changes in language, if t is large. One of an earlier
+// stamp stays in place; it is not used any more.
+func (t *table) storeFilter(st flow.State, at, analysis, language string) error {
+	if len(t.records) < leastFiltered {
+		return nil
+	}
+	return put(st, at, t.matcher.filter(analysis, t.stamp, language))
+}
+
+// mayTouch reports whether c may match a keyword. False means that it does not.
+func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
+	for k, p := range f.Parts {
+		// An index without patterns suffices to read the windows.
+		x := &patternIndex{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}
+		for _, c := range p.Classes {
+			x.classes = append(x.classes, class{c.Form, c.Filtered})
+		}
+		for g := range c.Groups {
+			if c.Groups[g].Moved && !p.Moved {
+				continue
+			}
+			for _, w := range eachWindow(&c.Groups[g]) {
+				if f.window(x, k, &w) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// window reports whether a key of part k may be near an edit of w.
+func (f *filter) window(x *patternIndex, k int, w *window) bool {
+	for c := range x.classes {
+		keep := x.keep(uint8(c), w)
+		for _, r := range w.regions(x.reach(), keep) {
+			last := ""
+			for i := r[0]; i < r[1]; i++ {
+				if !keep(i) {
+					continue
+				}
+				term := x.norm.Term(w.token(i), x.classes[c].form)
+				if f.Bits.TestString(filterKey(k, c, term, "")) || last != "" && f.Bits.TestString(filterKey(k, c, last, term)) {
+					return true
+				}
+				last = term
+			}
+		}
+	}
+	return false
+}

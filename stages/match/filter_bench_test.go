@@ -1,0 +1,149 @@
+package match
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/store"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+var documents = flag.Int("match.documents", 1000, "how many documents the store of BenchmarkFilter holds")
+
+// BenchmarkFilter compares reading and indexing a table from a store on disk, and matching a
+// change that touches none of its keywords, with asking a filter. Documents are read in a random
+// order, so that Pebble's cache has few of them where there are many.
+func BenchmarkFilter(b *testing.B) {
+	for _, bench := range []struct{ documents, subscriptions int }{
+		{*documents, 2}, {min(*documents, 1000), 32}, {min(*documents, 30), 1000}, {min(*documents, 10), 10_000},
+	} {
+		b.Run(fmt.Sprintf("documents=%d/subscriptions=%d", bench.documents, bench.subscriptions), func(b *testing.B) {
+			db := filledStore(b, bench.documents, bench.subscriptions)
+			langs := text.NewLanguages()
+			measure := func(name string, f func(st flow.State, c *flow.Change)) {
+				b.Run(name, func(b *testing.B) {
+					r := rand.New(rand.NewPCG(9, 9))
+					c := unrelated(r)
+					b.ReportAllocs()
+					for b.Loop() {
+						f(benchState{db: db, key: benchPage(r.IntN(bench.documents))}, c)
+					}
+				})
+			}
+			measure("table", func(st flow.State, c *flow.Change) {
+				records, err := load(st, c.Incarnation, c.Document, c.Version)
+				if err != nil || len(records) != bench.subscriptions {
+					b.Fatalf("%d records, %v", len(records), err)
+				}
+				newTable(1, records, func(es []Entry) *Matcher { return NewMatcher(es, langs) }).matcher.Match(c)
+			})
+			measure("filter", func(st flow.State, c *flow.Change) {
+				var f filter
+				v, ok, err := st.Get(name(filtered, c.Incarnation, c.Document))
+				if err != nil || !ok || get(v, &f) != nil {
+					b.Fatal(ok, err)
+				}
+				f.mayTouch(c, langs)
+			})
+		})
+	}
+}
+
+func benchPage(i int) string {
+	return fmt.Sprintf("https://host%d.example.com/articles/%d.html", i%997, i)
+}
+
+func benchWords(r *rand.Rand, n int) string {
+	ws := make([]string, n)
+	for i := range ws {
+		for range 4 + r.IntN(6) {
+			ws[i] += string(rune('a' + r.IntN(26)))
+		}
+	}
+	return strings.Join(ws, " ")
+}
+
+// unrelated is a change of four paragraphs that touches no keyword.
+func unrelated(r *rand.Rand) *flow.Change {
+	var groups []pairOf
+	for range 4 {
+		old := benchWords(r, 30)
+		groups = append(groups, pairOf{old: old, new: old + " " + benchWords(r, 4)})
+	}
+	c, _ := changeOf(12, groups...)
+	return c
+}
+
+// filledStore returns a store on disk with the subscriptions of each document, 1 to 4 keywords
+// each, and a filter over them.
+func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
+	b.Helper()
+	db, err := store.Open(store.Options{Dir: b.TempDir(), Lanes: 1, MemTable: 64 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	r, langs := rand.New(rand.NewPCG(1, 2)), text.NewLanguages()
+	for i := range documents {
+		batch, err := db.NewBatch(false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		st := benchState{db, batch, benchPage(i)}
+		records := map[string]*flow.Stamped{}
+		for k := range subscriptions {
+			s := stamped(k, k+1, 0, flow.Forever)
+			s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
+			for range 1 + r.IntN(4) {
+				s.Subscription.Keywords = append(s.Subscription.Keywords, benchWords(r, 1+r.IntN(2)))
+			}
+			s.Subscription = s.Subscription.WithDefaults()
+			at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
+			err = errors.Join(err, put(st, at, s))
+			records[at] = &s
+		}
+		m := newTable(1, records, func(es []Entry) *Matcher { return NewMatcher(es, langs) }).matcher
+		err = errors.Join(err, put(st, name(filtered, "inc", "doc"), m.filter(text.Version, 1, "en")))
+		if err := errors.Join(err, batch.Commit(false), batch.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return db
+}
+
+// benchState is the state of one page in a store. Its reads do not see what the batch holds.
+type benchState struct {
+	db    *store.DB
+	batch *store.Batch
+	key   string
+}
+
+var _ flow.State = benchState{}
+
+func (s benchState) Get(name string) ([]byte, bool, error) {
+	return s.db.GetState(nil, flow.GroupMatch, 0, s.key, name)
+}
+
+func (s benchState) Set(name string, value []byte) error {
+	s.batch.SetState(flow.GroupMatch, 0, s.key, name, value)
+	return nil
+}
+
+func (s benchState) Delete(string) error { return errors.ErrUnsupported }
+
+func (s benchState) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
+		err := s.db.ScanState(nil, flow.GroupMatch, 0, s.key, prefix, func(name string, v []byte) bool {
+			return yield(name, flow.Value{Bytes: v})
+		})
+		if err != nil {
+			yield("", flow.Value{Err: err})
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package match
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// evict removes the tables from memory.
+func (h house) evict() { h.p.cache.put(docKey{"x", "y"}, &table{}) }
+
+func TestFilterSparesTheTable(t *testing.T) {
+	const last = leastFiltered
+	langs := text.NewLanguages()
+	h := newHouse(t, Config{Languages: langs, Cache: 1})
+	for i := range last {
+		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
+	}
+	h.says(changed(1, last, "nothing of it"))
+	reads := func(p *Processor, c *flow.Change, stamp uint64) bool {
+		t.Helper()
+		tx := h.Begin()
+		tab, err := p.table(tx.State(page), c, stamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tab != nil
+	}
+	if !reads(h.p, changed(2, last, "none"), last) {
+		t.Error("the table in memory is not used")
+	}
+	h.evict()
+	if reads(h.p, changed(2, last, "none of it in stock out"), last) {
+		t.Error("the table is read for a change that touches no keyword")
+	}
+	if reads(New(Config{}), changed(2, last, "none"), last) {
+		t.Error("after a restart, the table is read for the first change, which touches no keyword")
+	}
+	german := changed(2, last, "none")
+	german.Language = "de"
+	for name, c := range map[string]*flow.Change{
+		"a word": changed(2, last, "a word17"), "a phrase": changed(2, last, "out of stock"), "another language": german,
+	} {
+		h.evict()
+		if !reads(h.p, c, last) {
+			t.Errorf("%s: the table is not read", name)
+		}
+	}
+	h.evict()
+	if !reads(h.p, changed(2, last, "none"), last+1) {
+		t.Error("the filter of an earlier stamp is used")
+	}
+	h.evict()
+	langs.Unregister("en")
+	if !reads(h.p, changed(2, last, "none"), last) {
+		t.Error("the filter of other languages is used")
+	}
+	h.evict()
+	h.says(changed(2, last, "none"))
+	h.evict()
+	if reads(h.p, changed(3, last, "none"), last) {
+		t.Error("the filter of registered languages is not used in this process")
+	}
+	if !reads(New(Config{Languages: langs}), changed(3, last, "none"), last) {
+		t.Error("the filter of registered languages is used in another process")
+	}
+	size, _ := h.Value(page, name(filtered, "inc", "doc"))
+	if len(size) > 700 {
+		t.Errorf("the filter over %d keywords takes %d bytes", last+1, len(size))
+	}
+}
+
+func TestSmallTablesHaveNoFilter(t *testing.T) {
+	h := newHouse(t, Config{})
+	for i := range leastFiltered - 1 {
+		h.stamp(stamped(i, i+1, 0, flow.Forever, "argus"))
+	}
+	h.says(changed(1, leastFiltered-1, "zeus"))
+	if got := h.named(filtered); len(got) != 0 {
+		t.Errorf("stored are %q", got)
+	}
+}
+
+// TestFilterChangesNoNotification compares a stage that keeps its table in memory with one that
+// is started again before each change.
+func TestFilterChangesNoNotification(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 4))
+	some := func(n int) string {
+		var ws []string
+		for range n {
+			ws = append(ws, fmt.Sprint([]string{"word", "Word", "wörd"}[r.IntN(3)], r.IntN(100)))
+		}
+		return strings.Join(ws, " ")
+	}
+	filtered, told := 0, 0
+	for round := range 20 {
+		with, without := newHouse(t, Config{}), newHouse(t, Config{})
+		stamp := 0
+		subscribe := func(n int) {
+			for range n {
+				stamp++
+				s := stamped(stamp, stamp, 0, flow.Forever)
+				s.Subscription = someSubscription(r)
+				s.Subscription.URL, s.Subscription.Client, s.Subscription.Sinks = page, fmt.Sprint("c", stamp), []string{"hook"}
+				s.Subscription.Keywords = []string{some(1 + r.IntN(3))}
+				with.stamp(s)
+				without.stamp(s)
+			}
+		}
+		subscribe(leastFiltered)
+		for n := 1; n <= 12; n++ {
+			if n == 8 {
+				subscribe(1)
+			}
+			c, _ := changeOf(12, pairOf{old: some(r.IntN(3)), new: some(1 + r.IntN(6))})
+			c.ID, c.Version, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(stamp)
+			with.p = New(Config{Observe: func(o flow.Observation) {
+				if o.Kind == flow.KindFiltered {
+					filtered++
+				}
+			}})
+			got, err := with.try(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := without.try(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("round %d, change %d\n got %+v\nwant %+v", round, n, got, want)
+			}
+			told += len(want)
+		}
+	}
+	if filtered < 5 || told < 50 {
+		t.Errorf("%d changes were filtered and %d notifications made: this proves little", filtered, told)
+	}
+}
