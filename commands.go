@@ -400,7 +400,7 @@ func (r *Router) Gauges() []flow.Gauge {
 			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
 		return append(all, r.transport.Gauges()...)
 	default:
-		if given := r.cfg.Transport; given != nil { // Run opens its own meanwhile
+		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet
 			all = append(all, given.Gauges()...)
 		}
 		return all

@@ -100,22 +100,23 @@ type Config struct {
 	// GroupMatch and GroupDelivery. The first is the outermost. It runs within the attempts to
 	// handle a message, and in its transaction.
 	Middleware map[string][]flow.Middleware
-	// WatermillMiddleware wraps the Watermill handler of every consumer: those of the stages and
-	// of Handle. The first is the outermost; all are outside Middleware. They see each message
-	// with UUID, metadata and payload, and message.HandlerNameFromCtx names the handler:
-	// "vokter.GROUP.TOPIC", or "vokter.NAME.GROUP.TOPIC" where Name is set. What they change in
-	// the message has no effect on the stages, and its context must be handed on. A message that
-	// one of them fails comes again, without end. One that they answer with nil counts as
-	// handled, whether a stage saw it or not. They must return no messages.
+	// WatermillMiddleware wraps the Watermill handler of every consumer: those of the stages
+	// and of Handle. The first is the outermost; all are outside Middleware. They see each
+	// message with UUID, metadata and payload, and message.HandlerNameFromCtx names the
+	// handler: "vokter.GROUP.TOPIC", or "vokter.NAME.GROUP.TOPIC" where Name is set. Their
+	// changes to the message have no effect on the stages, and they must pass its context on.
+	// Where one of them returns an error the message is redelivered, without end. Where they
+	// return nil the message counts as handled, even if no stage saw it. They must return no
+	// messages.
 	WatermillMiddleware []message.HandlerMiddleware
 	// Watermill is a router of the program that the handlers are added to, so that its
 	// middleware and its decorators are around them; outside WatermillMiddleware. The program
 	// runs it and closes it. Run waits until it runs, adds the handlers, and stops them when it
 	// ends; the router and its other handlers go on, but a router that has no other handlers
 	// closes itself then, as Watermill's routers do. The program must not close it before Run
-	// returned: Run fails where its handlers end early, and what is not delivered by then is
-	// left to the next start. To end the context of the router's own Run is harmless. Default:
-	// the Router has a router of its own.
+	// has returned: Run fails where its handlers end early, and leaves the remaining
+	// notifications to the next start. The program may cancel the context of the router's own
+	// Run. Default: the Router has a router of its own.
 	Watermill *message.Router
 }
 
@@ -170,7 +171,8 @@ type DeliveryConfig struct {
 // ExpireConfig says when a page expires: its subscriptions end, and each of its clients gets one
 // timeout notification.
 type ExpireConfig struct {
-	// After is after how many failed checks in a row a page expires. Default 10; negative: never.
+	// After is the number of failed checks in a row after which a page expires. Default 10;
+	// negative: never.
 	After int
 	// SelectorGone makes checks that find no text count as failed: a selector without a match,
 	// or an empty page. Default: they do not count.
@@ -191,7 +193,7 @@ const (
 	ModeCommands
 )
 
-// asleep lists the groups that leave alone what they have scheduled.
+// asleep returns the groups whose wakes are not delivered in this mode.
 func (m Mode) asleep() []string {
 	switch m {
 	case ModeDeliver:
@@ -202,10 +204,10 @@ func (m Mode) asleep() []string {
 	return nil
 }
 
-// defaultMinFree is Config.MinFree on a disk.
+// defaultMinFree is the default of Config.MinFree for a data directory.
 const defaultMinFree = 256_000_000
 
-// defaultMemory is Config.Memory where the process may use limit bytes.
+// defaultMemory returns the default of Config.Memory for a process that may use limit bytes.
 func defaultMemory(limit int64) int64 { return min(max(limit/4, 64_000_000), 1_000_000_000) }
 
 func (c Config) withDefaults() Config {
@@ -251,14 +253,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Listener is a Sink of functions, for programs that handle changes and timeouts apart.
-// An error brings the notification again later; a function that is nil takes everything.
+// Listener is a Sink that calls a function for each kind of notification. Where a function
+// returns an error the notification is delivered again later. A nil function accepts every
+// notification.
 type Listener struct {
-	// OnNotification is called with the matches of one change, or where the subscription has a
-	// digest with those of several, n.Items.
+	// OnNotification is called with the matches of one change. Where the subscription has a
+	// digest, n.Items has those of several changes.
 	OnNotification func(ctx context.Context, n pipeline.Notification) error
-	// OnTimeout is called once for each client of a page that failed too often: its
-	// subscriptions there have ended.
+	// OnTimeout is called once for each client of a page that expired because it failed too
+	// often.
 	OnTimeout func(ctx context.Context, n pipeline.Notification) error
 	// OnHealth is called with health events, where the sink is among Config.Health.
 	OnHealth func(ctx context.Context, n pipeline.Notification) error

@@ -21,12 +21,12 @@ func Example_watermill() {
 	site := shop("text/html", "<p>Zeus. In stock.</p>", "<p>Zeus. Out of stock.</p>")
 	defer site.Close()
 
-	mills, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	shared, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	var handled atomic.Int64
-	mills.AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {
+	shared.AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			handled.Add(1)
 			return next(msg)
@@ -34,14 +34,14 @@ func Example_watermill() {
 	})
 	// The router runs until the Router has ended.
 	go func() {
-		if err := mills.Run(context.Background()); err != nil {
+		if err := shared.Run(context.Background()); err != nil {
 			log.Print(err)
 		}
 	}()
-	defer mills.Close()
+	defer shared.Close()
 
 	r, err := vokter.New(vokter.Config{
-		Watermill: mills,
+		Watermill: shared,
 		WatermillMiddleware: []message.HandlerMiddleware{func(next message.HandlerFunc) message.HandlerFunc {
 			return func(msg *message.Message) ([]*message.Message, error) {
 				if name := message.HandlerNameFromCtx(msg.Context()); name == "vokter.match.changes" {

@@ -27,21 +27,21 @@ const maxDeaths = 3
 // stopped. Reason says why. A large body is left out.
 type Stopped struct {
 	flow.DeadLetter
-	// Position is the message's own; empty for a wake.
+	// Position is the position of the message in its topic. It is empty for a wake.
 	Position string `json:"position,omitempty"`
 	// Skip says that the next start moves the message to the dead letters.
 	Skip bool `json:"skip,omitempty"`
 }
 
-// key is what hazards know the message by.
+// key returns the key under which hazards keep the message.
 func (s Stopped) key() inflight.Key {
 	return keyOf(s.Group, flow.Message{
 		Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
 	})
 }
 
-// keyOf returns the key of m as it is handled by group; the zero Key for messages that do not come
-// again after the death of a process.
+// keyOf returns the key of m for group. It is the zero Key for messages that are not
+// redelivered after a crash.
 func keyOf(group string, m flow.Message) inflight.Key {
 	switch {
 	case m.Position != "":
@@ -77,7 +77,7 @@ func SkipStopped(dir, name string, s *Stopped) error {
 	return skipped.write(fileOf(dir, name, "stopped.json"))
 }
 
-// write puts s into the file at path, whole or not at all.
+// write replaces the file at path atomically.
 func (s *Stopped) write(path string) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -89,7 +89,8 @@ func (s *Stopped) write(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// fileOf returns the path of a file beside the store in dir; empty without one.
+// fileOf returns the path of a file beside the store in dir, and an empty string if dir is
+// empty.
 func fileOf(dir, name, file string) string {
 	if dir == "" {
 		return ""
@@ -100,22 +101,22 @@ func fileOf(dir, name, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// hazards know the messages that are not safe to handle: those during which processes died, and the
-// one that the last Router stopped over.
+// hazards keeps track of messages that are not safe to handle: those during which processes
+// crashed, and the one that made the last Router stop.
 type hazards struct {
 	log *slog.Logger
-	// deaths is nil where nothing is noted.
+	// deaths counts the crashes of each message. It is nil where they are not counted.
 	deaths *inflight.Log
-	// path is where the message is kept that stops this Router; empty: nowhere.
+	// path is the file for the message that stops this Router. Empty: there is none.
 	path string
 	once sync.Once
-	// before is the message that an earlier one stopped over, key its key; nil if there is none.
+	// before is the message that made an earlier Router stop, or nil. key is its key.
 	before *Stopped
 	key    inflight.Key
 }
 
-// openHazards reads what earlier processes left beside the store. Without it messages are handled
-// all the same.
+// openHazards reads what earlier processes left beside the store. Where that fails it logs a
+// warning, and messages are handled without it.
 func (r *Router) openHazards() *hazards {
 	dir, name := r.cfg.Dir, ""
 	if r.cfg.Store != nil {
@@ -126,10 +127,10 @@ func (r *Router) openHazards() *hazards {
 		return h
 	}
 	warn := func(err error) {
-		h.log.Warn("what earlier processes could not handle is not known", "error", err)
+		h.log.Warn("the record of messages that earlier processes could not handle cannot be read", "error", err)
 	}
 	var err error
-	if r.cfg.Mode == ModeAll { // others end before they can handle much
+	if r.cfg.Mode == ModeAll { // other modes handle few messages
 		if h.deaths, err = inflight.Open(fileOf(dir, name, "inflight"), h.log); err != nil {
 			warn(err)
 		}
@@ -144,27 +145,28 @@ func (r *Router) openHazards() *hazards {
 
 func (h *hazards) close() {
 	if err := h.deaths.Close(); err != nil {
-		h.log.Warn("what is being handled could not be noted", "error", err)
+		h.log.Warn("the record of messages in progress could not be closed", "error", err)
 	}
 }
 
-// stopped keeps the message that stops the Router, and returns what can be done about it.
+// stopped writes the message that stops the Router to the file, and returns what the user can
+// do about it.
 func (h *hazards) stopped(s *Stopped) (remedy string) {
 	remedy = "nothing is lost: it is handled again at the next start"
 	if h.path == "" {
 		return remedy
 	}
 	var err error
-	h.once.Do(func() { err = s.write(h.path) }) // others wait behind it
+	h.once.Do(func() { err = s.write(h.path) }) // the first one stops the Router; others need not be kept
 	if err != nil {
-		h.log.Warn("the message that stops the process cannot be kept for the verb skip", "error", err)
+		h.log.Warn("the message that stops the process cannot be stored; vokter-stream skip will not find it", "error", err)
 		return remedy
 	}
 	return remedy + "; vokter-stream skip shows it, and takes it out of the way"
 }
 
-// guarding gives up messages that earlier processes died of, or that are to be skipped, and notes
-// which messages are being handled.
+// guarding fails messages that crashed maxDeaths processes or that are to be skipped, so that
+// they go to the dead letters. It records which messages are being handled.
 func (h *hazards) guarding(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -187,7 +189,7 @@ func (h *hazards) guarding(group string) flow.Middleware {
 	}
 }
 
-// forgetting takes what is known of a message away once it is in the dead letters.
+// forgetting deletes the record of a message once the message is in the dead letters.
 func (h *hazards) forgetting(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -207,7 +209,7 @@ func (h *hazards) forgetting(group string) flow.Middleware {
 	}
 }
 
-// passed forgets the message that an earlier Router stopped over.
+// passed deletes the file of the message that made an earlier Router stop.
 func (h *hazards) passed() {
 	if err := os.Remove(h.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warn("the message that stopped an earlier process cannot be forgotten", "error", err)

@@ -15,25 +15,25 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// healthStage tells the sinks for health events of each event, and ends or resumes what
-// depends on a receiver that expired or opened again.
+// healthStage sends each health event to the sinks for health events. Where a receiver expired
+// or recovered, it expires or resumes the subscriptions that depend on it.
 type healthStage struct {
 	// sinks returns the names of the sinks that get health events.
 	sinks func() []string
 	now   func() time.Time
-	seen  lookout
+	seen  receiverPages
 }
 
 var _ flow.Processor = (*healthStage)(nil)
 
-// Process handles one event, or what follows from one in a lane.
+// Process handles a health event, the sweep of one lane that an event caused, or a wake.
 func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeHealth:
 	case flow.TypeSweep:
 		return h.sweep(ctx, tx, m)
 	case flow.TypeWake:
-		return tx.State(m.Key).Delete(toldOf(pipeline.HealthDeadLetter))
+		return tx.State(m.Key).Delete(sentName(pipeline.HealthDeadLetter))
 	default:
 		return m.UnknownType(flow.GroupHealth)
 	}
@@ -42,18 +42,19 @@ func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) e
 		return err
 	}
 	if e.Event == pipeline.HealthRefused {
-		return nil // that is for who sent the command, not for who runs the program
+		return nil // it concerns whoever sent the command, not the operator
 	}
 	news, err := h.news(tx.State(m.Key), e)
 	if err != nil {
 		return err
 	}
 	if news && ofMessage(e) {
-		tx.WakeAt(m.Key, e.Time.Add(quiet)) // or pages that came and went would add up
+		tx.WakeAt(m.Key, e.Time.Add(quiet)) // the wake deletes the state, or it would stay for pages that are gone
 	}
 	for _, sink := range h.sinks() {
 		r := pipeline.Receiver{Sink: sink}
-		// A receiver would be told of its own silence, or twice that a page was given up.
+		// A receiver does not get events about itself, and e.Sinks get the event as a timeout
+		// notification already.
 		if !news || e.Receiver != nil && *e.Receiver == r || slices.Contains(e.Sinks, sink) {
 			continue
 		}
@@ -70,15 +71,15 @@ func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) e
 
 // Names in the state of an event's key. Values are times, as time.Time.MarshalText writes them.
 const (
-	nameOffline = "offline" // of HealthKey: since when the process is
-	nameTold    = "told/"   // + event that is told once in quiet: when it last was
+	nameOffline = "offline" // for HealthKey: when the process went offline
+	nameSent    = "sent/"   // + event: when an event that is sent once in quiet was last sent
 )
 
-func toldOf(event pipeline.HealthEvent) string { return nameTold + string(event) }
+func sentName(event pipeline.HealthEvent) string { return nameSent + string(event) }
 
-// quiet is for how long an event about a sink for health events is not told again: two that
-// fail in turns would keep each other going. Nor are further messages of one page that could
-// not be handled: whoever pushes one such page pushes many.
+// quiet is how long an event is not sent again: one about a sink for health events, because two
+// such sinks that fail would cause events for each other without end, and one about a page
+// whose messages cannot be handled, because a source that pushes one such message pushes many.
 const quiet = time.Hour
 
 // ofMessage reports whether e says that a message could not be handled.
@@ -86,8 +87,8 @@ func ofMessage(e pipeline.Health) bool {
 	return e.Event == pipeline.HealthDeadLetter && e.Receiver == nil
 }
 
-// news reports whether e is to be told. The process says once that it is offline, however
-// often it starts meanwhile.
+// news reports whether e is to be sent. HealthOffline is sent once until HealthOnline follows,
+// however often the process starts in between.
 func (h *healthStage) news(st flow.State, e pipeline.Health) (bool, error) {
 	switch {
 	case e.Event == pipeline.HealthOffline:
@@ -99,7 +100,7 @@ func (h *healthStage) news(st flow.State, e pipeline.Health) (bool, error) {
 	case e.Event == pipeline.HealthOnline:
 		return true, st.Delete(nameOffline)
 	case ofMessage(e) || e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
-		name := toldOf(e.Event)
+		name := sentName(e.Event)
 		last, err := getTime(st, name)
 		if err != nil || !last.IsZero() && e.Time.Sub(last).Abs() < quiet {
 			return false, err
@@ -141,40 +142,40 @@ func tell(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
 	return nil
 }
 
-// lookAgain is after what time the pages of receivers are looked up again. What is
-// subscribed meanwhile to a receiver that expired is found by delivery.
+// lookAgain is how long the pages of a lane's receivers are cached. A subscription made in that
+// time to a receiver that expired is found by delivery.
 const lookAgain = 10 * time.Second
 
-// lookout is what was seen of each lane, by the name of the lane. Many receivers of one host
-// may expire at once, and one look at a lane's pages is enough for them.
-type lookout struct {
+// receiverPages caches the pages of the receivers of each lane. Many receivers of one host may
+// expire at once, and the pages of a lane are read once for all of them.
+type receiverPages struct {
 	mu    sync.Mutex
-	lanes map[string]*laneLook
+	lanes map[string]*lanePages
 }
 
-// laneLook is what was seen of one lane.
-type laneLook struct {
+// lanePages are the pages of one lane, by receiver.
+type lanePages struct {
 	mu sync.Mutex
-	// pages are those that each receiver means something to, as they were at at.
+	// pages are those with a subscription for a receiver, by receiver, as read at the time at.
 	pages map[string][]string
 	at    time.Time
 }
 
-// of returns the look at lane, an empty one if there was none.
-func (l *lookout) of(lane string) *laneLook {
+// of returns the cache of lane, an empty one at first.
+func (l *receiverPages) of(lane string) *lanePages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lanes == nil {
-		l.lanes = make(map[string]*laneLook)
+		l.lanes = make(map[string]*lanePages)
 	}
 	if l.lanes[lane] == nil {
-		l.lanes[lane] = new(laneLook)
+		l.lanes[lane] = new(lanePages)
 	}
 	return l.lanes[lane]
 }
 
-// broadcast asks every lane to tell its pages what became of the receiver of e: their
-// states may be kept by other processes.
+// broadcast sends a sweep to every lane, so that the pages of the receiver of e get a command.
+// Other processes may own some lanes.
 func broadcast(tx flow.Tx, e pipeline.Health) {
 	s := flow.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.Sink, Reason: e.Reason}
 	if e.Event == pipeline.HealthReceiverRecovered {
@@ -183,8 +184,8 @@ func broadcast(tx flow.Tx, e pipeline.Health) {
 	tx.EmitAll(s.Message())
 }
 
-// sweep tells the pages in the lane of m, all in one transaction: were it split, a sweep that
-// ends and one that resumes could overtake each other.
+// sweep sends a command to each page of the receiver in the lane of m. It does so in one
+// transaction, so that a sweep that expires and one that resumes cannot overtake each other.
 func (h *healthStage) sweep(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	s, err := flow.SweepFrom(m)
 	if err != nil {
@@ -207,7 +208,7 @@ func (h *healthStage) sweep(ctx context.Context, tx flow.Tx, m flow.Message) err
 	return nil
 }
 
-// receivedBy finds out which pages in the lane of tx each receiver means something to.
+// receivedBy returns the pages in the lane of tx, by the receivers of their subscriptions.
 func receivedBy(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
 	pages := make(map[string][]string)
 	for page, st := range tx.Neighbours(flow.GroupIndex) {
@@ -225,7 +226,8 @@ func receivedBy(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
 	return pages, nil
 }
 
-// tellPage emits the command to page that follows from s, with an ID that follows from it too.
+// tellPage emits the command of s to page. Its ID is derived from s, so that a second handling
+// emits the same one.
 func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
 	typ, body := flow.TypeExpire, any(flow.ExpireCommand{URL: page, Receiver: s.Receiver, Reason: s.Reason})
 	if s.Resume {
@@ -241,24 +243,24 @@ func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
 }
 
 const (
-	// watchEvery is how often the watchdog looks.
+	// watchEvery is the time between two looks of the watchdog.
 	watchEvery = 30 * time.Second
-	// toldURLs is how many overdue pages are named.
-	toldURLs = 10
+	// maxOverdue is how many overdue pages an event names.
+	maxOverdue = 10
 )
 
-// watchdog tells of pages that are not checked in time: once when there are some, and
-// again only after there were none.
+// watchdog sends an event when pages are overdue. It sends the next one only after there were
+// none.
 type watchdog struct {
-	// name tells this run from others, in the IDs of events.
+	// name makes the IDs of events unique to this run.
 	name  string
 	n     uint64
-	since time.Time // when there began to be some; zero while there are none
+	since time.Time // since when pages are overdue; zero if none are
 }
 
 func newWatchdog() *watchdog { return &watchdog{name: rand.Text()} }
 
-// look returns the event to publish, if any, about the pages that are overdue now.
+// look returns the event to publish about the overdue pages, and whether there is one.
 func (w *watchdog) look(overdue []string, now time.Time) (pipeline.Health, bool) {
 	switch {
 	case len(overdue) == 0:
@@ -272,12 +274,12 @@ func (w *watchdog) look(overdue []string, now time.Time) (pipeline.Health, bool)
 	return pipeline.Health{
 		ID: flow.HealthID(pipeline.HealthOverdue, w.name, w.n), Event: pipeline.HealthOverdue, Time: now,
 		Reason: fmt.Sprintf("%d pages are not checked in time, for example %s", len(overdue), overdue[0]),
-		Count:  len(overdue), URLs: overdue[:min(len(overdue), toldURLs)],
+		Count:  len(overdue), URLs: overdue[:min(len(overdue), maxOverdue)],
 	}, true
 }
 
-// watch looks for overdue pages until ctx is done. What waits for room on the disk is
-// not overdue: Ready tells of that.
+// watch looks for overdue pages until ctx is done. While the Router is not ready, for example
+// because the disk is full, no page counts as overdue.
 func (r *Router) watch(ctx context.Context, s *stages) error {
 	w := newWatchdog()
 	tick := time.NewTicker(watchEvery)
@@ -298,7 +300,7 @@ func (r *Router) watch(ctx context.Context, s *stages) error {
 		}
 		r.cfg.Logger.Warn("pages are overdue", "pages", e.Count, "for_example", e.URLs[0])
 		if err := r.transport.Publish(ctx, flow.HealthMessage(e)); err != nil {
-			w.since = time.Time{} // told the next time
+			w.since = time.Time{} // try again at the next look
 			r.cfg.Logger.Warn("a health event could not be published", "event", e.Event, "error", err)
 		}
 	}

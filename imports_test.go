@@ -14,35 +14,35 @@ const module = "github.com/vokter/vokter"
 var direction = []struct {
 	pkg   string
 	may   []string
-	mills bool // may import Watermill
+	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, mills: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, watermill: true},
 	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
 	{pkg: "pipeline/failure", may: nil},
 	{pkg: "pipeline/pageurl", may: nil},
-	{pkg: "pipeline/flow", may: []string{"pipeline"}, mills: true},
+	{pkg: "pipeline/flow", may: []string{"pipeline"}, watermill: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
 	{pkg: "pipeline/registry", may: []string{"pipeline", "pipeline/flow"}},
 	{pkg: "pipeline/store", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "pipeline/portable", may: []string{"pipeline", "pipeline/store"}},
-	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, mills: true},
-	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/kafka/internal/offline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, watermill: true},
+	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/kafka/internal/offline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, watermill: true},
 	{pkg: "pipeline/kafka/cluster", may: []string{"pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
 	{pkg: "pipeline/kafka/internal/client", may: nil},
 	{pkg: "pipeline/kafka/internal/changelog", may: []string{"pipeline", "pipeline/store"}},
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
 	{pkg: "pipeline/kafka/internal/offline", may: []string{"pipeline/flow", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/portable", "pipeline/store"}},
-	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/testcert", "pipeline/store"}, mills: true},
+	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/testcert", "pipeline/store"}, watermill: true},
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
 	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/outbound", "internal/render"}},
 	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "internal/outbound", "pipeline/kafka/cluster", "pipeline/registry"}},
-	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, mills: true},
+	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/outbound"}},
-	{pkg: "sources/watermill", may: []string{"pipeline/flow", "pipeline"}, mills: true},
+	{pkg: "sources/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
@@ -50,7 +50,7 @@ var direction = []struct {
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
 	{pkg: "internal/manage", may: []string{"inspect", "pipeline/flow", "", "pipeline"}},
-	{pkg: "internal/mill", may: []string{"pipeline/flow", "pipeline"}, mills: true},
+	{pkg: "internal/mill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "test/beside", may: nil},
 	{pkg: "internal/nearest", may: nil},
 	{pkg: "test/testcert", may: nil},
@@ -66,7 +66,7 @@ var direction = []struct {
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/campaign", may: nil},
-	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, mills: true},
+	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
 	{pkg: "test/oracle", may: nil},
 	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "test/sim", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
@@ -96,7 +96,7 @@ func TestDirectionOfImports(t *testing.T) {
 		rule := direction[best]
 		wing := pkg == "test" || strings.HasPrefix(pkg, "test/") || pkg == "pipeline/pipelinetest"
 		for _, imp := range fields[1:] {
-			if strings.HasPrefix(imp, "github.com/ThreeDotsLabs/watermill") && !rule.mills {
+			if strings.HasPrefix(imp, "github.com/ThreeDotsLabs/watermill") && !rule.watermill {
 				t.Errorf("%s imports Watermill, which only the root and the transports know", pkg)
 			}
 			rest, ours := strings.CutPrefix(imp, module)

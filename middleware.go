@@ -15,21 +15,22 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// retryDelays are the waits between the attempts to handle one message. They add up
-// to less than four seconds, since they hold the message's lane.
+// retryDelays are the waits between the attempts to handle one message. They add up to less
+// than four seconds, because the rest of the lane waits too.
 var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second}
 
-// waits are the pauses of a handler that is ahead of another one; the last repeats.
+// waits are the pauses of a handler that waits for another message to be handled. The last one
+// repeats.
 var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
-// longWait is after how many of these pauses, about ten seconds, the wait is told.
+// longWait is the number of these pauses, about ten seconds, after which the wait is logged.
 const longWait = 500
 
 // maxTrace is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
 // versions may have more.
 const maxTrace = 512
 
-// recovering turns a panic of next into a permanent error, and logs where it was.
+// recovering turns a panic of next into a permanent error and logs its stack.
 func recovering(log *slog.Logger) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) (err error) {
@@ -44,8 +45,8 @@ func recovering(log *slog.Logger) flow.Middleware {
 	}
 }
 
-// fitting makes an error of what the transport can never commit: left to it, the message
-// would come again for ever.
+// fitting returns an error where the transport can never commit the transaction, for example
+// because it is too large. The message would otherwise be redelivered without end.
 func fitting(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if err := next.Process(ctx, tx, m); err != nil {
@@ -55,8 +56,8 @@ func fitting(next flow.Processor) flow.Processor {
 	})
 }
 
-// breaking hands an error that must stop the Router to stop; the message is left to come
-// again. Going on without it could lose something.
+// breaking stops the Router on an error of class broken, because going on could lose data. The
+// message is not committed: the next run handles it again.
 func (r *Router) breaking(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -70,7 +71,7 @@ func (r *Router) breaking(group string) flow.Middleware {
 	}
 }
 
-// letterOf is the dead letter of m, which group cannot handle.
+// letterOf returns the dead letter of m, which group cannot handle.
 func letterOf(group string, m flow.Message, err error, now time.Time) flow.DeadLetter {
 	d := flow.DeadLetter{
 		Reason: err.Error(), Time: now, Attempts: 1,
@@ -82,7 +83,7 @@ func letterOf(group string, m flow.Message, err error, now time.Time) flow.DeadL
 	return d
 }
 
-// exhausted is the error of a message that was tried some times.
+// exhausted is the error of the last attempt to handle a message, with the number of attempts.
 type exhausted struct {
 	error
 	attempts int
@@ -90,9 +91,9 @@ type exhausted struct {
 
 func (e *exhausted) Unwrap() error { return e.error }
 
-// retrying tries next again as the class of its error asks, each time with a fresh
-// transaction, and gives up after the last of retryDelays. A wait for another message
-// is never given up; it ends with ctx.
+// retrying calls next again where the class of its error asks for it, each time with an empty
+// transaction. It gives up after the last of retryDelays. A wait for another message has no
+// such limit; it ends with ctx.
 func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -128,9 +129,9 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 	}
 }
 
-// deadLettering moves a message that cannot be handled to the dead letters, in the
-// transaction that also moves the position past it. Work that was broken off is not
-// a failure: it is left to come again. log says which group it is of.
+// deadLettering moves a message that cannot be handled to the dead letters, in the transaction
+// that also moves the position past it. A cancelled attempt is not a failure: the message is
+// redelivered.
 func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -141,7 +142,7 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 			}
 			tx.Reset()
 			if m.Type == flow.TypeWake {
-				m.Subject = m.Key // a page, mostly
+				m.Subject = m.Key // in most groups the page
 			}
 			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", quoted(m.Type), "id", quoted(m.ID),
 				"page", quoted(pageurl.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
@@ -152,10 +153,10 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 	}
 }
 
-// quoted is s as a line of the log quotes it: anybody may have written it.
+// quoted clips s for the log, because anybody may have written it.
 func quoted(s string) string { return flow.Clipped(s, 200) }
 
-// genuine refuses wakes that stand in a topic: only a transport makes them.
+// genuine refuses wakes that were published to a topic: only the transport makes wakes.
 func genuine(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == flow.TypeWake && m.Position != "" {
@@ -165,13 +166,13 @@ func genuine(next flow.Processor) flow.Processor {
 	})
 }
 
-// tracing gives every message that next emits the trace of the message that caused
-// it. A trace begins with a message that has none; its ID is derived from that message's.
+// tracing gives every message that next emits the trace of the message that caused it. Where
+// that message has none, a new trace begins, whose ID is derived from the ID of the message.
 func tracing(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		parent := m.Header[flow.HeaderTrace]
 		if len(parent) > maxTrace {
-			parent = "" // it would make what is emitted too large to be published
+			parent = "" // it could make the emitted messages too large to be published
 		}
 		if parent == "" && m.ID != "" {
 			parent = flow.TraceParent(m.ID)
@@ -180,7 +181,7 @@ func tracing(next flow.Processor) flow.Processor {
 	})
 }
 
-// tracedTx adds a trace to what is emitted through it.
+// tracedTx adds a trace to every message emitted through it.
 type tracedTx struct {
 	flow.Tx
 	parent string
@@ -202,7 +203,7 @@ func (t *tracedTx) traced(m flow.Message) flow.Message {
 	return m
 }
 
-// sleepContext waits for d, or until ctx is done and then returns its cause.
+// sleepContext waits for d. It returns the cause of ctx where ctx is done earlier.
 func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -27,7 +27,7 @@ import (
 // returns the reason; it may be called again.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
-		return nil, err // also while a start waits for room
+		return nil, err // r.reloading is held while the start waits for room on the disk
 	}
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -44,7 +44,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 		return nil, fmt.Errorf("the origin of subscriptions is %q and cannot become %q while the Router runs", old.Origin, cfg.Origin)
 	}
 	lines := append(differences(old, &cfg), restarts(old, &cfg)...)
-	// Sinks come first, so that nothing is addressed to one that is not there yet.
+	// Sinks come first, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	if err := r.publish(ctx, old, &cfg); err != nil {
@@ -56,8 +56,8 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	return lines, nil
 }
 
-// publish tells the pages that are owned what cfg asks of them and old did not. Those of
-// lanes that are gained later get cfg then.
+// publish sends a command to each owned page for which cfg differs from old. Pages of lanes
+// gained later get their commands from applyOwned.
 func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	if cfg.Mode != ModeAll {
 		return nil
@@ -91,12 +91,12 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	return b.flush(ctx)
 }
 
-// policy is what Delivery asks of the queues.
+// policy returns the settings of Delivery for package sinks.
 func (c *Config) policy() sinks.Policy {
 	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter}
 }
 
-// differences says what takes effect at once.
+// differences describes the changes that take effect at once, one a line.
 func differences(old, cfg *Config) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -139,14 +139,15 @@ func differences(old, cfg *Config) []string {
 	return lines
 }
 
-// subscriptionsByPair names each subscription for the user.
+// subscriptionsByPair returns the subscriptions of c by a name for the user: URL, client and
+// document.
 func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
 	by := make(map[string]pipeline.Subscription, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		s = s.WithDefaults()
 		name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
 		if !s.IsZero() {
-			page, _ := pageurl.Canonical(s.URL) // Validate has seen it.
+			page, _ := pageurl.Canonical(s.URL) // Validate has checked it.
 			name += " (document " + flow.DocumentID(page, s.View)[:8] + ")"
 		}
 		by[name] = s
@@ -154,7 +155,7 @@ func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
 	return by
 }
 
-// restarts says what takes effect with the next start only.
+// restarts describes the changes that take effect at the next start, one a line.
 func restarts(old, cfg *Config) []string {
 	var lines []string
 	later := func(what string, same bool) {
@@ -175,30 +176,30 @@ func restarts(old, cfg *Config) []string {
 	return lines
 }
 
-// sameSource reports whether two sources are the same, as far as that can be known: a
-// function equals nothing, not even itself.
+// sameSource reports whether two sources are equal. Those that cannot be compared, because they
+// hold functions, count as equal where their types are.
 func sameSource(a, b pipeline.Source) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && (reflect.DeepEqual(a, b) || !reflect.DeepEqual(a, a))
 }
 
-// wish is all that a Config asks of one page.
+// wish holds all that a Config asks of one page.
 type wish struct {
 	url, client   string
 	keep          bool
-	keepOnly      bool // whatever is subscribed
+	keepOnly      bool // only keep changes, not the subscriptions
 	keepInterval  pipeline.Duration
 	subscriptions []pipeline.Subscription
 }
 
-// wishes returns what cfg asks for, by page and in its order. Where only some pages are
-// checked (Config.Only), each client's wishes leave those of others alone, and so does what
-// is asked of the page itself.
+// wishes returns one wish for each page of cfg, in the order of cfg. With Config.Only there is
+// one for each page and client, so that a run with some subscriptions leaves those of other
+// clients as they are.
 func wishes(cfg *Config) []*wish {
 	type key struct{ page, client string }
 	by := make(map[key]*wish)
 	var all []*wish
 	at := func(url, client string) *wish {
-		page, _ := pageurl.Canonical(url) // Validate has seen it.
+		page, _ := pageurl.Canonical(url) // Validate has checked it.
 		k := key{page: page}
 		if len(cfg.Only) > 0 {
 			k.client = client
@@ -223,7 +224,7 @@ func wishes(cfg *Config) []*wish {
 	return all
 }
 
-// command returns what makes w all that cfg asks of its page.
+// command returns the command that makes w the whole configuration of its page.
 func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, KeepOnly: w.keepOnly,
@@ -231,14 +232,14 @@ func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	}
 }
 
-// batch publishes commands, many at once.
+// batch collects commands and publishes them together.
 type batch struct {
 	transport flow.Transport
 	now       func() time.Time
 	messages  []flow.Message
 }
 
-// batchSize is how many commands are published at once.
+// batchSize is how many commands are published together.
 const batchSize = 256
 
 func (b *batch) send(ctx context.Context, url, typ string, body any) error {
@@ -262,15 +263,16 @@ func (b *batch) flush(ctx context.Context) error {
 	return err
 }
 
-// apply publishes what Config asks for of the pages that are owned, ends what its origin no
-// longer asks for, and where a number of checks is to be made, asks for the first.
+// apply sends commands to the owned pages: the wishes of the current Config, and the end of
+// subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
+// asks for the first check.
 func (r *Router) apply(ctx context.Context, s *stages) error {
-	r.reloading.Lock() // what is published last must be what is said last
+	r.reloading.Lock() // Reload must not publish a newer Config in between
 	defer r.reloading.Unlock()
 	return r.applyAll(ctx, s, r.live.Load())
 }
 
-// applyAll is apply for cfg. r.reloading is held.
+// applyAll is apply for cfg. The caller holds r.reloading.
 func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	wanted := make(map[string]bool)
 	b := &batch{transport: r.transport, now: r.cfg.Now}
@@ -320,11 +322,12 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	return nil
 }
 
-// applyAgain is how long after the configuration could not be applied to the pages of lanes
-// that are shared it is tried again.
+// applyAgain is the pause after the configuration could not be applied to the pages of a shared
+// transport.
 const applyAgain = 5 * time.Second
 
-// applyFirst applies the configuration once it is known which pages are owned.
+// applyFirst applies the configuration. With a shared transport it first waits until the
+// process owns lanes.
 func (r *Router) applyFirst(ctx context.Context, s *stages) error {
 	gained := r.transport.Gained()
 	if gained == nil {
@@ -338,9 +341,9 @@ func (r *Router) applyFirst(ctx context.Context, s *stages) error {
 	}
 }
 
-// applyOwned applies the configuration to the pages that are owned now. All processes have
-// the same, so each page hears of it from its owner. What cannot be published for a while is
-// tried again, since lanes are gained when much else goes on.
+// applyOwned applies the configuration to the pages that are owned now. All processes have the
+// same configuration, so each page gets it from its owner. A failure is tried again: it is
+// likely during a rebalance.
 func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 	for {
 		err := r.takeOver(s)
@@ -350,15 +353,16 @@ func (r *Router) applyOwned(ctx context.Context, s *stages) error {
 		if class, _ := failure.ClassOf(err); err == nil || ctx.Err() != nil || class == failure.ClassBroken {
 			return err
 		}
-		r.cfg.Logger.Warn("the configuration could not be applied to all pages; it is tried again", "after", applyAgain, "error", err)
+		r.cfg.Logger.Warn("the configuration could not be applied to all pages; trying again", "after", applyAgain, "error", err)
 		if err := sleepContext(ctx, applyAgain); err != nil {
 			return err
 		}
 	}
 }
 
-// takeOver tells fetch that an earlier process was offline, if that was the last that was
-// told, when the lane that knows is gained.
+// takeOver tells fetch since when an earlier process was offline, if it still was when it last
+// reported. It does so when the process gains the lane of flow.HealthKey, which keeps that
+// state.
 func (r *Router) takeOver(s *stages) error {
 	recalled := r.recalls
 	if r.recalls = r.transport.Owns(flow.HealthKey); !r.recalls || recalled {
@@ -375,11 +379,11 @@ func (r *Router) takeOver(s *stages) error {
 	return nil
 }
 
-// checkOnce are the pages that this run asked to be checked at once, since its checks are
-// limited or their intervals forced. Router.reloading guards it.
+// checkOnce holds the pages whose first check this run asked for, because of Config.Checks or
+// Config.Every. Router.reloading guards it.
 type checkOnce map[string]bool
 
-// forget forgets those that are not owned any more.
+// forget removes the pages that are no longer owned.
 func (c checkOnce) forget(owned func(page string) bool) {
 	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
 }

@@ -46,7 +46,7 @@ type Router struct {
 	waiting atomic.Int64
 	// closing says that the transport is being closed, so that reads may fail.
 	closing atomic.Bool
-	// broken gets why the Router must stop.
+	// broken receives the error that stops Run.
 	broken chan error
 	// finish is closed when Finish is called.
 	finish   chan struct{}
@@ -60,12 +60,12 @@ type Router struct {
 	reloading  sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
-	// recalls says that the last health events of the process were read from the store. Only Run
-	// uses it.
+	// recalls says that the process owns the lane of flow.HealthKey and has read since when an
+	// earlier process was offline. Only Run uses it.
 	recalls bool
 	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
 	halfway bool
-	// hazards are set before stages.
+	// hazards is set before stages.
 	hazards *hazards
 	// stuck says that something did not stop in time.
 	stuck bool
@@ -108,19 +108,16 @@ func (r *Router) Handle(group, topic string, p flow.Processor) {
 	r.branches = append(r.branches, branch{group, topic, p})
 }
 
-// Running returns a channel that is closed once the Router works and has sent the subscriptions of
-// its Config to their pages. Where the disk is full or the transport is not ready these wait, and
-// Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it has
-// ended, the disk of Config.Dir has less than Config.MinFree, or an error of Config.Transport. It
-// returns at once. The reason names no page, URL or receiver, so that it can be shown to everybody.
-// Only ErrStopped is followed by the error of Run, which may name them.
+// Running returns a channel that is closed once the Router works and has sent the subscriptions
+// of its Config to their pages. Where the disk is full or the transport is not ready the
+// subscriptions wait, and Ready returns the reason.
 func (r *Router) Running() <-chan struct{} { return r.running }
 
-// Ready returns nil while the Router is at work, and otherwise why it is not: it is
-// starting, it ended, it takes in nothing new because the disk of Config.Dir has less
-// than Config.MinFree, or what Config.Transport says. It returns at once. The reason names
-// no page, URL or receiver, so that it can be shown to everybody, unless it is ErrStopped:
-// that is followed by the error of Run.
+// Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it
+// has ended, the disk of Config.Dir has less than Config.MinFree, or an error of
+// Config.Transport. It returns at once. The reason names no page, URL or receiver, so that it
+// can be shown to everybody. Only ErrStopped is followed by the error of Run, which may name
+// them.
 func (r *Router) Ready() error {
 	if err := r.failure.Load(); err != nil {
 		return *err
@@ -129,7 +126,7 @@ func (r *Router) Ready() error {
 	case <-r.running:
 		return r.transport.Ready()
 	default:
-		if given := r.cfg.Transport; given != nil { // Run opens its own meanwhile
+		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet
 			if err := given.Ready(); err != nil {
 				return fmt.Errorf("starting: %w", err)
 			}
@@ -163,7 +160,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	defer r.workers.Close()
 	r.hazards = r.openHazards()
 	defer func() {
-		if !r.stuck { // otherwise something is still being handled
+		if !r.stuck { // otherwise a handler may still use the sinks
 			r.hazards.close()
 		}
 	}()
@@ -186,7 +183,7 @@ func (r *Router) Finish() { r.finished.Do(func() { close(r.finish) }) }
 func (r *Router) stop(err error) {
 	select {
 	case r.broken <- err:
-	default: // it stops already
+	default: // Run is stopping already
 	}
 }
 
@@ -272,8 +269,8 @@ func (r *Router) RegisterStemmer(s pipeline.Stemmer) { r.languages.Register(s) }
 // change on. It may be called at any time.
 func (r *Router) UnregisterStemmer(language string) { r.languages.Unregister(language) }
 
-// RegisterStopwords sets the stop words of a language, a BCP 47 primary subtag, in place of those
-// so far; nil means none. It may be called at any time.
+// RegisterStopwords sets the stop words of a language, a BCP 47 primary subtag, in place of
+// those so far. Nil means none. It may be called at any time.
 func (r *Router) RegisterStopwords(language string, words []string) {
 	r.languages.RegisterStopwords(language, words)
 }
@@ -281,7 +278,7 @@ func (r *Router) RegisterStopwords(language string, words []string) {
 // version is set by the linker for a release.
 var version string
 
-// Version is the version of this module: that of the release, or of the module in the
+// Version returns the version of this module: that of the release, that of the module in the
 // program that embeds it, or "dev".
 func Version() string {
 	if version != "" {

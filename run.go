@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// drainHorizon is how far in the future a retry may lie that a run with a number of
-// checks still waits for.
+// drainHorizon is how far ahead a run that ends by itself, by Config.Checks or Finish, waits
+// for retries that are due.
 const drainHorizon = 30 * time.Second
 
-// attemptsEnd is how long after that a drain goes on in which nothing moves.
+// attemptsEnd is how long a drain without progress goes on beyond drainHorizon and the longest
+// attempt.
 const attemptsEnd = 30 * time.Second
 
-// errDraining is what Ready returns while nothing new is begun.
+// errDraining is what Ready returns during the drain.
 var errDraining = errors.New("stopping: finishing the work in progress")
 
-// closeTimeout bounds how long everything may take to stop once it is told to. Handlers
-// have half of it to finish; then their contexts are cancelled.
+// closeTimeout is how long stages and handlers may take to stop. Handlers have half of it to
+// finish; then their contexts are cancelled.
 const closeTimeout = 10 * time.Second
 
-// run carries the started pools and handlers through one Run.
+// run starts the stages and handlers, works, drains and stops them.
 func (r *Router) run(ctx context.Context, s *stages) error {
 	w, err := r.watermill(s)
 	if err != nil {
 		return err
 	}
-	// The pools and handlers outlive ctx, so that unfinished work can be drained.
+	// The stages and handlers outlive ctx, so that work in progress can be drained.
 	alive, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer kill(nil)
 	hear, err := r.tailDecisions(alive)
@@ -38,7 +39,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
-	broken := make(chan error, 4) // has room for all, so that nobody waits to tell
+	broken := make(chan error, 6) // one for each start below
 	start := func(name string, run func() error) {
 		g.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
@@ -86,15 +87,15 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	case cerr := <-ended:
 		return errors.Join(err, cerr)
 	case <-time.After(closeTimeout):
-		// A sink or fetcher that does not heed its context must not keep the program alive,
-		// and neither must a disk that takes no commit.
+		// A sink or fetcher that ignores its context, or a disk that hangs, must not keep the
+		// program alive.
 		r.stuck = true
-		return errors.Join(err, fmt.Errorf("something did not stop within %v of being told to", closeTimeout))
+		return errors.Join(err, fmt.Errorf("a stage, sink, source or handler did not stop within %v", closeTimeout))
 	}
 }
 
-// work starts what Config asks for and returns nil when it is time to drain.
-func (r *Router) work(ctx context.Context, s *stages, w *mills, broken <-chan error) error {
+// work applies the configuration and returns nil when it is time to drain.
+func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan error) error {
 	select {
 	case <-w.running:
 	case err := <-broken:
@@ -104,7 +105,7 @@ func (r *Router) work(ctx context.Context, s *stages, w *mills, broken <-chan er
 	}
 	running := sync.OnceFunc(func() { close(r.running) })
 	if r.transport.Ready() != nil {
-		running() // so that Ready says what is missing
+		running() // so that Ready returns the reason instead of "starting"
 	}
 	if r.cfg.Mode == ModeAll {
 		if err := r.begin(ctx, s, broken); err != nil || ctx.Err() != nil {
@@ -147,18 +148,18 @@ func (r *Router) work(ctx context.Context, s *stages, w *mills, broken <-chan er
 	}
 }
 
-// begin applies the configuration. It returns nil where ctx or Finish ends that.
+// begin applies the configuration. It returns nil where ctx or Finish interrupts it.
 func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) error {
 	return r.unlessEnded(ctx, broken, func(ctx context.Context) error { return r.applyFirst(ctx, s) })
 }
 
-// unlessEnded returns what f does, or nil where ctx or Finish ends that.
+// unlessEnded runs f and returns its error, or nil where ctx or Finish interrupts it.
 func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	applied, over := make(chan error, 1), make(chan struct{})
+	applied, returned := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(returned)
 		applied <- f(ctx)
 	}()
 	var err error
@@ -173,21 +174,21 @@ func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ct
 	case <-r.finish:
 	}
 	cancel()
-	<-over
+	<-returned
 	return err
 }
 
-// drain finishes the work in progress and makes the deliveries that are due. With Config.Checks,
-// and after Finish, it waits for all that fall due within drainHorizon of its start. Once ctx is
-// done it waits only for those due now, for at most Config.Drain. Fetching has stopped by then:
-// requests that still wait are for pages that have ended.
-func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
+// drain finishes the work in progress and makes the deliveries that are due. With
+// Config.Checks, and after Finish, it waits for all that fall due within drainHorizon of its
+// start. Once ctx is done it waits only for those due now, for at most Config.Drain. Fetching
+// has stopped before.
+func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 	if r.cfg.Mode == ModeCommands {
-		return nil // who sent a command waited for its decision
+		return nil // the caller of a command waits for its decision
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	var held time.Duration // for how long a rate may hold an attempt that is waited for
+	var held time.Duration // how far ahead to wait for attempts that a rate limit delays
 	var deadline <-chan time.Time
 	var until time.Time
 	if ctx.Err() == nil {
@@ -202,7 +203,7 @@ func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
 		case <-done:
 			done, until, held = nil, time.Time{}, 0
 			if r.volatile() {
-				held = r.cfg.Drain // no later process makes it
+				held = r.cfg.Drain // no later process makes these attempts
 			}
 			if err := r.endDigests(ctx, s); err != nil { // there is no time to wait for more items
 				return err
@@ -215,14 +216,14 @@ func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
 		case <-w.ended: // the program closed its message.Router
 			return r.leftover(s)
 		case <-tick.C:
-			// A digest ends when no message is in flight that could still add to it, or when
-			// nothing has moved for long.
+			// Digests end when no message in flight could still add to them, or when there was
+			// no progress for a long time.
 			if r.transport.Idle() || time.Since(progress) > drainHorizon {
 				if err := r.endDigests(ctx, s); err != nil {
 					return err
 				}
 			}
-			// A receiver that goes on failing is waited for no longer than until.
+			// The drain does not wait beyond until for a receiver that keeps failing.
 			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
 			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle(held)
 			now := r.transport.Activity()
@@ -238,7 +239,7 @@ func (r *Router) drain(ctx context.Context, s *stages, w *mills) error {
 	}
 }
 
-// endDigests ends the digests where there is no later process to tell them.
+// endDigests sends the open digests now where no later process could send them.
 func (r *Router) endDigests(ctx context.Context, s *stages) error {
 	if !r.volatile() {
 		return nil
@@ -248,19 +249,20 @@ func (r *Router) endDigests(ctx context.Context, s *stages) error {
 	return s.delivery.EndDigests(ctx)
 }
 
-// volatile reports whether what the Router knows ends with it.
+// volatile reports whether the Router keeps everything in memory.
 func (r *Router) volatile() bool {
 	return r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
 }
 
-// leftover says what becomes of notifications that were not delivered.
+// leftover reports the notifications that were not delivered: an error where they are lost, a
+// warning in the log where they are kept.
 func (r *Router) leftover(s *stages) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
 	volatile := r.volatile()
 	switch {
 	case volatile && !r.transport.Idle():
-		return fmt.Errorf("the work that was unfinished after %v, when the time to drain was over, is lost: there is no data directory to keep it in", r.cfg.Drain)
+		return fmt.Errorf("work was unfinished when the drain ended after %v and is lost: there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
 		return nil
 	case volatile:

@@ -16,14 +16,14 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// sourcePauses are the waits before a source that failed is run again; the last repeats.
+// sourcePauses are the waits before a source that failed is run again. The last one repeats.
 var sourcePauses = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute}
 
-// steadyAfter is after how long without a failure a source counts as well again, though it
-// brought nothing.
+// steadyAfter is how long a source must run without a failure until it counts as healthy, if it
+// pushes nothing.
 const steadyAfter = 5 * time.Minute
 
-// feed runs the sources until ctx is done, from when the Router is at work.
+// feed waits until the Router works and runs the sources until ctx is done.
 func (r *Router) feed(ctx context.Context) error {
 	select {
 	case <-r.running:
@@ -48,12 +48,13 @@ type feeder struct {
 	log       *slog.Logger
 	now       func() time.Time
 	sleep     func(context.Context, time.Duration) error
-	// took says that something was handed over since the source was started.
+	// took says that the source pushed a page since it was started.
 	took atomic.Bool
 }
 
-// run runs the source again and again until it has nothing more, or ctx is done. An outage
-// is told once: it lasts until something is handed over, or nothing fails for a while.
+// run runs the source, again after each failure, until it returns nil or ctx is done. Only the
+// first failure of an outage is logged as a warning. An outage ends when the source pushes a
+// page or runs for steadyAfter.
 func (f *feeder) run(ctx context.Context) {
 	failures := 0
 	for {
@@ -64,13 +65,13 @@ func (f *feeder) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			f.log.Info("the source has come to its end")
+			f.log.Info("the source has ended")
 			return
 		case f.took.Load() || f.now().Sub(began) >= steadyAfter:
 			failures = 0
 		}
 		if failures == 0 {
-			f.log.Warn("a source failed; it is tried again, which is not told each time", "err", err)
+			f.log.Warn("a source failed and is run again; further failures are logged at level debug", "err", err)
 		} else {
 			f.log.Debug("a source failed again", "failures", failures+1, "err", err)
 		}
@@ -93,8 +94,8 @@ func (f *feeder) once(ctx context.Context) (err error) {
 	return f.source.Run(ctx, f.emit)
 }
 
-// emit publishes p. What is too large to be published at all goes to the dead letters, without
-// its body: it would hold up everything behind it. What has no URL goes there when it is read.
+// emit publishes p. A page that is too large to be published goes to the dead letters without
+// its body. A page without a valid URL goes there when index handles it.
 func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 	m := flow.PushedMessage(p)
 	if len(m.Body) > pipeline.MaxPushed {
@@ -108,13 +109,13 @@ func (f *feeder) emit(ctx context.Context, p pipeline.Pushed) error {
 		return err
 	}
 	f.took.Store(true)
-	if err := pageurl.Check(p.URL); err != nil { // index would only find that later
+	if err := pageurl.Check(p.URL); err != nil { // report it to the source at once
 		return fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
 	}
 	return nil
 }
 
-// idOf is the ID of m, or one that is derived from it.
+// idOf returns the ID of m, or one derived from its content if it has none.
 func idOf(m flow.Message) string {
 	if m.ID != "" {
 		return m.ID

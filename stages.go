@@ -61,7 +61,7 @@ func (s *stages) branches() []branch {
 // build makes the stages.
 func (r *Router) build() (*stages, error) {
 	var offline time.Time
-	if r.transport.Gained() == nil { // what is shared is known later, see takeOver
+	if r.transport.Gained() == nil { // with a shared transport takeOver reads it later
 		var err error
 		if offline, err = getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline); err != nil {
 			return nil, err
@@ -70,11 +70,11 @@ func (r *Router) build() (*stages, error) {
 	log, note := r.cfg.Logger, flow.Observer(r.tally.Note)
 	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
 	if r.cfg.Mode == ModeCommands {
-		expireAfter, versions = -1, math.MaxInt // whoever looks decides nothing
+		expireAfter, versions = -1, math.MaxInt // commands expire no page and delete no version
 	}
 	acceptable := func(s pipeline.Subscription) error { return r.live.Load().validate(s) }
 	if r.cfg.Mode == ModeCommands {
-		acceptable = nil // the sinks are not known
+		acceptable = nil // a Router of this mode does not know the sinks
 	}
 	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
@@ -113,14 +113,15 @@ func (r *Router) build() (*stages, error) {
 	}, nil
 }
 
-// only returns which pages are checked in this run; nil means all.
+// only returns a function that reports whether a page is checked in this run, or nil where all
+// are.
 func (r *Router) only() func(page string) bool {
 	if len(r.cfg.Only) == 0 {
 		return nil
 	}
 	pages := make(map[string]bool)
 	for _, u := range r.cfg.Only {
-		page, _ := pageurl.Canonical(u) // Validate has seen it.
+		page, _ := pageurl.Canonical(u) // Validate has checked it.
 		pages[page] = true
 	}
 	return func(page string) bool { return pages[page] }
@@ -146,8 +147,8 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 	return readers, languages, nil
 }
 
-// handler returns the Watermill handler that runs p, with the middleware of this
-// package around it, in the transaction of the message's context.
+// handler returns the Watermill handler that runs p with the middleware of this package, in the
+// transaction of the message's context.
 func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
 	wrapped := r.cfg.Middleware[group]
@@ -174,12 +175,13 @@ func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandle
 			return undecodable(bad).Process(ctx, tx, m)
 		}
 		if err = p.Process(ctx, tx, m); err != nil {
-			tx.Reset() // a middleware of Watermill may try again
+			tx.Reset() // a Watermill middleware may call the handler again
 		}
 		return err
 	}
 	return func(msg *message.Message) (err error) {
-		// Watermill handles every message on a new goroutine, whose stack would have to grow.
+		// Watermill handles every message on a new goroutine with a small stack. Reused
+		// goroutines have grown theirs already.
 		done := make(chan struct{})
 		r.workers.Go(func() {
 			defer close(done)

@@ -19,8 +19,8 @@ import (
 // none: store.Format is still 1.
 func Migrations() map[int][]store.Migration { return nil }
 
-// ErrInUse says that Config.Dir, or the directory of OpenStore, is open already: in another
-// process, or in this one.
+// ErrInUse says that another Router or Store, in this process or another, has the data
+// directory open.
 var ErrInUse = store.ErrInUse
 
 // Store is an open data directory that several Routers of one process share, each under a
@@ -35,8 +35,8 @@ type StoreOption func(*store.Options)
 // StoreLogger makes the store log to l: upgrades of its format, and failures of its disk.
 func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o.Logger = l } }
 
-// OpenStore opens the data directory dir, which is made if it does not exist; empty: one
-// in memory, which is gone at Close. Its errors say what to do.
+// OpenStore opens the data directory dir and makes it if it does not exist. Empty: a store in
+// memory, which Close deletes. Errors say what to do.
 func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
 	o := store.Options{Dir: dir, Migrations: Migrations()}
 	for _, opt := range opts {
@@ -61,11 +61,11 @@ func (s *Store) Backup(dir string) error { return s.db.Backup(dir) }
 // BackupTo writes such a copy to w, as a tar archive for UnpackBackup.
 func (s *Store) BackupTo(w io.Writer) error { return s.db.BackupTo(w) }
 
-// UnpackBackup makes dir, which must be empty or missing, the copy that r holds. An
-// archive that was cut off anywhere is refused and leaves nothing. Errors say what to do.
+// UnpackBackup unpacks a backup of BackupTo into dir, which must be empty or missing. A
+// truncated archive is refused and leaves nothing behind. Errors say what to do.
 func UnpackBackup(r io.Reader, dir string) error { return store.Unpack(r, dir) }
 
-// errNotStarted says that a Router was asked to end before its transport had started.
+// errNotStarted says that the Router was stopped before its transport had started.
 var errNotStarted = errors.New("vokter: ended before it had started")
 
 // startTransport connects the transport that was given.
@@ -97,7 +97,7 @@ func (r *Router) startTransport(ctx context.Context) error {
 	return errors.Join(err, closing)
 }
 
-// endStart ends a start and waits for that. What it answers then says no more than that.
+// endStart cancels a start, waits for its end and returns errNotStarted.
 func (r *Router) endStart(cancel func(), started <-chan error) error {
 	cancel()
 	timer := time.NewTimer(closeTimeout)
@@ -111,7 +111,7 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 	}
 }
 
-// wiring is what the transport has to know of the Router.
+// wiring returns what the transport needs from the Router.
 func (r *Router) wiring() flow.Wiring {
 	return flow.Wiring{
 		Topics: topology(r.branches), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
@@ -123,9 +123,9 @@ func (r *Router) wiring() flow.Wiring {
 	}
 }
 
-// closeTransport closes the transport. It does not wait for ever: a disk that is full or broken
-// can hold a commit as long as it likes, and whatever was not committed comes again at the next
-// start.
+// closeTransport closes the transport. It waits only for a limited time, because a full or
+// broken disk may block a commit for ever. Messages that were not committed are redelivered at
+// the next start.
 func (r *Router) closeTransport() error {
 	limit := closeTimeout
 	if r.stuck {
@@ -146,26 +146,26 @@ func (r *Router) closeTransport() error {
 	}
 }
 
-// Topology says which topics there are and which consumer groups of the stages read
-// them. A program that opens the embedded transport itself, for Config.Transport,
-// declares this in local.Config.Topics, with the groups of its Router.Handle added.
+// Topology returns the topics with the consumer groups of the stages that read them. A program
+// that opens the embedded transport itself, for Config.Transport, passes it as
+// local.Config.Topics and adds the groups that it gives to Router.Handle.
 func Topology() map[string]local.Topic { return topology(nil) }
 
-// topology is Topology with the groups of branches.
+// topology is Topology with the groups of branches added.
 func topology(branches []branch) map[string]local.Topic {
 	t := map[string]local.Topic{
-		// These two and the dead letters close circles: index asks fetch, whose answers
-		// index reads. A handler that waited for room in them could wait for itself.
-		// Requests are kept in memory alone, since index asks again after every start.
+		// These two topics and the dead letters form cycles: index sends requests to fetch and
+		// reads the results. A handler that waited for room in them could wait for itself.
+		// Requests are kept in memory only, because index sends them again after every start.
 		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
 		flow.TopicDocuments: {Feedback: true},
 		flow.TopicDead:      {Feedback: true},
 		flow.TopicHealth:    {Feedback: true},
 		flow.TopicSweeps:    {Feedback: true},
-		// Who waits for a decision gives up after seconds.
+		// Decisions are kept in memory only, because commands wait for one for a few seconds.
 		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}
-	t[flow.TopicIngest] = local.Topic{Entry: true} // whoever pushes pages waits where they are worked on
+	t[flow.TopicIngest] = local.Topic{Entry: true} // a source waits while the pages it pushed are being handled
 	for _, b := range append((&stages{}).branches(), branches...) {
 		topic := t[b.topic]
 		topic.Groups = append(topic.Groups, b.group)
@@ -174,8 +174,8 @@ func topology(branches []branch) map[string]local.Topic {
 	return t
 }
 
-// open opens the transport, or starts the one that is given; errNotStarted says that it was
-// asked to end meanwhile.
+// open opens the embedded transport or starts Config.Transport. It returns errNotStarted where
+// ctx is done before that.
 func (r *Router) open(ctx context.Context) error {
 	if err := r.checkGroups(); err != nil {
 		return err
@@ -198,8 +198,8 @@ func (r *Router) open(ctx context.Context) error {
 	return t.Start(ctx, r.wiring())
 }
 
-// Backup writes a consistent copy of the Router's store to w, as UnpackBackup reads it. The
-// Router goes on meanwhile.
+// Backup writes a consistent copy of the Router's store to w, for UnpackBackup. The Router
+// keeps running.
 func (r *Router) Backup(ctx context.Context, w io.Writer) error {
 	if err := r.readable(ctx); err != nil {
 		return err

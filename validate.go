@@ -52,7 +52,7 @@ func (c Config) validateSubscriptions() error {
 // because its page can be pushed. It does not check whether the sinks exist.
 func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 	errs := []error{s.Validate()}
-	if s.Interval != pipeline.Never && pageurl.Check(s.URL) == nil { // otherwise Validate says why
+	if s.Interval != pipeline.Never && pageurl.Check(s.URL) == nil { // otherwise Validate returns the error
 		if err := pageurl.Check(s.URL, schemes...); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 		}
@@ -65,11 +65,11 @@ func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 	return errors.Join(append(errs, selector.Validate(s.View))...)
 }
 
-// schemes are those of the URLs that a Router of c can fetch.
+// schemes returns the URL schemes that a Router of c can fetch.
 func (c Config) schemes() []string {
 	all := []string{"http", "https"}
 	for _, f := range c.Fetchers {
-		if f != nil { // otherwise validatePlugins says so
+		if f != nil { // a nil fetcher is reported by validatePlugins
 			all = append(all, f.Schemes()...)
 		}
 	}
@@ -158,8 +158,7 @@ func (c Config) validatePlugins() error {
 	return errors.Join(errs...)
 }
 
-// validSinkName reports whether the name of a sink can be part of a receiver's ID, where a blank
-// ends it.
+// validSinkName reports whether name can be part of a receiver's ID, in which a blank ends it.
 func validSinkName(name string) bool {
 	return name != "" && utf8.ValidString(name) &&
 		!strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })

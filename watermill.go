@@ -16,31 +16,33 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// mills are the Watermill handlers of one Run.
-type mills struct {
+// handlers are the Watermill handlers of one Run.
+type handlers struct {
 	router *message.Router
-	// own says that Run runs and closes the router. Otherwise the program does.
+	// own says that Run runs and closes the router. Otherwise the embedding program does.
 	own      bool
-	handlers []millHandler
-	// running is closed once the handlers run, ended once they do not run any more.
+	handlers []handler
+	// running is closed when the handlers have started, ended when they have stopped.
 	running <-chan struct{}
 	ended   chan struct{}
 	joined  func() // closes running
 }
 
-// millHandler is what is needed to add a handler to a router.
-type millHandler struct {
+// handler holds the arguments for adding one handler to a router.
+type handler struct {
 	name, topic string
 	subscriber  message.Subscriber
 	handle      message.NoPublishHandlerFunc
 }
 
-// watermill returns the handlers of the stages and branches, and the router that is to run them.
-func (r *Router) watermill(s *stages) (*mills, error) {
+// watermill returns the handlers of the stages and branches, with the router that will run
+// them.
+func (r *Router) watermill(s *stages) (*handlers, error) {
 	running := make(chan struct{})
-	w := &mills{router: r.cfg.Watermill, running: running, joined: func() { close(running) }, ended: make(chan struct{})}
+	w := &handlers{router: r.cfg.Watermill, running: running, joined: func() { close(running) }, ended: make(chan struct{})}
 	if w.router == nil {
-		// Watermill builds a field map for every line, also for those that are not logged.
+		// Watermill's adapter builds a field map for every line, even where the level is not
+		// logged.
 		var logger watermill.LoggerAdapter = watermill.NopLogger{}
 		if r.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
 			logger = watermill.NewSlogLoggerWithLevelMapping(r.cfg.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug})
@@ -53,11 +55,11 @@ func (r *Router) watermill(s *stages) (*mills, error) {
 	}
 	branches := append(s.branches(), r.branches...)
 	if r.cfg.Mode == ModeCommands {
-		// What the others would do depends on a configuration that this Router may not have.
+		// The other stages need a configuration, which this Router may not have.
 		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
 	}
 	for _, b := range branches {
-		w.handlers = append(w.handlers, millHandler{
+		w.handlers = append(w.handlers, handler{
 			name: r.handlerName(b), topic: b.topic, subscriber: r.transport.Subscriber(b.group),
 			handle: r.wrapped(r.handler(b.group, b.processor)),
 		})
@@ -65,7 +67,7 @@ func (r *Router) watermill(s *stages) (*mills, error) {
 	return w, nil
 }
 
-// handlerName is the name of b's handler in Watermill, such as in metrics.
+// handlerName returns the name of b's handler in Watermill, which for example metrics show.
 func (r *Router) handlerName(b branch) string {
 	if r.cfg.Name != "" {
 		return fmt.Sprintf("vokter.%s.%s.%s", r.cfg.Name, b.group, b.topic)
@@ -73,8 +75,8 @@ func (r *Router) handlerName(b branch) string {
 	return fmt.Sprintf("vokter.%s.%s", b.group, b.topic)
 }
 
-// run runs the handlers until ctx is done or close is called.
-func (w *mills) run(ctx context.Context) error {
+// run runs the handlers until ctx is done or the router is closed.
+func (w *handlers) run(ctx context.Context) error {
 	defer close(w.ended)
 	if w.own {
 		if _, err := w.add(); err != nil {
@@ -101,12 +103,13 @@ func (w *mills) run(ctx context.Context) error {
 	return nil
 }
 
-// joining keeps Routers that join one router of a program apart: RunHandlers runs all handlers that
-// were added, with the context of its caller.
+// joining is held while a Router adds its handlers to a router of the program and starts them.
+// RunHandlers starts all handlers added so far with the context of its caller, so two Routers
+// must not do this at the same time.
 var joining sync.Mutex
 
 // join adds the handlers to the running router of the program and runs them.
-func (w *mills) join(ctx context.Context) ([]*message.Handler, error) {
+func (w *handlers) join(ctx context.Context) ([]*message.Handler, error) {
 	joining.Lock()
 	defer joining.Unlock()
 	if w.router.IsClosed() {
@@ -120,7 +123,7 @@ func (w *mills) join(ctx context.Context) ([]*message.Handler, error) {
 }
 
 // add adds the handlers to the router.
-func (w *mills) add() (added []*message.Handler, err error) {
+func (w *handlers) add() (added []*message.Handler, err error) {
 	defer func() { // Watermill panics
 		switch p := recover().(type) {
 		case nil:
@@ -151,7 +154,8 @@ func (r *Router) wrapped(h message.NoPublishHandlerFunc) message.NoPublishHandle
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
-			// Stages fail only where Run ends: all else goes to the dead letters.
+			// A stage fails only where Run ends; other errors become dead letters. Any other
+			// error comes from the middleware.
 			if class, _ := failure.ClassOf(err); err != nil && class != failure.ClassBroken && ctx.Err() == nil {
 				r.cfg.Logger.Error("a Watermill middleware failed; the message comes again", "handler", message.HandlerNameFromCtx(ctx), "id", msg.UUID, "err", err)
 			}
