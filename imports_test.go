@@ -12,8 +12,8 @@ const module = "github.com/vokter/vokter"
 // direction says which packages of this module a package may import: the longest
 // prefix that fits decides. Imports of test files do not count.
 var direction = []struct {
-	pkg   string
-	may   []string
+	pkg       string
+	may       []string
 	watermill bool // may import Watermill
 }{
 	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, watermill: true},

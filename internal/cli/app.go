@@ -32,16 +32,16 @@ const (
 	exitUsage  = 2 // usage or configuration
 )
 
-// Main carries out the command line of this process until it is done or the process is told to
-// end, and returns the exit code. A second signal ends the process at once. Alter, unless it is
-// nil, may change the configuration of every Router before that is made: it is how a program
-// that is the same but for its clock or its transport is built.
+// Main runs the command line of this process and returns the exit code. A signal ends it in
+// good order, a second one at once. Alter may be nil. Otherwise it can change the configuration
+// of every Router before the Router is made, for example to build the same program with another
+// clock or transport.
 func Main(alter func(*vokter.Config)) int {
 	memory.Heed()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	var hangups chan os.Signal           // nil: they are ignored
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+	var hangups chan os.Signal           // nil: SIGHUP is ignored
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		hangups = make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
@@ -50,16 +50,16 @@ func Main(alter func(*vokter.Config)) int {
 	return a.run(ctx, os.Args[1:])
 }
 
-// Run carries out the command line args until it is done or ctx is, and returns the
-// exit code. Results go to stdout, everything else to stderr.
-// A hangup makes the verb run read its configuration again; others end with it.
+// Run runs the command line args until it has finished or ctx is done, and returns the exit
+// code. Results go to stdout, everything else to stderr. On a hangup the verb run reads its
+// configuration again; the other verbs end.
 func Run(ctx context.Context, hangups chan os.Signal, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newApp(hangups, stdin, stdout, stderr).run(ctx, args)
 }
 
 func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
-	a.executable, _ = os.Executable() // without it, what it is for is done in this process
+	a.executable, _ = os.Executable() // without it templates are tried in this process
 	return a
 }
 
@@ -68,21 +68,22 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	hangups        chan os.Signal
-	// alter changes the configuration of a Router before that is made; nil: nothing does.
+	// alter changes the configuration of a Router before the Router is made. It may be nil.
 	alter func(*vokter.Config)
-	// named is called with each file that a configuration names; nil means it is not.
+	// named is called with each file that a configuration names. It may be nil.
 	named func(path string)
-	// executable is the file of this program; empty: it cannot be run.
+	// executable is the path of this program, empty if it is not known.
 	executable string
 	// pace is the time between two changes of the demo's page.
 	pace time.Duration
-	// look comes when the configuration is to be looked at; nil: every lookEvery.
+	// look has a value when the configuration is to be checked for changes. Nil means every
+	// lookEvery.
 	look  <-chan time.Time
 	flags commonFlags
 }
 
-// usageError is a mistake in the command line or in what it names. Command, unless it is
-// empty, is where --help helps.
+// usageError is a mistake in the command line or in a file that it names. If command is set,
+// the message points to its --help.
 type usageError struct {
 	command string
 	err     error
@@ -95,7 +96,7 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
 }
 
-// router returns a Router for cfg. Its error is one of usage.
+// router returns a Router for cfg. Its error is a *usageError.
 func (a *app) router(cfg vokter.Config) (*vokter.Router, error) {
 	if a.alter != nil {
 		a.alter(&cfg)
@@ -107,7 +108,7 @@ func (a *app) router(cfg vokter.Config) (*vokter.Router, error) {
 	return r, nil
 }
 
-// clock returns the clock of a Router; nil is that of the machine.
+// clock returns the clock of the Routers; nil means time.Now.
 func (a *app) clock() func() time.Time {
 	cfg := vokter.Config{Mode: vokter.ModeCommands}
 	if a.alter != nil {
@@ -135,7 +136,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if !strings.HasPrefix(line, " ") { // which goes on with what stands above it
+		if !strings.HasPrefix(line, " ") { // an indented line continues the one above
 			line = "vokter-stream: " + line
 		}
 		fmt.Fprintln(a.stderr, line)
@@ -150,7 +151,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return exitUsage
 }
 
-// endOnHangup calls end after a hangup. A second one ends the process at once.
+// endOnHangup calls end on a hangup. A second hangup ends the process at once.
 func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
 	select {
 	case <-a.hangups:
@@ -199,7 +200,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// firstSteps is what a command line without a verb is answered.
+// firstSteps is the message for a command line without a verb.
 const firstSteps = `no verb is given; to begin with, write one of
   vokter-stream demo                     to see what it does
   vokter-stream watch URL KEYWORD...     to watch one page in this terminal
@@ -215,7 +216,7 @@ func verbsOf(root *cobra.Command) []string {
 	return verbs
 }
 
-// flagError says which flag an unknown one was probably meant to be.
+// flagError adds to the error about an unknown flag which one was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		why := bad.Unwrap()
@@ -237,7 +238,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
 }
 
-// build says what this program was built from.
+// build describes the source and the toolchain of this program.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

@@ -111,8 +111,8 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 	return out.end()
 }
 
-// resumeSeveral resumes what expired of each page, as far as it names sink and is that of client;
-// empty ones mean all.
+// resumeSeveral resumes the expired subscriptions of all pages that name sink and belong to
+// client. An empty sink or client means all.
 func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 	dir, err := a.directory(cmd)
 	if err != nil {
@@ -152,8 +152,8 @@ func (a *app) resumeSeveral(cmd *cobra.Command, sink, client string) error {
 	})
 }
 
-// expiredOf returns the pairs of page and client with an expired subscription to sink, or to any
-// where it is empty.
+// expiredOf returns the pairs of page and client with an expired subscription to sink. An empty
+// sink means any.
 func expiredOf(pages []inspect.Page, sink string) []doneLine {
 	var found []doneLine
 	for _, p := range pages {
@@ -167,7 +167,7 @@ func expiredOf(pages []inspect.Page, sink string) []doneLine {
 	return found
 }
 
-// onPage calls do for the URL in args and what manages the directory that the flags name.
+// onPage calls do with the Manager of the directory that the flags name, and the URL in args.
 func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context, manage.Manager, string) error) error {
 	switch {
 	case len(args) == 0:
@@ -185,7 +185,7 @@ func (a *app) onPage(cmd *cobra.Command, args []string, do func(context.Context,
 	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return do(ctx, m, args[0]) })
 }
 
-// checkPage refuses what is no URL of a page.
+// checkPage returns an error if url is not the URL of a page.
 func checkPage(cmd *cobra.Command, url string) error {
 	if _, err := pageurl.Canonical(url); err != nil {
 		return usage(cmd, "%w", err)
@@ -193,8 +193,8 @@ func checkPage(cmd *cobra.Command, url string) error {
 	return nil
 }
 
-// subscriptions are those of the page of url, of all clients, as far as m knows them: the owner
-// of the page decides on a command.
+// subscriptions returns the subscriptions of all clients to the page of url that m knows. Where
+// several processes share the pages, only the owner of the page knows them.
 func subscriptions(ctx context.Context, m manage.Manager, url string) ([]inspect.Subscription, error) {
 	l, err := m.List(ctx, inspect.ListFilter{URL: url})
 	if err != nil && !errors.Is(err, inspect.ErrElsewhere) {
@@ -207,7 +207,7 @@ func subscriptions(ctx context.Context, m manage.Manager, url string) ([]inspect
 	return all, nil
 }
 
-// clientsOf names the clients of subs.
+// clientsOf lists the clients of subs.
 func clientsOf(subs []inspect.Subscription) string {
 	var names []string
 	for _, s := range subs {

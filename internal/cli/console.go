@@ -19,10 +19,10 @@ import (
 type console struct {
 	w     io.Writer
 	level slog.Leveler
-	// attrs are those of With; prefix stands before the keys of later ones.
+	// attrs are the attributes of WithAttrs. prefix, from WithGroup, is put before later keys.
 	attrs  []slog.Attr
 	prefix string
-	// writing is held while a line is written.
+	// writing guards w and is held while a line is written.
 	writing *sync.Mutex
 }
 
@@ -46,7 +46,7 @@ func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &d
 }
 
-// WithGroup returns a handler that puts name before the keys of what is added.
+// WithGroup returns a handler that puts name before the keys of later attributes.
 func (c *console) WithGroup(name string) slog.Handler {
 	d := *c
 	d.prefix += name + "."
@@ -88,7 +88,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		note(a)
 		return true
 	})
-	if why == "" { // a class is a reason for programs
+	if why == "" { // the class is used only if there is no text
 		why = class
 	}
 	line := r.Time.Format(time.TimeOnly) + "  " + levelText(r.Level)
@@ -120,7 +120,7 @@ func levelText(l slog.Level) string {
 	return ""
 }
 
-// valueText is v for people who read it at the time now.
+// valueText formats v for people who read it at the time now.
 func valueText(v slog.Value, now time.Time) string {
 	switch v = v.Resolve(); v.Kind() {
 	case slog.KindTime:
@@ -137,7 +137,8 @@ func valueText(v slog.Value, now time.Time) string {
 	return v.String()
 }
 
-// when is t as people say it at the time now: without what both have in common.
+// when formats t for people who read it at the time now: without the date where it is today's,
+// without the year where it is this year's.
 func when(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch {
@@ -151,10 +152,11 @@ func when(t, now time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
-// layouts are those of times that a user may write, in the local time zone but for the first.
+// layouts are the formats in which a user may write a time. All but the first are in the local
+// time zone.
 var layouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
 
-// since is a flag of a time in the past, written as that or as how long ago it was.
+// since is a flag for a time in the past, given as a time or as a duration before now.
 type since struct {
 	value *time.Time
 	now   func() time.Time
@@ -182,7 +184,7 @@ func (s *since) Set(text string) error {
 	return fmt.Errorf("%q is neither a duration such as 24h nor a time such as 2026-01-31 or 2026-01-31T15:04:05Z", text)
 }
 
-// howLong is d as people write it: rounded, without what is 0 at its end.
+// howLong formats d for people: rounded, and without units that are 0 at the end.
 func howLong(d time.Duration) string {
 	unit := time.Second
 	if d < time.Second {

@@ -33,7 +33,8 @@ type (
 	replayLine struct {
 		Kind     string `json:"kind"`
 		Replayed int    `json:"replayed"`
-		// Pending and Dead are what did not arrive; a running process does not say.
+		// Pending and Dead count the notifications that were not delivered. They are missing
+		// where a running process delivers, because the verb does not wait for it.
 		Pending int `json:"pending,omitempty"`
 		Dead    int `json:"dead,omitempty"`
 	}
@@ -98,7 +99,7 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 	return a.replayHere(cmd.Context(), c, silent, f)
 }
 
-// listLetters prints what f selects, also what cannot be sent again.
+// listLetters prints the dead letters that f selects, including those that cannot be replayed.
 func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
 	f.Messages = true
 	letters, err := m.DeadLetters(ctx, f)
@@ -147,7 +148,7 @@ func filtered(f flow.DeadFilter) bool {
 	return f != flow.DeadFilter{}
 }
 
-// replayThere has the running process deliver what f selects.
+// replayThere makes the running process deliver the dead letters that f selects.
 func (a *app) replayThere(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
 	n, err := m.Replay(ctx, f)
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *app) replayThere(ctx context.Context, m manage.Manager, f flow.DeadFilt
 	return out.end()
 }
 
-// replayHere delivers what f selects, with the sinks of c.
+// replayHere delivers the dead letters that f selects, with the sinks of c.
 func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
 	cfg := c.Router
 	cfg.Mode = vokter.ModeDeliver
@@ -208,7 +209,7 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 	return undelivered(line, failed)
 }
 
-// asked are the IDs of notifications that were put back into delivery, by receiver.
+// asked holds the IDs of the replayed notifications, by receiver.
 type asked map[pipeline.Receiver]map[string]bool
 
 func (a asked) add(letters []flow.DeadLetter) {
@@ -233,7 +234,8 @@ func (a asked) remove(letters []flow.DeadLetter) int {
 	return n
 }
 
-// waiting returns how many still wait, and why. They stand behind whatever waited before them.
+// waiting returns how many are still pending, and why. They come after the notifications that
+// were pending before.
 func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
 	for _, rc := range receivers {
 		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink}])); wait > 0 {
@@ -244,7 +246,7 @@ func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
 	return n, why
 }
 
-// replayed says what was put back into delivery.
+// replayed prints how many notifications were queued again.
 func (r *results) replayed(l replayLine) {
 	r.object(l)
 	if l.Replayed == 0 {
@@ -255,7 +257,8 @@ func (r *results) replayed(l replayLine) {
 	r.text("%s", bypasses)
 }
 
-// undelivered says what of a replay did not arrive.
+// undelivered returns an error about the notifications of a replay that were not delivered, or
+// nil.
 func undelivered(l replayLine, failed []string) error {
 	switch {
 	case l.Dead > 0:
@@ -312,7 +315,7 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 		showStopped(out, s)
 		switch {
 		case yes:
-		case out.json: // nobody is there to be asked
+		case out.json: // there is nobody to ask
 			out.object(skipLine{"stopped", s})
 			return out.end()
 		default:
@@ -348,7 +351,8 @@ func showStopped(out *results, s *vokter.Stopped) {
 	out.table("  ", rows)
 }
 
-// confirm asks whether the message is to be skipped. The error says that it is not.
+// confirm asks the user whether to skip the message. It returns an error unless the answer is
+// yes.
 func (a *app) confirm(out *results) error {
 	if err := out.end(); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	if err != nil {
 		return err
 	}
-	// Lines of less than 80 columns.
+	// Keep these lines under 80 columns.
 	say("A small shop at %s changes its page every second.\n", url)
 	say("You watch it for: %s.\n", strings.Join(demoKeywords, ", "))
 	say("What you see has gone the whole way: fetch, index, diff, match, delivery.\nCtrl-C ends it.\n\n")
@@ -98,13 +98,13 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	return endedBy(ctx, nil)
 }
 
-// counted delivers to next until it has delivered limit notifications, if that is not
-// 0; then it calls reached and drops the rest.
+// counted delivers limit notifications to next, calls reached, and drops the rest. A limit of 0
+// means no limit.
 type counted struct {
 	next    pipeline.Sink
 	limit   int
 	reached func()
-	// before is called before each of them is delivered.
+	// before is called before each delivery.
 	before func(pipeline.Notification)
 
 	mu sync.Mutex
@@ -139,13 +139,12 @@ var _ pipeline.Sink = (*counted)(nil)
 // demoKeywords are what the demo watches for.
 var demoKeywords = []string{"in stock", "sold out", "half price", "free delivery", "last one"}
 
-// scene is what the shop of the demo says at one moment.
+// scene is the content of the demo's shop page at one moment.
 type scene struct {
 	Stock, Price, Delivery, Visitor string
 }
 
-// beforeAndAfter shows what the page said before the version and what it says since, line by line
-// where they differ.
+// beforeAndAfter shows the lines in which version differs from the version before it.
 func beforeAndAfter(version uint64) string {
 	at := func(v uint64) [4]string {
 		s := scenes[int(v-1)%len(scenes)]
@@ -159,10 +158,10 @@ func beforeAndAfter(version uint64) string {
 			is += fmt.Sprintf("    %s\n", after[i])
 		}
 	}
-	return "The page said:\n" + was + "Now it says:\n" + is + "You are told:\n"
+	return "The page said:\n" + was + "Now it says:\n" + is + "You get:\n"
 }
 
-// scenes are the plot; after the last the first comes again. Each differs from the one
+// scenes are served in turn, again from the first after the last. Each differs from the one
 // before it in at least one keyword.
 var scenes = []scene{
 	{"Sold out. The glassblower is at work.", "49 euros.", "Delivery within a week.", "Ada looks through the window."},
@@ -202,5 +201,5 @@ func (s *story) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = shopPage.Execute(w, now) // the reader went away
+	_ = shopPage.Execute(w, now) // fails only where the client has gone
 }

@@ -78,7 +78,7 @@ func TestDemoPlot(t *testing.T) {
 func TestDemoOnce(t *testing.T) {
 	a := &app{pace: time.Millisecond}
 	s := startApp(t, a, "demo")
-	if code := <-s.ended; code != 0 || strings.Count(s.out.String(), "You are told:\n") != len(scenes)-1 {
+	if code := <-s.ended; code != 0 || strings.Count(s.out.String(), "You get:\n") != len(scenes)-1 {
 		t.Errorf("exit code %d, printed %s", code, &s.out)
 	}
 }

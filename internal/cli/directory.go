@@ -33,7 +33,7 @@ func (a *app) directory(cmd *cobra.Command) (string, error) {
 	return dir, checkDirectory(dir)
 }
 
-// checkDirectory refuses a directory that holds no store: one would be made there.
+// checkDirectory returns an error if dir holds no store. Opening it would create one.
 func checkDirectory(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -57,8 +57,8 @@ func checkDirectory(dir string) error {
 	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
 }
 
-// ofStore reports whether a store has a file of that name. One alone will do: what is
-// missing is told when the store is opened.
+// ofStore reports whether a store has a file of that name. One such file is enough to take the
+// directory for a store; opening it reports what is missing.
 func ofStore(name string) bool {
 	for _, pattern := range []string{"MANIFEST-*", "marker.*", "[0-9]*.sst", "[0-9]*.log"} {
 		if ok, _ := filepath.Match(pattern, name); ok {
@@ -74,15 +74,15 @@ func isCache(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// cacheError says why nothing is to be found out from the data directory dir. silent is why
-// no process answered for it.
+// cacheError says that the data directory dir is only a cache of state in Kafka and cannot be
+// read without a process. silent is the reason why no process answered for it.
 func cacheError(dir string, silent error) error {
 	return fmt.Errorf("%s is a cache of state that is kept in Kafka, and the process that runs on it, if any, does not answer (%w): "+
 		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
 }
 
-// managed calls do with what manages the data directory dir: the process that runs it, or
-// a Router of this one that does nothing else.
+// managed calls do with the Manager of the data directory dir: the process that runs it or,
+// where there is none, a Router of this process that only carries out commands.
 func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
 	c, silent := processOf(ctx, dir)
 	switch {
@@ -99,9 +99,9 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 	return err
 }
 
-// processOf returns a client of the process that runs the data directory dir, or nil and
-// why there is none. What a killed process left in DATA/listen is no obstacle, even where
-// another one listens at its address since.
+// processOf returns a client of the process that runs the data directory dir, or nil and the
+// reason why there is none. It ignores the file DATA/listen of a killed process, even where
+// another process listens at that address now.
 func processOf(ctx context.Context, dir string) (*manage.Client, error) {
 	c, err := manage.Find(dir)
 	if err != nil {
@@ -124,8 +124,8 @@ func sameDirectory(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// opened runs a Router of cfg while do works with it, lets what do began come to its end,
-// and returns the Router. silent is why no process answered for the directory.
+// opened runs a Router of cfg, calls do with it, lets it finish and returns it. silent is the
+// reason why no process answered for the directory.
 func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
 	r, err := a.router(cfg)
 	if err != nil {
@@ -152,7 +152,8 @@ func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do fu
 	return r, errors.Join(err, <-ended)
 }
 
-// sayLanes says on standard error which part of the work m does, if that is not all of it.
+// sayLanes writes to standard error which share of the lanes m has, if other processes have
+// some.
 func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
 	c, ok := m.(*manage.Client)
 	if !ok {

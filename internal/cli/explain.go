@@ -56,8 +56,8 @@ type (
 	}
 )
 
-// explanation prints e as a story: what was checked, what changed, whom that told and how
-// the deliveries ended, and what did not match.
+// explanation prints e in order of time: the checks, the changes, the notifications with the
+// results of their deliveries, and what did not match.
 func (r *results) explanation(e inspect.Explanation) {
 	r.page(e.Page)
 	several := len(e.Page.Documents) > 1
@@ -101,7 +101,7 @@ func (r *results) explanation(e inspect.Explanation) {
 	r.table("  ", rows)
 }
 
-// found says what c found. Documents are named where there are several.
+// found describes the result of c. It names the documents if the page has several.
 func found(c inspect.Check, several bool) string {
 	var parts []string
 	switch c.Result {
@@ -139,7 +139,7 @@ func found(c inspect.Check, several bool) string {
 	return s
 }
 
-// checkName says what looked at a page.
+// checkName names a check: by its number, or as a pushed page.
 func checkName(check uint64) string {
 	if check == 0 {
 		return "a push"
@@ -147,20 +147,20 @@ func checkName(check uint64) string {
 	return fmt.Sprintf("check %d", check)
 }
 
-// change says whom c told.
+// change prints c and the notifications that it caused.
 func (r *results) change(c inspect.Change, several bool) {
 	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
 		version += " of document " + c.Document
 	}
-	told := "told nobody"
+	notified := "nobody notified"
 	if len(c.Matches) > 0 {
-		told = "told"
+		notified = "notified"
 	}
-	if c.Version == 0 { // no change of a document, but the end of the page
-		r.text("Given up at %s (%s), %s", when(c.Time, r.now), c.Expired, told)
+	if c.Version == 0 { // the page expired
+		r.text("Expired at %s (%s), %s", when(c.Time, r.now), c.Expired, notified)
 	} else {
-		r.text("%s, found by %s at %s, %s", version, checkName(c.Check), when(c.Time, r.now), told)
+		r.text("%s, found by %s at %s, %s", version, checkName(c.Check), when(c.Time, r.now), notified)
 	}
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
@@ -173,7 +173,7 @@ func (r *results) change(c inspect.Change, several bool) {
 	}
 }
 
-// delivery says what became of m.
+// delivery describes the state of the delivery of m.
 func (r *results) delivery(m inspect.Match) string {
 	tried := ""
 	if m.Attempts > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-// commonFlags are those that several verbs take.
+// commonFlags are the flags that several verbs have.
 type commonFlags struct {
 	config, data, format   string
 	logLevel, logFormat    string
@@ -32,7 +32,7 @@ type commonFlags struct {
 	level                  slog.Level
 }
 
-// flagSets are the common flags, as groups of which a verb takes some.
+// flagSets is a set of groups of common flags.
 type flagSets int
 
 const (
@@ -42,7 +42,7 @@ const (
 	directoryFlags                      // verbs that manage a data directory
 )
 
-// with gives cmd the common flags of sets, and checks their values before it runs.
+// with adds the flags of sets to cmd, and checks their values before cmd runs.
 func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	fs := cmd.Flags()
 	if sets&outputFlags != 0 {
@@ -70,7 +70,7 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	return cmd
 }
 
-// check refuses wrong values.
+// check returns an error about the first invalid value.
 func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 	if !slices.Contains([]string{"", stdout.FormatText, stdout.FormatJSON}, f.format) {
 		return usage(cmd, "--format: %q is neither text nor json", f.format)
@@ -99,8 +99,8 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 // logfmt is the format of a log that programs and people read.
 const logfmt = "logfmt"
 
-// logger logs to w from the level of --log-level on, or from byDefault on: for people on a
-// terminal, as key=value pairs elsewhere, unless --log-format says what.
+// logger returns a logger to w with the level of --log-level, or byDefault. Its format is that
+// of --log-format; by default it is for people on a terminal and key=value pairs elsewhere.
 func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
 	o := &slog.HandlerOptions{Level: byDefault}
 	if f.logLevel != "" {
@@ -115,7 +115,7 @@ func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// prefixes is a repeatable flag of networks.
+// prefixes is a flag for networks that can be repeated.
 type prefixes struct{ list *[]netip.Prefix }
 
 func (p *prefixes) Type() string   { return "CIDR" }
@@ -131,7 +131,7 @@ func (p *prefixes) Set(s string) error {
 	return nil
 }
 
-// duration is a flag of a duration; least is the smallest that is allowed.
+// duration is a flag for a duration of at least least.
 type duration struct {
 	value *time.Duration
 	least time.Duration
@@ -151,7 +151,7 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// size is a flag of a number of bytes.
+// size is a flag for a number of bytes.
 type size int64
 
 func (s *size) Type() string   { return "SIZE" }
@@ -168,7 +168,7 @@ var (
 	_ pflag.Value = (*size)(nil)
 )
 
-// limitFlags are those of watch and run that bound and report what is done.
+// limitFlags are flags of watch and run that limit the run and write its summary.
 type limitFlags struct {
 	checks  int
 	every   time.Duration
@@ -181,7 +181,7 @@ func (l *limitFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&l.summary, "summary", "", "at exit write the numbers of checks, versions, changes and notifications to `FILE`, as JSON")
 }
 
-// apply puts the flags that were given into c.
+// apply sets the fields of c whose flags were given.
 func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 	if cmd.Flags().Changed("checks") && l.checks < 1 {
 		return usage(cmd, "--checks: must be at least 1, not %d; leave it out to go on without end", l.checks)
@@ -198,10 +198,10 @@ func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 	return nil
 }
 
-// transportKafka is the name of the transport over Kafka.
+// transportKafka is the name of the Kafka transport.
 const transportKafka = "kafka"
 
-// checkTransport refuses the name of a transport that there is none of.
+// checkTransport returns an error if there is no transport called name.
 func checkTransport(name string) error {
 	if all := []string{config.TransportLocal, transportKafka}; !slices.Contains(all, name) {
 		return fmt.Errorf("unknown transport %q; %s", name, nearest.Hint(name, all))
@@ -209,8 +209,8 @@ func checkTransport(name string) error {
 	return nil
 }
 
-// cluster returns the Kafka cluster that is to be the transport, or nil for the local one. The
-// flags win over file, which is what a configuration says of it, or nil.
+// cluster returns the settings of the Kafka transport, or nil for the local one. Flags override
+// file, the settings in the configuration, which may be nil.
 func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Config, error) {
 	given := cmd.Flags().Changed
 	k := file
@@ -242,7 +242,7 @@ func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Co
 	return &c, asFlags(cmd, c.Validate())
 }
 
-// asFlags says in terms of the flags what the joined errors about fields say.
+// asFlags rewrites joined errors about fields to name the flags instead.
 func asFlags(cmd *cobra.Command, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -259,7 +259,7 @@ func asFlags(cmd *cobra.Command, err error) error {
 	return usage(cmd, "%s", strings.Join(lines, "\n"))
 }
 
-// clusterOf is what a configuration says of a Kafka cluster; nil: nothing.
+// clusterOf returns the Kafka settings of a configuration, or nil if it has none.
 func clusterOf(t registry.Transport) *kafka.Config {
 	k, _ := t.(*kafka.Config)
 	return k

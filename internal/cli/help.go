@@ -13,14 +13,15 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// Help is laid out for the terminal, within these bounds; elsewhere for helpColumns.
+// Help is wrapped to the width of the terminal, within these bounds. Elsewhere it is wrapped to
+// helpColumns.
 const (
 	helpColumns   = 80
 	leastColumns  = 40
 	widestColumns = 120
 )
 
-// exitCodes stands at the end of the help of the program and of the verbs that check pages.
+// exitCodes ends the help of the program and of the verbs that check pages.
 const exitCodes = `
 
 Exit codes:
@@ -31,7 +32,7 @@ Exit codes:
     2  the command line or the configuration is wrong, such as the name of
        a sink that does not exist; nothing was done`
 
-// usageTemplate is that of all verbs; %d is the width.
+// usageTemplate is the usage template of all verbs; %d is the width.
 const usageTemplate = `Usage:{{if .HasAvailableSubCommands}}
   {{.CommandPath}} VERB{{else}}
   {{.UseLine}}{{end}}{{if .HasExample}}
@@ -65,10 +66,11 @@ func layOut(root *cobra.Command, w io.Writer) {
 	wrap(root)
 }
 
-// usualColumns is how wide a terminal is that does not say.
+// usualColumns is the assumed width of a terminal that does not report its size.
 const usualColumns = 80
 
-// terminalColumns is how wide the terminal is that w writes to; 0: it is none.
+// terminalColumns returns the width of the terminal that w writes to, or 0 if w is not a
+// terminal.
 func terminalColumns(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -76,12 +78,12 @@ func terminalColumns(w io.Writer) int {
 	}
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 {
-		return usualColumns // a terminal that does not tell its size
+		return usualColumns
 	}
 	return columns
 }
 
-// What the shell completes arguments of verbs with.
+// Completions of the arguments of verbs.
 var (
 	completeNothing     = cobra.NoFileCompletions
 	completeDirectories = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -89,7 +91,7 @@ var (
 	}
 )
 
-// flagValues are the values of flags of which there are few.
+// flagValues are the values that the shell completes for flags with a fixed set of values.
 var flagValues = map[string][]string{
 	"color":     {"always", "never"},
 	"events":    {"added", "removed"},
@@ -99,8 +101,8 @@ var flagValues = map[string][]string{
 	"transport": {"local", "kafka"},
 }
 
-// complete makes the shell complete the values of the flags of root and its verbs, and no file
-// names where a verb does not say that it takes them.
+// complete sets up the shell completion of the flags of c and its verbs. Arguments complete to
+// file names only for verbs that say so.
 func complete(c *cobra.Command) {
 	if c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = completeNothing
@@ -119,7 +121,7 @@ func complete(c *cobra.Command) {
 			err = c.RegisterFlagCompletionFunc(f.Name, completeNothing)
 		}
 		if err != nil {
-			panic(err) // a flag that was just visited is there, and has no completion yet
+			panic(err) // cannot happen: the flag exists and has no completion yet
 		}
 	})
 	for _, sub := range c.Commands() {
@@ -144,7 +146,8 @@ func (a *app) manual() *cobra.Command {
 	}
 }
 
-// writeManual writes a page for root and for each of its verbs to dir, and makes that.
+// writeManual writes a manual page for root and for each of its verbs to dir. It makes dir if
+// it does not exist.
 func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("the manual pages cannot be written: %w", err)

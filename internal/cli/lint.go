@@ -31,7 +31,7 @@ type mistake struct {
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
 	Message string `json:"message"`
-	// Warning says that it is no mistake: it does not change the exit code.
+	// Warning says that it is only a warning, which does not change the exit code.
 	Warning bool `json:"warning,omitempty"`
 }
 
@@ -53,8 +53,8 @@ func (a *app) lint() *cobra.Command {
 	return cmd
 }
 
-// lintFile prints what is wrong: for this verb that is the result. It returns what the file
-// says, if nothing is.
+// lintFile prints the mistakes in the configuration file, which are the result of this verb. It
+// returns the configuration if there are none.
 func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	c, err := a.load(cmd)
 	mistakes, ok := errors.AsType[config.Errors](err)
@@ -81,7 +81,7 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	return c, err
 }
 
-// sinkCheckLine is what lint says of the receiver of a sink, in JSON.
+// sinkCheckLine is the JSON of lint about the receiver of a sink.
 type sinkCheckLine struct {
 	Kind   string `json:"kind"`
 	Sink   string `json:"sink"`
@@ -90,7 +90,8 @@ type sinkCheckLine struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// lintConnected asks whom c names and who can be asked: the cluster, and receivers.
+// lintConnected checks over the network the cluster that c names, and the receivers that can be
+// checked.
 func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
 	defer closeSinks(c.Router.Sinks)
 	checkers := make(map[string]pipeline.Checker)
@@ -120,7 +121,7 @@ func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
 	return errors.Join(append(failed, out.end())...)
 }
 
-// checkSink asks the receiver of s through ask.
+// checkSink checks the receiver of s with ask.
 func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipeline.Sink) sinkCheckLine {
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
 	ctx, cancel := context.WithTimeout(outbound.WithObserver(ctx, at.answered), timeoutOf(s))
@@ -134,13 +135,13 @@ func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipelin
 	return line
 }
 
-// clusterLine is what lint says of a cluster, in JSON.
+// clusterLine is the JSON of lint about a cluster.
 type clusterLine struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
 
-// lintCluster prints how the cluster stands, and fails with what a start would refuse.
+// lintCluster prints the state of the cluster. It fails where a start would fail.
 func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 	lines, refused := kafka.Check(cmd.Context(), *k, vokter.Topology())
 	out := a.results()
@@ -151,7 +152,7 @@ func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 	return errors.Join(out.end(), refused)
 }
 
-// printFindings prints one line for each of them.
+// printFindings prints mistakes and warnings, one a line.
 func (a *app) printFindings(mistakes, warnings config.Errors) error {
 	out := json.NewEncoder(a.stdout)
 	for i, m := range slices.Concat(mistakes, warnings) {
@@ -179,14 +180,14 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// tryName is the verb of the process that a template is tried in.
+// tryName is the hidden verb that tries a template.
 const tryName = "try-template"
 
 // tryFor is how long trying one template may take.
 const tryFor = 5 * time.Second
 
-// tryTemplate tries source on sample notifications, in a process of its own: a template
-// that got past all checks and takes everything takes it from that one.
+// tryTemplate executes source on sample notifications in a child process. A template that needs
+// too much time or memory despite all checks harms only that process.
 func (a *app) tryTemplate(source string) error {
 	if a.executable == "" {
 		return render.TryTemplate(source)
@@ -198,7 +199,7 @@ func (a *app) tryTemplate(source string) error {
 	var verdict bytes.Buffer
 	cmd.Stdout = &verdict
 	err := cmd.Start()
-	if err != nil { // the program was replaced while it runs; the checks stand without it
+	if err != nil { // the program file was replaced: the other checks must do
 		return render.TryTemplate(source)
 	}
 	err = cmd.Wait()
@@ -213,7 +214,8 @@ func (a *app) tryTemplate(source string) error {
 	return nil
 }
 
-// tryVerb reads a template and writes what is wrong with it; nothing if it is good.
+// tryVerb reads a template and writes what is wrong with it. It writes nothing if the template
+// is good.
 func (a *app) tryVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:    tryName,

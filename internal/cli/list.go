@@ -39,7 +39,7 @@ func (a *app) list() *cobra.Command {
 				return err
 			}
 			f.Sinks = sinks
-			var configured []string // a running process knows its own
+			var configured []string // empty where a running process answers: it knows its sinks
 			if f == (inspect.ListFilter{Sinks: true}) {
 				if configured, err = a.configuredSinks(cmd); err != nil {
 					return err
@@ -87,7 +87,7 @@ func (a *app) list() *cobra.Command {
 	return cmd
 }
 
-// Lines of JSON. Fields without a value take those of the embedded type away.
+// Lines of JSON. Fields of type *struct{} hide those of the embedded type.
 type (
 	pageLine struct {
 		Kind string `json:"kind"`
@@ -115,13 +115,13 @@ type (
 	}
 )
 
-// stateWidth is that of the column of states.
+// stateWidth is the width of the column of states.
 const stateWidth = len(inspect.StateExpired)
 
 // matchesNothing is the error of a filter that selects nothing.
 func matchesNothing(what string) error { return errors.New(what) }
 
-// selected says what f selects.
+// selected describes what f selects.
 func selected(f inspect.ListFilter) string {
 	s := ""
 	if f.URL != "" {
@@ -133,7 +133,7 @@ func selected(f inspect.ListFilter) string {
 	return s
 }
 
-// pages prints all, a line each unless more is asked for.
+// pages prints all pages, one a line, or with details where verbose is set.
 func (r *results) pages(all []inspect.Page, verbose bool) {
 	if verbose || r.json {
 		for _, p := range all {
@@ -184,7 +184,7 @@ func (r *results) page(p inspect.Page) {
 		if len(p.Documents) > 1 {
 			document = "document " + s.Document
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), told(s), controls(s), document, state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -192,8 +192,8 @@ func (r *results) page(p inspect.Page) {
 	}
 }
 
-// told says whom s tells, and when.
-func told(s inspect.Subscription) string {
+// receiversOf names the sinks of s, and its digest if it has one.
+func receiversOf(s inspect.Subscription) string {
 	to := "to " + strings.Join(s.Sinks, ", ")
 	if s.Digest != nil {
 		to += " in digests " + s.Digest.String()
@@ -216,7 +216,7 @@ func controls(s inspect.Subscription) string {
 	return strings.Join(set, ", ")
 }
 
-// failed says why p is not active.
+// failed says why p is not active, and since when.
 func (r *results) failed(p inspect.Page) string {
 	if p.Failures == 0 {
 		return p.Reason
@@ -224,7 +224,7 @@ func (r *results) failed(p inspect.Page) string {
 	return fmt.Sprintf("%s in a row failed: %s", count(p.Failures, "check"), p.Reason)
 }
 
-// checks says when p is checked.
+// checks says when p was last checked and will be checked next.
 func (r *results) checks(p inspect.Page) string {
 	switch {
 	case p.Pushed && p.LastCheck.IsZero():
@@ -245,7 +245,7 @@ func (r *results) checks(p inspect.Page) string {
 	return s
 }
 
-// document returns d as a row; several says that its page has others.
+// document returns the table row of d. several says that its page has other documents.
 func (r *results) document(d inspect.Document, several bool) []string {
 	row := []string{"no version yet", "", d.Language, ""}
 	if d.Version > 0 {

@@ -27,7 +27,7 @@ const (
 	healthNeverUsed = "never_used"
 )
 
-// configuredSinks returns the names of the sinks in the configuration file; none where no file
+// configuredSinks returns the names of the sinks in the configuration file, or nil if no file
 // is given.
 func (a *app) configuredSinks(cmd *cobra.Command) ([]string, error) {
 	if a.flags.config == "" {
@@ -41,9 +41,9 @@ func (a *app) configuredSinks(cmd *cobra.Command) ([]string, error) {
 	return slices.Sorted(maps.Keys(c.Router.Sinks)), nil
 }
 
-// checkSink refuses the name that --sink gives where no sink has it: none in the configuration
-// file, or, where no file is given, none that m knows. A process that shares its pages with
-// others knows its own only, so the name passes there.
+// checkSink returns an error if no sink is called name: none in the configuration file or, if
+// no file is given, none that m knows. It accepts every name where m shares its pages with
+// other processes, because m knows only the receivers of its own pages.
 func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error {
 	if name == "" {
 		return nil
@@ -71,7 +71,7 @@ func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error
 	return sinkIn(cmd, name, names)
 }
 
-// sinkIn refuses the name that --sink gives where it is not in names.
+// sinkIn returns an error if names does not contain name, the value of --sink.
 func sinkIn(cmd *cobra.Command, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
@@ -79,7 +79,7 @@ func sinkIn(cmd *cobra.Command, name string, names []string) error {
 	return usage(cmd, "--sink: no sink is named %q; %s", name, nearest.Hint(name, names))
 }
 
-// withUnused returns known with those of names that are not in it, in order.
+// withUnused returns known, sorted, with a receiver for each of names that has none.
 func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 	for _, name := range names {
 		if !slices.ContainsFunc(known, func(r inspect.Receiver) bool { return r.Sink == name }) {
@@ -92,7 +92,7 @@ func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 	return known
 }
 
-// sinks prints how receivers do, as a table.
+// sinks prints the state of receivers as a table.
 func (r *results) sinks(all []inspect.Receiver) {
 	rows := [][]string{{"SINK", "HEALTH", "WAITING", "DEAD", "LAST SUCCESS", "LAST ERROR"}}
 	for _, rc := range all {
@@ -116,7 +116,7 @@ func (r *results) sinks(all []inspect.Receiver) {
 	}
 }
 
-// healthOf is how a receiver does, in a word.
+// healthOf returns the state of a receiver, as in sinkLine.Health.
 func healthOf(rc inspect.Receiver) string {
 	switch {
 	case rc.State != inspect.StateActive:
@@ -127,7 +127,7 @@ func healthOf(rc inspect.Receiver) string {
 	return healthOK
 }
 
-// lastError says why the last attempt that failed did, when that was, and what follows.
+// lastError describes the last failed attempt, its time, and what follows.
 func (r *results) lastError(rc inspect.Receiver) string {
 	s := cmp.Or(rc.Reason, rc.LastError)
 	if s == "" {
@@ -174,7 +174,7 @@ func (r *results) receivers(all []inspect.Receiver) {
 	r.table("", rows, stateWidth)
 }
 
-// waiting describes the notifications that wait for rc.
+// waiting describes the pending notifications of rc.
 func (r *results) waiting(rc inspect.Receiver) string {
 	var parts []string
 	if rc.Pending > 0 {

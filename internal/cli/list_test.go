@@ -222,17 +222,17 @@ Checks
   11:59:00  check 7  read, version 2 (status 200, 1234 bytes)
   11:59:00  check 6  read, no other text
 
-Given up at 11:59:00 (timeout: too slow), told
+Expired at 11:59:00 (timeout: too slow), notified
   a  privacy  by ops  not delivered yet after 2 attempts, tried next at 12:00:00: answered 503
 
-Version 2, found by check 7 at 11:59:00, told
+Version 2, found by check 7 at 11:59:00, notified
   a   privacy  by ops  delivered at 12:00:00 after 1 attempt
   bb  privacy  by ops  given up at 12:00:00 after 9 attempts: answered 500 (replay brings it back)
   c   privacy  by ops  dropped, since the subscription was cancelled first
   d   privacy  by ops  too long ago to be known
   and 3 more
 
-Version 1, found by check 6 at 11:59:00, told nobody
+Version 1, found by check 6 at 11:59:00, nobody notified
 
 Keywords, in the last change
   a  privacy  matched

@@ -21,25 +21,26 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// listener answers /healthz, /readyz and /metrics to everybody, and the API to those who send
-// its token, for a Router that runs, or is about to. A nil one does nothing.
+// listener is the HTTP server of a Router. It serves /healthz, /readyz and /metrics to
+// everybody, and the API to requests with its token. It may start before the Router runs. A nil
+// listener does nothing.
 type listener struct {
 	addr, token string
 	server      *http.Server
 	api         *manage.API
-	// dir is the data directory, where other processes find the address and the token; empty:
-	// there is none, and no token.
+	// dir is the data directory, where other processes find the address and the token. If it is
+	// empty, there is no token.
 	dir string
 }
 
 const (
-	// maxConnections bounds what strangers can take of the file descriptors that pages need.
+	// maxConnections limits open connections, so that file descriptors remain for fetching.
 	maxConnections = 256
-	// maxScrapes bounds what they can take of the time of the pipeline.
+	// maxScrapes limits concurrent scrapes, so that processor time remains for the pipeline.
 	maxScrapes = 4
 )
 
-// listenAt answers at addr from now on; with an empty one it returns nil.
+// listenAt starts a listener at addr. It returns nil if addr is empty.
 func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string) (*listener, error) {
 	if addr == "" {
 		return nil, nil
@@ -70,7 +71,8 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 	return l, nil
 }
 
-// announce leaves the address and the token in the data directory, which must be the Router's.
+// announce writes the address and the token to the data directory, which the Router must own by
+// then.
 func (l *listener) announce() error {
 	if l == nil || l.dir == "" {
 		return nil
@@ -78,7 +80,7 @@ func (l *listener) announce() error {
 	return manage.Announce(l.dir, l.addr, l.token)
 }
 
-// stop answers nothing any more.
+// stop closes the server and its connections.
 func (l *listener) stop() {
 	if l == nil {
 		return
@@ -87,17 +89,16 @@ func (l *listener) stop() {
 		manage.Withdraw(l.dir, l.addr, l.token)
 	}
 	_ = l.server.Close()
-	l.api.Close() // without its connection a backup breaks off, and removes what it made
+	l.api.Close() // waits for a backup, which fails now without its connection and removes its files
 }
 
-// observed is what a listener tells everybody about a Router.
+// observed is the part of a Router that a listener shows to everybody.
 type observed interface {
 	Ready() error
 	Gauges() []flow.Gauge
 }
 
-// routes says whether the process lives, whether the pipeline is at work, and how it does. All
-// other requests go to api.
+// routes returns the handler of /healthz, /readyz and /metrics. All other requests go to api.
 func routes(r observed, api http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -105,7 +106,7 @@ func routes(r observed, api http.Handler) http.Handler {
 		switch err := r.Ready(); {
 		case err == nil:
 			fmt.Fprintln(w, "ok")
-		case errors.Is(err, vokter.ErrStopped): // what it ended with may name a page
+		case errors.Is(err, vokter.ErrStopped): // the error of Run behind it may name a page
 			http.Error(w, vokter.ErrStopped.Error(), http.StatusServiceUnavailable)
 		default:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -120,22 +121,22 @@ func routes(r observed, api http.Handler) http.Handler {
 	return mux
 }
 
-// metrics answers with what r tells of itself, in the text format of Prometheus.
+// metrics serves the gauges of r in the text format of Prometheus.
 func metrics(r interface{ Gauges() []flow.Gauge }) http.Handler {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collector(r.Gauges))
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
-// collector collects what it returns.
+// collector is a prometheus.Collector of the gauges that it returns.
 type collector func() []flow.Gauge
 
 var _ prometheus.Collector = collector(nil)
 
-// Describe describes nothing: which figures there are depends on the transport.
+// Describe sends nothing, because the set of metrics depends on the transport.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the figures as they are now.
+// Collect sends the current values.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, g := range c() {
 		kind := prometheus.GaugeValue

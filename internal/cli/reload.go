@@ -17,51 +17,52 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// lookEvery is the time between two looks at the configuration of a running pipeline.
+// lookEvery is the interval at which a running pipeline checks its configuration for changes.
 const lookEvery = 2 * time.Second
 
-// reloader reads a configuration again on SIGHUP, and where the file has changed, or one that it
-// names.
+// reloader reads the configuration again on SIGHUP, and when its file or a file that it names
+// has changed.
 type reloader struct {
 	path string
-	// files are those that it names, as far as the last load told.
+	// files are the files that the configuration named at the last load.
 	files *fileSet
 	load  func() (*config.Config, error)
 	apply func(context.Context, vokter.Config) ([]string, error)
-	// retry attempts the pending notifications of a sink that was changed.
+	// retry attempts the pending notifications of a changed sink.
 	retry func(ctx context.Context, sink string) error
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
-	// look comes when the file is to be looked at.
+	// look has a value when the file is to be checked for changes.
 	look      <-chan time.Time
 	log       *slog.Logger
 	listen    string
 	transport registry.Transport
-	// options are the digests of the options of the sinks in force.
+	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
-	// used is the content that was taken over or refused last, seen the one that was looked
-	// at last.
+	// used is the content that was last applied or refused, seen the content that was last
+	// read.
 	used, seen content
-	// failed is a valid configuration that was not taken over yet, as it was logged. Why may
-	// differ from one look to the next.
+	// failed is a valid configuration that could not be applied and whose failure is logged
+	// already. The reason may differ from one attempt to the next.
 	failed content
 }
 
-// content stands for what a file holds, or says why it cannot be read.
+// content is the digest of the configuration and the files that it names, or the error of
+// reading it.
 type content struct {
 	sum [sha256.Size]byte
 	err string
 }
 
-// fileSet are the files that a configuration names.
+// fileSet is the set of files that a configuration names.
 type fileSet struct{ paths map[string]bool }
 
 func (f *fileSet) reset() { f.paths = make(map[string]bool) }
 
 func (f *fileSet) add(path string) { f.paths[path] = true }
 
-// contentOf returns what path and the files that it names hold. It reads no pipe: that would take
-// from it, and find nothing the next time.
+// contentOf returns the content of path and the files that it names. It reads no pipes, because
+// what is read from a pipe is gone the next time.
 func contentOf(path string, named *fileSet) content {
 	b, err := plainFile(path)
 	if err != nil {
@@ -86,7 +87,7 @@ func plainFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New(path + " is no plain file, so that it cannot be read again")
+		return nil, errors.New(path + " is not a regular file, so it cannot be read again")
 	}
 	return os.ReadFile(path)
 }
@@ -94,7 +95,7 @@ func plainFile(path string) ([]byte, error) {
 // run reloads until ctx is done.
 func (r *reloader) run(ctx context.Context) {
 	if r.hangups == nil {
-		r.log.Info("SIGHUP is ignored, as nohup has it; changed files are noticed without it", "file", r.path)
+		r.log.Info("SIGHUP is ignored, as nohup demands; changed files are noticed without it", "file", r.path)
 	}
 	for {
 		select {
@@ -105,8 +106,8 @@ func (r *reloader) run(ctx context.Context) {
 			r.reload(ctx)
 		case <-r.look:
 			now := contentOf(r.path, r.files)
-			// A file that is being written is not taken for the whole of it: it has to look
-			// the same twice.
+			// A file that is being written may be incomplete. It counts only if two looks find
+			// the same content.
 			settled := now == r.seen
 			r.seen = now
 			if settled && now != r.used {
@@ -116,21 +117,21 @@ func (r *reloader) run(ctx context.Context) {
 	}
 }
 
-// reload makes the pipeline do what the file says, or logs why it does not.
+// reload applies the configuration file, or logs why it cannot.
 func (r *reloader) reload(ctx context.Context) {
 	before := r.used
 	if r.used = r.seen; r.used.err != "" {
-		r.log.Error("the configuration cannot be read again; what runs goes on as it is", "err", r.used.err)
+		r.log.Error("the configuration file cannot be read; the current configuration stays in force", "err", r.used.err)
 		return
 	}
 	named := maps.Clone(r.files.paths)
 	c, err := r.load()
-	if !maps.Equal(named, r.files.paths) { // it names other files now
+	if !maps.Equal(named, r.files.paths) { // the configuration names other files now
 		r.used = contentOf(r.path, r.files)
 		r.seen = r.used
 	}
 	if err != nil {
-		r.log.Error("the configuration was changed and is not valid; what runs goes on as it is", "file", r.path)
+		r.log.Error("the configuration file was changed and is not valid; the current configuration stays in force", "file", r.path)
 		mistakes, ok := errors.AsType[config.Errors](err)
 		if !ok {
 			r.log.Error(err.Error())
@@ -142,9 +143,9 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
-		r.used = before // the next look tries again
+		r.used = before // so that the next look tries again
 		if r.failed != r.seen {
-			r.log.Error("the configuration was changed and cannot be taken over yet; it is tried again", "file", r.path, "err", err)
+			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
 		}
 		r.failed = r.seen
 		return
@@ -163,10 +164,10 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	r.options = c.Options
 	if len(lines) == 0 {
-		r.log.Info("the configuration was read again; nothing differs", "file", r.path)
+		r.log.Info("the configuration was read again; nothing has changed", "file", r.path)
 		return
 	}
-	r.log.Info("the configuration was changed and is taken over", "file", r.path, "differences", len(lines))
+	r.log.Info("the changed configuration is applied", "file", r.path, "differences", len(lines))
 	for _, l := range lines {
 		r.log.Info(l)
 	}
@@ -177,7 +178,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 }
 
-// changedSinks are the names of the sinks in both whose options differ.
+// changedSinks returns the names of the sinks in both whose options differ.
 func changedSinks(before, now map[string][sha256.Size]byte) []string {
 	var names []string
 	for name, sum := range now {

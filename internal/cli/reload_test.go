@@ -83,13 +83,13 @@ func testReloadOnceTheFileHasSettled(t *testing.T) {
 	r.write(t, "data: c\n")
 	r.looks(1)
 	if got := fmt.Sprint(r.applied); got != "[]" {
-		t.Errorf("what was still being written was taken over: %s", got)
+		t.Errorf("a file that was still being written was applied: %s", got)
 	}
 	r.looks(3)
 	if got := fmt.Sprint(r.applied); got != "[c]" {
 		t.Errorf("applied %s, want c once", got)
 	}
-	if log := r.log.String(); !strings.Contains(log, "taken over") || !strings.Contains(log, "data is c") {
+	if log := r.log.String(); !strings.Contains(log, "is applied") || !strings.Contains(log, "data is c") {
 		t.Errorf("logged %s", log)
 	}
 }
@@ -133,15 +133,15 @@ func testReloadOfAFileThatIsGone(t *testing.T) {
 	}
 	r.looks(1)
 	if log := r.log.String(); log != "" {
-		t.Errorf("an editor that puts another file there is told: %s", log)
+		t.Errorf("logged an error while an editor may be replacing the file: %s", log)
 	}
 	r.looks(4)
-	if log := r.log.String(); r.loads != 0 || strings.Count(log, "cannot be read again") != 1 {
+	if log := r.log.String(); r.loads != 0 || strings.Count(log, "the configuration file cannot be read") != 1 {
 		t.Errorf("%d loads, logged %s", r.loads, log)
 	}
 }
 
-// TestReloadTriesAgain refuses what could be taken over later.
+// TestReloadTriesAgain fails to apply a configuration that can be applied later.
 func TestReloadTriesAgain(t *testing.T) { synctest.Test(t, testReloadTriesAgain) }
 
 func testReloadTriesAgain(t *testing.T) {
@@ -158,7 +158,7 @@ func testReloadTriesAgain(t *testing.T) {
 	r.looks(2)
 	tried := len(r.applied)
 	r.looks(2)
-	if !strings.Contains(r.log.String(), "taken over") || len(r.applied) != tried {
+	if !strings.Contains(r.log.String(), "is applied") || len(r.applied) != tried {
 		t.Errorf("%d tries, then %d: %s", tried, len(r.applied), &r.log)
 	}
 }
@@ -174,7 +174,7 @@ func testPipesAreReadOnce(t *testing.T) {
 	r := newReloading(t, path)
 	r.looks(3)
 	r.hangup()
-	if log := r.log.String(); r.loads != 0 || !strings.Contains(log, "no plain file") {
+	if log := r.log.String(); r.loads != 0 || !strings.Contains(log, "not a regular file") {
 		t.Errorf("%d loads, logged %s", r.loads, log)
 	}
 }

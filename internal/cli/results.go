@@ -20,13 +20,14 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-// results prints what a verb found: as text for people, or as one JSON object per line.
-// The first error is kept.
+// results prints the results of a verb as text for people, or as one JSON object per line. It
+// keeps the first error.
 type results struct {
 	w    *bufio.Writer
 	json bool
 	now  time.Time
-	// columns is how wide the terminal is; 0: there is none, and lines are not broken.
+	// columns is the width of the terminal. It is 0 if there is none; lines are not wrapped
+	// then.
 	columns int
 	err     error
 }
@@ -35,7 +36,7 @@ func (a *app) results() *results {
 	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
 
-// object prints v, where that is the format.
+// object prints v if the format is JSON.
 func (r *results) object(v any) {
 	if !r.json || r.err != nil {
 		return
@@ -47,8 +48,8 @@ func (r *results) object(v any) {
 	r.err = err
 }
 
-// text prints a line, where that is the format. Its arguments, which may come from pages and
-// receivers, cannot steer a terminal.
+// text prints a line if the format is text. It removes control characters from the arguments,
+// which may come from pages and receivers.
 func (r *results) text(format string, args ...any) {
 	if r.json || r.err != nil {
 		return
@@ -61,10 +62,10 @@ func (r *results) text(format string, args ...any) {
 	r.write(render.Wrap(fmt.Sprintf(format, args...), r.columns, 2) + "\n")
 }
 
-// widest is how wide a column of a table gets, in runes; longer cells stick out.
+// widest is the greatest width of a table column, in runes. Longer cells stick out.
 const widest = 40
 
-// table prints rows behind indent, as lines with aligned columns; widths are the least ones
+// table prints rows with aligned columns, each line behind indent. widths are the least widths
 // of the first columns.
 func (r *results) table(indent string, rows [][]string, widths ...int) {
 	if r.json {
@@ -85,7 +86,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 		var b strings.Builder
 		for i, cell := range row {
 			if widths[i] == 0 && cell == "" {
-				continue // nobody has it
+				continue // the column is empty in all rows
 			}
 			b.WriteString(cell + strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0)+2))
 		}
@@ -99,7 +100,7 @@ func (r *results) write(s string) {
 	}
 }
 
-// end writes out what is buffered.
+// end flushes the buffer and returns the first error.
 func (r *results) end() error {
 	if r.err == nil {
 		r.err = r.w.Flush()
@@ -123,8 +124,8 @@ func (e *outputError) Error() string {
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// mandatory is a sink whose first failed write ends the run: who watches in a terminal
-// or a pipe is gone when that is.
+// mandatory is a sink whose first failed write ends the run: nobody reads a closed terminal or
+// pipe.
 type mandatory struct {
 	next pipeline.Sink
 	end  context.CancelCauseFunc
@@ -132,7 +133,8 @@ type mandatory struct {
 
 var _ pipeline.Sink = mandatory{}
 
-// Deliver passes n on. What is refused for good, and a writer that only blocks, end nothing.
+// Deliver delivers n to the sink. Permanent errors, and errors after ctx is done, do not end
+// the run.
 func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := m.next.Deliver(ctx, n)
 	if class, _ := failure.ClassOf(err); err != nil && ctx.Err() == nil && class != failure.ClassPermanent {
@@ -141,8 +143,8 @@ func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
-// endedBy returns why ctx was ended if that was the output or a page that was given up, and err
-// otherwise: what else went wrong then follows from it.
+// endedBy returns the cause of ctx if the output failed or the page expired, because err only
+// follows from that. Otherwise it returns err.
 func endedBy(ctx context.Context, err error) error {
 	why := context.Cause(ctx)
 	if out, ok := errors.AsType[*outputError](why); ok {
@@ -154,8 +156,8 @@ func endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// reportBrokenPipes makes writing to a closed pipe an error where w is the process's own
-// output; it would end the process without a word.
+// reportBrokenPipes makes writes to a closed pipe return an error if w is the process's own
+// output. By default they end the process without a message.
 func reportBrokenPipes(w io.Writer) {
 	if w == io.Writer(os.Stdout) {
 		signal.Ignore(syscall.SIGPIPE)

@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/internal/manage"
 )
 
-// retryLine is the JSON of a receiver whose pending notifications are attempted.
+// retryLine is the JSON of retry about one receiver.
 type retryLine struct {
 	Kind string `json:"kind"`
 	vokter.Retried
@@ -90,8 +90,8 @@ func (a *app) retryThere(ctx context.Context, m manage.Manager, f vokter.RetryFi
 	return errors.Join(someRetried(out, f, tried), out.end())
 }
 
-// retryHere attempts the notifications that f selects with the sinks of the configuration, and prints
-// which are still pending.
+// retryHere attempts the notifications that f selects with the sinks of the configuration. It
+// prints which of them are still pending.
 func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) error {
 	c, err := a.load(cmd)
 	if err != nil {
@@ -135,8 +135,7 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 	return errors.Join(failed...)
 }
 
-// someRetried reports that nothing was attempted, if that is so: as an error where f is a filter,
-// which matched nothing, and otherwise as text.
+// someRetried reports it if tried is empty: as an error if f is a filter, otherwise as text.
 func someRetried(out *results, f vokter.RetryFilter, tried []vokter.Retried) error {
 	switch {
 	case len(tried) > 0:

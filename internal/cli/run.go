@@ -100,15 +100,15 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	return failures(sum)
 }
 
-// logWarnings logs what in c does not do what it seems to.
+// logWarnings logs the warnings about c.
 func logWarnings(log *slog.Logger, c *config.Config) {
 	for _, w := range c.Warnings {
 		log.Warn(w.Message, "file", w.File, "line", w.Line)
 	}
 }
 
-// load reads the configuration that the flags name; --data overrides its directory, and those
-// of the transport what it says of that.
+// load reads the configuration that the flags name. The flag --data overrides its directory,
+// the flags of the transport its transport.
 func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	if a.flags.config == "" {
 		return nil, usage(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
@@ -134,7 +134,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	return c, nil
 }
 
-// plugins are those that a configuration may name.
+// plugins returns the plugins that a configuration may name.
 func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
 	transport.Register(&r)
@@ -155,9 +155,9 @@ func (a *app) plugins() *registry.Registry {
 	return &r
 }
 
-// execute runs the pipeline of cfg with an HTTP listener at listen, if that is not
-// empty, and writes the summary at its end. Unless it is nil, beside runs once the pipeline
-// is at work, until its context is done.
+// execute runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
+// listener at listen unless that is empty. It calls beside, unless that is nil, once the
+// pipeline works.
 func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
 	r, err := a.router(cfg)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFil
 	err = runBeside(ctx, r, cfg, listen, beside)
 	sum := r.Summary()
 	select {
-	case <-r.Running(): // one that did not start leaves an earlier summary alone
+	case <-r.Running(): // if it did not start, the file keeps the earlier summary
 		if summaryFile != "" {
 			err = errors.Join(err, writeSummary(summaryFile, sum))
 		}
@@ -175,8 +175,7 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFil
 	return sum, err
 }
 
-// runBeside runs r with a listener, which answers from the beginning, and with beside once r
-// is at work.
+// runBeside runs r with a listener, which starts first, and calls beside once r works.
 func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen string, beside func(context.Context, *vokter.Router)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -185,7 +184,7 @@ func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen 
 	l, err := listenAt(ctx, r, cfg, listen)
 	if err != nil {
 		cancel()
-		if first := <-ended; first != nil { // a data directory that is in use says more
+		if first := <-ended; first != nil { // for example a data directory that is in use
 			return first
 		}
 		return err
@@ -196,7 +195,7 @@ func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen 
 		return err
 	case <-r.Running():
 	}
-	// Before that another process may own the data directory.
+	// Before r works another process may own the data directory.
 	if err := l.announce(); err != nil {
 		cancel()
 		return errors.Join(err, <-ended)
@@ -211,7 +210,7 @@ func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen 
 	return err
 }
 
-// checkSummary says, before anything is done, why the summary could not be written to path.
+// checkSummary returns an error before the run if the summary could not be written to path.
 func checkSummary(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -244,7 +243,8 @@ func writeSummary(path string, s inspect.Summary) error {
 	return nil
 }
 
-// notWritable names the file as the user did, not the temporary one beside it.
+// notWritable returns err about path, the name that the user gave, instead of the temporary
+// file.
 func notWritable(path string, err error) error {
 	why := err
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
@@ -256,8 +256,8 @@ func notWritable(path string, err error) error {
 	return fmt.Errorf("%s cannot be written to: %w", path, why)
 }
 
-// writeFile replaces the file at path at once, so that nobody reads half of it. What is
-// no plain file (/dev/stdout) is written to as it is.
+// writeFile replaces the file at path atomically. If it is not a regular file (/dev/stdout), it
+// writes into it.
 func writeFile(path string, b []byte) error {
 	if !replaceable(path) {
 		return writeInto(path, b)
@@ -276,15 +276,15 @@ func writeFile(path string, b []byte) error {
 	return nil
 }
 
-// replaceable reports whether path is a plain file or nothing yet. A symbolic link is
-// neither: /dev/stdout is one.
+// replaceable reports whether path is a regular file or does not exist. A symbolic link, such
+// as /dev/stdout, is not replaceable.
 func replaceable(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || info.Mode().IsRegular()
 }
 
-// writeInto writes to what is there. What the system's names such as /dev/stdout stand for
-// may have been written to before, and keeps that.
+// writeInto writes b into the existing file at path. It does not truncate files such as
+// /dev/stdout, which may hold earlier output.
 func writeInto(path string, b []byte) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if strings.HasPrefix(path, "/dev/") {
@@ -300,14 +300,15 @@ func writeInto(path string, b []byte) error {
 
 func temporary(path string) string { return "." + filepath.Base(path) + "-*" }
 
-// maxFailures is how many pages that failed are named.
+// maxFailures is how many failed pages an error names.
 const maxFailures = 10
 
-// failures says what went wrong in a run of some checks, one line each; nil: nothing did.
+// failures returns an error with one line for each page that failed in a run with --checks, or
+// nil.
 func failures(sum inspect.Summary) error {
 	var lines []string
 	failed := 0
-	seen := make(map[string]bool) // a page has a line for each of its documents
+	seen := make(map[string]bool) // the summary lists a page once for each of its documents
 	for _, d := range sum.Documents {
 		if d.LastError == "" || seen[d.URL] {
 			continue

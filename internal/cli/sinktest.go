@@ -32,12 +32,13 @@ type sinkTestLine struct {
 	Kind      string `json:"kind"`
 	Sink      string `json:"sink"`
 	Delivered bool   `json:"delivered"`
-	// Answer is what the receiver answered, where its protocol has such statuses.
+	// Answer is the status that the receiver answered with, if its protocol has one.
 	Answer string `json:"answer,omitempty"`
-	// Reason says why it was not delivered, or other than it was meant to be; Advice what to do.
+	// Reason says why the message was not delivered, or was delivered only in part. Advice says
+	// what to do.
 	Reason string `json:"reason,omitempty"`
 	Advice string `json:"advice,omitempty"`
-	// Took is how long that lasted.
+	// Took is how long the test took.
 	Took pipeline.Duration `json:"took"`
 }
 
@@ -115,7 +116,7 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 				out.text("  %s", line.Advice)
 			}
 		}
-		if err := out.end(); err != nil { // each as soon as it is known
+		if err := out.end(); err != nil { // print each result at once
 			return err
 		}
 		if cmd.Context().Err() != nil {
@@ -125,8 +126,8 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	return errors.Join(failed...)
 }
 
-// offer says what to do about what did not arrive while the sink called name failed, where the
-// data directory dir tells of that; empty: nothing.
+// offer suggests a command for the notifications in the data directory dir that were not
+// delivered while the sink called name failed. It returns an empty string if there are none.
 func (a *app) offer(ctx context.Context, dir, name string) string {
 	if dir == "" || checkDirectory(dir) != nil {
 		return ""
@@ -135,7 +136,7 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 	add := func(format string, args ...any) {
 		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
 	}
-	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // the test has its result
+	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // an error does not matter: the test has its result
 		l, err := m.List(ctx, inspect.ListFilter{})
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 	return strings.Join(advice, "\n  ")
 }
 
-// delivered says in a line that a test arrived.
+// delivered returns the line about a test that succeeded.
 func delivered(l sinkTestLine) string {
 	s := fmt.Sprintf("%s: delivered", l.Sink)
 	if l.Answer != "" {
@@ -175,12 +176,12 @@ func delivered(l sinkTestLine) string {
 func closeSinks(sinks map[string]pipeline.Sink) {
 	for _, s := range sinks {
 		if c := closerOf(s); c != nil {
-			_ = c.Close() // nothing is waiting in it
+			_ = c.Close() // there is nothing left to send
 		}
 	}
 }
 
-// closerOf returns what closes s or the sink that it wraps; nil: nothing does.
+// closerOf returns the io.Closer that s is or wraps, or nil.
 func closerOf(s pipeline.Sink) io.Closer {
 	if c, ok := s.(io.Closer); ok {
 		return c
@@ -217,13 +218,13 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	return line
 }
 
-// timeoutOf is how long an attempt of s may take.
+// timeoutOf returns how long an attempt of s may take.
 func timeoutOf(s pipeline.Sink) time.Duration {
 	return cmp.Or(registry.TimeoutOf(s), pipeline.DefaultTimeout)
 }
 
-// testMessage is the message of a test. Each of its parts says that it is one, since not every
-// receiver shows all of them.
+// testMessage returns the notification of a test. Each of its parts says that it is a test,
+// because not every receiver shows all parts.
 func testMessage(now time.Time) pipeline.Notification {
 	return pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: flow.DeriveID("test", rand.Text()),
@@ -235,8 +236,8 @@ func testMessage(now time.Time) pipeline.Notification {
 	}
 }
 
-// advised returns why a test failed with err, and what to do; answer is the last status that
-// was answered.
+// advised returns the reason of err, with which a test failed, and advice. answer is the last
+// status of the receiver.
 func advised(err error, answer string) (reason, what string) {
 	reason = err.Error()
 	if a, ok := errors.AsType[*outbound.Advised](err); ok {
@@ -247,16 +248,16 @@ func advised(err error, answer string) (reason, what string) {
 	return reason, advice(err, answer)
 }
 
-// advice says what to do after err; answer is the last status that was answered.
+// advice says what to do about err. answer is the last status of the receiver.
 func advice(err error, answer string) string {
 	class, _ := failure.ClassOf(err)
 	code, _, _ := strings.Cut(answer, " ")
 	switch {
 	case isCertificate(err):
 		return "the certificate of the receiver has to be put right"
-	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the latter are a mail server's
+	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the last three are codes of mail servers
 		return "check its token, secret or password, and write the right one into the file; delivery tries again"
-	case strings.HasPrefix(err.Error(), outbound.TokenRefused): // Slack answers that with 200
+	case strings.HasPrefix(err.Error(), outbound.TokenRefused): // Slack answers with status 200
 		return "write the right token into the file; delivery tries again"
 	case code == "404" || code == "405" || code == "410" || strings.HasPrefix(code, "3"):
 		return "check its address"
@@ -266,7 +267,7 @@ func advice(err error, answer string) string {
 		return "delivery would not try it again"
 	case class == failure.ClassRefused:
 		return "it does not take such a body: check the kind of the sink and its options"
-	case failure.TellsAtOnce(err): // the error says what is wrong
+	case failure.TellsAtOnce(err): // the error says it all
 		return "put that right in the file, or at the receiver; delivery tries again"
 	case failure.IsAmbiguous(err):
 		return "look there whether it arrived all the same"
@@ -276,19 +277,19 @@ func advice(err error, answer string) string {
 	return "delivery would try it again later"
 }
 
-// isCertificate reports whether err says that a certificate does not hold.
+// isCertificate reports whether err is about an invalid certificate.
 func isCertificate(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
 }
 
-// isNetwork reports whether err comes from the network, where nobody answered.
+// isNetwork reports whether err is a network error: the receiver was not reached.
 func isNetwork(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok
 }
 
-// testAttempt records what a sink reports beyond its error.
+// testAttempt is a pipeline.Attempt that records what a sink reports besides its error.
 type testAttempt struct {
 	pipeline.Attempt
 
@@ -302,7 +303,7 @@ func (a *testAttempt) answered(status string) {
 	a.answer = status
 }
 
-// Degraded is that of a pipeline.Attempt.
+// Degraded implements pipeline.Attempt.
 func (a *testAttempt) Degraded(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

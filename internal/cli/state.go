@@ -22,7 +22,7 @@ import (
 	"github.com/vokter/vokter/pipeline/portable"
 )
 
-// stateLine is the JSON of an export or import.
+// stateLine is the JSON of export and import.
 type stateLine struct {
 	Kind      string `json:"kind"`
 	Directory string `json:"directory"`
@@ -75,7 +75,7 @@ func (a *app) stateImport() *cobra.Command {
 	}, outputFlags|pipelineFlags|configFlags)
 }
 
-// place is where state is.
+// place says where state is kept.
 type place struct {
 	kafka *kafka.Config // nil: in dir
 	dir   string
@@ -89,7 +89,7 @@ func (p place) String() string {
 	return "the topics " + cmp.Or(p.kafka.Prefix, kafka.DefaultPrefix) + "*"
 }
 
-// place returns where the flags, or the configuration, say that the state is.
+// place returns the place that the flags or the configuration name.
 func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
 	switch {
 	case len(args) == 0:
@@ -116,7 +116,7 @@ func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
 	return p, nil
 }
 
-// cluster is p as package kafka takes it.
+// cluster returns p as the Config of package kafka.
 func (p place) cluster(log *slog.Logger) kafka.Config {
 	c := *p.kafka
 	c.Topics, c.Logger, c.Now = vokter.Topology(), log, p.now
@@ -190,7 +190,7 @@ func (a *app) importState(cmd *cobra.Command, args []string) error {
 	return out.end()
 }
 
-// moved says what was exported or imported.
+// moved prints what was exported or imported.
 func (r *results) moved(l stateLine, m portable.Manifest) {
 	l.States, l.Wakes = m.Totals()
 	l.Groups = len(m.Groups)
@@ -207,7 +207,7 @@ func (r *results) moved(l stateLine, m portable.Manifest) {
 	r.text("once it is imported elsewhere, do not start a pipeline on %s again: both would tell everybody", l.Place)
 }
 
-// backupLine is the JSON of a copy.
+// backupLine is the JSON of backup.
 type backupLine struct {
 	Kind      string `json:"kind"`
 	Data      string `json:"data"`
@@ -249,7 +249,7 @@ func (a *app) backup() *cobra.Command {
 	}, outputFlags|directoryFlags|configFlags)
 }
 
-// checkTarget refuses a directory that something is in.
+// checkTarget returns an error if dir exists and is not empty.
 func checkTarget(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -267,7 +267,7 @@ func checkTarget(dir string) error {
 func inside(dir, data string) bool {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return false // nor can anything be made there
+		return false
 	}
 	for {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -277,7 +277,7 @@ func inside(dir, data string) bool {
 		if dir == filepath.Dir(dir) {
 			return false
 		}
-		dir = filepath.Dir(dir) // the part that exists decides
+		dir = filepath.Dir(dir) // look for the part that exists
 	}
 	for !sameDirectory(dir, data) {
 		if dir == filepath.Dir(dir) {
@@ -288,7 +288,7 @@ func inside(dir, data string) bool {
 	return true
 }
 
-// copyStore unpacks into dir what m packs.
+// copyStore unpacks a backup of m into dir.
 func copyStore(ctx context.Context, m manage.Manager, dir string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -296,16 +296,16 @@ func copyStore(ctx context.Context, m manage.Manager, dir string) error {
 	packed := make(chan error, 1)
 	go func() {
 		err := m.Backup(ctx, w)
-		_ = w.CloseWithError(err) // it has no errors
+		_ = w.CloseWithError(err) // always nil
 		packed <- err
 	}()
 	err := vokter.UnpackBackup(r, dir)
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // whether it is whole shows at its very end
+		_, err = io.Copy(io.Discard, r) // an error may come at the very end
 	}
 	_ = r.CloseWithError(err)
 	if perr := <-packed; perr != nil && (err == nil || !errors.Is(perr, err)) {
-		return perr // it came first: that of unpacking follows from it
+		return perr // the error of unpacking follows from it
 	}
 	return err
 }

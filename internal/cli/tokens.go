@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/internal/reading"
 )
 
-// tokenFlags say how the words of a text are compared.
+// tokenFlags are the flags of how words are compared.
 type tokenFlags struct {
 	lang       string
 	stem, stop bool
@@ -114,10 +114,11 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 	return out.end()
 }
 
-// maxPage is how large a page may be by default, in bytes.
+// maxPage is the largest page that tokens reads, in bytes.
 const maxPage = 10 << 20
 
-// readAll reads a file, or standard input for "-", up to the largest page that is read.
+// readAll reads the file called name, or standard input if name is "-". More than maxPage bytes
+// are an error.
 func (a *app) readAll(name string) ([]byte, error) {
 	in := a.stdin
 	if name != "-" {

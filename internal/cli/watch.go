@@ -21,7 +21,7 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-// printer is the name of the sink that watch and demo deliver to.
+// printer is the name of the sink of watch and demo.
 const printer = "stdout"
 
 func (a *app) watch() *cobra.Command {
@@ -104,8 +104,8 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	return failures(sum)
 }
 
-// watchLevel is from which level on the Router of watch logs. A run of some checks is quiet, so
-// that cron mails what happened; why a single check failed is said at its end.
+// watchLevel returns the default log level of watch. A run with --checks is quiet, so that cron
+// mails only results. It reports failed checks at its end.
 func watchLevel(checks int) slog.Level {
 	switch checks {
 	case 0:
@@ -116,7 +116,7 @@ func watchLevel(checks int) slog.Level {
 	return slog.LevelWarn
 }
 
-// watching is the sink of watch: it ends the run once the page was given up.
+// watching is the sink of watch. It ends the run when the page expires.
 type watching struct {
 	mandatory
 	end context.CancelCauseFunc
@@ -135,14 +135,15 @@ func (w watching) Deliver(ctx context.Context, n pipeline.Notification) error {
 
 var errGivenUp = errors.New("the page was given up, so that nothing is watched any more; start again once it can be read")
 
-// inUseFor is how long runs of some checks wait for the data directory, which another one may use.
+// inUseFor is how long a run with --checks waits for a data directory that is in use.
 const inUseFor = time.Minute
 
-// inTurn calls run until the data directory is not in use by another process, for inUseFor at most.
+// inTurn calls run again while it fails because another process uses the data directory, for at
+// most inUseFor.
 func inTurn(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, error)) (inspect.Summary, error) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	over := time.After(inUseFor)
+	timeout := time.After(inUseFor)
 	for first := true; ; first = false {
 		sum, err := run()
 		if !errors.Is(err, vokter.ErrInUse) {
@@ -154,14 +155,14 @@ func inTurn(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, 
 		select {
 		case <-ctx.Done():
 			return sum, err
-		case <-over:
+		case <-timeout:
 			return sum, fmt.Errorf("%w; waited for %s", err, howLong(inUseFor))
 		case <-again.C:
 		}
 	}
 }
 
-// warnOfWatch logs what cfg asks for in vain.
+// warnOfWatch logs settings of cfg that have no effect.
 func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 	for _, s := range cfg.Subscriptions {
 		for _, w := range config.Warnings(s) {
@@ -177,7 +178,7 @@ func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 	}
 }
 
-// subscriptionFlags are the fields of a subscription as flags.
+// subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
 	client, language, match                                    string
 	events, selects, removes, ignores                          []string
@@ -208,7 +209,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 
-// subscription returns what the flags and arguments ask for, or all that is wrong.
+// subscription returns the subscription of the flags and arguments, or all mistakes in them.
 func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
 	s := pipeline.Subscription{
 		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
@@ -260,7 +261,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
 }
 
-// asFlag says what is wrong with a field in terms of what the user wrote.
+// asFlag returns the message of fe with the name of the flag or argument.
 func asFlag(fe *pipeline.FieldError) string {
 	name, _, _ := strings.Cut(fe.Field, "[")
 	if name == "url" || name == "keywords" { // arguments
@@ -269,11 +270,11 @@ func asFlag(fe *pipeline.FieldError) string {
 	return flagOf(name) + ": " + fe.Reason
 }
 
-// flagOf is the flag of a field.
+// flagOf returns the flag of a field.
 func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
 
-// sayBaseline makes a Router of cfg log to log what the first check read: the baseline, or a version
-// that stands since an earlier run. A run of some checks says only what is a baseline.
+// sayBaseline makes a Router of cfg log what the first check found: a baseline, or no change
+// since an earlier run. A run with --checks logs only baselines.
 func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 	s := cfg.Subscriptions[0]
 	every := max(time.Duration(s.WithDefaults().Interval), pipeline.DefaultMinInterval)
@@ -306,7 +307,7 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 	})}}
 }
 
-// sayKeyword logs whether k is on the page now.
+// sayKeyword logs whether the page contains k now.
 func sayKeyword(log *slog.Logger, k reading.Keyword) {
 	switch {
 	case k.Found > 0:

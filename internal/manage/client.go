@@ -26,13 +26,13 @@ type Client struct {
 
 var _ Manager = (*Client)(nil)
 
-// NewClient returns a Client of the process that listens at addr, HOST:PORT, and wants token.
+// NewClient returns a Client of the process that listens at addr (HOST:PORT) and accepts token.
 func NewClient(addr, token string) *Client {
 	return &Client{"http://" + addr, token, &http.Client{
-		// No proxy stands between two processes of one machine.
+		// Without Proxy: both processes are on one machine.
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			ResponseHeaderTimeout: 10 * time.Minute, // a replay or a backup of much takes its time
+			ResponseHeaderTimeout: 10 * time.Minute, // a large replay or backup takes long
 			DisableCompression:    true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -42,10 +42,10 @@ func NewClient(addr, token string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// probeTimeout is how long a process may take to say which one it is.
+// probeTimeout is how long a process may take to answer Process.
 const probeTimeout = 5 * time.Second
 
-// Process returns which process answers.
+// Process returns the description of the process that answers.
 func (c *Client) Process(ctx context.Context) (p Process, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (c *Client) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	return done.Replayed, err
 }
 
-// Backup implements Manager. What it has written when it fails is no whole copy.
+// Backup implements Manager. If it fails, w holds an incomplete copy.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/backup", nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// values returns a query of names and values, without those that are empty.
+// values returns a query of names and values. It leaves out empty values.
 func values(pairs ...string) url.Values {
 	q := make(url.Values)
 	for i := 0; i < len(pairs); i += 2 {
@@ -161,7 +161,7 @@ func (c *Client) post(ctx context.Context, path string, body, into any) error {
 	return c.ask(r, into)
 }
 
-// ask sends r and reads the answer into into.
+// ask sends r and decodes the response into into.
 func (c *Client) ask(r *http.Request, into any) error {
 	resp, err := c.do(r, mediaJSON)
 	if err != nil {
@@ -174,14 +174,14 @@ func (c *Client) ask(r *http.Request, into any) error {
 	return nil
 }
 
-// do sends r. It returns an answer of the given media type, or what the process says is
-// wrong.
+// do sends r. It returns the response if it has status 200 and the given media type, and
+// otherwise the error in it.
 func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := c.http.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // the rest is the address, which nobody typed
+			err = failed.Err // leave out method and URL: the user typed neither
 		}
 		return nil, fmt.Errorf("the process at %s does not answer: %w", r.URL.Host, err)
 	}
@@ -200,7 +200,7 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	return nil, e.Error.err()
 }
 
-// err returns what a Router returns in such a case.
+// err returns the error that a Router returns in the same case.
 func (f failure) err() error {
 	switch f.Code {
 	case codeNotFound:
@@ -215,7 +215,7 @@ func (f failure) err() error {
 	return errors.New(f.Message)
 }
 
-// remote is an error of package vokter in the words of the process that returned it.
+// remote is an error of package vokter with the message of the process that returned it.
 type remote struct {
 	error
 	words string

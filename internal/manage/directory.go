@@ -13,38 +13,38 @@ import (
 	"strings"
 )
 
-// The files of a data directory by which other processes of the machine find the process that
-// runs it, and are let in.
+// Files in a data directory with which other processes of the machine find the process that
+// runs it and authenticate to it.
 const (
 	addressFile = "listen" // HOST:PORT
-	tokenFile   = "token"  // for its owner only
+	tokenFile   = "token"  // readable by its owner only
 )
 
 // NewToken returns a token that nobody can guess.
 func NewToken() string { return rand.Text() }
 
-// Announce leaves token and addr, HOST:PORT, in the data directory dir. The caller must own
-// it. It fails where others could read the token.
+// Announce writes token and addr (HOST:PORT) to the data directory dir. The caller must own the
+// directory. Announce fails where other users could read the token.
 func Announce(dir, addr, token string) error {
 	if err := replace(filepath.Join(dir, tokenFile), token, 0o600); err != nil {
 		return err
 	}
-	// Whoever finds the address finds its token.
+	// The address comes last: whoever finds it must also find its token.
 	return replace(filepath.Join(dir, addressFile), addr, 0o644)
 }
 
-// Withdraw removes what Announce left in dir, unless a successor has replaced it.
+// Withdraw removes the files that Announce wrote to dir, unless another process has replaced
+// them.
 func Withdraw(dir, addr, token string) {
 	for name, left := range map[string]string{addressFile: addr, tokenFile: token} {
 		path := filepath.Join(dir, name)
 		if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == left {
-			_ = os.Remove(path) // it misleads nobody: the next start replaces it
+			_ = os.Remove(path) // an old file does no harm: the next start replaces it
 		}
 	}
 }
 
-// replace makes the file at path hold line, at once and with the mode perm, whatever stood
-// there before.
+// replace atomically replaces the file at path by one that holds line and has the mode perm.
 func replace(path, line string, perm fs.FileMode) (err error) {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func replace(path, line string, perm fs.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(temp) // the error says more
+			_ = os.Remove(temp) // err is more important
 		}
 	}()
 	_, err = f.WriteString(line + "\n")
@@ -70,19 +70,20 @@ func replace(path, line string, perm fs.FileMode) (err error) {
 	return os.Rename(temp, path)
 }
 
-// open reports whether others than the owner of a file can do something with it. Windows has
-// no such modes: what protects the directory protects the file.
+// open reports whether other users than its owner can use a file. Windows has no such modes;
+// there the directory protects the file.
 func open(info fs.FileInfo) bool { return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 }
 
 var (
-	// ErrNoAddress says that no process has left its address in a data directory.
+	// ErrNoAddress says that a data directory holds no address of a process.
 	ErrNoAddress = errors.New("it has left no address there")
-	// ErrToken says that the user has to mend what protects the token in a data directory.
+	// ErrToken says that the permissions of the token in a data directory are wrong.
 	ErrToken = errors.New("the token of the process that runs the data directory")
 )
 
-// Find returns a Client of the process that announced itself in the data directory dir. It may
-// be gone. Its errors are ErrNoAddress, ErrToken, and those about files that mislead.
+// Find returns a Client of the process that announced itself in the data directory dir. The
+// process may have ended. Find returns ErrNoAddress, ErrToken, or an error about an invalid
+// address.
 func Find(dir string) (*Client, error) {
 	path := filepath.Join(dir, addressFile)
 	b, err := os.ReadFile(path)
@@ -100,7 +101,7 @@ func Find(dir string) (*Client, error) {
 	return NewClient(addr, token), nil
 }
 
-// reachable returns where a process of this machine is asked that listens at addr.
+// reachable returns the address at which to ask a process of this machine that listens at addr.
 func reachable(addr string) (string, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -113,7 +114,7 @@ func reachable(addr string) (string, error) {
 	case ip.IsLoopback():
 		return addr, nil
 	}
-	// A directory that was copied from another machine would lead there.
+	// A directory copied from another machine holds an address of that machine.
 	own, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err

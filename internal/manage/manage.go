@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Manager is what a data directory offers to those who look after it: a vokter.Router in
-// this process, or a Client of the one in another.
+// Manager manages a data directory. It is implemented by a vokter.Router in this process, and
+// by a Client of a Router in another process.
 type Manager interface {
 	// List returns pages and receivers with their state.
 	List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error)
@@ -34,26 +34,28 @@ type Manager interface {
 	Backup(ctx context.Context, w io.Writer) error
 }
 
-// Prefix is where the routes of the API begin.
+// Prefix begins the paths of the API.
 const Prefix = "/api/v1"
 
-// Process says which process answers.
+// Process describes the process that answers.
 type Process struct {
-	// Data is its data directory, as an absolute path; empty: in memory.
+	// Data is the absolute path of its data directory. It is empty for a process that keeps
+	// everything in memory.
 	Data string `json:"data"`
-	// Lanes says which part of the work it does; nil: all of it, or it is not known yet.
+	// Lanes counts the lanes that it owns. It is nil if the process owns all lanes or does not
+	// know them yet.
 	Lanes *Lanes `json:"lanes,omitempty"`
 }
 
-// Lanes counts the parallel parts of the work that processes share.
+// Lanes counts the lanes of a transport that several processes share.
 type Lanes struct {
 	Owned int `json:"owned"` // by this process
-	// Restoring is how many of Owned are not known yet, since their state is still read.
+	// Restoring is how many of Owned are not ready, because their state is still being read.
 	Restoring int `json:"restoring,omitempty"`
 	All       int `json:"all"`
 }
 
-// lanesOf returns what gauges say of lanes, or nil.
+// lanesOf returns the lanes in gauges, or nil if there are none.
 func lanesOf(gauges []flow.Gauge) *Lanes {
 	var l Lanes
 	for _, g := range gauges {
@@ -72,7 +74,7 @@ func lanesOf(gauges []flow.Gauge) *Lanes {
 	return &l
 }
 
-// The bodies of answers and requests that are no types of the pipeline.
+// Bodies of requests and responses.
 type (
 	pagesBody struct {
 		Pages []inspect.Page `json:"pages"`
@@ -104,16 +106,16 @@ type (
 
 // Codes of errors.
 const (
-	codeInvalid      = "invalid"      // 400: the request makes no sense as it is
+	codeInvalid      = "invalid"      // 400: the request is malformed
 	codeUnauthorized = "unauthorized" // 401: the token is missing or wrong
-	codeForbidden    = "forbidden"    // 403: it comes from somewhere else
+	codeForbidden    = "forbidden"    // 403: another web site or host sent it, or there is no token
 	codeNotFound     = "not_found"    // 404: there is no such page, subscription or route
 	codeMethod       = "method"       // 405
-	codeConflict     = "conflict"     // 409: it is refused as things stand
-	codeElsewhere    = "elsewhere"    // 421: another process knows, or none at the moment
+	codeConflict     = "conflict"     // 409: the current state does not allow it
+	codeElsewhere    = "elsewhere"    // 421: another process owns the page, or none does at the moment
 	codeTooLarge     = "too_large"    // 413
 	codeMediaType    = "media_type"   // 415
 	codeInternal     = "internal"     // 500
 	codeBusy         = "busy"         // 503: it was not decided in time; ask again
-	codeUnavailable  = "unavailable"  // 503: nothing is taken in at the moment
+	codeUnavailable  = "unavailable"  // 503: the pipeline is not ready
 )

@@ -27,7 +27,7 @@ func (a *api) pages(w *writer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// One after the other: encoded as a whole they would stand in memory twice.
+	// Encode one page at a time: the encoding of all would double the memory.
 	w.begin(http.StatusOK, mediaJSON)
 	if _, err := io.WriteString(w, `{"pages":[`); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *api) resume(w *writer, r *http.Request) error {
 	return a.command(w, r, func(ctx context.Context, t targetBody) error { return a.service.Resume(ctx, t.URL, t.Client) })
 }
 
-// command carries out a command about one page.
+// command decodes a command about one page and calls do with it.
 func (a *api) command(w *writer, r *http.Request, do func(context.Context, targetBody) error) error {
 	var t targetBody
 	if err := decode(w, r, &t); err != nil {
@@ -194,7 +194,7 @@ func (a *api) backup(w *writer, r *http.Request) error {
 	return a.service.Backup(r.Context(), &tarWriter{w})
 }
 
-// guarded keeps out what a browser sends for a web site.
+// guarded refuses requests that a browser sends for another web site.
 func guarded(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,7 @@ func guarded(next http.Handler) http.Handler {
 			forbid(w, "the Host of the request is not a loopback address; write 127.0.0.1 or localhost")
 			return
 		}
-		// Reading costs, too, so that a GET is held to what protects a POST.
+		// A GET can be expensive, so it gets the same check as a POST.
 		asPost := *r
 		asPost.Method = http.MethodPost
 		if origins.Check(&asPost) != nil {
@@ -213,18 +213,18 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// authorized lets through what carries token; nothing where it is empty.
+// authorized refuses requests without token. If token is empty it refuses all requests.
 func authorized(next http.Handler, token string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if token == "" {
-			forbid(w, "nobody is answered here: the token would stand in the data directory, and this process has none")
+			forbid(w, "the API is off: its token would be in the data directory, and this process has none")
 			return
 		}
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
 			_ = newWriter(w).send(http.StatusUnauthorized, errorBody{failure{codeUnauthorized,
-				"send the token, which stands in the file " + tokenFile + " of the data directory, as Authorization: Bearer TOKEN"}})
+				"send the token, which is in the file " + tokenFile + " of the data directory, as Authorization: Bearer TOKEN"}})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -235,7 +235,8 @@ func forbid(w http.ResponseWriter, message string) {
 	_ = newWriter(w).send(http.StatusForbidden, errorBody{failure{codeForbidden, message}})
 }
 
-// atLoopback reports whether r arrived at a loopback address, or it is not known where.
+// atLoopback reports whether r arrived at a loopback address. It returns true if the address is
+// not known.
 func atLoopback(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return !ok || at.IP.IsLoopback()
@@ -250,7 +251,7 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// apiError is an answer other than 200.
+// apiError is a response with a status other than 200.
 type apiError struct {
 	Status  int
 	Code    string
@@ -263,7 +264,8 @@ func invalid(format string, args ...any) error {
 	return &apiError{http.StatusBadRequest, codeInvalid, fmt.Sprintf(format, args...)}
 }
 
-// query returns the query of r, which may hold each of known once.
+// query returns the query of r. A parameter that is not in known, or is given twice, is an
+// error.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -280,7 +282,7 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	return q, nil
 }
 
-// flag returns whether the parameter name of q, which may be absent, is true.
+// flag reports whether the parameter name of q is "true". Any other value is an error.
 func flag(q url.Values, name string) (bool, error) {
 	switch q.Get(name) {
 	case "":
@@ -288,10 +290,10 @@ func flag(q url.Values, name string) (bool, error) {
 	case "true":
 		return true, nil
 	}
-	return false, invalid("%s: %q is not true; write that, or leave it out", name, q.Get(name))
+	return false, invalid("%s: %q is not true; write true, or leave the parameter out", name, q.Get(name))
 }
 
-// decode reads the JSON object of r's body into v. It takes no key that v does not know.
+// decode reads the JSON object of r's body into v. An unknown key is an error.
 func decode(w *writer, r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != mediaJSON {
 		return &apiError{http.StatusUnsupportedMediaType, codeMediaType, "the body must be sent as " + mediaJSON}

@@ -12,28 +12,28 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Service is what a Server serves.
+// Service is a Manager whose API is served, with its state.
 type Service interface {
 	Manager
-	// Ready returns nil while the pipeline is at work, and otherwise why it is not.
+	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.
 	Ready() error
-	// Running is closed once the pipeline began to work.
+	// Running is closed when the pipeline has begun to work.
 	Running() <-chan struct{}
-	// Gauges returns how the pipeline does.
+	// Gauges returns the metrics of the pipeline.
 	Gauges() []flow.Gauge
 }
 
-// maxBody bounds the body of a request in bytes.
+// maxBody is the largest body of a request, in bytes.
 const maxBody = 64 << 10
 
-// stall is how long a reader of an answer may take nothing before it is given up.
+// stall is how long a client may read nothing of a response before the response is aborted.
 const stall = 30 * time.Second
 
-// Handler returns the API of s below Prefix. p is what it says of its process. It answers
-// requests that carry token as a bearer token, and nobody where token is empty. It refuses
-// what a browser sends for another site, and on a loopback address every Host but a loopback
-// address or localhost, since any web page could have its own name point here. Until s is
-// running it says only which process this is.
+// Handler returns the API of s below Prefix. p describes the process. Requests must carry token
+// as a bearer token; if token is empty, all are refused. Handler also refuses requests that a
+// browser sends for another site. On a loopback address it refuses every Host other than a
+// loopback address or localhost, because a web site could let its own name point here. Until s
+// is running only the route /process works.
 func Handler(s Service, p Process, token string) *API {
 	a := &api{service: s, copying: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
@@ -62,28 +62,29 @@ func Handler(s Service, p Process, token string) *API {
 	return &API{guarded(authorized(mux, token)), a}
 }
 
-// API answers requests.
+// API is the handler of the API.
 type API struct {
 	http.Handler
 	api *api
 }
 
-// Close refuses new backups, and waits until the one that is being sent has ended and
-// removed what it made. It breaks off once its connection is closed, which comes first.
+// Close refuses new backups, and waits until the current one has ended and removed its files.
+// Close the connections first, so that the current backup fails.
 func (a *API) Close() { a.api.closed.Do(func() { a.api.copying <- struct{}{} }) }
 
 type api struct {
 	service Service
-	// copying is full while a backup is sent, and for ever once the API is closed.
+	// copying holds a token while a backup is sent, and for ever after Close.
 	copying chan struct{}
 	closed  sync.Once
 }
 
-// handler answers a request. It returns an error only where it has written nothing, or
-// where the answer has to break off.
+// handler answers a request. If it returns an error after it has written, the response is
+// aborted.
 type handler func(w *writer, r *http.Request) error
 
-// running makes h answer only once the pipeline began to work: before that it would wait.
+// running returns a handler that calls h once the pipeline works, and fails before: h would
+// wait.
 func (a *api) running(h handler) handler {
 	return func(w *writer, r *http.Request) error {
 		select {
@@ -99,13 +100,14 @@ func (a *api) running(h handler) handler {
 	}
 }
 
-// answer makes h an http.Handler for method (empty: any), which turns its errors into answers.
+// answer returns an http.Handler that calls h for requests with method (empty: any) and sends
+// its errors as responses.
 func (a *api) answer(method string, h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w := newWriter(rw)
 		r.Body = http.MaxBytesReader(rw, r.Body, maxBody)
 		var err error
-		if r.Method == http.MethodGet { // others once their body was read
+		if r.Method == http.MethodGet { // for other methods decode does it after it has read the body
 			err = w.patient()
 		}
 		switch {
@@ -119,7 +121,7 @@ func (a *api) answer(method string, h handler) http.Handler {
 		switch {
 		case err == nil:
 		case w.began:
-			panic(http.ErrAbortHandler) // the client must see that the answer is cut
+			panic(http.ErrAbortHandler) // so that the client sees that the response is incomplete
 		default:
 			e := a.classify(err)
 			if e.Code == codeBusy || e.Code == codeUnavailable {
@@ -130,7 +132,7 @@ func (a *api) answer(method string, h handler) http.Handler {
 	})
 }
 
-// classify says how err is answered.
+// classify returns the response for err.
 func (a *api) classify(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
@@ -160,8 +162,8 @@ const (
 	mediaTar  = "application/x-tar"
 )
 
-// writer writes answers that may take longer than the limits of the server allow, as long
-// as their reader takes something within stall.
+// writer writes a response that may take longer than the timeouts of the server, as long as the
+// client reads something within stall.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -172,11 +174,11 @@ func newWriter(w http.ResponseWriter) *writer {
 	return &writer{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
-// patient lifts the server's limit for reading a request, which has been read: it would
-// cancel work that takes longer.
+// patient removes the server's read timeout. Call it when the request has been read, because
+// the timeout would cancel longer work.
 func (w *writer) patient() error { return supported(w.control.SetReadDeadline(time.Time{})) }
 
-// begin sends the head of an answer of the given media type.
+// begin sends the header of a response of the given media type.
 func (w *writer) begin(status int, media string) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -185,7 +187,7 @@ func (w *writer) begin(status int, media string) {
 	w.WriteHeader(status)
 }
 
-// Write sends b, behind the head of the answer.
+// Write sends b as a part of the body.
 func (w *writer) Write(b []byte) (int, error) {
 	if err := supported(w.control.SetWriteDeadline(time.Now().Add(stall))); err != nil {
 		return 0, err
@@ -207,7 +209,8 @@ func (w *writer) send(status int, v any) error {
 	return err
 }
 
-// tarWriter begins its answer with the first byte, so that what fails before is told.
+// tarWriter sends the header of its response with the first byte, so that an error before that
+// can still be sent.
 type tarWriter struct{ *writer }
 
 func (w *tarWriter) Write(b []byte) (int, error) {
@@ -217,7 +220,7 @@ func (w *tarWriter) Write(b []byte) (int, error) {
 	return w.writer.Write(b)
 }
 
-// supported drops the error of a connection that has no deadlines, as in tests.
+// supported returns nil if err says that the connection has no deadlines, as in tests.
 func supported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil

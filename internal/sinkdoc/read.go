@@ -17,23 +17,23 @@ import (
 
 const module = "github.com/vokter/vokter/"
 
-// sink is what the page of a kind of sink is made of.
+// sink describes a kind of sink.
 type sink struct {
 	kind    string
 	doc     string // the comment of its package
 	example string // a configuration with one such sink
-	picture bool   // docs/images has one of what it sends
-	sent    string // what it sends, as its tests compare it
+	picture bool   // docs/images has a picture of a notification
+	sent    string // an example of what it sends, a golden file of its tests
 	fields  []field
 }
 
 // field is one key of the configuration of a sink.
 type field struct {
-	name string // with those of the mappings that it stands in: tls.ca
+	name string // with the names of the mappings around it: tls.ca
 	typ  string
-	// inFile says that it can also be given as name_file.
+	// inFile says that the value can also be read from a file, as name_file.
 	inFile bool
-	// required and byDefault are what the comment says at "Required." and "Default: ...".
+	// required and byDefault come from "Required." and "Default: ..." in the comment.
 	required  bool
 	byDefault string
 	doc       string
@@ -75,7 +75,7 @@ func readSink(root, kind string) (sink, error) {
 	if !ok {
 		return s, nil
 	}
-	// What has no fields in a configuration is a sink for programs only.
+	// A sink whose Config has no YAML fields is for programs only.
 	if s.fields, err = r.fields(p, config, "", nil); err != nil || len(s.fields) == 0 {
 		return s, err
 	}
@@ -90,10 +90,10 @@ func readSink(root, kind string) (sink, error) {
 	return s, err
 }
 
-// sentNames are the files in which tests keep what a sink makes of differences.
+// sentNames are names of golden files with what a sink sends.
 var sentNames = []string{"change.golden.json", "changes.golden.json", "ok.golden", "text.golden"}
 
-// sentBy returns the first of sentNames in dir, or nothing.
+// sentBy returns the content of the first of sentNames in dir, or an empty string.
 func sentBy(dir string) (string, error) {
 	for _, name := range sentNames {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -104,13 +104,13 @@ func sentBy(dir string) (string, error) {
 	return "", nil
 }
 
-// pkg is a package, as far as types are concerned.
+// pkg holds the types of a package.
 type pkg struct {
 	name    string
 	doc     string
 	types   map[string]*ast.StructType
 	aliases map[string]ast.Expr                   // other types, by their name
-	imports map[*ast.StructType]map[string]string // what the file of a type imports: paths by name
+	imports map[*ast.StructType]map[string]string // imports of the file of a type: paths by name
 }
 
 // reader reads packages of the module.
@@ -148,7 +148,7 @@ func (p *pkg) add(f *ast.File) {
 	}
 	imports := make(map[string]string)
 	for _, i := range f.Imports {
-		path, _ := strconv.Unquote(i.Path.Value) // it was parsed
+		path, _ := strconv.Unquote(i.Path.Value) // valid, because it was parsed
 		name := filepath.Base(path)
 		if i.Name != nil {
 			name = i.Name.Name
@@ -170,8 +170,8 @@ func (p *pkg) add(f *ast.File) {
 	})
 }
 
-// fields returns what can be configured in the struct s of p, whose names begin with prefix.
-// outer are the names of the fields around it, in YAML by those in Go.
+// fields returns the YAML fields of the struct s of p, with prefix before their names. outer
+// are the YAML names of the fields around it, by Go name.
 func (r *reader) fields(p *pkg, s *ast.StructType, prefix string, outer map[string]string) ([]field, error) {
 	known := names(s)
 	for goName, name := range outer {
@@ -208,7 +208,7 @@ func (r *reader) fields(p *pkg, s *ast.StructType, prefix string, outer map[stri
 	return all, nil
 }
 
-// field returns f, and behind it what stands in it.
+// field returns f, followed by its own fields if it is a mapping.
 func (r *reader) field(p *pkg, s *ast.StructType, f *ast.Field, name string, known map[string]string) ([]field, error) {
 	if strings.TrimSpace(f.Doc.Text()) == "" {
 		return nil, fmt.Errorf("the field %s has no comment", name)
@@ -231,8 +231,8 @@ func (r *reader) field(p *pkg, s *ast.StructType, f *ast.Field, name string, kno
 	return append([]field{out}, fields...), err
 }
 
-// structOf returns the struct that expr, in s of p, stands for, and its package; nil if it
-// stands for anything else.
+// structOf returns the struct type that expr, in s of p, refers to, and its package. It returns
+// nil if expr is no struct.
 func (r *reader) structOf(p *pkg, s *ast.StructType, expr ast.Expr) (*pkg, *ast.StructType, error) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
@@ -267,12 +267,12 @@ func yamlName(f *ast.Field) string {
 	if f.Tag == nil {
 		return ""
 	}
-	tag, _ := strconv.Unquote(f.Tag.Value) // it was parsed
+	tag, _ := strconv.Unquote(f.Tag.Value) // valid, because it was parsed
 	name, _, _ := strings.Cut(reflect.StructTag(tag).Get("yaml"), ",")
 	return name
 }
 
-// names maps the names of the fields of s in Go to those in YAML.
+// names returns the YAML names of the fields of s, by Go name.
 func names(s *ast.StructType) map[string]string {
 	m := make(map[string]string)
 	for _, f := range s.Fields.List {

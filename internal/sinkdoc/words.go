@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Types that are more than their kind.
+// Types that are described by more than their kind.
 const (
 	secret    = "secret"
 	templated = "template"
 )
 
-// words say what the types of fields are written as.
+// words describe the Go types of fields for users.
 var words = map[string]string{
 	"string": "string", "bool": "true or false", "int": "whole number", "int64": "whole number",
 	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network",
 }
 
-// typeName says what a field of type expr in p is written as.
+// typeName describes the type expr in p for users.
 func typeName(p *pkg, expr ast.Expr) (string, error) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
@@ -67,8 +67,8 @@ var (
 	byDefault = regexp.MustCompile(`(?:^|\s)(?:Default|Absent|Empty):? (.+?)\.(\s|$)`)
 )
 
-// say takes what the comment of the field goName says; names are those of the fields
-// beside it.
+// say sets the description of f from doc, the comment of the field goName. names are the YAML
+// names of its sibling fields, by Go name.
 func (f *field) say(goName, doc string, names map[string]string) {
 	doc = markdown(doc)
 	if required.MatchString(doc) {
@@ -88,7 +88,7 @@ func (f *field) say(goName, doc string, names map[string]string) {
 	f.byDefault = inYAML(f.byDefault, names)
 }
 
-// begin are words that begin a description, not a value that is to be written as it is.
+// begin matches the beginning of a default that is a description and not a literal value.
 var begin = regexp.MustCompile(`^(a|an|the|that|those|some|what|where|whether|how|who|in|on|from|sent|shown|which) `)
 
 func sentence(doc string) string {
@@ -98,11 +98,11 @@ func sentence(doc string) string {
 	return doc
 }
 
-// inYAML writes the names of fields in Go, which have lower and upper case, as in YAML.
+// inYAML replaces the Go names of fields in doc by their YAML names.
 func inYAML(doc string, names map[string]string) string {
 	for goName, name := range names {
 		if strings.ToUpper(goName) == goName {
-			continue // an abbreviation in a text means what it stands for
+			continue // an abbreviation such as TLS is a word of the text
 		}
 		word := regexp.MustCompile(`(^|[a-z,] )` + goName + `\b`)
 		doc = word.ReplaceAllString(doc, "${1}`"+name+"`")

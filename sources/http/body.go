@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// body is a decoded body of bounded size whose errors are classified.
+// body is a decoded body of limited size whose errors are classified.
 type body struct {
 	ctx  context.Context
 	host string
@@ -36,10 +36,10 @@ type decompressor interface {
 	Reset(r io.Reader) error
 }
 
-// maxWindow bounds the memory of a decompressor of zstd. It is what RFC 9659 allows servers.
+// maxWindow limits the memory of a zstd decompressor. RFC 9659 allows servers no larger window.
 const maxWindow = 8 << 20
 
-// decompressors have pools of decompressors by content coding. Their buffers are worth keeping.
+// decompressors are pools of decompressors by content coding. Their large buffers are reused.
 var decompressors = map[string]*sync.Pool{
 	"gzip": {New: func() any { return new(gzip.Reader) }},
 	"br":   {New: func() any { return brotli.NewReader(nil) }},
@@ -55,7 +55,7 @@ var decompressors = map[string]*sync.Pool{
 // acceptEncoding asks for the codings of decompressors.
 const acceptEncoding = "gzip, zstd, br"
 
-// newBody wraps the body of resp; it does not close it where it fails.
+// newBody wraps the body of resp. If it fails it does not close the body.
 func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host string) (io.ReadCloser, error) {
 	b := &body{ctx: ctx, host: host, raw: resp.Body, src: resp.Body, left: maxBytes, max: maxBytes}
 	if resp.StatusCode == http.StatusNotModified {
@@ -72,12 +72,12 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 	if !ok {
 		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which was not asked for", enc)}
 	}
-	// A stream of empty parts inflates to nothing, so the input is bounded too.
+	// A stream of empty parts inflates to nothing, so the input is limited too.
 	b.in = &bounded{r: resp.Body, left: maxBytes + 64<<10, over: b.tooLarge()}
 	b.dec, b.pool = pool.Get().(decompressor), pool
 	err := b.dec.Reset(b.in)
 	b.src = b.dec
-	if errors.Is(err, io.EOF) { // nothing at all
+	if errors.Is(err, io.EOF) { // the body is empty
 		b.release()
 		b.src = http.NoBody
 	} else if err != nil {
@@ -92,7 +92,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more, to tell the limit from the end
+		p = p[:b.left+1] // one byte more tells whether the body is longer than the limit
 	}
 	n, err := b.src.Read(p)
 	if int64(n) > b.left {
@@ -109,7 +109,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the body. Reading from it afterwards fails.
+// Close closes the body. Reading from it afterwards fails.
 func (b *body) Close() error {
 	b.err = errors.New("read from a closed body")
 	b.release()
@@ -142,7 +142,7 @@ func (b *body) tooLarge() error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page is larger than " + size(b.max)}
 }
 
-// bounded fails with over where more than left bytes come.
+// bounded fails with over after left bytes.
 type bounded struct {
 	r    io.Reader
 	left int64

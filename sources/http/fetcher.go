@@ -1,4 +1,4 @@
-// Package httpsource gets pages over http and https.
+// Package httpsource fetches pages over http and https.
 package httpsource
 
 import (
@@ -23,38 +23,39 @@ import (
 
 // Bounds of a fetch.
 const (
-	// DefaultMaxBody is how large a decoded body may be, in bytes.
+	// DefaultMaxBody is the default of Config.MaxBody, in bytes.
 	DefaultMaxBody = 10 << 20
-	// maxRedirects is how many redirects are followed.
+	// maxRedirects is how many redirects a fetch follows.
 	maxRedirects = 10
-	// maxRetryAfter is the longest wait that a host can ask for.
+	// maxRetryAfter is the longest wait that a host can ask for. A longer one is shortened to it. A longer one is shortened to
+	// it.
 	maxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
 )
 
-// Config alters a Fetcher. The zero Config is good for the public internet.
+// Config configures a Fetcher. The zero Config is right for the public internet.
 type Config struct {
-	// Allow lists networks that may be reached besides public addresses.
+	// Allow lists networks that the Fetcher may connect to besides public addresses.
 	Allow []netip.Prefix
-	// UserAgent is sent with every request; empty means DefaultUserAgent(Version).
+	// UserAgent is sent with every request. Empty means DefaultUserAgent(Version).
 	UserAgent string
-	// Version is that of the program, for the default user agent.
+	// Version is the version of the program, for the default user agent.
 	Version string
-	// MaxBody bounds the decoded body in bytes; 0 means DefaultMaxBody.
+	// MaxBody is the size of the largest decoded body, in bytes. 0 means DefaultMaxBody.
 	MaxBody int64
-	// RootCAs are the authorities to trust; nil means the system's.
+	// RootCAs are the certificate authorities to trust. Nil means those of the system.
 	RootCAs *x509.CertPool
-	// Resolver looks names up; nil means the system's.
+	// Resolver looks up host names. Nil means net.DefaultResolver.
 	Resolver *net.Resolver
-	// Concurrency is how many requests one host gets at once, and so how many connections
-	// to it are worth keeping; 0 means 2.
+	// Concurrency is how many idle connections to one host are kept. Set it to the number of
+	// concurrent requests to a host. 0 means 2.
 	Concurrency int
-	// Now is the clock by which a date in Retry-After counts; nil means time.Now.
+	// Now is the clock for dates in Retry-After. Nil means time.Now.
 	Now func() time.Time
 }
 
-// DefaultUserAgent is how Vokter introduces itself.
+// DefaultUserAgent returns the user agent of Vokter in that version.
 func DefaultUserAgent(version string) string {
 	if version == "" {
 		version = "dev"
@@ -62,8 +63,8 @@ func DefaultUserAgent(version string) string {
 	return "vokter/" + version + " (+https://github.com/vokter/vokter)"
 }
 
-// Fetcher gets pages over http and https, from public addresses only unless others are
-// allowed. How long a fetch may take is up to its context.
+// Fetcher fetches pages over http and https. It connects to public addresses and to those that
+// Config.Allow lists. It has no timeout of its own: the context of a fetch limits it.
 type Fetcher struct {
 	client    *http.Client
 	userAgent string
@@ -98,14 +99,14 @@ func New(c Config) *Fetcher {
 // Schemes returns http and https.
 func (f *Fetcher) Schemes() []string { return []string{"http", "https"} }
 
-// Close closes the connections that are kept for the next fetch.
+// Close closes idle connections.
 func (f *Fetcher) Close() error {
 	f.client.CloseIdleConnections()
 	return nil
 }
 
-// Fetch gets r. A fetch that ctx broke off returns its error; every other error is a
-// *pipeline.FetchError, and so are those of Response.Body.
+// Fetch fetches r. If ctx is cancelled it returns the error of ctx. Every other error, of Fetch
+// and of Response.Body, is a *pipeline.FetchError.
 func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil || req.URL.Hostname() == "" || (req.URL.Scheme != "http" && req.URL.Scheme != "https") {
@@ -139,7 +140,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	return pipeline.Response{URL: withoutUser(resp.Request.URL), Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
-// refuse returns why resp is no answer, or nil.
+// refuse returns the error for a response whose status is not a success, or nil.
 func (f *Fetcher) refuse(resp *http.Response, conditional bool) error {
 	status := resp.StatusCode
 	if status == http.StatusOK || (status == http.StatusNotModified && conditional) {
@@ -166,9 +167,9 @@ func withoutUser(u *url.URL) string {
 	return c.String()
 }
 
-// classify turns an error of the client or of a body into a *pipeline.FetchError. Its
-// reason names the host and never the URL, whose query and user may be secret. What was
-// broken off stays context.Canceled.
+// classify turns an error of the client or of a body into a *pipeline.FetchError. Its reason
+// names the host and never the URL, whose query and user may be secret. context.Canceled stays
+// as it is.
 func classify(ctx context.Context, err error, host string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Canceled
@@ -177,7 +178,7 @@ func classify(ctx context.Context, err error, host string) error {
 		return e
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // url.Error quotes the URL
+		err = e.Err // the message of url.Error contains the URL
 	}
 	class, reason := reasonOf(ctx, err, host)
 	return &pipeline.FetchError{Class: class, Reason: reason, Err: err}

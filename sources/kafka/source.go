@@ -1,5 +1,5 @@
-// Package kafka is the source that takes pages from a topic of a Kafka cluster, which need not
-// be that of the transport. They come at least once.
+// Package kafka is a source that reads pages from a topic of a Kafka cluster, which may differ
+// from the cluster of the transport. Each page is delivered at least once.
 package kafka
 
 import (
@@ -18,31 +18,32 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// Config says where pages come from.
+// Config configures a Source.
 type Config struct {
-	// Brokers are some of the cluster's, HOST:PORT each. Required.
+	// Brokers are some brokers of the cluster, as HOST:PORT. Required.
 	Brokers []string `yaml:"brokers"`
-	// Topic is the topic to read, from its oldest record on. Required.
+	// Topic is the topic to read. A new group starts at its oldest record. Required.
 	Topic string `yaml:"topic"`
-	// Group is the consumer group: sources with the same one share the topic's partitions, and
-	// go on where they stood. Empty: "vokter-" and Topic.
+	// Group is the consumer group. Sources of one group share the partitions of the topic and
+	// continue at the committed offsets. Empty means "vokter-" followed by Topic.
 	Group string `yaml:"group"`
-	// TLS and SASL say how brokers and process prove who they are.
+	// TLS and SASL configure encryption and authentication.
 	TLS  cluster.TLS  `yaml:"tls"`
 	SASL cluster.SASL `yaml:"sasl"`
-	// Page makes a page of a record. What is missing in it is told by a dead letter. Nil is
-	// Page, the function of this package.
+	// Page converts a record to a page. A page that lacks something becomes a dead letter that
+	// says what. Nil means Page, the function of this package.
 	Page func(*sarama.ConsumerMessage) pipeline.Pushed `yaml:"-"`
 }
 
-// Source takes pages from a Kafka topic. It hands over the records of one partition one after
-// the other, and commits a record once its page is taken. It stands on Sarama: once a partition
-// went to another process no page of it may be handed over, and errors of the group end Run.
+// Source reads pages from a Kafka topic. It emits the records of one partition one after the
+// other, and commits the offset of a record once its page is published. It uses Sarama
+// directly, so that it emits no page of a partition that it has lost, and so that errors of the
+// group end Run.
 type Source struct{ c Config }
 
 var _ pipeline.Source = (*Source)(nil)
 
-// New returns a Source, which connects to nothing before Run.
+// New returns a Source. It makes no connection before Run.
 func New(c Config) *Source {
 	if c.Group == "" {
 		c.Group = "vokter-" + c.Topic
@@ -54,7 +55,8 @@ func (s *Source) brokers() cluster.Config {
 	return cluster.Config{Brokers: s.c.Brokers, TLS: s.c.TLS, SASL: s.c.SASL}
 }
 
-// Validate returns all that is wrong, joined *pipeline.FieldErrors, or nil. It asks no broker.
+// Validate returns all mistakes in the Config as joined *pipeline.FieldErrors, or nil. It makes
+// no connection.
 func (s *Source) Validate() error {
 	err := s.brokers().Validate()
 	if s.c.Topic == "" {
@@ -63,11 +65,12 @@ func (s *Source) Validate() error {
 	return err
 }
 
-// closeFor is how long leaving the group may take: brokers that are away keep sarama waiting.
+// closeFor is how long leaving the group may take. Sarama waits longer for brokers that do not
+// answer.
 const closeFor = 3 * time.Second
 
-// Run hands over the topic's records until ctx is done. It returns an error where the brokers
-// cannot be reached, and where a page is not taken.
+// Run emits the records of the topic until ctx is done. It returns an error if it reaches no
+// broker, or if emit fails.
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	conf, err := s.brokers().ConsumerGroup()
 	if err != nil {
@@ -79,7 +82,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	}
 	group, err := sarama.NewConsumerGroupFromClient(s.c.Group, client)
 	if err != nil {
-		_ = client.Close() // what went wrong is err
+		_ = client.Close() // err is more important
 		return fmt.Errorf("kafka: %w", err)
 	}
 	consumed := make(chan error, 1)
@@ -90,7 +93,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 		err = context.Cause(ctx)
 	}
 	closed := make(chan error, 1)
-	go func() { closed <- errors.Join(group.Close(), client.Close()) }() // which ends consume
+	go func() { closed <- errors.Join(group.Close(), client.Close()) }() // makes consume return
 	limit := time.NewTimer(closeFor)
 	defer limit.Stop()
 	select {
@@ -103,7 +106,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	return err
 }
 
-// consume hands over records until ctx is done or group is closed, or fails.
+// consume emits records until ctx is done, or group is closed or fails.
 func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit pipeline.Emit) error {
 	page := s.c.Page
 	if page == nil {
@@ -111,7 +114,7 @@ func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit p
 	}
 	h := &handler{page: page, emit: emit, failed: make(chan error, 1)}
 	for ctx.Err() == nil {
-		// It returns with each change of the group's members.
+		// Consume returns at each rebalance.
 		if err := group.Consume(ctx, []string{s.c.Topic}, h); err != nil {
 			if ctx.Err() != nil {
 				break
@@ -129,11 +132,11 @@ func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit p
 	return context.Cause(ctx)
 }
 
-// handler hands over the records of partitions.
+// handler emits the records of the claimed partitions.
 type handler struct {
 	page func(*sarama.ConsumerMessage) pipeline.Pushed
 	emit pipeline.Emit
-	// failed gets why a page was not taken.
+	// failed receives the error of emit.
 	failed chan error
 }
 
@@ -145,8 +148,8 @@ func (h *handler) Setup(sarama.ConsumerGroupSession) error { return nil }
 // Cleanup does nothing.
 func (h *handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-// ConsumeClaim hands over the records of one partition. Its error ends the session, after
-// which what was not marked comes again.
+// ConsumeClaim emits the records of one partition. An error ends the session. Records that are
+// not marked by then are read again.
 func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	ctx := session.Context()
 	for {
@@ -157,7 +160,7 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 			if !ok {
 				return nil
 			}
-			// What is unusable is among the dead letters, and would be so the next time.
+			// A page that is unusable became a dead letter. To read it again would not help.
 			err := h.emit(ctx, h.page(m))
 			if err != nil && !errors.Is(err, pipeline.ErrUnusable) {
 				if ctx.Err() == nil {
@@ -188,10 +191,11 @@ func Register(r *registry.Registry) {
 	})
 }
 
-// Page returns the page that m carries. Its headers are named as in the topic ingest, in any
-// case: ce_subject (or url) is the URL, content-type what the value is; ce_id, ce_time (in RFC
-// 3339), content-language and traceparent are optional. Without ce_id the ID is derived from
-// where m stands; without ce_time the time is that of the record.
+// Page returns the page in m, whose value is the body. Headers have the names of the topic
+// ingest, in any case: ce_subject (or url) is the URL, content-type the type of the value.
+// Optional are ce_id, ce_time (RFC 3339), content-language and traceparent. Without ce_id the
+// ID is derived from topic, partition, offset and time of m. Without ce_time the time of the
+// record is used.
 func Page(m *sarama.ConsumerMessage) pipeline.Pushed {
 	h := make(map[string]string, len(m.Headers))
 	for _, header := range m.Headers {
@@ -205,7 +209,7 @@ func Page(m *sarama.ConsumerMessage) pipeline.Pushed {
 		p.URL = h["url"]
 	}
 	if p.ID == "" {
-		// A topic that is deleted and made again has other times at the same offsets.
+		// The time distinguishes records of a topic that was deleted and made again.
 		p.ID = flow.DeriveID("kafka", m.Topic, strconv.Itoa(int(m.Partition)), strconv.FormatInt(m.Offset, 10), strconv.FormatInt(m.Timestamp.UnixMilli(), 10))
 	}
 	if at, err := time.Parse(time.RFC3339Nano, h["ce_time"]); err == nil {

@@ -1,5 +1,5 @@
-// Package watermill is the source that takes pages from any Watermill subscriber: AMQP, NATS,
-// SQL, Redis and whatever else has one. They come at least once.
+// Package watermill is a source that reads pages from any Watermill subscriber, for example for
+// AMQP, NATS, SQL or Redis. Each page is delivered at least once.
 package watermill
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Config says where pages come from.
+// Config configures a Source.
 type Config struct {
-	// Subscriber gives the messages. It stays open when the source ends. Required.
+	// Subscriber delivers the messages. The source does not close it. Required.
 	Subscriber message.Subscriber
 	// Topic is the topic to subscribe to. Required.
 	Topic string
-	// Page makes a page of a message. What is missing in it is told by a dead letter. Nil is
-	// Page, the function of this package.
+	// Page converts a message to a page. A page that lacks something becomes a dead letter that
+	// says what. Nil means Page, the function of this package.
 	Page func(*message.Message) pipeline.Pushed
 }
 
-// Source takes pages from a topic of a Watermill subscriber, one message at a time. A message
-// is acknowledged once its page is handed over; otherwise it is rejected and the subscription
-// ends: with the next one it comes again, unless the subscriber keeps nothing.
+// Source reads pages from a topic of a Watermill subscriber, one message at a time. It
+// acknowledges a message once its page is published. Otherwise it rejects the message and ends
+// the subscription. Most subscribers deliver the message again to the next subscription.
 type Source struct{ c Config }
 
 var _ pipeline.Source = (*Source)(nil)
@@ -36,7 +36,7 @@ var _ pipeline.Source = (*Source)(nil)
 // New returns a Source.
 func New(c Config) *Source { return &Source{c} }
 
-// Validate returns what is missing, or nil.
+// Validate returns an error about missing fields, or nil.
 func (s *Source) Validate() error {
 	if s.c.Subscriber == nil || s.c.Topic == "" {
 		return errors.New("a subscriber and a topic are needed")
@@ -44,8 +44,8 @@ func (s *Source) Validate() error {
 	return nil
 }
 
-// Run hands over what is published until ctx is done. It returns an error where the
-// subscription fails or ends, and where a page is not taken: whoever runs it again pauses.
+// Run emits the messages of the topic until ctx is done. It returns an error if the
+// subscription fails or ends, or if emit fails. The Router runs it again after a pause.
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,7 +62,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 			m.Nack()
 			continue
 		}
-		// What is unusable is among the dead letters, and would be so the next time.
+		// A page that is unusable became a dead letter. To read it again would not help.
 		if err := emit(ctx, page(m)); err != nil && !errors.Is(err, pipeline.ErrUnusable) {
 			m.Nack()
 			if ctx.Err() != nil {
@@ -78,9 +78,10 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	return fmt.Errorf("the subscription to %q ended", s.c.Topic)
 }
 
-// Page returns the page that m carries. Its metadata are named as in the topic ingest, in any
-// case: ce_subject (or url) is the URL, content-type what the payload is; ce_id, ce_time (in
-// RFC 3339), content-language and traceparent are optional. Without ce_id the ID is m's UUID.
+// Page returns the page in m, whose payload is the body. Metadata have the names of the topic
+// ingest, in any case: ce_subject (or url) is the URL, content-type the type of the payload.
+// Optional are ce_id, ce_time (RFC 3339), content-language and traceparent. Without ce_id the
+// ID is the UUID of m.
 func Page(m *message.Message) pipeline.Pushed {
 	h := make(map[string]string, len(m.Metadata))
 	for name, value := range m.Metadata {
