@@ -16,7 +16,7 @@ type Class int
 const (
 	// ClassRetry is retried with back-off, a bounded number of times.
 	ClassRetry Class = iota
-	// ClassPermanent goes to the dead letters without a retry.
+	// ClassPermanent means that no retry can help. The message goes to the dead letters.
 	ClassPermanent
 	// ClassGone means that the receiver does not exist any more.
 	ClassGone
@@ -43,7 +43,7 @@ type classified struct {
 
 func (e *classified) Unwrap() error { return e.error }
 
-// Permanent marks err as one that no retry can mend. Permanent(nil) is nil.
+// Permanent marks err as one that no retry can fix. Permanent(nil) is nil.
 func Permanent(err error) error { return classify(err, ClassPermanent, 0) }
 
 // RetryAfter marks err as one whose retry waits for at least d. RetryAfter(nil, d) is nil.

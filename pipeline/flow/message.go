@@ -209,8 +209,8 @@ func CheckTime(t time.Time) error {
 // maxQuoted is how much of a header errors quote, in bytes.
 const maxQuoted = 200
 
-// Clipped returns s, or its first most bytes and "…" if it is longer. It is for logs and errors
-// that quote text of others.
+// Clipped returns s, or its first most bytes and "…" if it is longer. Use it for text of others
+// in logs and errors.
 func Clipped(s string, most int) string {
 	if len(s) <= most {
 		return s

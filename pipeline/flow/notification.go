@@ -126,8 +126,8 @@ func (d DeadLetter) Listed() DeadLetter {
 	return d
 }
 
-// Bounds of a dead letter, in bytes. A dead letter that is too large to be published would block
-// its topic.
+// Limits of a dead letter, in bytes. A dead letter that is too large to be published would
+// block its topic.
 const (
 	maxDeadBody    = 512 << 10
 	maxDeadHeaders = 64 << 10 // names and values, together
@@ -138,7 +138,7 @@ const (
 // Bounded returns d without a part that is too large. Its Reason says what is left out.
 func (d DeadLetter) Bounded() DeadLetter {
 	if d.Addressed != nil {
-		return d // MaxNotification bounds it
+		return d // at most MaxNotification bytes
 	}
 	d.Reason = Clipped(d.Reason, maxDeadReason)
 	if n := len(d.Body); n > maxDeadBody {

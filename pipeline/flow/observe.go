@@ -9,10 +9,10 @@ const (
 	KindCheck        = "check"        // a check of a page was requested
 	KindUnchanged    = "unchanged"    // a check found nothing new
 	KindFailed       = "failed"       // a check failed; Text is the reason
-	KindHeld         = "held"         // a run of few checks does not check a page any more; Text is the reason
+	KindHeld         = "held"         // a run with --checks will not check a page again; Text is the reason
 	KindEnded        = "ended"        // the last subscription of a page ended; Text is the reason if the page expired
 	KindPushed       = "pushed"       // a page that was pushed was read
-	KindUnwatched    = "unwatched"    // a page was pushed that nobody watches; only URL is set
+	KindUnwatched    = "unwatched"    // a pushed page is not watched and was dropped; only URL is set
 	KindRepeated     = "repeated"     // a page was pushed again under the same ID; only URL is set
 	KindVersion      = "version"      // a version was stored; N is its number
 	KindChange       = "change"       // two versions differ; N is the new one's number

@@ -240,7 +240,7 @@ func (o Outcome) joined() (Outcome, []byte) {
 	}
 	o, err := outcomeHeader{o, f}.cut(body)
 	if err != nil {
-		panic("pipeline: " + err.Error()) // the sizes were just added up
+		panic("pipeline: " + err.Error()) // cannot happen: the buffer has the sum of the sizes
 	}
 	return o, body
 }

@@ -100,7 +100,7 @@ func (f failedState) Scan(string) iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) { yield("", Value{Err: f.err}) }
 }
 
-// Value is what State.Scan yields.
+// Value is a value that State.Scan yields, or an error.
 type Value struct {
 	Bytes []byte
 	Err   error
@@ -119,7 +119,7 @@ type Publisher interface {
 	Publish(ctx context.Context, ms ...Message) error
 }
 
-// ErrMoved is what a Poster returns for a key that another process owns by now. That process
+// ErrMoved is the error of a Poster for a key that another process owns now. That process
 // repeats the work, so nothing is lost.
 var ErrMoved = errors.New("the key went to another process")
 

@@ -50,9 +50,9 @@ type ResumeCommand struct {
 	Receiver string `json:"receiver,omitempty"` // the name of a sink
 }
 
-// RetryCommand makes an attempt now to deliver what waits for a receiver, without waiting for its
-// next retry. The key of its message is the receiver. If Page, a canonical URL, is set, it does so
-// only if a notification about that page waits.
+// RetryCommand attempts the pending notifications of a receiver now, instead of when its next
+// retry is due. The key of its message is the receiver. If Page, a canonical URL, is set, it
+// does so only if a notification about that page is pending.
 type RetryCommand struct {
 	Page string `json:"page,omitempty"`
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Bounds of what is read, in bytes. A small file can unpack to any size.
+// Limits for reading, in bytes. A small file can unpack to any size.
 const (
 	maxWindow   = 8 << 20 // the Writer's is 4 MiB
 	maxLine     = 64 << 20
-	maxValue    = 40 << 20 // in base64, which is a third longer, it leaves room for its key
+	maxValue    = 40 << 20 // leaves room in a line for base64, which is a third longer, and the key
 	maxManifest = 1 << 20
 )
 
-// Export is one that was written before.
+// Export is an export to read.
 type Export struct {
-	// Manifest is what it says of itself.
+	// Manifest describes it.
 	Manifest
 	dir        string
 	migrations map[int][]store.Migration
 }
 
-// Open opens the export in dir. Values of an older format become today's by migrations, which
-// are those of store.Options. Its errors say what to do.
+// Open opens the export in dir. Migrations convert values of an older format, as in
+// store.Options. Errors say what to do.
 func Open(dir string, migrations map[int][]store.Migration) (*Export, error) {
 	m, err := readManifest(dir)
 	if err != nil {
@@ -45,8 +45,9 @@ func Open(dir string, migrations map[int][]store.Migration) (*Export, error) {
 	return &Export{m, dir, migrations}, nil
 }
 
-// Records yields all that is in the export, with values of today's format. A file that is not
-// whole, or cannot be read, ends it with an error: nothing counts before it ended without one.
+// Records yields all records of the export, with values in the current format. A file that is
+// incomplete or cannot be read ends the iteration with an error. Use the records only if it
+// ends without one.
 func (e *Export) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for _, g := range e.Groups {
@@ -106,7 +107,7 @@ func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err 
 	return true, nil
 }
 
-// migrate returns the value of r in today's format; nil: it is none any more.
+// migrate returns the value of r in the current format, or nil if that format does not have it.
 func (e *Export) migrate(r Record) ([]byte, error) {
 	value := r.Value
 	for f := e.StateFormat; f < store.Format; f++ {

@@ -21,26 +21,27 @@ const Format = 1
 
 const manifestName = "manifest.json"
 
-// Manifest says what an export is.
+// Manifest describes an export.
 type Manifest struct {
-	// Format is the version of the files, StateFormat that of the values; see store.Format.
+	// Format is the version of the files, StateFormat the version of the values; see
+	// store.Format.
 	Format      int `json:"format"`
 	StateFormat int `json:"state_format"`
-	// Version is the program that wrote it.
+	// Version is the version of the program that wrote it.
 	Version string `json:"version,omitempty"`
-	// Transport is what the state was exported from, Lineage what the positions of messages
-	// began with there.
+	// Transport names the transport that was exported. Lineage is the beginning of its message
+	// positions.
 	Transport string `json:"transport"`
 	Lineage   string `json:"lineage"`
-	// Time is when it was exported; Clock is the latest time that the pipeline saw, zero if
-	// that is not known: what is scheduled lies beyond it.
+	// Time is when it was exported. Clock is the latest time that the pipeline saw, or zero if
+	// that is not known. Wakes that are not due are after Clock.
 	Time  time.Time `json:"time"`
 	Clock time.Time `json:"clock,omitzero"`
-	// Groups are the files, by group.
+	// Groups describes the files, one for each group.
 	Groups []Group `json:"groups"`
 }
 
-// Group is what one group keeps.
+// Group describes the file of one group.
 type Group struct {
 	Group string `json:"group"`
 	File  string `json:"file"`
@@ -58,8 +59,8 @@ func (m Manifest) Totals() (states, wakes int) {
 	return states, wakes
 }
 
-// Unhandled says that nothing is exported while messages wait: a line for those of each topic
-// and group.
+// Unhandled returns the error that messages wait, so that nothing can be exported. waiting has
+// a line for each topic and group.
 func Unhandled(waiting []string) error {
 	return fmt.Errorf("nothing was exported, since messages wait to be handled (%s): start the pipeline, let it end in order once nothing waits, and export again; "+
 		"or leave them behind (--leave-unhandled)", strings.Join(waiting, ", "))
@@ -102,25 +103,25 @@ func readManifest(dir string) (m Manifest, err error) {
 	return m, nil
 }
 
-// damaged says that a file of an export is not as it was written.
+// damaged returns the error that a file of an export is damaged.
 func damaged(dir, name string, err error) error {
 	return fmt.Errorf("the export in %s is damaged (%s: %w): export again", dir, name, err)
 }
 
 // Record is one value of a group's state, or one of its wakes.
 type Record struct {
-	// Group keeps it, for Key.
+	// Group and Key are those that the record belongs to.
 	Group, Key string
-	// Name and Value are of a state; Name is never empty there.
+	// Name and Value are set for a state. Name is not empty.
 	Name  string
 	Value []byte
-	// Topic, At and AtStart are of a wake; see pipeline.Tx.WakeAt. At is never zero there.
+	// Topic, At and AtStart are set for a wake; see flow.Tx.WakeAt. At is not zero.
 	Topic   string
 	At      time.Time
 	AtStart bool
 }
 
-// IsWake tells a wake from a state.
+// IsWake reports whether r is a wake.
 func (r Record) IsWake() bool { return !r.At.IsZero() }
 
 // line is a Record in a file.
@@ -171,7 +172,7 @@ func (l line) record(group string) (Record, error) {
 	return r, nil
 }
 
-// bytesText is any bytes: a JSON string where they are UTF-8.
+// bytesText holds any bytes. In JSON it is a string if they are UTF-8, and otherwise an object.
 type bytesText string
 
 type encoded struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// partial ends the name of an export that is not whole yet, before what makes it unique.
+// partial is a part of the name of an incomplete export. A unique part follows it.
 const partial = ".partial-"
 
 // Writer writes an export. It is for one goroutine at a time.
@@ -35,8 +35,8 @@ type groupFile struct {
 	json *json.Encoder
 }
 
-// Create begins an export to dir, which must be empty or missing, and stays so until Close, by
-// that version of a program. Its errors say what to do.
+// Create begins an export to dir, which must be empty or missing. It stays so until Close.
+// version is the version of the program. Errors say what to do.
 func Create(dir, version string) (*Writer, error) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -58,7 +58,7 @@ func Create(dir, version string) (*Writer, error) {
 	return &Writer{dir: dir, temp: temp, version: version, groups: make(map[string]*groupFile)}, nil
 }
 
-// sweep removes what interrupted exports left: all whose names begin with prefix.
+// sweep removes the files of interrupted exports: those whose names begin with prefix.
 func sweep(prefix string) error {
 	left, err := filepath.Glob(escapeGlob(prefix) + "*")
 	for _, name := range left {
@@ -67,13 +67,13 @@ func sweep(prefix string) error {
 	return err
 }
 
-// escapeGlob makes a pattern that only name matches.
+// escapeGlob returns a glob pattern that only name matches.
 func escapeGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// Scratch is a directory that does not exist yet, beside the export, for what is needed
-// until Close or Abort, which remove it.
+// Scratch returns the path of a temporary directory beside the export. The caller may create
+// it; Close and Abort remove it.
 func (w *Writer) Scratch() string { return filepath.Join(w.temp, "scratch") }
 
 // Describe sets the manifest to m, except its Format, Version and Groups.
@@ -96,7 +96,7 @@ func (w *Writer) Add(r Record) error {
 	return g.json.Encode(lineOf(r))
 }
 
-// group returns the file of the group of that name, which is made if it is new.
+// group returns the file of the group called name, and creates it if there is none.
 func (w *Writer) group(name string) (*groupFile, error) {
 	if g := w.groups[name]; g != nil {
 		return g, nil
@@ -121,8 +121,8 @@ func (g *groupFile) close() error {
 	return errors.Join(g.zip.Close(), g.buf.Flush(), g.file.Sync(), g.file.Close())
 }
 
-// Close makes the export whole and durable, and returns its manifest. After an error there is
-// none.
+// Close completes the export, makes it durable and returns its manifest. After an error there
+// is no export.
 func (w *Writer) Close() (Manifest, error) {
 	m := w.manifest
 	m.Format, m.Version, m.Groups = Format, w.version, []Group{}
@@ -138,7 +138,7 @@ func (w *Writer) Close() (Manifest, error) {
 	return m, errors.Join(err, w.Abort())
 }
 
-// finish puts the manifest beside the files and the directory where it belongs.
+// finish writes the manifest and moves the directory to its place.
 func (w *Writer) finish(m Manifest) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -164,7 +164,8 @@ func (w *Writer) finish(m Manifest) error {
 	return syncDir(filepath.Dir(w.dir))
 }
 
-// Abort removes what was written, unless Close made it whole. It is safe to call twice.
+// Abort removes the incomplete export. It does nothing after a successful Close, and may be
+// called twice.
 func (w *Writer) Abort() error {
 	var err error
 	for _, g := range w.order {

@@ -14,7 +14,7 @@ func LimitRate(s pipeline.Sink, perSecond float64, burst int) pipeline.Sink {
 	return rated{wrapped{s}, perSecond, burst}
 }
 
-// LimitTime returns s with another timeout: an attempt ends after d, which is above 0.
+// LimitTime returns s with another timeout: an attempt ends after d, which must be above 0.
 func LimitTime(s pipeline.Sink, d time.Duration) pipeline.Sink { return timed{wrapped{s}, d} }
 
 // RateOf returns the rate of s, with a burst of at least 1; ok is false where it has none, or
@@ -46,7 +46,7 @@ func BatchOf(s pipeline.Sink) (notifications, atOnce int) {
 	return max(notifications, 1), max(atOnce, 1)
 }
 
-// TimeoutOf returns how long an attempt of s may take; 0 where s does not say.
+// TimeoutOf returns how long an attempt of s may take, or 0 if s does not say.
 func TimeoutOf(s pipeline.Sink) time.Duration {
 	if t, ok := find[interface{ Timeout() time.Duration }](s); ok {
 		return max(t.Timeout(), 0)
@@ -83,7 +83,7 @@ func (w wrapped) Deliver(ctx context.Context, n pipeline.Notification) error {
 // Unwrap returns the sink with the limits of its own.
 func (w wrapped) Unwrap() pipeline.Sink { return w.sink }
 
-// Validate returns why the sink cannot be used, where it says that.
+// Validate calls the Validate method of the sink, if it has one.
 func (w wrapped) Validate() error {
 	if v, ok := w.sink.(interface{ Validate() error }); ok {
 		return v.Validate()

@@ -1,6 +1,6 @@
-// Package registry connects plugins with the configuration without either knowing
-// the other. A plugin offers Register(*Registry), which the program calls for each
-// plugin that it wants; package config decodes what stands in the file for it.
+// Package registry connects plugins with the configuration. A plugin has a function
+// Register(*Registry), which the program calls for each plugin that it wants. Package config
+// then decodes the options of the plugin in the configuration file.
 package registry
 
 import (
@@ -17,19 +17,18 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Decode fills config, a pointer to a struct whose fields have yaml tags, from what
-// stands in the configuration for a plugin. It is strict: what is unknown, missing or
-// of the wrong type is an error, reported with line and column. A field of type Secret
-// named "x", or a template, can also be given as "x_file". The plugin returns Decode's
-// error as it is.
+// Decode decodes the options of a plugin in the configuration into config, a pointer to a
+// struct whose fields have yaml tags. An option that is unknown, missing or of the wrong type
+// is an error with line and column. A field of type Secret or Template named "x" can also be
+// given as "x_file". The plugin returns Decode's error unchanged.
 type Decode func(config any) error
 
-// Texts is a list of texts in the configuration; a list of one may be written as that text.
+// Texts is a list of texts in the configuration. A list of one may be written as a single text.
 type Texts []string
 
 // Env is what the program gives to every plugin.
 type Env struct {
-	// AllowSinks are the networks that sinks may reach besides public addresses.
+	// AllowSinks are the networks that sinks may connect to besides public addresses.
 	AllowSinks []netip.Prefix
 	// Logger is never nil.
 	Logger *slog.Logger
@@ -43,10 +42,10 @@ type BuildSink func(decode Decode, env Env) (pipeline.Sink, error)
 // BuildSource makes a source, under the same rules as BuildSink.
 type BuildSource func(decode Decode, env Env) (pipeline.Source, error)
 
-// Transport is what a configuration says of a transport between the stages: a pointer to a
-// struct whose fields have yaml tags.
+// Transport holds the settings of a transport between the stages: a pointer to a struct whose
+// fields have yaml tags.
 type Transport interface {
-	// Validate returns all that is wrong, as joined *pipeline.FieldErrors. It connects to nothing.
+	// Validate returns all mistakes as joined *pipeline.FieldErrors. It makes no connection.
 	Validate() error
 	// Open makes the transport, for a Router.
 	Open() (flow.Transport, error)
@@ -57,7 +56,7 @@ type Transport interface {
 type Registry struct {
 	sinks   map[string]BuildSink
 	sources map[string]BuildSource
-	// transports return settings with their defaults.
+	// transports are functions that return the default settings, by kind.
 	transports map[string]func() Transport
 }
 
@@ -70,7 +69,8 @@ func (r *Registry) Sink(kind string, build BuildSink) {
 	r.sinks[kind] = build
 }
 
-// AddSink makes r know kind, the sinks of type S, whose options are a C, and which build makes.
+// AddSink registers the kind of sink kind in r. Its options are decoded into a C, from which
+// build makes a sink of type S.
 func AddSink[C any, S pipeline.Sink](r *Registry, kind string, build func(C, Env) (S, error)) {
 	r.Sink(kind, func(decode Decode, env Env) (pipeline.Sink, error) {
 		var c C
@@ -79,7 +79,7 @@ func AddSink[C any, S pipeline.Sink](r *Registry, kind string, build func(C, Env
 		}
 		s, err := build(c, env)
 		if err != nil {
-			return nil, err // not a typed nil
+			return nil, err // an untyped nil
 		}
 		return s, nil
 	})
@@ -117,7 +117,7 @@ func (r *Registry) SourceKinds() []string {
 }
 
 // Transport registers the transport that the configuration calls kind. settings returns its
-// settings as they are where the configuration says nothing.
+// default settings.
 func (r *Registry) Transport(kind string, settings func() Transport) {
 	if r.transports == nil {
 		r.transports = make(map[string]func() Transport)
@@ -136,46 +136,47 @@ func (r *Registry) TransportKinds() []string {
 	return slices.Sorted(maps.Keys(r.transports))
 }
 
-// Connection says how a sink reaches its receiver. The Config of each sink that speaks HTTP or
-// SMTP embeds one, so that its options stand among those of the sink.
+// Connection says how a sink connects to its receiver. The Config of each sink that uses HTTP
+// or SMTP embeds it, so that its options are options of the sink.
 type Connection struct {
-	// CA is a file in PEM with the certificate authorities to trust in place of the system's,
-	// for a receiver whose certificate is of an authority of your own. It is read again when
-	// the configuration is. Default: the system's.
+	// CA is a PEM file with the certificate authorities to trust instead of the system's, for a
+	// receiver with a certificate of your own authority. It is read again when the
+	// configuration is. Default: the system's.
 	CA string `yaml:"ca"`
-	// Cert is a file in PEM with the certificate that this program shows to a receiver that
-	// asks for one (mTLS), and behind it those between it and its authority. It is read for
-	// each new connection, so that it can be renewed in place. It goes with Key. Default: none.
+	// Cert is a PEM file with the client certificate for a receiver that asks for one (mTLS),
+	// followed by the intermediate certificates. It is read for each new connection, so that it
+	// can be renewed in place. It needs Key. Default: none.
 	Cert string `yaml:"cert"`
-	// Key is a file in PEM with the private key of Cert.
+	// Key is a PEM file with the private key of Cert.
 	Key string `yaml:"key"`
 	// Proxy is the URL of a proxy to connect through, such as http://proxy.example.com:3128:
-	// http, https, socks5 or socks5h, with a user and password where the proxy asks for them.
-	// E-mail can use the latter two. The environment (HTTPS_PROXY) is not heeded. Default: none.
+	// http, https, socks5 or socks5h, with a user and password if the proxy asks for them.
+	// E-mail can use the last two only. The environment (HTTPS_PROXY) is ignored. Default:
+	// none.
 	Proxy Secret `yaml:"proxy"`
 
-	// Allow are the networks that may be reached besides public addresses. In a configuration
-	// file that is allow.sinks.
+	// Allow are the networks that the sink may connect to besides public addresses. A
+	// configuration file sets it with allow.sinks.
 	Allow []netip.Prefix `yaml:"-"`
-	// RootCAs are the authorities to trust where they are not in a file; nil means those of CA.
+	// RootCAs are the certificate authorities to trust if they are not in a file. Nil means
+	// those of CA.
 	RootCAs *x509.CertPool `yaml:"-"`
-	// Client makes the requests in place of a client with the settings above, of which none
-	// counts then: what it reaches is up to whoever made it. Redirects are not followed in any
-	// case. Sinks with one Client share its connections.
+	// Client sends the requests if it is set. The settings above are ignored then, and nothing
+	// restricts which addresses it connects to. Redirects are not followed in any case. Sinks
+	// with one Client share its connections.
 	Client *http.Client `yaml:"-"`
 }
 
-// Template is the source of a template for what a sink says, as text/template has it: see
-// docs/sinks for its functions and names. Empty: the sink's own layout.
+// Template is the source of a template in the syntax of text/template for the messages of a
+// sink. docs/sinks describes its functions and names. Empty means the sink's own layout.
 type Template string
 
 const redacted = "REDACTED"
 
-// Secret is a text that cannot be printed by accident: no verb of package fmt, no
-// encoder and no logger shows it, also not where it is an unexported field. The zero
-// Secret is empty.
+// Secret is a text that cannot be printed by accident: no verb of package fmt, no encoder and
+// no logger shows it, not even in an unexported field. The zero Secret is empty.
 type Secret struct {
-	value *string // behind a pointer, since fmt prints unexported fields without asking their methods
+	value *string // a pointer, because fmt prints unexported fields without calling their methods
 }
 
 // NewSecret returns s as a Secret.

@@ -1,5 +1,5 @@
-// Package schedule says when a page is due. Its functions are pure: times go in and
-// times come out, and what spreads pages is a hash of their keys.
+// Package schedule computes when a page is due. Its functions are pure. A hash of the key
+// spreads pages over time.
 package schedule
 
 import (
@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Late is by how much a page may be late without being called overdue.
+	// Late is by how much a page may be late without counting as overdue.
 	Late = 15 * time.Second
-	// CatchUp is over how much time overdue pages are spread at most.
+	// CatchUp is the longest time over which overdue pages are spread.
 	CatchUp = time.Minute
 )
 
@@ -26,19 +26,20 @@ func Offset(page string, d time.Duration) time.Duration {
 	return time.Duration(hi)
 }
 
-// Second returns when page is due after its first check, which was asked for at asked:
-// somewhere between gap and interval later, so that pages that began together part.
-// With a gap of interval and more it is exactly one interval later.
+// Second returns when page is due for its second check. The first was requested at asked. The
+// second follows after at least gap and at most interval, depending on the page, so that pages
+// that started together spread out. If gap is at least interval, it follows exactly one
+// interval later.
 func Second(page string, asked time.Time, interval, gap time.Duration) time.Time {
 	gap = min(gap, interval)
 	return asked.Add(gap + Offset(page, interval-gap))
 }
 
-// Next returns when a page is due that was due at due, was asked for at asked and is
-// through with it at now: the first of due, due+interval, due+2*interval ... that lies
-// behind now and at least gap behind asked. So a late check does not move those behind it,
-// and what chance brought together parts again. A tenth of gap is allowed for, since wakes
-// are never exact. With an interval of 0 or less it is now.
+// Next returns when a page is due again whose last check was due at due, was requested at asked
+// and ended at now. It is the first of due, due+interval, due+2*interval ... that is after now
+// and at least gap after asked. So a late check does not shift later ones, and pages that were
+// late together spread out again. A tenth of gap is tolerated, because wakes are not exact. If
+// interval is not positive, Next returns now.
 func Next(due, asked, now time.Time, interval, gap time.Duration) time.Time {
 	if interval <= 0 {
 		return now
@@ -53,9 +54,9 @@ func Next(due, asked, now time.Time, interval, gap time.Duration) time.Time {
 	return due
 }
 
-// Overdue reports whether a page that was due at due is overdue at now, as all pages are
-// after a pause of the process, and when to check it instead of at once: within
-// min(interval, CatchUp), spread by its hash.
+// Overdue reports whether a page that was due at due is overdue at now, as all pages are after
+// a pause of the process. It also returns when to check the page: within min(interval,
+// CatchUp), spread by its hash, and not all pages at once.
 func Overdue(page string, due, now time.Time, interval time.Duration) (time.Time, bool) {
 	if now.Sub(due) <= Late {
 		return time.Time{}, false

@@ -100,7 +100,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.left -= int64(n)
 	if b.in != nil && !b.in.some && errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF // nothing at all
+		err = io.EOF // the body is empty
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.failure(err)
@@ -118,13 +118,14 @@ func (b *body) Close() error {
 
 func (b *body) release() {
 	if b.dec != nil {
-		_ = b.dec.Reset(http.NoBody) // lets go of the response; says EOF
+		_ = b.dec.Reset(http.NoBody) // releases the response; always returns EOF
 		b.pool.Put(b.dec)
 		b.dec, b.src = nil, nil
 	}
 }
 
-// failure classifies err. One of the decompressor, while its input gives none, is that of the page.
+// failure classifies err. An error of the decompressor, if reading its input gave none, means
+// that the page is unreadable.
 func (b *body) failure(err error) error {
 	if _, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return err
@@ -148,7 +149,7 @@ type bounded struct {
 	left int64
 	over error
 	err  error // what Read returned last, except for the end
-	some bool  // something came
+	some bool  // Read returned at least one byte
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
