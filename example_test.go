@@ -2,7 +2,6 @@ package vokter_test
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"log"
 	"log/slog"
@@ -102,75 +101,34 @@ func Example_sink() {
 	// Output: ADDED out of stock in: Zeus. Out of stock.
 }
 
-// prices reads price lists: each record of a CSV file is a table row of the text.
+// prices reads price lists such as "lamp=12.50; chair=80".
 type prices struct{}
 
-func (prices) ContentTypes() []string { return []string{"text/csv"} }
+func (prices) ContentTypes() []string { return []string{"application/x-prices"} }
 
 func (prices) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
-	records, err := csv.NewReader(strings.NewReader(string(raw.Body))).ReadAll()
-	if err != nil {
-		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error(), Err: err}
-	}
 	var b strings.Builder
-	for _, record := range records {
-		b.WriteRune(pipeline.ItemStart)
-		for _, cell := range record {
-			b.WriteString(cell)
-			b.WriteRune(pipeline.BlockEnd)
+	for n, entry := range strings.Split(string(raw.Body), "; ") {
+		name, price, ok := strings.Cut(entry, "=")
+		if !ok {
+			return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("record %d has no price", n+1)}
 		}
-		b.WriteRune(pipeline.ItemEnd)
+		fmt.Fprintf(&b, "%c%s%c%s%c%c", pipeline.ItemStart, name, pipeline.BlockEnd, price, pipeline.BlockEnd, pipeline.ItemEnd)
 	}
 	return pipeline.Text{Content: b.String()}, nil
 }
 
-// A reader makes pages of another content type readable.
-func Example_reader() {
-	site := shop("text/csv", "lamp,12.50\nchair,80\n", "lamp,14.00\nchair,80\n")
-	defer site.Close()
-
-	r, err := vokter.New(vokter.Config{
-		Readers: []pipeline.Reader{prices{}},
-		Sinks: map[string]pipeline.Sink{"print": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
-			for _, d := range n.Diffs {
-				fmt.Println(d.Event, d.Keyword)
-			}
-			return nil
-		})},
-		Subscriptions: []pipeline.Subscription{{
-			URL: site.URL, Keywords: []string{"12.50", "14.00", "80"}, Sinks: []string{"print"},
-		}},
-		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := r.Run(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	// Unordered output:
-	// removed 12.50
-	// added 14.00
-}
-
-// esperanto stems words of Esperanto: nouns and adjectives lose plural and case.
-type esperanto struct{}
-
-func (esperanto) Language() string { return "eo" }
-
-func (esperanto) Stem(word string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(word, "n"), "j")
-}
-
-// A stemmer adds a language, or replaces the stemmer of one, while the router runs.
-func ExampleRouter_RegisterStemmer() {
-	var asked, registered atomic.Bool
+// A reader makes pages of another content type readable, or replaces the one of a type, while the
+// router runs.
+func ExampleRouter_RegisterReader() {
+	var registered atomic.Bool
+	var asked atomic.Int64
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		if asked.Swap(true) && registered.Load() {
-			fmt.Fprint(w, `<html lang="eo"><p>Mi vidas du hundojn.</p>`)
+		w.Header().Set("Content-Type", "application/x-prices")
+		if registered.Load() && asked.Add(1) > 1 {
+			fmt.Fprint(w, "lamp=14.00; chair=80")
 		} else {
-			fmt.Fprint(w, `<html lang="eo"><p>Mi vidas nenion.</p>`)
+			fmt.Fprint(w, "lamp=12.50; chair=80")
 		}
 	}))
 	defer site.Close()
@@ -179,12 +137,13 @@ func ExampleRouter_RegisterStemmer() {
 	defer stop()
 	r, err := vokter.New(vokter.Config{
 		Sinks: map[string]pipeline.Sink{"print": pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
-			fmt.Printf("%s: %s\n", n.Diffs[0].Keyword, n.Diffs[0].Text)
+			fmt.Println(n.ContentType, n.Diffs[0].Event, n.Diffs[0].Keyword)
 			stop()
 			return nil
 		})},
-		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"hundo"}, Stem: true, Sinks: []string{"print"}}},
+		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"14.00"}, Sinks: []string{"print"}}},
 		Fetch:         vokter.FetchConfig{Allow: loopback, Rate: 1000}, Every: &everyTime,
+		Expire: vokter.ExpireConfig{After: -1}, // until there is a reader, all checks fail
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -192,13 +151,13 @@ func ExampleRouter_RegisterStemmer() {
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
 	<-r.Running()
-	r.RegisterStemmer(esperanto{})
+	r.RegisterReader(prices{})
 	registered.Store(true)
 	if err := <-ended; err != nil {
 		log.Fatal(err)
 	}
-	r.UnregisterStemmer("eo") // at any time, too
-	// Output: hundo: du hundojn
+	r.UnregisterReader("application/x-prices") // at any time, too
+	// Output: application/x-prices added 14.00
 }
 
 // Diff and match work alone, over texts of one's own.

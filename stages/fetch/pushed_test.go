@@ -55,10 +55,10 @@ func TestAPushedPageGoesToItsPageInUTF8(t *testing.T) {
 
 func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 	for want, p := range map[string]pipeline.Pushed{
-		"there are readers for text/plain": {ContentType: "application/pdf", Body: []byte("%PDF")},
-		"is not UTF-8":                     {ContentType: "text/plain", Body: []byte("caf\xe9")},
-		"as its type":                      {ContentType: `text/plain; charset="utf8"`, Body: []byte("caf\xe9")},
-		"in UTF-8; at most":                {ContentType: "text/plain; charset=iso-8859-1", Body: bytes.Repeat([]byte("\xe9"), pipeline.MaxPushed/2+1)},
+		"there is no reader for pages of type": {ContentType: "application/pdf", Body: []byte("%PDF")},
+		"is not UTF-8":                         {ContentType: "text/plain", Body: []byte("caf\xe9")},
+		"as its type":                          {ContentType: `text/plain; charset="utf8"`, Body: []byte("caf\xe9")},
+		"in UTF-8; at most":                    {ContentType: "text/plain; charset=iso-8859-1", Body: bytes.Repeat([]byte("\xe9"), pipeline.MaxPushed/2+1)},
 	} {
 		p.URL, p.ID = stock, "1"
 		_, err := take(t, p)

@@ -82,11 +82,14 @@ func kindOf(mediaType string) string {
 	return ""
 }
 
-// find returns the reader of mediaType, or a *pipeline.FetchError that says which there are.
+// find returns the reader of mediaType, or a *pipeline.FetchError.
 func (r *Readers) find(mediaType string) (pipeline.Reader, error) {
 	if rd, ok := r.forType(mediaType); ok {
 		return rd, nil
 	}
-	return nil, &pipeline.FetchError{Class: pipeline.FailType,
-		Reason: fmt.Sprintf("there is no reader for pages of type %.80q; there are readers for %s", mediaType, strings.Join(r.ContentTypes(), ", "))}
+	reason := fmt.Sprintf("there is no reader for pages of type %.80q", mediaType)
+	if mediaType == "application/pdf" {
+		reason += "; with fetch.pdf (watch --pdf) the program pdftotext reads them"
+	}
+	return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: reason}
 }

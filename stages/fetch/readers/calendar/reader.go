@@ -55,7 +55,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	var b blocks.Builder
 	var open []string
 	rest := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
-	for n, next := 1, 1; len(rest) > 0; n = next {
+	for n, next := 1, 0; len(rest) > 0; n = next {
 		if n%linesPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
 		}

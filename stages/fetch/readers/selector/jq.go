@@ -66,24 +66,27 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 	return out, errors.Join(errs...)
 }
 
-func newQuery(text string, remove bool) (*query, error) {
-	q, err := gojq.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := (&jqChecker{}).query(q, true); err != nil {
-		return nil, err
-	}
-	if remove {
-		if q, err = gojq.Parse("del(" + text + ")"); err != nil {
-			return nil, err
+// newQuery compiles text. A library that panics must not end the program: views come from
+// configurations and commands.
+func newQuery(text string, remove bool) (q *query, err error) {
+	err = guarded(func() error {
+		parsed, err := gojq.Parse(text)
+		if err != nil {
+			return err
 		}
-	}
-	code, err := gojq.Compile(q)
-	if err != nil {
-		return nil, err
-	}
-	return &query{text: text, code: code}, nil
+		if err := (&jqChecker{}).query(parsed, true); err != nil {
+			return err
+		}
+		if remove {
+			if parsed, err = gojq.Parse("del(" + text + "\n)"); err != nil { // text may end with a comment
+				return err
+			}
+		}
+		code, err := gojq.Compile(parsed)
+		q = &query{text: text, code: code}
+		return err
+	})
+	return q, err
 }
 
 // All reports whether j takes nothing away from a document.

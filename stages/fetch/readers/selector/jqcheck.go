@@ -47,6 +47,8 @@ func (c *jqChecker) query(q *gojq.Query, last bool) error {
 		return errors.New("variables (as $x) are not supported")
 	case q.Term != nil:
 		return c.term(q.Term, last)
+	case q.Left == nil || q.Right == nil:
+		return errors.New("there is no expression")
 	case !slices.Contains(jqOperators, q.Op):
 		return fmt.Errorf("the operator %s is not supported", q.Op)
 	case q.Op == gojq.OpPipe:

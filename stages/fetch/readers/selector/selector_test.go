@@ -17,7 +17,7 @@ func TestValidate(t *testing.T) {
 		"main", "a:hover > b", "//h1", "xpath:h1", "xpath: //a[contains(@href, 'x')]/@href", "//p/text()", "//li[position() < 3]", "/rss/channel/item[1]",
 		"/items/0/name", "/", "/a b/c~1d", "jq:.items[].title", `jq:.a | select(.b == "c") | {d, e: .f}`, `jq:.items[] | "\(.a): \(.b)"`,
 		`jq:[.items[] | .name] | join(", ")`, "jq:.a, .b", `jq:.items | map(select(.x)) | sort_by(.y) | .[:3]`, "jq:(.a, .b) | .c", "jq:.a // .b?",
-		`jq:if .a then .b else .c end`, `jq:.["a b"]`, "jq:..", `jq:.a + " " + .b`, "lines:1", "lines: 3-9", "lines:3-", "lines:-9", "re:^a.*b$",
+		`jq:if .a then .b else .c end`, `jq:.["a b"]`, "jq:..", "jq:.a # b", `jq:.a + " " + .b`, "lines:1", "lines: 3-9", "lines:3-", "lines:-9", "re:^a.*b$",
 	} {
 		s := pipeline.ParseSelector(good)
 		if err := Validate(pipeline.View{Select: []pipeline.Selector{s}, Remove: []pipeline.Selector{s}}); err != nil {
@@ -35,6 +35,7 @@ func TestValidate(t *testing.T) {
 		"xpath://p[contains(1)]":                 "is not an XPath",
 		"xpath:$x":                               "is not an XPath",
 		"jq:.a[":                                 `".a[" is not a jq expression`,
+		"jq:#":                                   "there is no expression",
 		"jq:env":                                 "env is not supported",
 		"jq:$ENV.HOME":                           "$ENV is not supported",
 		"jq:input":                               "input is not supported",
