@@ -147,6 +147,10 @@ type FetchConfig struct {
 	// Sinks have lists of their own, such as Allow of webhook.Config. Default: public addresses
 	// only.
 	Allow []netip.Prefix
+	// Files lists what may be read as file URLs, as absolute paths: a folder permits all that is in
+	// it and below it, a file permits itself. Symbolic links that lead out of a folder are refused.
+	// Changes are noticed at once where the system reports them. Default: nothing may be read.
+	Files []string
 	// MaxBody is the size of the largest body, decoded, in bytes. Default 10 MiB.
 	MaxBody int64
 	// PDF makes pages in PDF readable, by the program pdftotext of Poppler, which must be installed.

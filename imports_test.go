@@ -16,7 +16,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, watermill: true},
 	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
 	{pkg: "pipeline/failure", may: nil},
@@ -44,7 +44,7 @@ var direction = []struct {
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/outbound"}},
 	{pkg: "sources/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
-	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
+	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/file", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/cli", may: []string{"inspect", "pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "internal/outbound", "internal/render", "internal/nearest", "internal/reading"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -13,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sinks"
+	filesource "github.com/vokter/vokter/sources/file"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -305,7 +307,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 				}
 			}
 		}
-		if now && !r.asked[page] {
+		if (now || s.files != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.asked[page] {
 			s.index.Expect(page)
 			if err := b.send(ctx, page, flow.TypeCheckNow, nil); err != nil {
 				return err
@@ -320,6 +322,26 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 		r.asked[page] = true
 	}
 	return nil
+}
+
+// fileChanged asks for a check of the page of a file that changed. It returns false where the
+// page is not watched here any more.
+func (r *Router) fileChanged(ctx context.Context, page string) bool {
+	state, err := index.Load(r.transport.State(flow.GroupIndex, page))
+	if err == nil && (state.Incarnation == "" || !r.transport.Owns(page)) {
+		return false
+	}
+	b := &batch{transport: r.transport, now: r.cfg.Now}
+	if err == nil {
+		err = b.send(ctx, page, flow.TypeCheckNow, nil)
+	}
+	if err == nil {
+		err = b.flush(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Logger.Warn("a file that changed is not checked before its interval is over", "page", page, "err", err)
+	}
+	return true
 }
 
 // applyAgain is the pause after the configuration could not be applied to the pages of a shared

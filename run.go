@@ -50,6 +50,9 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	if r.cfg.Mode == ModeAll {
 		start("fetch", func() error { return s.fetch.Run(fetching) })
 		start("watchdog", func() error { return r.watch(fetching, s) })
+		if s.files != nil {
+			start("files", func() error { return s.files.Notify(fetching, r.fileChanged) })
+		}
 		start("sources", func() error { return r.feed(fetching) })
 	}
 	if r.cfg.Mode != ModeCommands {

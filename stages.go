@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
+	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
@@ -32,7 +33,8 @@ import (
 
 // stages are the processors of one Run.
 type stages struct {
-	pages    io.Closer // the built-in fetcher
+	pages    io.Closer           // the built-in fetcher
+	files    *filesource.Fetcher // nil where no files may be read
 	fetch    *fetch.Stage
 	index    *index.Stage
 	diff     *diff.Processor
@@ -80,7 +82,13 @@ func (r *Router) build() (*stages, error) {
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})
-	fetchers := append([]pipeline.Fetcher{pages}, r.cfg.Fetchers...)
+	fetchers := []pipeline.Fetcher{pages}
+	var files *filesource.Fetcher
+	if r.cfg.builtInFiles() {
+		files = filesource.New(filesource.Config{Allow: r.cfg.Fetch.Files, MaxBody: r.cfg.Fetch.MaxBody, Logger: log})
+		fetchers = append(fetchers, files)
+	}
+	fetchers = append(fetchers, r.cfg.Fetchers...)
 	fetching := fetch.New(fetch.Config{
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
@@ -90,6 +98,7 @@ func (r *Router) build() (*stages, error) {
 	budget := memory.NewBudget(r.cfg.Memory).Take
 	return &stages{
 		pages: pages,
+		files: files,
 		fetch: fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,

@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
+	filesource "github.com/vokter/vokter/sources/file"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
@@ -67,7 +68,7 @@ func CheckSubscription(s pipeline.Subscription, schemes ...string) error {
 
 // schemes returns the URL schemes that a Router of c can fetch.
 func (c Config) schemes() []string {
-	all := []string{"http", "https"}
+	all := []string{"http", "https", filesource.Scheme}
 	for _, f := range c.Fetchers {
 		if f != nil { // a nil fetcher is reported by validatePlugins
 			all = append(all, f.Schemes()...)
@@ -77,9 +78,32 @@ func (c Config) schemes() []string {
 	return slices.Compact(all)
 }
 
+// builtInFiles reports whether the built-in fetcher of files is used: some may be read, and no other
+// fetcher does it.
+func (c Config) builtInFiles() bool {
+	return len(c.Fetch.Files) > 0 && !c.fetches(filesource.Scheme)
+}
+
+// fetches reports whether one of c.Fetchers fetches pages of scheme.
+func (c Config) fetches(scheme string) bool {
+	return slices.ContainsFunc(c.Fetchers, func(f pipeline.Fetcher) bool { return f != nil && slices.Contains(f.Schemes(), scheme) })
+}
+
+// checkFile returns why the page of the URL raw, if it is a file's, cannot be read.
+func (c Config) checkFile(raw string) error {
+	page, err := pageurl.Canonical(raw)
+	if err != nil || !strings.HasPrefix(page, filesource.Scheme+":") || c.fetches(filesource.Scheme) {
+		return nil
+	}
+	return filesource.Check(page, c.Fetch.Files)
+}
+
 // validate checks one subscription, with its defaults, against the fetchers and sinks of c.
 func (c Config) validate(s pipeline.Subscription) error {
 	errs := []error{CheckSubscription(s, c.schemes()...)}
+	if err := c.checkFile(s.URL); err != nil && s.Interval != pipeline.Never {
+		errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+	}
 	for _, name := range s.Sinks {
 		if _, ok := c.Sinks[name]; !ok {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
@@ -97,6 +121,9 @@ func (c Config) validatePages() error {
 			schemes = nil // its page is pushed
 		}
 		err := pageurl.Check(d.URL, schemes...)
+		if err == nil && d.Interval != pipeline.Never {
+			err = c.checkFile(d.URL)
+		}
 		page, _ := pageurl.Canonical(d.URL)
 		switch j, dup := seen[page]; {
 		case err != nil:
@@ -169,6 +196,11 @@ func (c Config) validateNumbers() error {
 	notNegative := func(name string, negative bool) {
 		if negative {
 			errs = append(errs, fmt.Errorf("%s must not be negative", name))
+		}
+	}
+	for _, path := range c.Fetch.Files {
+		if err := filesource.CheckAllow(path); err != nil {
+			errs = append(errs, fmt.Errorf("files of fetch: %w", err))
 		}
 	}
 	notNegative("checks", c.Checks < 0)

@@ -51,6 +51,8 @@ type Options struct {
 	// Named is called with each file that the configuration names, such as a token_file. Default:
 	// it is not called.
 	Named func(path string)
+	// Files are files and folders that may be read besides those in the file, as absolute paths.
+	Files []string
 	// LookupEnv finds the variables that the file names. Default os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 	// Logger is given to the plugins. Default: nothing is logged.
@@ -90,6 +92,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	}
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
+	f.Allow.Files = append(f.Allow.Files, o.Files...)
 	through := d.buildTransport(f.Transport, o.Registry)
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	c := d.convert(f)

@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	filesource "github.com/vokter/vokter/sources/file"
 )
 
 // file is the shape of a configuration.
@@ -36,6 +37,7 @@ type file struct {
 type allow struct {
 	Fetch []netip.Prefix `yaml:"fetch"`
 	Sinks []netip.Prefix `yaml:"sinks"`
+	Files []string       `yaml:"files"`
 }
 
 type fetch struct {
@@ -102,11 +104,16 @@ func (d *decoder) convert(f *file) *Config {
 		Origin:  Origin,
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF,
-			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch,
+			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
 		},
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health,
+	}
+	for i, path := range f.Allow.Files {
+		if err := filesource.CheckAllow(path); err != nil {
+			d.fail(fmt.Sprintf("allow.files[%d]", i), "allow.files[%d]: %v", i, err)
+		}
 	}
 	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
@@ -159,7 +166,11 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			fetched = nil // it is pushed
 		}
 		page, _ := pageurl.Canonical(doc.URL)
-		if err := pageurl.Check(doc.URL, fetched...); err != nil {
+		err := pageurl.Check(doc.URL, fetched...)
+		if err == nil && fetched != nil {
+			err = checkFile(page, f.Allow.Files)
+		}
+		if err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 			continue
 		}
@@ -174,6 +185,14 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: pipeline.Duration(doc.Interval)})
 	}
 	return docs
+}
+
+// checkFile returns why page, where it is a file, cannot be read with what allow.files permits.
+func checkFile(page string, files []string) error {
+	if !strings.HasPrefix(page, filesource.Scheme+":") {
+		return nil
+	}
+	return filesource.Check(page, files)
 }
 
 // line is where entry i of list begins.

@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	filesource "github.com/vokter/vokter/sources/file"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
@@ -27,7 +28,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 	for i, y := range f.Subscriptions {
 		path := fmt.Sprintf("subscriptions[%d]", i)
 		s := y.subscription()
-		d.checkSubscription(y, s, path, known)
+		d.checkSubscription(y, s, path, known, f.Allow.Files)
 		all = append(all, s)
 		page, err := pageurl.Canonical(s.URL)
 		if err != nil {
@@ -62,7 +63,7 @@ func (y subscription) subscription() pipeline.Subscription {
 }
 
 // checkSubscription reports what is wrong with the subscription y at path, which is s.
-func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, path string, sinks []string) {
+func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, path string, sinks, files []string) {
 	if d.broken[path] {
 		return
 	}
@@ -90,11 +91,16 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 	for _, fe := range CheckSubscription(s) {
 		errs = append(errs, fe)
 	}
+	if page, err := pageurl.Canonical(s.URL); err == nil && s.Interval != pipeline.Never {
+		if err := checkFile(page, files); err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+		}
+	}
 	d.failEach(path, errors.Join(errs...))
 }
 
 // schemes are those of the pages that the program fetches.
-var schemes = []string{"http", "https"}
+var schemes = []string{"http", "https", filesource.Scheme}
 
 // CheckSubscription returns all that is wrong with s. The field of a value in a list has
 // its index: keywords[0].

@@ -84,6 +84,7 @@ const (
 	FailTooLarge     = "too_large"
 	FailBusy         = "busy"          // 429, or 503 with Retry-After
 	FailSelectorGone = "selector_gone" // View.Select matches nothing
+	FailMissing      = "missing"       // the file does not exist
 	FailEmpty        = "empty"         // the page has no text
 	FailURL          = "url"           // the URL is invalid
 )

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type commonFlags struct {
 	transport, topicPrefix string
 	brokers                []string
 	allow                  []netip.Prefix
+	allowFiles             []string
 	level                  slog.Level
 }
 
@@ -53,6 +55,7 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	if sets&pipelineFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
 		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
+		fs.StringArrayVar(&f.allowFiles, "allow-files", nil, "a file or folder `PATH` that may be read as a file: URL (repeatable)")
 		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport: local, or kafka to share the work with other processes (default local)")
 		fs.StringSliceVar(&f.brokers, "brokers", nil, "one or more brokers of the Kafka cluster, as `HOST:PORT,...`")
 		fs.StringVar(&f.topicPrefix, "topic-prefix", "", "`PREFIX` of all topic names; processes with the same prefix share the work (default vokter.)")
@@ -87,6 +90,13 @@ func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 		if g := cmd.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() == "" {
 			return usage(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
 		}
+	}
+	for i, path := range f.allowFiles {
+		abs, err := filepath.Abs(path)
+		if path == "" || err != nil {
+			return usage(cmd, "--allow-files: %q is no path of a file or folder", path)
+		}
+		f.allowFiles[i] = abs
 	}
 	if cmd.Flags().Changed("transport") {
 		if err := checkTransport(f.transport); err != nil {

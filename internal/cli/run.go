@@ -115,7 +115,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Logger: log,
+		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks/stdout"
+	filesource "github.com/vokter/vokter/sources/file"
 )
 
 // printer is the name of the sink of watch and demo.
@@ -57,6 +60,11 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	case 1:
 		return usage(cmd, "no keyword is given; write %s %s KEYWORD...", cmd.CommandPath(), args[0])
 	}
+	if path, err := filepath.Abs(args[0]); err == nil && !strings.Contains(args[0], ":") {
+		if _, err := os.Stat(path); err == nil {
+			return usage(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
+		}
+	}
 	s, err := flags.subscription(cmd, args[0], args[1:])
 	if err != nil {
 		return err
@@ -78,7 +86,10 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
-		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, PDF: pdf},
+		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: pdf},
+	}
+	if path, _, err := filesource.Path(s.URL); err == nil { // who names a file may read it
+		cfg.Fetch.Files = append(cfg.Fetch.Files, path)
 	}
 	if err := limits.apply(cmd, &cfg); err != nil {
 		return err

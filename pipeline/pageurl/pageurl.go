@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower
-// case, default port and fragment dropped, empty path "/", query untouched. It fails where raw
-// is not an absolute URL with a host; the error is written for the user.
+// case, default port and fragment dropped, empty path "/", query untouched. The path of a file URL
+// has no ".", ".." and doubled slashes, and its host "localhost" is dropped. It fails where raw is
+// not an absolute URL with a host, or a file URL; the error is written for the user.
 func Canonical(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
@@ -37,8 +39,23 @@ func Canonical(raw string) (string, error) {
 	if u.Path == "" {
 		u.Path = "/"
 	}
+	if u.Scheme == "file" {
+		if u.Host == "localhost" {
+			u.Host = ""
+		}
+		u = cleaned(u)
+	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil
+}
+
+// cleaned returns u with a clean path. A slash at its end stays: it stands for a folder.
+func cleaned(u *url.URL) *url.URL {
+	clean := path.Clean(u.Path)
+	if strings.HasSuffix(u.Path, "/") && clean != "/" {
+		clean += "/"
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, User: u.User, Path: clean, RawQuery: u.RawQuery, ForceQuery: u.ForceQuery}
 }
 
 // MaxLength is the largest length of the URL of a page, in bytes.

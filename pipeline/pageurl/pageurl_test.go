@@ -17,6 +17,9 @@ func TestCanonical(t *testing.T) {
 		"http://user:secret@example.com/?q=%41":    "http://user:secret@example.com/?q=%41",
 		"http://example.com/%7Euser/../a":          "http://example.com/%7Euser/../a",
 		"file:///srv/page.html":                    "file:///srv/page.html",
+		"FILE://LocalHost/srv//a/./../b c.md#part": "file:///srv/b%20c.md",
+		"file:///srv/%61%2Fdocs/":                  "file:///srv/a/docs/",
+		"file:///":                                 "file:///",
 		"https://example.com:8443/?a=https://b/#c": "https://example.com:8443/?a=https://b/",
 	} {
 		got, err := Canonical(raw)

@@ -1,0 +1,79 @@
+package vokter
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	filesource "github.com/vokter/vokter/sources/file"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// TestAFileIsCheckedWhenItIsWritten watches a file once a day.
+func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
+	box, path := newMailbox(), filepath.Join(t.TempDir(), "a.md")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one text\n")
+	cfg := Config{
+		Dir: t.TempDir(), Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{filepath.Dir(path)}, Rate: 1000},
+		Subscriptions: []pipeline.Subscription{{
+			URL: filesource.URL(path), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Duration(24 * time.Hour),
+		}},
+	}
+	checked := func(r *Router, times uint64) {
+		t.Helper()
+		waitFor(t, "a check", func() bool {
+			p, err := index.Load(r.transport.State(flow.GroupIndex, filesource.URL(path)))
+			return err == nil && p.Records >= times && p.Open == nil
+		})
+	}
+	r, stop := lives(t, cfg)
+	defer stop()
+	checked(r, 1)
+	write("one text\nArgus came\n")
+	<-box.came
+	stop()
+	write("one text\nanother\n")
+	_, stop = lives(t, cfg) // what changed while nothing ran is found at the start
+	defer stop()
+	<-box.came
+	stop()
+	var got []string
+	for _, n := range box.take() {
+		for _, d := range n.Diffs {
+			got = append(got, string(d.Event)+" "+d.Keyword)
+		}
+	}
+	if strings.Join(got, ", ") != "added Argus, removed Argus" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFilesMustBePermitted(t *testing.T) {
+	box := newMailbox()
+	cfg := Config{
+		Sinks:         map[string]pipeline.Sink{"box": box},
+		Subscriptions: []pipeline.Subscription{{URL: "file:///etc/passwd", Keywords: []string{"root"}, Sinks: []string{"box"}}},
+		Documents:     []Document{{URL: "file:///etc/group", Keep: true}},
+		Fetch:         FetchConfig{Files: []string{"srv"}},
+	}
+	err := cfg.Validate()
+	for _, want := range []string{"subscription 1 (file:///etc/passwd): url: /etc/passwd may not be read; permit it", "document 1: /etc/group may not be read", `files of fetch: "srv" is not an absolute path`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	cfg.Fetch.Files = []string{"/etc"}
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("with /etc permitted: %v", err)
+	}
+}
