@@ -18,7 +18,8 @@ const (
 	// offlineHosts is how many hosts must fail one after the other for the process to be
 	// offline.
 	offlineHosts = 3
-	// deadFor is after how many failed checks in a row a page's host is no sign of anything.
+	// deadFor is the number of failed checks in a row after which a page says nothing about the
+	// network.
 	deadFor = 3
 	// maxHosts is how many hosts are remembered.
 	maxHosts = 1 << 16
@@ -26,7 +27,7 @@ const (
 	maxNamed = 5
 )
 
-// result is what an outcome says about the way to its host.
+// result is what an outcome says about the network.
 type result int
 
 const (
@@ -35,9 +36,8 @@ const (
 	failing                // it may be closed
 )
 
-// resultOf returns what the outcomes of one check say. A page that is gone, or cannot be read,
-// came from its host where TLS says so; over http it may be what a portal or a proxy answers
-// that lets nobody through.
+// resultOf returns what the outcomes of one check say. With TLS, a page that is gone or unreadable
+// came from its host. With plain http it may be the answer of a captive portal or a proxy.
 func resultOf(outcomes []flow.Outcome) result {
 	r := neutral
 	for _, o := range outcomes {
@@ -60,13 +60,13 @@ func resultOf(outcomes []flow.Outcome) result {
 	return r
 }
 
-// tracker tells whether the process is offline from what the checks of its hosts find. All
-// that it knows is lost with the process. It is safe for concurrent use.
+// tracker decides from the results of checks whether the process is offline. Its state is not stored.
+// It is safe for concurrent use.
 //
-// Hosts that fail one after the other, with no other that answers in between, are a run. The
-// process is offline once a run has at least three hosts, and either two of them answered
-// at their check before it or none that is known answers now, unless as many fetches are
-// still to show that others answer. It is online with the first answer.
+// A run is a sequence of failing hosts without an answer in between. The process is offline if a run
+// has at least three hosts, and either two of them answered at their check before or no known host
+// answers now. It is not offline while at least as many fetches are open whose hosts may answer. The
+// first answer ends it.
 type tracker struct {
 	mu    sync.Mutex
 	hosts map[string]*known
@@ -78,7 +78,7 @@ type tracker struct {
 	offline              bool
 }
 
-// known is what is known of one host.
+// known is the state of one host.
 type known struct {
 	last     result
 	inFlight int
@@ -89,8 +89,8 @@ type known struct {
 type run struct {
 	number uint64
 	hosts  int
-	// fresh is how many of its hosts answered before it, and alive how many did not fail
-	// for long.
+	// fresh is how many of its hosts answered before it, and alive how many had failed less than
+	// deadFor times.
 	fresh, alive int
 	since        time.Time // of its first failure
 	pages        []string  // some of them
@@ -107,7 +107,7 @@ func (t *tracker) goOffline() {
 	t.offline = true
 }
 
-// begin notes that a fetch from host begins. Each is ended by one call of end.
+// begin records that a fetch from host begins. Each begin is followed by one end.
 func (t *tracker) begin(host string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +123,7 @@ func (t *tracker) begin(host string) {
 	}
 }
 
-// forget makes room for a host.
+// forget removes a host if there are too many.
 func (t *tracker) forget() {
 	if len(t.hosts) < maxHosts {
 		return
@@ -137,7 +137,7 @@ func (t *tracker) forget() {
 	}
 }
 
-// end notes what the check of req found, and reports whether the process is offline now.
+// end records the result of a check of req, and reports whether the process is offline now.
 func (t *tracker) end(host string, req flow.Request, r result, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,7 +204,7 @@ func (t *tracker) join(h *known, req flow.Request, now time.Time) {
 	}
 }
 
-// closed reports whether the run says that nothing can be reached.
+// closed reports whether the run shows that the network is down.
 func (t *tracker) closed() bool {
 	return t.run.hosts >= offlineHosts && t.pending < t.run.hosts &&
 		(t.run.fresh >= 2 || t.down == t.count && t.run.alive > 0)
@@ -215,8 +215,7 @@ func stood(req flow.Request) bool {
 	return req.BodyHash != "" || slices.ContainsFunc(req.Documents, func(d flow.RequestDocument) bool { return d.TextHash != "" })
 }
 
-// state returns whether the process is offline, and the present run, of which nobody may
-// change anything.
+// state returns whether the process is offline, and the present run, which must not be changed.
 func (t *tracker) state() (offline bool, r run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +224,7 @@ func (t *tracker) state() (offline bool, r run) {
 	return t.offline, r
 }
 
-// health tells when the process goes offline and when it comes back.
+// health publishes the health events offline and online.
 type health struct {
 	tracker *tracker
 	life    string // names this process in IDs
@@ -236,7 +235,7 @@ type health struct {
 	since time.Time  // when what was last told to be offline began
 }
 
-// newHealth begins where an earlier process was offline, if since is not zero.
+// newHealth starts offline if since, when an earlier process went offline, is not zero.
 func newHealth(since time.Time) *health {
 	h := &health{tracker: newTracker(), life: rand.Text()}
 	if !since.IsZero() {
@@ -245,7 +244,7 @@ func newHealth(since time.Time) *health {
 	return h
 }
 
-// takeOver begins where an earlier process was offline since since.
+// takeOver starts offline, as an earlier process was from since on.
 func (h *health) takeOver(since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,16 +256,16 @@ func (h *health) takeOver(since time.Time) {
 	h.told.Store(true)
 }
 
-// TakeOver says what Config.OfflineSince does, where that is known only later: when the lane
-// is gained whose process was offline.
+// TakeOver has the effect of Config.OfflineSince, if that is known only later: when this process gains
+// the lane of one that was offline.
 func (s *Stage) TakeOver(since time.Time) { s.health.takeOver(since) }
 
 // tracked reports whether the check of j says anything about the network: a page without a
 // host, or one that is not fetched, does not.
 func tracked(j *job) bool { return j.busy == nil && j.host.name != j.req.Page }
 
-// weigh ends the check of j, which found outcomes, and marks those that say nothing about the
-// page because the process is offline. That it is, or is no more, is told first.
+// weigh ends the check of j and marks the outcomes that do not count because the process is offline.
+// It publishes a change of that state first.
 func (s *Stage) weigh(ctx context.Context, j *job, outcomes []flow.Outcome) {
 	r := resultOf(outcomes)
 	offline := s.health.tracker.end(j.host.name, j.req, r, s.cfg.Now())
@@ -278,8 +277,8 @@ func (s *Stage) weigh(ctx context.Context, j *job, outcomes []flow.Outcome) {
 	}
 }
 
-// announce tells how the process does, if that is not what was told last. An event that
-// cannot be published is tried again with the next check.
+// announce publishes whether the process is offline, if that changed. An event that cannot be
+// published is tried again with the next check.
 func (s *Stage) announce(ctx context.Context) {
 	h := s.health
 	h.mu.Lock()

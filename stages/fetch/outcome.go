@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// trustedAge is how old a page must be when it is sent for its time of modification to
-	// tell it from later ones: the header counts in seconds, and clocks differ.
+	// trustedAge is how long ago a page must have been modified for Last-Modified to be used as a
+	// validator: the header has whole seconds, and clocks differ.
 	trustedAge = time.Minute
 	// maxTitle is how much of a title is passed on, in bytes.
 	maxTitle = 512
@@ -31,7 +31,7 @@ const (
 	maxValidator = 1024
 )
 
-// Page is a page as it came.
+// Page is a fetched page.
 type Page struct {
 	// URL is where it came from after redirects.
 	URL string
@@ -40,15 +40,14 @@ type Page struct {
 	Header http.Header
 	// Body is the decompressed body; empty with 304.
 	Body []byte
-	// Time is when it was asked for, and Took how long it lasted.
+	// Time is when the fetch began, and Took how long it lasted.
 	Time time.Time
 	Took time.Duration
 }
 
-// Read says what p, the answer to req, holds: one outcome for the page, if nothing
-// changed or nothing can read it, or one for each of its documents. It depends on its
-// arguments alone, and it never panics, whatever a reader does. It returns nil if ctx ends
-// first.
+// Read returns the outcomes of p, the answer to req: one for the page if it did not change or cannot be
+// read, otherwise one for each of its documents. It depends on its arguments alone, and never panics,
+// whatever a reader does. It returns nil if ctx ends first.
 func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flow.Outcome {
 	base, known := look(req, p)
 	if known {
@@ -57,8 +56,8 @@ func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flo
 	return read(ctx, base, req, p, readers)
 }
 
-// look says of p what every outcome of it does; known says that it is all there is to say,
-// since nothing changed.
+// look returns the outcome of p without its documents. known is true if the body did not change; then
+// the outcome is complete.
 func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	o = flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
@@ -77,7 +76,7 @@ func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	return o, true
 }
 
-// read makes the outcomes of a page that is not known.
+// read returns the outcomes of a page whose body changed.
 func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
 	raw, reader, err := prepare(p, readers)
 	if err != nil {
@@ -88,7 +87,7 @@ func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, read
 	return readParts(ctx, base, req, raw, reader, readers)
 }
 
-// readParts makes the outcomes of a page that reader reads.
+// readParts returns one outcome for each document of the page.
 func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader pipeline.Reader, readers *Readers) []flow.Outcome {
 	base.Parts = len(req.Documents)
 	parts := make([]flow.Outcome, 0, len(req.Documents))
@@ -117,8 +116,8 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 		parts[len(parts)-1].Body = keep(raw)
 	}
 	if failed {
-		// Were the body known by its hash or validators, the next check would find the page
-		// unchanged, and so hide that a document still fails.
+		// Without the hash and validators of the body the next check reads the page again. Otherwise
+		// it would find the page unchanged, and hide that a document still fails.
 		for i := range parts {
 			parts[i].BodyHash, parts[i].ETag, parts[i].LastModified = "", "", ""
 		}
@@ -126,7 +125,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	return parts
 }
 
-// notModified is the outcome of a 304. What the answer does not repeat stays as it was.
+// notModified returns the outcome of a 304. Validators that the answer lacks stay as they were.
 func notModified(o flow.Outcome, req flow.Request, p Page) flow.Outcome {
 	if req.BodyHash == "" || (req.ETag == "" && req.LastModified == "") {
 		fail(&o, &pipeline.FetchError{Class: pipeline.FailStatus, Status: p.Status, Reason: "HTTP status 304 Not Modified, though nothing was asked for conditionally"})
@@ -140,8 +139,8 @@ func notModified(o flow.Outcome, req flow.Request, p Page) flow.Outcome {
 	return o
 }
 
-// validators returns the validators to send with the next request: the entity tag as it
-// is, and the time of modification where it can be trusted.
+// validators returns the validators for the next request: the ETag, and Last-Modified if it can be
+// trusted.
 func validators(h http.Header) (etag, lastModified string) {
 	if etag = h.Get("ETag"); len(etag) > maxValidator {
 		etag = ""
@@ -174,8 +173,8 @@ func prepare(p Page, readers *Readers) (pipeline.Raw, pipeline.Reader, error) {
 	return raw, reader, nil
 }
 
-// Extractor is what a Reader may implement beside pipeline.Reader: a name for the rules by
-// which it makes text, which changes with them. Without it the name is the media type.
+// Extractor may be implemented by a pipeline.Reader. It names the rules by which the reader makes text,
+// and changes with them. Without it the name is the media type.
 type Extractor interface{ Extractor() string }
 
 // readPart reads one document into o.
@@ -195,7 +194,7 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 	return nil
 }
 
-// readText reads one document of raw, and says by which extractor.
+// readText reads one document of raw, and returns the name of the extractor.
 func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
 	if len(bytes.TrimSpace(raw.Body)) == 0 {
 		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
@@ -244,7 +243,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// Failed says why a check of req's page failed. took is how long it lasted.
+// Failed returns the outcome of a failed check of req's page, which lasted took.
 func Failed(req flow.Request, at time.Time, took time.Duration, err error) flow.Outcome {
 	o := flow.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce, Time: at, Took: took}
 	fail(&o, err)
@@ -279,7 +278,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// keep returns raw as it is kept by the page's owner, or nil where it is too large.
+// keep returns raw in the form in which the owner of the page stores it, or nil if it is too large.
 func keep(raw pipeline.Raw) *flow.Body {
 	packed, ok := flow.PackBody(raw.Body)
 	if !ok {
@@ -291,10 +290,10 @@ func keep(raw pipeline.Raw) *flow.Body {
 	}
 }
 
-// maxKept is how much of what describes a body is kept, in bytes.
+// maxKept is the longest stored header value, in bytes.
 const maxKept = 4096
 
-// earlierBody is a body that was kept, to be read by today's rules. The nil one is none.
+// earlierBody is a stored body that is read again by the present rules. nil: there is none.
 type earlierBody struct {
 	raw    pipeline.Raw
 	reader pipeline.Reader
@@ -320,7 +319,7 @@ func earlier(b *flow.Body, readers *Readers) *earlierBody {
 	}}
 }
 
-// rebase returns the text of view in e, or why there is none; nil without e.
+// rebase returns the text of view in e, or why there is none. It returns nil if e is nil.
 func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *flow.Rebased {
 	if e == nil {
 		return nil

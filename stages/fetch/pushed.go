@@ -14,8 +14,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
 
-// take sends a page that somebody pushed on its way to its owner, who knows its documents and
-// has it read by ReadPushed. A page that no reader could read is a permanent error.
+// take passes a pushed page on to its owner, which knows the documents of the page and calls ReadPushed.
+// A page without a reader is a permanent error.
 func (s *Stage) take(tx flow.Tx, m flow.Message) error {
 	p, err := flow.PushedFrom(m)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Stage) take(tx flow.Tx, m flow.Message) error {
 	return nil
 }
 
-// decoded returns the body of p as a reader gets it, or why there is none.
+// decoded returns the body of p in the form that a reader gets.
 func decoded(p pipeline.Pushed, readers *Readers) ([]byte, error) {
 	mediaType, params, err := mime.ParseMediaType(p.ContentType)
 	if err != nil {
@@ -60,8 +60,8 @@ func decoded(p pipeline.Pushed, readers *Readers) ([]byte, error) {
 	return body, nil
 }
 
-// claimsUTF8 reports whether a page of mediaType with the charset says that it is in UTF-8.
-// Plain text that says nothing does.
+// claimsUTF8 reports whether a page of mediaType with this charset parameter declares UTF-8. Plain text
+// without a charset does.
 func claimsUTF8(mediaType, charset string) bool {
 	return strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8") || charset == "" && mediaType == "text/plain"
 }
@@ -88,16 +88,16 @@ func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, reader
 	return readParts(ctx, base, req, raw, reader, readers)
 }
 
-// ReadPushed is ReadPushed with the readers of s and within its Timeout, beside the pages that
-// are read after they were fetched.
+// ReadPushed calls the function ReadPushed with the readers and the Timeout of s. It shares the limit
+// of concurrent reads with fetched pages.
 func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed) []flow.Outcome {
 	return s.inTurn(ctx, func(ctx context.Context) []flow.Outcome {
 		return ReadPushed(ctx, req, p, s.cfg.Readers)
 	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
 }
 
-// inTurn calls read when it is its turn, and gives it Timeout; failed makes the outcome of one
-// that takes longer. It returns nil if ctx ends first.
+// inTurn waits until a page may be read, and calls read with a limit of Timeout. If that passes it
+// returns the outcome that failed makes. It returns nil if ctx ends first.
 func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
 	select {
 	case s.reading <- struct{}{}:

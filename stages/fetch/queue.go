@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// limits bound a queue.
+// limits are the limits of a queue.
 type limits struct {
 	perHost  int // requests of one host at once
 	rate     rate.Limit
@@ -22,12 +22,12 @@ type limits struct {
 	waiting  int // requests that wait
 }
 
-// job is a request on its way.
+// job is a request that waits or is being fetched.
 type job struct {
 	req   flow.Request
 	trace string
-	// busy is set where the host asked to be left alone for longer than the request may
-	// wait: the answer, without a fetch.
+	// busy is the result, without a fetch, if the host asked for a pause that is longer than the
+	// request may wait.
 	busy *pipeline.FetchError
 	host *host
 }
@@ -44,14 +44,12 @@ func (j *job) key() jobKey {
 	return jobKey{j.req.Page, j.req.Incarnation, j.req.Check, j.req.Nonce}
 }
 
-// queue holds the requests that wait, by host. A host stands in at most one of three
-// places: in line for its first request at a time, in line for a further one, or among
-// those whose time has not come. It is forgotten once it has nothing to do and nothing
-// to remember.
+// queue holds the waiting requests, by host. A host is in at most one of three lists: first, if none
+// of its requests is running; further, if one is; later, if its time has not come. A host without
+// requests and without a pause is removed.
 type queue struct {
 	limits
-	// now is asked with mu held, so that no call goes by an earlier time than the one before,
-	// unless the clock was set back: a request that was just made would seem to come too late.
+	// now is called with mu held, so that times never decrease unless the clock was set back.
 	now     func() time.Time
 	changed chan struct{} // there may be something to take
 
@@ -85,9 +83,9 @@ func newQueue(l limits, now func() time.Time) *queue {
 	}
 }
 
-// add queues j, in the place of an earlier request for its page that still waits: they come in
-// the order in which they were made. One that is under way is left out. It returns false where
-// there is no room.
+// add queues j. It replaces a waiting request for the same page, since requests come in the order in
+// which they were made. A request that is being fetched already is ignored. It returns false if the
+// queue is full.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,8 +114,8 @@ func (q *queue) add(j *job) bool {
 	return true
 }
 
-// take returns the requests whose turn it is, and in how long to come again, if at all,
-// unless changed says so earlier.
+// take returns the requests that may be fetched now. If again is true, the next one may be fetched in
+// after, unless changed signals earlier.
 func (q *queue) take() (jobs []*job, after time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,11 +145,11 @@ func (q *queue) take() (jobs []*job, after time.Duration, again bool) {
 	return jobs, max(q.later[0].at.Sub(now), 0), true
 }
 
-// setBack is by how much the clock must go back at least for that to be no disorder of calls.
+// setBack is the least step back of the clock that is taken for a change of the clock.
 const setBack = time.Second
 
-// look looks at the clock. If it was set back, what hosts wait for moves along: they would
-// wait for longer than they asked for. q.mu is held.
+// look reads the clock. If it was set back, the pauses of hosts are moved back too: otherwise they
+// would last longer than the hosts asked for. q.mu is held.
 func (q *queue) look() time.Time {
 	now := q.now()
 	back := q.latest.Sub(now)
@@ -167,7 +165,7 @@ func (q *queue) look() time.Time {
 	return now
 }
 
-// pop takes the next job of h, or nil if it came too late.
+// pop removes the next job of h and returns it, or nil if it is too late for it.
 func (q *queue) pop(h *host, now time.Time) *job {
 	j := h.jobs.Remove(h.jobs.Front()).(*job)
 	delete(q.queued, j.req.Page)
@@ -182,7 +180,7 @@ func (q *queue) pop(h *host, now time.Time) *job {
 	return j
 }
 
-// done ends j. pause is for how long its host wishes to be left alone.
+// done ends j. pause is how long its host asked not to be contacted.
 func (q *queue) done(j *job, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -196,7 +194,7 @@ func (q *queue) done(j *job, pause time.Duration) {
 	q.signal()
 }
 
-// place puts h where it belongs now.
+// place puts h into the list that it belongs to now.
 func (q *queue) place(h *host, now time.Time) {
 	if h.line != nil {
 		h.line.Remove(h.elem)
@@ -224,7 +222,7 @@ func (q *queue) place(h *host, now time.Time) {
 	h.elem = h.line.PushBack(h)
 }
 
-// turn returns when the next job of h may be taken; without any, when h may be forgotten.
+// turn returns when the next job of h may be taken, or, without one, when h may be removed.
 func (h *host) turn(now time.Time, burst int) time.Time {
 	front := h.jobs.Front()
 	if front != nil {

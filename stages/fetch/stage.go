@@ -1,6 +1,6 @@
-// Package fetch turns requests into outcomes: it gets pages, politely, and reads the
-// texts of their documents. It owns no truth: a request says what stands, an outcome what
-// was seen, and everything else is forgotten.
+// Package fetch turns requests into outcomes: it fetches pages, within the limits of each host, and
+// extracts the texts of their documents. It keeps no state of pages: a request has what is known, an
+// outcome what was found.
 package fetch
 
 import (
@@ -27,10 +27,10 @@ const idleWorkers = 64
 type Config struct {
 	// Publisher takes the outcomes. Required.
 	Publisher flow.Publisher
-	// Unsynced takes those that may be lost in a crash: that nothing was new, or that a
-	// check failed. Default: Publisher.
+	// Unsynced takes the outcomes that may be lost in a crash: those without news, and failed
+	// checks. Default: Publisher.
 	Unsynced flow.Publisher
-	// Fetchers get pages; of two for the same scheme the later one does. Required.
+	// Fetchers fetch pages. The last one of a scheme is used. Required.
 	Fetchers []pipeline.Fetcher
 	// Readers read them. Required.
 	Readers *Readers
@@ -43,16 +43,16 @@ type Config struct {
 	// InFlight is how many requests there are at once in all. Default 512. A host gets more
 	// than one of them only while half of them are free.
 	InFlight int
-	// Queue is how many requests may wait; one that finds it full is dropped, and its owner
-	// asks again. Default 65,536.
+	// Queue is how many requests may wait. When it is full a new request is dropped, and its owner
+	// sends it again. Default 65,536.
 	Queue int
 	// MaxBody bounds a decoded body in bytes, whatever Fetcher it comes from. Default 10 MiB.
 	MaxBody int64
-	// Room returns nil while fetches may begin, otherwise a channel that is closed when
-	// they may again. Default: always.
+	// Room returns nil while fetches may begin. Otherwise it returns a channel that is closed when
+	// they may begin again. Default: they always may.
 	Room func() <-chan struct{}
-	// OfflineSince is since when an earlier process is offline, if that was the last that was
-	// told; failures count for nothing until a host answers.
+	// OfflineSince is when an earlier process went offline, if its last health event said so.
+	// Failures do not count until a host answers.
 	OfflineSince time.Time
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -128,9 +128,9 @@ func New(c Config) *Stage {
 	return s
 }
 
-// Process queues a request once its transaction stands. Until then, and if the process
-// ends before its outcome is published, the request's owner will ask again. A page that was
-// pushed goes on to its owner with the transaction.
+// Process queues a request when its transaction commits. If the process ends before the outcome is
+// published, the owner of the request sends it again. A pushed page is passed on to its owner in the
+// transaction.
 func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Topic == flow.TopicIngest {
 		return s.take(tx, m)
@@ -157,8 +157,8 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 // Idle reports whether nothing waits, is being fetched or being published.
 func (s *Stage) Idle() bool { return s.queue.idle() }
 
-// Run fetches what is queued until ctx is done. Fetches are broken off then, nothing more
-// is published, and Run returns nil once all have ended. Only one Run can be active.
+// Run fetches the queued pages until ctx is done. Then it cancels the open fetches, publishes nothing
+// more, and returns nil when all have ended. Only one Run can be active.
 func (s *Stage) Run(ctx context.Context) error {
 	select {
 	case s.running <- struct{}{}:

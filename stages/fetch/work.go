@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// work does j and publishes what came of it, unless ctx ends first.
+// work carries out j and publishes its outcomes, unless ctx ends first.
 func (s *Stage) work(ctx context.Context, j *job) {
 	var pause time.Duration
 	defer func() { s.queue.done(j, pause) }()
@@ -48,8 +48,8 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	}
 }
 
-// publisher returns where outcomes go. A text that was seen must not be lost, since the
-// page may be another one at the next look; that nothing was new is seen again.
+// publisher returns where outcomes go. A new text must not be lost, since the page may have changed
+// again at the next check. An outcome without news may be lost: the next check repeats it.
 func (s *Stage) publisher(outcomes []flow.Outcome) flow.Publisher {
 	for _, o := range outcomes {
 		if o.Kind == flow.OutcomeRead {
@@ -91,7 +91,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	}, failed)
 }
 
-// get fetches the page of req, its body included, which takes large before it grows.
+// get fetches the page of req with its body. A body that is not small takes large first.
 func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]
@@ -122,8 +122,7 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	return p, within(err, s.cfg.Timeout)
 }
 
-// Bodies that turned out to be known leave their memory to later ones. It is between these
-// sizes, in bytes.
+// The memory of bodies that are already known is used again, if it is between these sizes, in bytes.
 const (
 	minBuffer = 64 << 10
 	maxBuffer = 1 << 20
@@ -131,8 +130,8 @@ const (
 
 var buffers sync.Pool // of *bytes.Buffer
 
-// readAll reads r to its end, and calls more before it holds more than one byte beyond small.
-// release takes back what it returns.
+// readAll reads r to its end. It calls more before it reads more than small bytes. What it returns can
+// be given to release.
 func readAll(r io.Reader, small int64, more func() error) ([]byte, error) {
 	b, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
@@ -148,7 +147,7 @@ func readAll(r io.Reader, small int64, more func() error) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// release takes back a body that nobody holds any more.
+// release takes the memory of a body that is no longer used.
 func release(body []byte) {
 	if n := cap(body); n >= minBuffer && n <= maxBuffer {
 		buffers.Put(bytes.NewBuffer(body))
@@ -165,17 +164,17 @@ func within(err error, limit time.Duration) error {
 	return err
 }
 
-// bodyMemory is how many bytes the small bodies may hold at once that are fetched or wait to be
-// read, and how many the large ones.
+// bodyMemory bounds the bytes of all small bodies that are being fetched or wait to be read, and those
+// of all large ones.
 const bodyMemory = 256 << 20
 
-// smallBody returns how large a body may be, in bytes, for which there is room whatever else
-// is fetched: it never waits, so that slow hosts with large pages hold up large pages alone.
+// smallBody returns the size, in bytes, up to which a body never waits for memory, so that slow hosts
+// with large pages delay only large pages.
 func smallBody(inFlight int) int64 { return max(bodyMemory/int64(inFlight), minBuffer) }
 
-// place is where a body may grow beyond what is small. There are as many places as the
-// largest bodies fit into bodyMemory. One is taken at once for all that may come: bodies that
-// asked for more whenever they grow could wait for each other.
+// place is the right to read a large body. There are as many places as largest bodies fit into
+// bodyMemory. A body takes one place for its largest size: bodies that asked for more while they grow
+// could wait for each other.
 type place struct {
 	of            chan struct{} // holds one for each that is taken
 	taken, waited bool
@@ -201,7 +200,7 @@ func (p *place) take(ctx context.Context) error {
 	}
 }
 
-// leave gives the place to another body, if one was taken.
+// leave gives the place back, if it was taken.
 func (p *place) leave() {
 	if p.taken {
 		<-p.of
