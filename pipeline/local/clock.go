@@ -17,7 +17,7 @@ type clock struct {
 	saved atomic.Int64 // in Unix nanoseconds
 }
 
-// now is the time by the wall clock. That there was such a time is remembered.
+// now returns the time of the wall clock, and records it in t.clock.
 func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
 
 // restoreClock reads when the store was last used.
@@ -34,7 +34,7 @@ func (t *Transport) restoreClock() error {
 	return nil
 }
 
-// checkClock wakes every key that has a wake once if the clock was set back.
+// checkClock delivers every wake once if the clock was set back.
 func (t *Transport) checkClock() {
 	now := t.cfg.Now()
 	t.clock.Check(now, func(from time.Time) {
@@ -49,7 +49,7 @@ func (t *Transport) checkClock() {
 	})
 }
 
-// saveClock puts into b what time it is, if that is not in the store.
+// saveClock writes the current time to b, unless the store has a recent one.
 func (t *Transport) saveClock(b *store.Batch) {
 	if t.volatile {
 		return
@@ -63,14 +63,14 @@ func (t *Transport) saveClock(b *store.Batch) {
 	t.clock.saved.Store(now.UnixNano())
 }
 
-// keepClock stores what time it is when the Transport closes.
+// keepClock stores the current time when the Transport closes.
 func (t *Transport) keepClock() error {
 	if t.volatile {
 		return nil
 	}
 	b, err := t.db.NewBatch(false)
 	if errors.Is(err, store.ErrClosed) {
-		return nil // who gave the store closed it first
+		return nil // the owner of the store closed it first
 	}
 	if err != nil {
 		return err
@@ -83,8 +83,9 @@ func (t *Transport) keepClock() error {
 	return b.Commit(false)
 }
 
-// waking reports whether wakes are to come whatever the time is, or may be. Until they
-// came the store says that the clock was set back: after a crash they would wait otherwise.
+// waking reports whether wakes are, or may be, delivered whatever the time is, because the
+// clock was set back. Until they are delivered the store keeps that fact, so that a crash does
+// not delay them.
 func (t *Transport) waking() bool {
 	for _, tp := range t.allTopics() {
 		consumers, ok := tp.tryConsumers()
@@ -107,18 +108,17 @@ func (t *Transport) waking() bool {
 	return false
 }
 
-// maxSleep bounds the timer, so that a clock that was set, or a machine that slept, is
-// noticed.
+// maxSleep limits the timer, to notice a clock that was set or a machine that was suspended.
 const maxSleep = time.Second
 
-// alarm is the one timer of a Transport.
+// alarm is the timer of a Transport for all wakes.
 type alarm struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	at    atomic.Int64
 }
 
-// arm sees to it that ring runs at the time at, or before.
+// arm sets the timer so that ring runs no later than at.
 func (t *Transport) arm(at int64) {
 	a := &t.alarm
 	if at >= a.at.Load() {
@@ -138,7 +138,7 @@ func (t *Transport) arm(at int64) {
 	a.timer.Reset(d)
 }
 
-// ring tells the lanes whose wakes are due, and sleeps until the next.
+// ring notifies the lanes whose wakes are due, and sets the timer for the next wake.
 func (t *Transport) ring() {
 	t.alarm.mu.Lock()
 	t.alarm.at.Store(never)
@@ -170,8 +170,8 @@ func (t *Transport) stopAlarm() {
 	}
 }
 
-// begin lists the wakes that also come at start. It runs when a group's first
-// subscription begins to serve the lane.
+// begin lists the wakes that are also delivered at start. It runs when the group's first
+// subscription starts to serve the lane.
 func (c *cursor) begin() error {
 	if c.started || c.c.asleep {
 		return nil
@@ -190,7 +190,8 @@ func (c *cursor) begin() error {
 	return nil
 }
 
-// starts makes each of wakes come once, whatever the time is. c.wakeMu is held.
+// starts makes each of wakes be delivered once, whatever the time is. The caller holds
+// c.wakeMu.
 func (c *cursor) starts(wakes []store.Wake) {
 	c.start, c.starting = wakes, make(map[string]bool, len(wakes))
 	for _, w := range wakes {
@@ -198,7 +199,7 @@ func (c *cursor) starts(wakes []store.Wake) {
 	}
 }
 
-// wakeAll makes every wake come once.
+// wakeAll makes every wake be delivered once.
 func (c *cursor) wakeAll() {
 	c.wakeMu.Lock()
 	c.all = true
@@ -206,15 +207,15 @@ func (c *cursor) wakeAll() {
 	c.notify()
 }
 
-// late reports whether messages that were in the log at start have yet to be handled.
-// Wakes wait for them: among them may be what came of work that seems to have died.
+// late reports whether messages that were in the log at start are still unhandled. Wakes wait
+// for them, because the result of work that seems lost may be among them.
 func (c *cursor) late() bool {
 	c.lane.mu.Lock()
 	defer c.lane.mu.Unlock()
 	return c.next < c.backlog
 }
 
-// takeWake returns a wake that is due, or one that comes at start.
+// takeWake returns a wake that is due, or one that is delivered at start.
 func (c *cursor) takeWake() (work, bool, error) {
 	if c.c.asleep || c.late() {
 		return work{}, false, nil
@@ -241,7 +242,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	}
 	now := c.c.t.cfg.Now()
 	if at > now.UnixNano() {
-		c.c.t.arm(at) // the clock may have been set back since it rang
+		c.c.t.arm(at) // the clock may have been set back since the timer fired
 		return work{}, false, nil
 	}
 	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, c.floor)
@@ -261,8 +262,7 @@ func (c *cursor) takeWake() (work, bool, error) {
 	return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
 }
 
-// rescheduled notes that key's wake was set to at, or taken back if at is zero, by a
-// batch that was applied.
+// rescheduled records that an applied batch set key's wake to at, or removed it if at is zero.
 func (c *cursor) rescheduled(key string, at time.Time) {
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
@@ -279,7 +279,7 @@ func (c *cursor) rescheduled(key string, at time.Time) {
 	}
 }
 
-// woken notes that a wake was handled: the next time nothing or a later one is found.
+// woken records that a wake was handled, so that the next look finds a later one or none.
 func (c *cursor) woken(w store.Wake) {
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// commit makes what x did and the position of its message count together. It gives up
-// with errRevoked when revoked is closed while it waits for room.
+// commit commits the effects of x together with the position of its message. It returns
+// errRevoked if revoked is closed while it waits for room.
 func (t *Transport) commit(x *tx, revoked <-chan struct{}) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -22,7 +22,8 @@ func (t *Transport) commit(x *tx, revoked <-chan struct{}) error {
 	return nil
 }
 
-// applyTx makes the effects of x visible; they are as durable as asked once wait returns.
+// applyTx makes the effects of x visible. When wait returns nil they are durable, if x asked
+// for that.
 func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, err error) {
 	c := x.cur.c
 	wakes := len(x.wakes) > 0 || x.w.kind == fromWake
@@ -63,8 +64,8 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	return wait, nil
 }
 
-// writeWakes puts the changes of wakes into b; a wake that was delivered and not set
-// again is gone.
+// writeWakes writes the changes of wakes to b. It removes a delivered wake that was not set
+// again.
 func writeWakes(b *store.Batch, x *tx) {
 	c := x.cur.c
 	again := false
@@ -83,8 +84,7 @@ func (x *tx) moves() bool { return x.w.kind == fromLog && !x.cur.lane.topic.vola
 // logged reports whether the commit of x stores a position or messages.
 func (x *tx) logged() bool { return x.moves() || slices.ContainsFunc(x.out, output.logged) }
 
-// position puts the position after x's message, and the trimming that it is time for,
-// into b.
+// position writes the position after x's message to b, and trims the log if that is due.
 func (t *Transport) position(b *store.Batch, x *tx) {
 	if !x.moves() {
 		return
@@ -116,7 +116,7 @@ func (t *Transport) handled(x *tx) {
 	t.retain(x.out)
 }
 
-// lanesOf lists the lanes that out goes to, in the order in which they are locked.
+// lanesOf returns the lanes of out in locking order.
 func lanesOf(out []output) []*lane {
 	var lanes []*lane
 	for _, o := range out {
@@ -128,8 +128,8 @@ func lanesOf(out []output) []*lane {
 	return lanes
 }
 
-// lockWithRoom locks lanes once all have room. While it waits it gives up with
-// errRevoked when one of the channels is closed.
+// lockWithRoom waits until all lanes have room and locks them. It returns errRevoked if one of
+// the channels is closed before.
 func (t *Transport) lockWithRoom(lanes []*lane, room func(*lane) bool, cancel, stop <-chan struct{}) error {
 	for {
 		var wait <-chan struct{}
@@ -159,8 +159,8 @@ func unlock(lanes []*lane) {
 	}
 }
 
-// appendTo puts out into b, as far as it is logged, each at the next offset of its lane.
-// The lanes are locked.
+// appendTo writes the logged messages of out to b, each at the next offset of its lane. The
+// caller holds the locks of the lanes.
 func (t *Transport) appendTo(b *store.Batch, out []output) {
 	ahead := make(map[*lane]uint64, 1)
 	for _, o := range out {
@@ -172,7 +172,8 @@ func (t *Transport) appendTo(b *store.Batch, out []output) {
 	}
 }
 
-// push makes out, which was applied, visible to the consumers. The lanes are locked.
+// push makes out visible to the consumers after it was applied. The caller holds the locks of
+// the lanes.
 func (t *Transport) push(out []output) {
 	for _, o := range out {
 		o.lane.push(o.rec, o.size)

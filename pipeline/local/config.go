@@ -13,60 +13,57 @@ import (
 // ErrClosed is what a closed Transport and its publishers, subscribers and posters return.
 var ErrClosed = errors.New("local: the transport is closed")
 
-// Config says where a Transport keeps its messages and how many. Its zero value is a
-// transport in memory.
+// Config configures a Transport. Its zero value means a transport in memory.
 type Config struct {
-	// Dir is the data directory; it is made if it is missing. Empty: everything is in
-	// memory and gone at Close.
+	// Dir is the data directory. Open makes it if it does not exist. Empty: everything is kept
+	// in memory and lost at Close.
 	Dir string
 	// Store is used instead of Dir if it is not nil. It stays open at Close. Several
 	// Transports may use it, each in a namespace of its own.
 	Store *store.DB
-	// Namespace is which topics and groups of the store are this Transport's; those of
-	// others are as if they were in another store. Empty is a namespace, too.
+	// Namespace is the namespace of the Transport in the store. Topics and groups of different
+	// namespaces are separate. The empty name is a namespace, too.
 	Namespace string
-	// Lanes is how many messages of a topic are handled at the same time, for a data
-	// directory that is made now; one that exists keeps its own number. 0 is 16.
+	// Lanes is the number of lanes of a new data directory, and so how many messages of a topic
+	// are handled at the same time. An existing directory keeps its number. 0 means 16.
 	Lanes int
-	// Bound is how many messages may wait in a lane for the slowest group before
-	// publishing into it blocks. 0 is 1024.
+	// Bound is how many messages may wait in a lane for the slowest group before Publish
+	// blocks. 0 means 1024.
 	Bound int
-	// MaxAge and MaxBytes limit what is kept in a topic without groups: the oldest
-	// messages go first. 0 is 7 days and 64 MiB.
+	// MaxAge and MaxBytes limit what a topic without groups keeps. The oldest messages are
+	// deleted first. 0 means 7 days and 64 MiB.
 	MaxAge   time.Duration
 	MaxBytes int64
-	// Topics declares who consumes what. Where anything is declared, groups that the
-	// store knows and that are not declared any more are dropped, with a warning; but see
-	// KeepUndeclared.
+	// Topics declares the groups of each topic. If it is not empty, Open deletes groups in the
+	// store that it does not declare and logs a warning, unless KeepUndeclared is set.
 	Topics map[string]Topic
-	// KeepUndeclared keeps the groups that the store knows and Topics does not declare,
-	// where they stand: for a Transport that does not do all that others do with the store.
+	// KeepUndeclared keeps groups in the store that Topics does not declare, with their
+	// positions. It is for a Transport that does only a part of the work.
 	KeepUndeclared bool
-	// Asleep are groups whose wakes do not come: what they have scheduled stays as it is
-	// until a Transport without them is opened.
+	// Asleep are groups whose wakes are not delivered. The wakes stay in the store.
 	Asleep []string
-	// Grace is how long a closing subscription lets handlers finish before their contexts
-	// are cancelled; those that go on for another second are abandoned. 0 is 10 s.
+	// Grace is how long a closing subscription lets handlers finish before it cancels their
+	// contexts. It abandons handlers that run for another second. 0 means 10 s.
 	Grace time.Duration
-	// MaxPause is the longest pause before a rejected message comes again. Pauses begin
-	// at 5 ms and double. 0 is 1 s.
+	// MaxPause is the longest pause before a rejected message is redelivered. Pauses begin at 5
+	// ms and double. 0 means 1 s.
 	MaxPause time.Duration
-	// MinFree is how many bytes the disk of Dir must have free; below that publishers
-	// outside transactions wait, while what is in the store is still worked on. 0: nothing
-	// is watched.
+	// MinFree is how many bytes must be free on the disk of Dir. With less, publishers outside
+	// transactions wait, while messages in the store are still handled. 0 means that the disk
+	// is not watched.
 	MinFree int64
-	// Free returns how many bytes the file system of dir has free for this user; nil asks
-	// the operating system, and watches nothing where there is no Dir.
+	// Free returns how many bytes the file system of dir has free for this user. Nil asks the
+	// operating system; the disk is then not watched if Dir is empty.
 	Free func(dir string) (int64, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Logger gets what operators should know; nil discards it.
+	// Logger gets messages for operators. Nil discards them.
 	Logger *slog.Logger
-	// Migrations bring the store in Dir to today's format; see store.Options.
+	// Migrations convert the store in Dir to the current format; see store.Options.
 	Migrations map[int][]store.Migration
-	// OnBroken is called, from any goroutine and maybe more than once, when the store cannot
-	// be read, with a failure.Broken error that says what to do. What could not be handled
-	// is tried again meanwhile, and comes again next time.
+	// OnBroken is called when the store cannot be read, from any goroutine and possibly more
+	// than once. Its argument is a failure.Broken error that says what to do. Messages that
+	// could not be handled are retried, and are redelivered after the next start.
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails; see
 	// store.Options.

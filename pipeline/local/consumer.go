@@ -12,16 +12,17 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// consumer is a group's share in a topic: a cursor in each lane, spread over the
-// group's subscriptions.
+// consumer is a group as the consumer of a topic. It has a cursor in each lane. The lanes are
+// divided among the group's subscriptions.
 type consumer struct {
 	t       *Transport
 	group   string
 	topic   *topic
 	cursors []*cursor
-	// asleep says that no wakes come; idle that nobody here is to consume.
+	// asleep says that wakes are not delivered, idle that this Transport does not consume for
+	// the group.
 	asleep, idle bool
-	// wakes is held while a batch that changes wakes is made and applied.
+	// wakes is held while a batch that changes wakes is built and applied.
 	wakes sync.Mutex
 
 	mu   sync.Mutex
@@ -41,7 +42,7 @@ func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	return c
 }
 
-// attach gives s its part of the lanes.
+// attach gives s its share of the lanes.
 func (c *consumer) attach(s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +51,7 @@ func (c *consumer) attach(s *subscription) {
 	c.assign(first)
 }
 
-// detach takes s's lanes away. What s has in flight it may finish.
+// detach takes the lanes of s away. s may finish the messages in flight.
 func (c *consumer) detach(s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +59,8 @@ func (c *consumer) detach(s *subscription) {
 	c.assign(false)
 }
 
-// assign spreads the lanes over the subscriptions. A lane that moves is served by its
-// new owner once the old one has finished. c.mu is held.
+// assign divides the lanes among the subscriptions. A lane that moves is served by its new
+// owner once the old one has finished. The caller holds c.mu.
 func (c *consumer) assign(first bool) {
 	for i, cur := range c.cursors {
 		var owner *subscription
@@ -90,7 +91,7 @@ func (c *consumer) assign(first bool) {
 	}
 }
 
-// leave takes the cursors of a consumer that could not be registered out of their lanes.
+// leave removes the cursors of a consumer that could not be registered from their lanes.
 func (c *consumer) leave() {
 	for _, cur := range c.cursors {
 		l := cur.lane
@@ -100,39 +101,39 @@ func (c *consumer) leave() {
 	}
 }
 
-// readBytes is about how much of a log is read back at once.
+// readBytes is about how many bytes of a log are read back at once.
 const readBytes = 256 << 10
 
 // never is the nextWake of a lane without wakes.
 const never = int64(1<<63 - 1)
 
-// cursor is where a group stands in a lane, and what waits for it there besides the log.
+// cursor is the position of a group in a lane, with its posted messages and wakes there.
 type cursor struct {
 	c    *consumer
 	lane *lane
-	// place is what the positions of its messages begin with; empty where they have none.
+	// place is the beginning of the positions of its messages. It is empty if they have none.
 	place string
-	// next is the offset of the next message to consume; lane.mu guards it.
+	// next is the offset of the next message to consume, guarded by lane.mu.
 	next uint64
 	// signal holds a token when there may be something to do.
 	signal chan struct{}
 
-	// inbox holds posted messages; posted counts them and the one in hand.
+	// inbox holds posted messages. posted counts them and the one that is being handled.
 	inbox  chan flow.Message
 	posted atomic.Int64
 
-	// nextWake is not after the earliest wake, in Unix nanoseconds; see wakes.go.
+	// nextWake is a lower bound of the time of the earliest wake, in Unix nanoseconds.
 	nextWake atomic.Int64
 	wakeMu   sync.Mutex
 	floor    time.Time
 	starting map[string]bool
-	// all says that every wake is to come once, because the clock was set back.
+	// all says that every wake is to be delivered once, because the clock was set back.
 	all bool
 
-	// run serves the lane; c.mu guards it.
+	// run serves the lane. It is guarded by c.mu.
 	run *run
 
-	// What follows belongs to the goroutine of run.
+	// The fields below are used by the goroutine of run only.
 	started bool
 	start   []store.Wake
 	// backlog is the offset after the last message that was in the log at start.
@@ -142,7 +143,7 @@ type cursor struct {
 	turn    int
 }
 
-// join makes the lane keep its messages for c. lane.mu is held.
+// join makes the lane keep its messages for c. The caller holds lane.mu.
 func (c *cursor) join() {
 	l := c.lane
 	l.cursors = append(l.cursors, c)
@@ -152,7 +153,7 @@ func (c *cursor) join() {
 	l.kept = nil
 }
 
-// notify says that there may be something to do.
+// notify signals that there may be something to do.
 func (c *cursor) notify() {
 	select {
 	case c.signal <- struct{}{}:
@@ -160,7 +161,7 @@ func (c *cursor) notify() {
 	}
 }
 
-// kind says where a piece of work comes from.
+// kind is the origin of a piece of work.
 type kind int
 
 const (
@@ -174,12 +175,12 @@ type work struct {
 	kind  kind
 	entry store.Entry // fromLog
 	wake  store.Wake  // fromWake
-	// message is nil where the log has only metadata. Nothing changes what it points to.
+	// message is nil if the log has only metadata. It must not be modified.
 	message *flow.Message
 }
 
-// take returns the next piece of work; ok is false where there is none. Logs, posted
-// messages and wakes take turns, so that none starves the others.
+// take returns the next piece of work, and false if there is none. Logs, posted messages and
+// wakes take turns, so that none starves the others.
 func (c *cursor) take() (w work, ok bool, err error) {
 	c.turn++
 	if c.turn%2 == 0 {
@@ -225,8 +226,8 @@ func (c *cursor) takeLog() (work, bool, error) {
 	}
 }
 
-// inTail looks for the next message in memory. Where it is only in the store, limit is
-// the offset at which the memory begins; 0 says that there is none.
+// inTail returns the next message from the tail in memory. If the message is only in the store,
+// limit is the offset at which the tail begins. If there is no message, limit is 0.
 func (c *cursor) inTail() (e store.Entry, limit uint64, ok bool) {
 	l := c.lane
 	l.mu.Lock()
@@ -243,8 +244,8 @@ func (c *cursor) inTail() (e store.Entry, limit uint64, ok bool) {
 	return l.tail[c.next-from], 0, true
 }
 
-// readBack reads the next message from the store. If there is none below limit (which
-// no crash leaves behind, but a damaged store might), it goes on at limit.
+// readBack reads the next message from the store. If there is none below limit, which happens
+// only in a damaged store, it continues at limit.
 func (c *cursor) readBack(limit uint64) (store.Entry, bool, error) {
 	for len(c.page) > 0 && c.page[0].Offset < c.next {
 		c.page = c.page[1:]
@@ -265,7 +266,7 @@ func (c *cursor) readBack(limit uint64) (store.Entry, bool, error) {
 	return c.page[0], true, nil
 }
 
-// idle reports whether c has nothing to do. What is in flight is not yet consumed.
+// idle reports whether c has nothing to do. A message in flight does not count as consumed.
 func (c *cursor) idle(now int64) bool {
 	if !c.lane.mu.TryLock() {
 		return false
@@ -288,7 +289,7 @@ func (c *cursor) idle(now int64) bool {
 	return !c.waking()
 }
 
-// waking reports whether wakes are to come whatever the time is. c.wakeMu is held.
+// waking reports whether wakes are delivered whatever the time is. The caller holds c.wakeMu.
 func (c *cursor) waking() bool {
 	return len(c.starting) > 0 || c.all && c.nextWake.Load() != never
 }

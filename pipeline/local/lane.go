@@ -8,8 +8,8 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// tailBytes is how much of a lane's log is kept in memory beside the store, so that
-// consumers that keep up read nothing back. At least one message is kept.
+// tailBytes is how many bytes at the end of a lane's log are also kept in memory, so that
+// consumers that keep up do not read from the store. At least one message is kept.
 const tailBytes = 256 << 10
 
 // A lane's consumed messages are trimmed in chunks: each is one range tombstone.
@@ -22,29 +22,29 @@ const (
 type lane struct {
 	topic *topic
 	index int
-	// order is where the lane stands when several are locked.
+	// order is the rank of the lane when several are locked.
 	order int
 
 	mu sync.Mutex
-	// low is the offset of the oldest message kept, head that of the next to come.
+	// low is the offset of the oldest message kept, head that of the next message to append.
 	low, head uint64
 	// tail are the last messages before head.
 	tail      []store.Entry
 	tailBytes int
-	// unsynced are the offsets, in order, of messages whose publisher still waits for the
-	// disk. Nobody gets them, or one behind them, before that: what is done about a message
-	// can be seen outside.
+	// unsynced are the offsets, in order, of messages whose publisher still waits for the disk.
+	// Consumers do not get them, nor later messages, before they are durable, because handling
+	// a message can have effects outside.
 	unsynced []uint64
-	// consumed is about how many bytes from low on all groups have consumed.
+	// consumed is about how many bytes after low all groups have consumed.
 	consumed int
 	cursors  []*cursor
-	// room is closed when the lane is not full any more; nil while nobody waits.
+	// room is closed when the lane has room again. It is nil while nobody waits.
 	room chan struct{}
 	// kept are the messages of a lane without groups, oldest first.
 	kept []mark
 }
 
-// mark stands for consecutive messages of a lane without groups.
+// mark describes consecutive messages of a lane without groups.
 type mark struct {
 	to      uint64 // the offset after the last
 	at      time.Time
@@ -52,7 +52,8 @@ type mark struct {
 	entries int
 }
 
-// min returns the position of the slowest group; low without groups. l.mu is held.
+// min returns the position of the slowest group, or low if there are no groups. The caller
+// holds l.mu.
 func (l *lane) min() uint64 {
 	if len(l.cursors) == 0 {
 		return l.low
@@ -64,13 +65,13 @@ func (l *lane) min() uint64 {
 	return m
 }
 
-// full reports whether the lane holds bound messages that a group has not consumed.
-// l.mu is held.
+// full reports whether the lane holds bound messages that a group has not consumed. The caller
+// holds l.mu.
 func (l *lane) full(bound int) bool {
 	return len(l.cursors) > 0 && l.head-l.min() >= uint64(bound)
 }
 
-// ready is the offset before which messages may be handed out. l.mu is held.
+// ready returns the offset before which messages may be delivered. The caller holds l.mu.
 func (l *lane) ready() uint64 {
 	if len(l.unsynced) > 0 {
 		return l.unsynced[0]
@@ -78,7 +79,7 @@ func (l *lane) ready() uint64 {
 	return l.head
 }
 
-// synced notes that the message at offset is durable.
+// synced records that the message at offset is durable.
 func (l *lane) synced(offset uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +95,7 @@ func (l *lane) synced(offset uint64) {
 	}
 }
 
-// waitRoom returns a channel that is closed when there may be room. l.mu is held.
+// waitRoom returns a channel that is closed when there may be room. The caller holds l.mu.
 func (l *lane) waitRoom() <-chan struct{} {
 	if l.room == nil {
 		l.room = make(chan struct{})
@@ -102,10 +103,11 @@ func (l *lane) waitRoom() <-chan struct{} {
 	return l.room
 }
 
-// push appends r, of size bytes, at offset l.head and tells the consumers. l.mu is held.
+// push appends r, of size bytes, at offset l.head and notifies the consumers. The caller holds
+// l.mu.
 func (l *lane) push(r store.Record, size int) {
 	if l.topic.ephemeral && len(l.cursors) == 0 {
-		return // nobody reads it, and nobody will
+		return // the message has no reader
 	}
 	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})
 	l.tailBytes += size
@@ -121,17 +123,17 @@ func (l *lane) push(r store.Record, size int) {
 	}
 }
 
-// drop forgets the oldest message of the tail.
+// drop removes the oldest message of the tail.
 func (l *lane) drop() {
 	l.tailBytes -= l.tail[0].Record.Size()
 	l.tail[0] = store.Entry{}
 	l.tail = l.tail[1:]
 }
 
-// tailFrom is the offset of the first message of the tail.
+// tailFrom returns the offset of the first message of the tail.
 func (l *lane) tailFrom() uint64 { return l.head - uint64(len(l.tail)) }
 
-// keep notes the last message of a lane without groups.
+// keep records the last message of a lane without groups.
 func (l *lane) keep(at time.Time, size int) {
 	if n := len(l.kept); n == 0 || l.kept[n-1].entries == 64 {
 		l.kept = append(l.kept, mark{})
@@ -143,7 +145,7 @@ func (l *lane) keep(at time.Time, size int) {
 	l.topic.kept.Add(int64(size))
 }
 
-// advance makes next the position of c, one message of size bytes further.
+// advance moves the position of c past one message of size bytes, to next.
 func (l *lane) advance(c *cursor, next uint64, size, bound int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +168,8 @@ func (l *lane) advance(c *cursor, next uint64, size, bound int) {
 	}
 }
 
-// trimmable returns the range of messages to trim now; it is empty where that is not
-// worth a tombstone.
+// trimmable returns the range of messages to trim now. It is empty if the range is not worth a
+// tombstone.
 func (l *lane) trimmable() (from, to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +179,7 @@ func (l *lane) trimmable() (from, to uint64) {
 	return l.low, l.low
 }
 
-// trimmed notes that the log begins at to.
+// trimmed records that the log begins at to.
 func (l *lane) trimmed(to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +188,7 @@ func (l *lane) trimmed(to uint64) {
 	}
 }
 
-// retain trims the topics without groups that out went to, beyond their age and size.
+// retain trims the topics of out that have no groups to MaxAge and MaxBytes.
 func (t *Transport) retain(out []output) {
 	var last *topic
 	for _, o := range out {
@@ -214,7 +216,7 @@ func (t *Transport) retainTopic(tp *topic) {
 	}
 }
 
-// oldest returns the lane with the oldest kept message, nil if nothing is kept.
+// oldest returns the lane with the oldest kept message, or nil if none is kept.
 func oldest(tp *topic) *lane {
 	var found *lane
 	var at mark
@@ -253,7 +255,7 @@ func (t *Transport) trimKept(l *lane, drop func(mark) bool) {
 	l.low = to
 }
 
-// trimStored removes what is before offset to from the store. l.mu is held.
+// trimStored removes messages before offset to from the store. The caller holds l.mu.
 func (t *Transport) trimStored(l *lane, to uint64) error {
 	b, err := t.db.NewBatch(false)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// fillBatch is about how many bytes Import writes at once.
+// fillBatch is about how many bytes Import writes in one batch.
 const fillBatch = 4 << 20
 
-// Export writes to w what the groups of the store in c.Dir keep, which no process may use. It
-// refuses while a message of c.Topics waits for one of its groups, since messages stay behind;
-// with leave it goes on then, and returns what is left behind, a line for each group and topic.
-// Where the store is of an older format, c.Migrations bring it to today's. The caller closes w.
+// Export writes the state and wakes of all groups of the store in c.Dir to w. No process may
+// use the store. Messages are not exported: if one of c.Topics waits for a group, Export fails.
+// With leave it exports all the same, and returns what it left behind, one line for each group
+// and topic. c.Migrations convert a store of an older format first. The caller closes w.
 func Export(c Config, w *portable.Writer, leave bool) (left []string, err error) {
 	if c.Dir == "" {
 		return nil, errors.New("local: only a store in a directory can be exported")
@@ -61,7 +61,8 @@ func export(db *store.DB, c Config, w *portable.Writer) error {
 	})
 }
 
-// waiting says how many messages of topics are in db that their groups have not handled.
+// waiting describes the messages of topics in db that their groups have not handled, one line
+// for each group and topic.
 func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
 	type share struct {
 		group, topic string
@@ -78,7 +79,7 @@ func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
 		if topics[name].Ephemeral {
-			continue // they are asked for again
+			continue // their senders send them again
 		}
 		for _, group := range topics[name].Groups {
 			var n uint64
@@ -99,10 +100,9 @@ func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
 	return lines, nil
 }
 
-// Import makes c.Dir, which must be empty or missing, a store with what is in e; after an
-// error, or a kill at any moment, it still is. The store has an ID of its own, so that what
-// the groups do from there on has other positions than what they did before. Its errors say
-// what to do.
+// Import creates a store in c.Dir with the content of e. c.Dir must be empty or missing, and
+// still is after an error or a crash. The store has a new ID, so that positions differ from
+// earlier ones. Errors say what to do.
 func Import(c Config, e *portable.Export) error {
 	if c.Dir == "" {
 		return errors.New("local: state can only be imported into a directory")

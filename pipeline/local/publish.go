@@ -18,13 +18,14 @@ import (
 // laneOf returns the lane of a key.
 func (t *Transport) laneOf(key string) int { return laneOf(key, t.lanes) }
 
-// laneOf returns the lane of a key among lanes of them. It is part of the store's format.
+// laneOf returns the lane of a key if there are lanes of them. It is a part of the store's
+// format.
 func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % uint64(lanes)) }
 
-// output directs m to its lane: that of its key, or of its ID if it has none.
+// output returns m with its lane: that of its key, or of its ID if it has no key.
 func (t *Transport) output(m flow.Message) output {
 	m.Header = maps.Clone(m.Header)
-	m.Time = m.Time.Round(0).UTC() // as it would be after a time in the log
+	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
 	return t.outputOf(m.Topic, m.Key, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
 }
 
@@ -36,10 +37,10 @@ func (t *Transport) outputOf(topicName, key string, r store.Record) output {
 	return output{lane: t.topic(topicName).lanes[t.laneOf(key)], rec: r, size: r.Size()}
 }
 
-// Publish puts ms into their topics, all of them or none, and returns once they are
-// durable (see Topic.Ephemeral). It blocks while a lane that it needs is full or the disk
-// has too little room (see Config.MinFree), until ctx is done or the Transport is closed. Where ctx carries a transaction of this Transport, ms are
-// published with its commit.
+// Publish publishes all of ms, or none, and returns once they are durable (but see
+// Topic.Ephemeral). It blocks while one of their lanes is full or the disk has too little room
+// (see Config.MinFree), until ctx is done or the Transport is closed. If ctx carries a
+// transaction of this Transport, ms are published with its commit.
 func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	return t.publish(ctx, true, ms)
 }
@@ -52,7 +53,7 @@ func (t *Transport) publish(ctx context.Context, sync bool, ms []flow.Message) e
 	return t.send(ctx, sync, out)
 }
 
-// send collects out in the transaction of ctx, or publishes it.
+// send adds out to the transaction of ctx, or publishes it if there is none.
 func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if len(out) == 0 {
 		return nil
@@ -84,7 +85,7 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	return nil
 }
 
-// applyPublished makes out visible; it is durable once wait returned.
+// applyPublished makes out visible. It is durable when wait returns nil.
 func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func() error, err error) {
 	lanes := lanesOf(out)
 	err = t.lockWithRoom(lanes, func(l *lane) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
@@ -122,8 +123,8 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 	}, nil
 }
 
-// holdBack keeps out, which is about to be pushed, from the consumers until the functions
-// that it returns are called. The lanes are locked.
+// holdBack hides out, which is about to be pushed, from the consumers until the functions that
+// it returns are called. The caller holds the locks of the lanes.
 func holdBack(out []output) []func() {
 	ahead := make(map[*lane]uint64, 1)
 	var release []func()
@@ -138,8 +139,8 @@ func holdBack(out []output) []func() {
 	return release
 }
 
-// Unsynced returns a publisher like t itself that does not wait for the disk: for what
-// may be lost in a crash. Order holds between the two.
+// Unsynced returns a publisher like t that does not wait for the disk, for messages that a
+// crash may lose. Messages of both stay in order.
 func (t *Transport) Unsynced() flow.Publisher { return unsynced{t} }
 
 type unsynced struct{ t *Transport }
@@ -148,9 +149,9 @@ func (u unsynced) Publish(ctx context.Context, ms ...flow.Message) error {
 	return u.t.publish(ctx, false, ms)
 }
 
-// Publisher returns a Watermill publisher. Messages whose context carries a transaction
-// of this Transport are published with its commit; others at once, durably, those of
-// one call together. Its Close is private to it.
+// Publisher returns a Watermill publisher. A message whose context carries a transaction of
+// this Transport is published with its commit. Others are published at once and durably, those
+// of one call together. Close closes only this publisher.
 func (t *Transport) Publisher() message.Publisher {
 	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
 		var out []output
@@ -167,8 +168,8 @@ var (
 	_ flow.Publisher = unsynced{}
 )
 
-// Poster returns a way to hand messages to the handler of a group and topic, outside any
-// log. They wait, a bounded number in each lane, until the group subscribes.
+// Poster returns a Poster to the handler of a group and topic. Posted messages are in no log. A
+// limited number of them waits in each lane until the group subscribes.
 func (t *Transport) Poster(group, topic string) flow.Poster {
 	return &poster{t, group, topic}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// restore brings back what the store knows, and declares what the configuration does.
+// restore loads topics and groups from the store, and declares those of the configuration.
 func (t *Transport) restore() error {
 	positions, err := t.db.Positions()
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *Transport) restore() error {
 				return err
 			}
 			if l.topic.volatile && l.head > l.low {
-				// It was kept before it was ephemeral.
+				// The topic was not ephemeral before.
 				if err := t.trimStored(l, l.head); err != nil {
 					return err
 				}
@@ -54,8 +54,8 @@ func (t *Transport) restore() error {
 	return nil
 }
 
-// dropUndeclared drops the groups that the configuration does not declare, if it
-// declares any, and returns the positions of the others.
+// dropUndeclared deletes the groups that the configuration does not declare, if it declares
+// any. It returns the positions of the other groups.
 func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position, error) {
 	if len(t.cfg.Topics) == 0 || t.cfg.KeepUndeclared {
 		return positions, nil
@@ -95,7 +95,7 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 	return positions, b.Commit(true)
 }
 
-// restorePosition puts a group where it stood.
+// restorePosition restores the position of a group.
 func (t *Transport) restorePosition(p store.Position) {
 	tp := t.topic(p.Topic)
 	c := tp.groups[p.Group]
@@ -113,8 +113,8 @@ func (t *Transport) restorePosition(p store.Position) {
 	l.head = max(l.head, p.Offset)
 }
 
-// restoreTopic trims what all groups consumed, finds what a topic without groups keeps,
-// and the next wakes of those with groups.
+// restoreTopic trims messages that all groups have consumed. It finds the kept messages of a
+// topic without groups, and the next wakes of the groups of other topics.
 func (t *Transport) restoreTopic(tp *topic) error {
 	for _, l := range tp.lanes {
 		if m := l.min(); m > l.low {
@@ -138,7 +138,7 @@ func (t *Transport) restoreTopic(tp *topic) error {
 	return nil
 }
 
-// restoreKept finds out what a lane without groups keeps.
+// restoreKept finds the kept messages of a lane without groups.
 func (t *Transport) restoreKept(l *lane) error {
 	end := l.head
 	for from := l.low; from < end; {

@@ -12,14 +12,14 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// errRevoked says that a commit was given up because the subscription ends.
+// errRevoked says that a commit was abandoned because the subscription ends.
 var errRevoked = errors.New("local: the subscription ends")
 
 // run serves one lane for one subscription, until revoke is closed.
 type run struct {
 	cur    *cursor
 	sub    *subscription
-	prev   <-chan struct{} // closed when the lane's last run is over
+	prev   <-chan struct{} // closed when the lane's previous run has ended
 	first  bool            // of the group's first subscription
 	revoke chan struct{}
 	done   chan struct{}
@@ -59,7 +59,8 @@ func (r *run) loop() {
 	}
 }
 
-// next returns what there is to do, nothing once the lane is revoked or Close began.
+// next returns the next piece of work. It returns false if there is none, the lane is revoked
+// or Close has begun.
 func (r *run) next() (work, bool, error) {
 	select {
 	case <-r.revoke:
@@ -74,8 +75,8 @@ func (r *run) next() (work, bool, error) {
 	return r.cur.take()
 }
 
-// deliver hands w out until it is committed. It returns false when the lane was revoked
-// before that; then w comes again.
+// deliver delivers w, again after each failure, until it is committed. It returns false if the
+// lane was revoked before; w is then redelivered.
 func (r *run) deliver(w work) bool {
 	for pause := mill.FirstPause; ; {
 		tx := newTx(r.cur, w)
@@ -92,7 +93,7 @@ func (r *run) deliver(w work) bool {
 	}
 }
 
-// try hands msg out once, waits for its acknowledgement and commits.
+// try delivers msg once, waits for its acknowledgement and commits.
 func (r *run) try(msg *message.Message, tx *tx) (done, revoked bool) {
 	select {
 	case r.sub.out <- msg:
@@ -121,7 +122,7 @@ func (r *run) try(msg *message.Message, tx *tx) (done, revoked bool) {
 	}
 }
 
-// sleep waits for *pause and doubles it; false when the lane was revoked meanwhile.
+// sleep waits for *pause and doubles it. It returns false if the lane is revoked.
 func (r *run) sleep(pause *time.Duration) bool {
 	limit := r.cur.c.t.cfg.MaxPause
 	timer := time.NewTimer(min(*pause, limit))
@@ -135,8 +136,8 @@ func (r *run) sleep(pause *time.Duration) bool {
 	}
 }
 
-// message makes the Watermill message of x, whose transaction its context carries. It is the
-// handler's own. Where the transport is bare it has no metadata.
+// message returns the Watermill message of x. Its context carries the transaction. The handler
+// may change the message. It has no metadata if the transport is bare.
 func (r *run) message(ctx context.Context, x *tx) *message.Message {
 	ctx = flow.WithTx(ctx, x)
 	bare, p, rec := x.t.bare.Load(), x.w.message, x.w.entry.Record

@@ -17,20 +17,20 @@ import (
 type topic struct {
 	name     string
 	feedback bool
-	// entry says that its handlers wait for room in every topic.
+	// entry is Topic.Entry: handlers of the topic wait for room in every topic.
 	entry bool
-	// volatile says that its logs and positions are not in the store; ephemeral that nothing
-	// is kept of it for groups that are still to come.
+	// volatile says that the store has no logs and positions of the topic, ephemeral that no
+	// messages are kept for groups that subscribe later.
 	volatile, ephemeral bool
 	lanes               []*lane
-	// kept is the size of what a topic without groups keeps, in bytes.
+	// kept is the size of the messages that a topic without groups keeps, in bytes.
 	kept atomic.Int64
 
 	mu     sync.Mutex
 	groups map[string]*consumer
 }
 
-// topic returns the topic of that name, which is made if it is new.
+// topic returns the topic called name, and creates it if there is none.
 func (t *Transport) topic(name string) *topic {
 	t.mu.RLock()
 	tp := t.topics[name]
@@ -73,7 +73,7 @@ func (tp *topic) consumers() []*consumer {
 	return slices.Collect(maps.Values(tp.groups))
 }
 
-// tryConsumers is consumers, unless somebody is at work on them.
+// tryConsumers is consumers, but fails if their lock is held.
 func (tp *topic) tryConsumers() (groups []*consumer, ok bool) {
 	if !tp.mu.TryLock() {
 		return nil, false
@@ -82,8 +82,8 @@ func (tp *topic) tryConsumers() (groups []*consumer, ok bool) {
 	return slices.Collect(maps.Values(tp.groups)), true
 }
 
-// consumer returns group's share in a topic. A new group begins at the oldest message
-// kept, and from then on messages are kept for it.
+// consumer returns the consumer of group in a topic. A new group begins at the oldest message
+// kept. From then on messages are kept for it.
 func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 	return c, nil
 }
 
-// register stores where c begins.
+// register stores the first position of c.
 func (t *Transport) register(c *consumer) error {
 	b, err := t.db.NewBatch(false)
 	if err != nil {
@@ -120,14 +120,14 @@ func (t *Transport) register(c *consumer) error {
 	return b.Commit(true)
 }
 
-// abandonAfter is how long handlers may go on after their contexts were cancelled.
+// abandonAfter is how long handlers may run after their contexts were cancelled.
 const abandonAfter = time.Second
 
-// Subscriber returns a Watermill subscriber for a consumer group. Subscribing gives one
-// channel of the messages of all lanes; several subscriptions of a group share the
-// lanes. A message's context is not cancelled when the subscription begins to close but
-// when it is handled, or when Config.Grace is over. Close closes the subscriptions that
-// were made through it, and returns when their channels are closed.
+// Subscriber returns a Watermill subscriber for a consumer group. Subscribe returns one channel
+// for the messages of all lanes. Several subscriptions of a group share the lanes. When a
+// subscription is closed, the context of a message in flight is cancelled only after
+// Config.Grace. Close closes the subscriptions of this subscriber, and returns when their
+// channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
 	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
 		s, err := t.subscribe(ctx, group, topic)
@@ -147,7 +147,7 @@ type subscription struct {
 	cancel context.CancelFunc
 	// runs serve its lanes.
 	runs sync.WaitGroup
-	// abandoned is closed when messages in flight are not waited for any more.
+	// abandoned is closed when the subscription stops waiting for messages in flight.
 	abandoned chan struct{}
 	once      sync.Once
 }
@@ -171,8 +171,8 @@ func (t *Transport) subscribe(ctx context.Context, group, topic string) (*subscr
 	return s, nil
 }
 
-// close ends the subscription: nothing new is handed out, what is in flight may finish
-// within bounds.
+// close ends the subscription. It delivers no further messages. Handlers of messages in flight
+// may finish within Config.Grace.
 func (s *subscription) close() {
 	s.once.Do(func() {
 		t := s.c.t

@@ -22,11 +22,11 @@ type Transport struct {
 	cfg Config
 	log *slog.Logger
 	db  *store.DB
-	// leave gives the namespace of db back.
+	// leave releases the namespace of db.
 	leave func()
 	lanes int
-	// volatile says that nobody can read the store after Close, so that no logs and
-	// positions need to be in it.
+	// volatile says that nobody can read the store after Close, so that it needs no logs and
+	// positions.
 	volatile bool
 
 	// bare says that Watermill's messages need no metadata.
@@ -77,14 +77,13 @@ func Open(c Config) (*Transport, error) {
 	return t, nil
 }
 
-// Start takes from w whether Watermill's messages need metadata. All else is in Config, and was
-// done by Open.
+// Start uses only w.Bare. Everything else is in Config and was done by Open.
 func (t *Transport) Start(_ context.Context, w flow.Wiring) error {
 	t.bare.Store(w.Bare)
 	return nil
 }
 
-// String names the data directory, or says that there is none.
+// String returns the data directory, or says that there is none.
 func (t *Transport) String() string {
 	switch {
 	case t.cfg.Store != nil:
@@ -133,10 +132,11 @@ func (t *Transport) closeStore() error {
 	return t.db.Close()
 }
 
-// Close ends all subscriptions, unblocks publishers and posters with ErrClosed, and
-// closes the store unless it was given. Handlers get Config.Grace to finish, then a second after their
-// contexts are cancelled; messages that are still in flight come again next time. A
-// commit under way is waited for, on a full disk until it has room.
+// Close ends all subscriptions, unblocks publishers and posters with ErrClosed, and closes the
+// store unless it is Config.Store. Handlers get Config.Grace to finish, then another second
+// after their contexts are cancelled. Messages that are still in flight are redelivered after
+// the next start. Close waits for a commit in progress; on a full disk that means until there
+// is room.
 func (t *Transport) Close() error {
 	t.cancel()
 	defer t.room.Stop() // only now, since commits may wait for it
@@ -151,7 +151,7 @@ func (t *Transport) Close() error {
 	return errors.Join(t.keepClock(), t.closeStore())
 }
 
-// broken tells of err if it says that the store cannot be read.
+// broken calls Config.OnBroken if err says that the store cannot be read.
 func (t *Transport) broken(err error) {
 	if class, _ := failure.ClassOf(err); class == failure.ClassBroken {
 		t.cfg.OnBroken(err)
@@ -163,10 +163,10 @@ func (t *Transport) closed() bool { return t.ctx.Err() != nil }
 // Activity is a counter that grows with every publication, post and commit.
 func (t *Transport) Activity() uint64 { return t.activity.Load() }
 
-// Idle reports whether there is nothing to do: every group has consumed all messages of
-// its topics, nothing is in flight or posted, and no wake is due. It is false where that
-// changed while it looked. It waits for nobody: what is locked, by a commit that the disk
-// holds up for example, is not idle.
+// Idle reports whether there is nothing to do: every group has consumed all messages of its
+// topics, nothing is in flight or posted, and no wake is due. It returns false if any of that
+// changed meanwhile. It does not block: a lane that is locked, for example by a slow commit, is
+// not idle.
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	now := t.cfg.Now().UnixNano()
@@ -189,30 +189,30 @@ func (t *Transport) Idle() bool {
 	return t.activity.Load() == before
 }
 
-// Owns reports that this process handles the messages of every key: no other can have the store.
+// Owns returns true: no other process can have the store open.
 func (t *Transport) Owns(string) bool { return true }
 
-// Epoch is 0: lanes never move.
+// Epoch returns 0: lanes never move.
 func (t *Transport) Epoch(string) uint64 { return 0 }
 
-// Gained is nil: all lanes are owned from the start.
+// Gained returns nil: all lanes are owned from the start.
 func (t *Transport) Gained() <-chan struct{} { return nil }
 
-// Tail yields nothing until ctx is done: there are no other processes.
+// Tail returns a channel without messages, because there are no other processes.
 func (t *Transport) Tail(ctx context.Context, _ string) (<-chan flow.Message, error) {
 	none := make(chan flow.Message)
 	context.AfterFunc(ctx, func() { close(none) })
 	return none, nil
 }
 
-// Gauges is nil: the Router counts all there is to count.
+// Gauges returns nil: the Router has all gauges.
 func (t *Transport) Gauges() []flow.Gauge { return nil }
 
-// Shortage says that intake stopped because the disk of the data directory has too little
-// room. It ends by itself.
+// Shortage is the error of Ready while the disk of the data directory has too little room. It
+// ends when there is room again.
 type Shortage = store.Shortage
 
-// newRoom returns what watches the disk as c wants it.
+// newRoom returns the watch of the disk that c asks for.
 func newRoom(c Config) *store.Room {
 	dir := c.Dir
 	if c.Store != nil {
@@ -221,14 +221,14 @@ func newRoom(c Config) *store.Room {
 	return store.NewRoom(dir, c.MinFree, c.Free, c.Logger)
 }
 
-// Ready returns nil, or a *Shortage while nothing is taken in for want of room on the
-// disk: publishers outside a transaction wait.
+// Ready returns nil, or a *Shortage while publishers outside transactions wait for room on the
+// disk.
 func (t *Transport) Ready() error { return t.room.Err() }
 
-// Room returns nil while there is room on the disk, otherwise a channel that is closed
-// when there is again.
+// Room returns nil while there is room on the disk, and otherwise a channel that is closed when
+// there is room again.
 func (t *Transport) Room() <-chan struct{} { return t.room.Again() }
 
-// BackupTo writes a copy of the store, with all its namespaces, to w; see
-// store.DB.BackupTo. Nothing stops meanwhile.
+// BackupTo writes a copy of the store, with all its namespaces, to w; see store.DB.BackupTo.
+// The Transport keeps working.
 func (t *Transport) BackupTo(w io.Writer) error { return t.db.BackupTo(w) }

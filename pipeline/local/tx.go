@@ -27,14 +27,14 @@ type tx struct {
 	wakes    []wakeChange
 	onCommit []func()
 	sync     bool
-	// scans counts the iterations that go on; stale are the batches that they keep open.
+	// scans counts the iterations in progress. stale are the batches that they keep open.
 	scans int
 	stale []*store.Batch
 	// The commit trims the log of its lane from trimFrom to before trimTo.
 	trimFrom, trimTo uint64
 }
 
-// output is a message on its way into a lane.
+// output is a message with the lane that it goes to.
 type output struct {
 	lane *lane
 	rec  store.Record
@@ -44,7 +44,7 @@ type output struct {
 // logged reports whether o is stored.
 func (o output) logged() bool { return !o.lane.topic.volatile }
 
-// wakeChange is what a transaction does to the wake of a key.
+// wakeChange is the change of a transaction to the wake of a key.
 type wakeChange struct {
 	cur     *cursor
 	key     string
@@ -64,7 +64,8 @@ func (x *tx) State(key string) flow.State {
 // Emit collects m.
 func (x *tx) Emit(m flow.Message) { x.collect(x.t.output(m)) }
 
-// collect adds what is to be published with the commit; false when it is over.
+// collect adds messages to publish with the commit. It returns false if the transaction has
+// ended.
 func (x *tx) collect(o ...output) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -114,7 +115,7 @@ func (x *tx) Sync() {
 // Fits returns nil: the store takes values of any size.
 func (x *tx) Fits() error { return nil }
 
-// position is where the message stands in its log.
+// position returns the position of the message in its log.
 func (x *tx) position() string {
 	if x.w.kind != fromLog || x.cur.place == "" {
 		return ""
@@ -122,7 +123,7 @@ func (x *tx) position() string {
 	return x.cur.place + strconv.FormatUint(x.w.entry.Offset, 10)
 }
 
-// Message is the message being handled.
+// Message returns the message that is handled.
 func (x *tx) Message() (flow.Message, error) {
 	topic, p := x.cur.lane.topic.name, x.w.message
 	switch {
@@ -153,7 +154,7 @@ func (x *tx) drop() {
 	x.batch, x.out, x.wakes, x.onCommit, x.sync = nil, nil, nil, nil, false
 }
 
-// closeStale closes the batches that nobody reads any more. x.mu is held.
+// closeStale closes the batches that no iteration reads. The caller holds x.mu.
 func (x *tx) closeStale() {
 	if x.scans > 0 {
 		return
@@ -164,7 +165,7 @@ func (x *tx) closeStale() {
 	x.stale = nil
 }
 
-// close ends the transaction; what a handler that goes on does then is an error.
+// close ends the transaction. A handler that uses it afterwards gets errors.
 func (x *tx) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -183,16 +184,16 @@ func (x *tx) EmitAll(m flow.Message) {
 	}
 }
 
-// Neighbours yields the keys in the lane of x's message for which group keeps state. A
-// store's failure ends it as it ends Transport.States.
+// Neighbours yields the keys in the lane of x's message for which group keeps state. If the
+// store fails, it ends like Transport.States.
 func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
 	return x.t.views(group, x.t.db.LaneStateKeys(group, x.cur.lane.index))
 }
 
 var errReadOnly = errors.New("local: this state can only be read")
 
-// state is what a group keeps for a key, within a transaction; without one (x is nil) it
-// can only be read.
+// state is the state of a group for a key within a transaction. If x is nil, there is no
+// transaction, and the state is read-only.
 type state struct {
 	t     *Transport
 	x     *tx
@@ -213,7 +214,8 @@ func (s *state) read(f func(b *store.Batch) error) error {
 	if s.x.over {
 		return errOver
 	}
-	// Few handlers read after they wrote, so the batch is only indexed for those that do.
+	// Few handlers read after they have written, so the batch is indexed only for those that
+	// do.
 	if s.x.batch != nil {
 		if err := s.x.batch.Index(); err != nil {
 			return err
@@ -259,7 +261,7 @@ func (s *state) Delete(name string) error {
 	return s.write(func(b *store.Batch) { b.DeleteState(s.group, s.lane, s.key, name) })
 }
 
-// Scan does not lock the transaction while it yields, so that the loop may read on.
+// Scan does not hold the lock of the transaction while it yields, so that the loop may read.
 func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
 		var batch *store.Batch
@@ -295,14 +297,14 @@ func (s *state) scanned() {
 	s.x.closeStale()
 }
 
-// State is what group keeps for key, as it is committed; it cannot be written to.
+// State returns the committed state of group for key. It is read-only.
 func (t *Transport) State(group, key string) flow.State {
 	return &state{t: t, group: group, lane: t.laneOf(key), key: key}
 }
 
-// States yields the keys for which group keeps state, in no order that means anything,
-// each with its state as it is committed. Keys are found by seeking, not by reading
-// their values. A store's failure ends it with an empty key and a state whose reads fail.
+// States yields the keys for which group keeps state, in no particular order, each with its
+// committed state. It does not read the values. If the store fails, the last pair is an empty
+// key and a state whose reads fail.
 func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
 	return t.views(group, t.db.StateKeys(group))
 }

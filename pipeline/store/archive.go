@@ -17,12 +17,12 @@ import (
 
 var errCut = errors.New("the archive ends too early: fetch it again")
 
-// noBackup says that an archive is of something else: what says of what.
+// noBackup returns the error that an archive is not a backup, with a reason.
 func noBackup(format string, args ...any) error {
 	return fmt.Errorf("this is no backup of a store: "+format, args...)
 }
 
-// pack writes the files of dir to w, and the mark behind them.
+// pack writes the files of dir to w, and the mark after them.
 func pack(f vfs.FS, dir string, w io.Writer) error {
 	names, err := f.List(dir)
 	if err != nil {
@@ -59,9 +59,9 @@ func packFile(f vfs.FS, dir, name string, out *tar.Writer) error {
 	return err
 }
 
-// Unpack makes dir the copy of a store that BackupTo wrote. Dir must be empty or missing;
-// after an error, or a kill at any moment, it still is. An archive that was cut off
-// anywhere is never taken for a whole one. Its errors say what to do.
+// Unpack unpacks a copy of a store that BackupTo wrote into dir. Dir must be empty or missing,
+// and still is after an error or a crash. A truncated archive is always an error. Errors say
+// what to do.
 func Unpack(r io.Reader, dir string) error {
 	err := whole(vfs.Default, absolute(dir), func(to string) error {
 		if err := os.Mkdir(to, 0o750); err != nil {
@@ -84,13 +84,13 @@ func Unpack(r io.Reader, dir string) error {
 	return nil
 }
 
-// unpack puts the files before the mark into dir.
+// unpack writes the files before the mark to dir.
 func unpack(in *tar.Reader, dir string) error {
 	for {
 		h, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return errCut // the mark comes first
+			return errCut // a complete archive has the mark before its end
 		case err != nil:
 			return noBackup("%w", err)
 		case !plain(h):
@@ -106,8 +106,8 @@ func unpack(in *tar.Reader, dir string) error {
 	}
 }
 
-// isStore says what dir is without: a copy has a manifest, the marker that names it, and a
-// log.
+// isStore returns an error if dir lacks a part of a store: a manifest, the marker that names
+// it, or a log.
 func isStore(dir string) error {
 	names, err := vfs.Default.List(dir)
 	if err != nil {
@@ -121,8 +121,8 @@ func isStore(dir string) error {
 	return nil
 }
 
-// plain reports whether h is an ordinary file of the archive's own directory that is as
-// long in the archive as it says.
+// plain reports whether h is a regular file directly in the archive, with the size that its
+// header says.
 func plain(h *tar.Header) bool {
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
@@ -146,11 +146,11 @@ func unpackFile(in io.Reader, name string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// partial ends the name of a copy that is not whole yet, before what makes it unique.
+// partial is a part of the name of an incomplete copy. A unique part follows it.
 const partial = ".partial-"
 
-// whole makes dir, which must be empty or missing, what made makes of another directory:
-// all of it or, after an error or a crash, nothing.
+// whole creates dir atomically: it calls made with a temporary directory, which then becomes
+// dir. Dir must be empty or missing, and still is after an error or a crash.
 func whole(f vfs.FS, dir string, made func(to string) error) error {
 	if err := vacant(f, dir); err != nil {
 		return err
@@ -173,7 +173,7 @@ func whole(f vfs.FS, dir string, made func(to string) error) error {
 	return nil
 }
 
-// vacant says what is wrong with dir as the place of a copy.
+// vacant returns an error if dir cannot become a copy, for example because it is not empty.
 func vacant(f vfs.FS, dir string) error {
 	info, err := f.Stat(dir)
 	switch {
@@ -194,7 +194,7 @@ func vacant(f vfs.FS, dir string) error {
 	return nil
 }
 
-// sweep removes what an interrupted copy left in dir: all whose names begin with prefix.
+// sweep removes the remains of interrupted copies in dir: files whose names begin with prefix.
 func sweep(f vfs.FS, dir, prefix string) error {
 	names, err := f.List(dir)
 	for _, n := range names {
@@ -205,7 +205,7 @@ func sweep(f vfs.FS, dir, prefix string) error {
 	return err
 }
 
-// replace makes from, which is whole and on disk, the directory dir.
+// replace renames from, which is complete and durable, to dir.
 func replace(f vfs.FS, from, dir string) error {
 	if err := f.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -216,7 +216,7 @@ func replace(f vfs.FS, from, dir string) error {
 	return syncDir(f, f.PathDir(dir))
 }
 
-// mark says durably that the copy in dir is whole.
+// mark durably marks the copy in dir as complete.
 func mark(f vfs.FS, dir string) error {
 	file, err := f.Create(f.PathJoin(dir, copyMark), vfs.WriteCategoryUnspecified)
 	if err != nil {

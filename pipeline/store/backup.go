@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// copyMark is the file, written last, that makes a directory a whole copy. A store that
-	// finds it when it is opened takes a new ID, so that what the copy goes on to do has
-	// other positions than what the original does, and removes it.
+	// copyMark is the file that is written last and marks a complete copy. When a store with
+	// this file is opened, it takes a new ID and removes the file. So the copy and the original
+	// never use the same positions.
 	copyMark = "VOKTER-COPY"
 	// spool begins the name of a copy within the data directory that is being sent.
 	spool = ".backup-"
@@ -23,12 +23,11 @@ const (
 
 var errMemory = errors.New("this store is in memory: only one in a directory can be copied")
 
-// Backup makes dir a copy of the store as it is now, of all its namespaces, while others
-// go on to write to it. Dir must be empty or missing; after a failure, or a kill at any
-// moment, it still is, and what was begun beside it is removed by the next Backup to the
-// same dir. The copy is opened like any store, and is another one: it has another ID. Its
-// files may share their blocks with the store's if both are on one disk. Its errors say
-// what to do.
+// Backup copies the store, with all its namespaces, to dir while it is in use. Dir must be
+// empty or missing, and still is after an error or a crash; the next Backup to the same dir
+// removes remains beside it. The copy is opened like any store and has an ID of its own. Its
+// files may share blocks with those of the store if both are on one disk. Errors say what to
+// do.
 func (d *DB) Backup(dir string) error {
 	if d.dir == "" {
 		return errMemory
@@ -51,15 +50,14 @@ func (d *DB) Backup(dir string) error {
 	return nil
 }
 
-// BackupTo writes a copy like that of Backup to w, as a tar archive for Unpack. Until it
-// is sent, the copy is within the data directory, as links to the store's files where the
-// file system has them.
+// BackupTo writes a copy like that of Backup to w, as a tar archive for Unpack. Meanwhile the
+// copy is in the data directory, as links to the store's files if the file system has links.
 func (d *DB) BackupTo(w io.Writer) error {
 	if d.dir == "" {
 		return errMemory
 	}
 	dir := d.disk.PathJoin(d.dir, spool+rand.Text())
-	defer func() { _ = d.disk.plain.RemoveAll(dir) }() // the next Open does it otherwise
+	defer func() { _ = d.disk.plain.RemoveAll(dir) }() // if this fails, the next Open does it
 	if err := d.checkpoint(dir); err != nil {
 		return fmt.Errorf("no backup was made: %w", copyError(dir, err))
 	}
@@ -69,7 +67,8 @@ func (d *DB) BackupTo(w io.Writer) error {
 	return nil
 }
 
-// settle does what is left of copies in the directory of a store that was just opened.
+// settle finishes copies in the directory of a store that was just opened: it removes
+// incomplete ones, and gives a complete one its ID.
 func (d *DB) settle() error {
 	if d.disk == nil {
 		return nil
@@ -91,8 +90,8 @@ func (d *DB) settle() error {
 	return errors.Join(d.disk.Remove(name), syncDir(d.disk, d.dir))
 }
 
-// checkpoint makes the directory to, which must not exist, a copy of the store, and makes
-// sure that one can go on from it.
+// checkpoint copies the store to the directory to, which must not exist, and verifies that the
+// copy can be opened.
 func (d *DB) checkpoint(to string) error {
 	if err := d.use(); err != nil {
 		return err
@@ -107,9 +106,9 @@ func (d *DB) checkpoint(to string) error {
 	return verify(d.disk.plain, to)
 }
 
-// beginManifest makes Pebble begin a manifest, if it did not since it was opened: until it
-// has something to write there, as when it found no log to replay, it has none open, and a
-// checkpoint would get an empty one.
+// beginManifest makes Pebble begin a manifest, if it has not done so since it was opened.
+// Pebble opens one only when it has something to write there. Without one a checkpoint would
+// get an empty manifest.
 func (d *DB) beginManifest() error {
 	if d.manifest.Load() {
 		return nil
@@ -120,9 +119,9 @@ func (d *DB) beginManifest() error {
 	return d.pebble.Flush()
 }
 
-// verify says why the copy in dir could not be started on: it opens it, reads what the
-// store says of itself, and leaves no trace there. Opening finds out whether the manifest
-// can be read, whether all tables are there at their length, and reads the log.
+// verify returns an error if the copy in dir cannot be opened. It opens the copy without
+// changing it, and reads its metadata. Opening reads the manifest and the log, and checks that
+// all tables exist with the right length.
 func verify(f vfs.FS, dir string) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -144,7 +143,7 @@ func verify(f vfs.FS, dir string) error {
 func readCopy(f vfs.FS, dir string, l *quiet) error {
 	p, err := pebble.Open(dir, &pebble.Options{
 		FS: f, ReadOnly: true, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: l,
-		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}, // the read says it
+		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}, // the read returns the error
 	})
 	if err != nil {
 		return err
@@ -162,8 +161,8 @@ func readCopy(f vfs.FS, dir string, l *quiet) error {
 	return errors.Join(err, p.Close())
 }
 
-// quiet is the logger of a store that is only looked at. What Pebble calls fatal ends the
-// look, not the process, in which another store is at work.
+// quiet is the logger of a copy that is verified. A fatal error of Pebble ends the
+// verification, and not the process, which uses another store.
 type quiet struct{ fatal error }
 
 func (*quiet) Infof(string, ...any)  {}
@@ -171,5 +170,5 @@ func (*quiet) Errorf(string, ...any) {}
 
 func (q *quiet) Fatalf(format string, args ...any) {
 	q.fatal = fmt.Errorf(format, args...)
-	runtime.Goexit() // it must not return
+	runtime.Goexit() // Fatalf must not return
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Batch collects writes that become durable together. It is for one goroutine at a
-// time. It must be closed; a Batch whose commit succeeded is empty.
+// Batch collects writes that are committed together. It must not be used by two goroutines at
+// the same time, and must be closed. After a successful commit it is empty.
 type Batch struct {
 	d *DB
 	b *pebble.Batch
-	// read says that the batch's own writes can be read through it.
+	// read says that the batch is indexed, so that its own writes can be read through it.
 	read bool
 	err  error
 	rec  []byte
@@ -33,7 +33,8 @@ func (d *DB) NewBatch(indexed bool) (*Batch, error) {
 	return b, nil
 }
 
-// Index makes b one whose reads see its own writes. Nothing may be reading through b.
+// Index makes b indexed: reads through it see its own writes. It must not be called during a
+// read through b.
 func (b *Batch) Index() error {
 	if b.read || b.b == nil {
 		return nil
@@ -49,7 +50,7 @@ func (b *Batch) Index() error {
 	return old.Close()
 }
 
-// Close drops what was not committed. A second Close does nothing.
+// Close drops writes that were not committed. A second Close does nothing.
 func (b *Batch) Close() error {
 	if b.b == nil {
 		return nil
@@ -99,14 +100,14 @@ func (b *Batch) deleteRange(from, to []byte) {
 	}
 }
 
-// Append puts r at offset into the log of a topic's lane.
+// Append writes r at offset to the log of a topic's lane.
 func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
 	b.rec = appendRecord(b.rec[:0], r)
 	b.set(b.d.logKey(topic, lane, offset), b.rec)
 }
 
-// Trim removes the log of a topic's lane from offset from to before offset to, and
-// remembers that it begins at to.
+// Trim removes the offsets from <= offset < to from the log of a topic's lane, and stores that
+// the log begins at to.
 func (b *Batch) Trim(topic string, lane int, from, to uint64) {
 	b.deleteRange(b.d.logKey(topic, lane, from), b.d.logKey(topic, lane, to))
 	b.set(b.d.beginKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
@@ -127,9 +128,9 @@ func (b *Batch) DeleteState(group string, lane int, key, name string) {
 	b.delete(b.d.stateKey(group, lane, key, name))
 }
 
-// SetWake makes at the time of key's wake, instead of any it had; the zero time takes it
-// back. AtStart wakes can be listed by StartWakes. No other batch may write wakes of the
-// same group and topic meanwhile.
+// SetWake sets the wake of key to at, or removes it if at is zero. StartWakes lists the wakes
+// with atStart. No other batch may write wakes of the same group and topic before b is
+// committed.
 func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time, atStart bool) {
 	back := b.d.wakeTimeKey(group, topic, lane, key)
 	old, ok, err := b.d.get(back)
@@ -163,7 +164,7 @@ func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time,
 	b.set(back, v)
 }
 
-// TakeWake removes the wake that key has at that very time, because it was delivered.
+// TakeWake removes the wake of key at exactly that time, because it was delivered.
 func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time) {
 	old, ok, err := b.d.get(b.d.wakeTimeKey(group, topic, lane, key))
 	if err != nil {
@@ -176,7 +177,7 @@ func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time
 	b.SetWake(group, topic, lane, key, time.Time{}, false)
 }
 
-// SetLastSeen stores at as the time that it is.
+// SetLastSeen stores at as the latest time of the clock.
 func (b *Batch) SetLastSeen(at time.Time) {
 	b.set(b.d.stringsOf(kindLastSeen), appendTime(nil, at))
 }
@@ -204,9 +205,9 @@ func (b *Batch) Commit(sync bool) error {
 	return errors.Join(wait(), b.Close())
 }
 
-// Apply makes the writes of b visible. With sync they are durable when wait returned
-// nil, and where they cannot be the process ends; without it wait does nothing. Batches become durable in the order in which they
-// were applied. The caller closes b after wait.
+// Apply makes the writes of b visible. With sync they are durable when wait returns; if that is
+// impossible the process ends. Without sync wait does nothing. Batches become durable in the
+// order in which they were applied. The caller closes b after wait.
 func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 	if b.err != nil {
 		return nil, b.err
@@ -222,15 +223,15 @@ func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 	}
 	return func() error {
 		if err := b.b.SyncWait(); err != nil {
-			// The writes are visible and will never be durable: what is done about them
-			// now could be done again.
+			// The writes are visible but will never be durable. Effects of them would be
+			// repeated after a restart.
 			b.d.log.Fatalf("%v", err)
 		}
 		return nil
 	}, nil
 }
 
-// DropLane removes all that is kept of a lane: states, positions, wakes and logs.
+// DropLane removes the states, positions, wakes and logs of a lane.
 func (b *Batch) DropLane(lane int) error {
 	for _, kind := range []byte{kindState, kindPosition, kindWake, kindWakeTime, kindAtStart, kindLog, kindBegin} {
 		names := 2
@@ -245,8 +246,9 @@ func (b *Batch) DropLane(lane int) error {
 	return nil
 }
 
-// dropLane removes the keys of kind of a lane. The lane stands behind names strings, so that
-// there is a range for each combination of these; it seeks from one to the next.
+// dropLane removes the keys of kind of a lane. In the key the lane follows as many strings as
+// names says. So there is one range for each combination of strings; dropLane seeks from one to
+// the next.
 func (b *Batch) dropLane(kind byte, names, lane int) error {
 	prefix := b.d.stringsOf(kind)
 	for from := prefix; from != nil; {

@@ -32,27 +32,28 @@ const (
 // storeFormat is the version of the keys and values that this code writes.
 const storeFormat = 1
 
-// Options says where a DB is and how it is made.
+// Options configures Open.
 type Options struct {
-	// Dir is the directory; it is made if it is missing. Empty: in memory, without a
-	// write-ahead log, gone at Close.
+	// Dir is the directory. Open makes it if it does not exist. Empty: the store is in memory,
+	// without a write-ahead log, and lost at Close.
 	Dir string
-	// FS is the file system of Dir; nil is the operating system's.
+	// FS is the file system of Dir. Nil means that of the operating system.
 	FS vfs.FS
-	// Lanes is the number of lanes of a store that is made now, 1 to MaxLanes; 0 is
-	// DefaultLanes. A store that exists keeps its own.
+	// Lanes is the number of lanes of a new store, from 1 to MaxLanes. 0 means DefaultLanes. An
+	// existing store keeps its number.
 	Lanes int
 	// MemTable is how many bytes of what was written last are gathered in memory before they
 	// are sorted into files; up to twice as many are held. 0 is 16 MiB: messages that are
 	// handled within that much never reach a file. The memory is taken as it is needed.
 	MemTable uint64
-	// Logger gets Pebble's reports at debug, its errors at error; nil discards them.
+	// Logger gets Pebble's reports at level debug and its errors at level error. Nil discards
+	// them.
 	Logger *slog.Logger
-	// OnFatal is called with what happened just before the process ends because Pebble
-	// cannot go on, for example on a full disk; nil does nothing more.
+	// OnFatal is called with the error just before the process ends because Pebble cannot
+	// continue, for example on a full disk. It may be nil.
 	OnFatal func(error)
-	// Migrations has the conversions from each older format to the next one, by the older
-	// format. Open refuses a store of an older format that is missing here.
+	// Migrations are the conversions from each older format to the next one, by the older
+	// format. Open fails for a store of an older format that is missing here.
 	Migrations map[int][]Migration
 }
 
@@ -71,17 +72,17 @@ type DB struct {
 	id   string
 }
 
-// core is what all namespaces of a store share.
+// core is the part of a store that all its namespaces share.
 type core struct {
 	pebble *pebble.DB
 	log    *logger
 	dir    string
-	// disk is where dir is; nil in memory.
+	// disk is the file system of dir. It is nil for a store in memory.
 	disk *disk
 	meta meta
 	// durable says that there is a write-ahead log to wait for.
 	durable bool
-	// manifest says that Pebble began one since it was opened.
+	// manifest says that Pebble has begun a manifest since it was opened.
 	manifest atomic.Bool
 
 	mu     sync.Mutex
@@ -102,7 +103,7 @@ type meta struct {
 	Lanes int    `json:"lanes"`
 }
 
-// Open opens the store in o.Dir and makes it if there is none. Its errors say what to do.
+// Open opens the store in o.Dir, and creates it if there is none. Errors say what to do.
 func Open(o Options) (*DB, error) {
 	if o.Lanes == 0 {
 		o.Lanes = DefaultLanes
@@ -118,7 +119,8 @@ func Open(o Options) (*DB, error) {
 		FormatMajorVersion: pebble.FormatTableFormatV6,
 		MemTableSize:       cmp.Or(o.MemTable, defaultMemTable),
 		Logger:             c.log,
-		// Pebble's own would end the process. What is read here is an error of the read.
+		// Pebble's default listener ends the process on corruption. Here the read returns an
+		// error.
 		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
 	}
 	switch {
@@ -140,7 +142,7 @@ func Open(o Options) (*DB, error) {
 	p, err := pebble.Open(o.Dir, po)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, damageError(o.Dir, "", err) // the directory is there
+		return nil, damageError(o.Dir, "", err) // the directory exists, so a file in it is missing
 	case err != nil:
 		return nil, openError(o.Dir, err)
 	}
@@ -160,7 +162,7 @@ func Open(o Options) (*DB, error) {
 	return d, nil
 }
 
-// readMeta reads what was fixed at creation, or fixes it.
+// readMeta reads the metadata that was fixed at creation, or writes it to a new store.
 func (d *DB) readMeta(o Options) error {
 	v, ok, err := d.get([]byte{kindMeta})
 	if err != nil {
@@ -205,7 +207,7 @@ func (d *DB) Dir() string { return d.dir }
 // Lanes is the number of lanes that the store was made with.
 func (d *DB) Lanes() int { return d.meta.Lanes }
 
-// Close waits for what is going on, writes the log out and closes the store, for all
+// Close waits for operations in progress, flushes the log and closes the store for all
 // namespaces. Batches that were not committed are lost. A second Close does nothing.
 func (c *core) Close() error {
 	c.mu.Lock()
@@ -221,7 +223,7 @@ func (c *core) Close() error {
 	return c.pebble.Close()
 }
 
-// use keeps the store open until done is called; every use of pebble stands between.
+// use keeps the store open until done is called. Every use of pebble is between the two.
 func (c *core) use() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +242,7 @@ func (c *core) done() {
 	}
 }
 
-// manifestCreated is told by Pebble.
+// manifestCreated is called by Pebble.
 func (c *core) manifestCreated(info pebble.ManifestCreateInfo) {
 	if info.Err == nil {
 		c.manifest.Store(true)
@@ -254,7 +256,7 @@ func (c *core) writeOptions(sync bool) *pebble.WriteOptions {
 	return pebble.NoSync
 }
 
-// prepare makes the directory dir and makes sure that files can be made in it.
+// prepare creates the directory dir, and verifies that files can be created in it.
 func prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return openError(dir, err)
@@ -266,16 +268,16 @@ func prepare(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// ErrInUse says that somebody has the directory of a store open.
+// ErrInUse says that a store is already open, in this process or another.
 var ErrInUse = errors.New("in use")
 
-// openError says what to do about err.
+// openError returns err with advice.
 func openError(dir string, err error) error {
 	text := err.Error()
 	class, _ := failure.ClassOf(err)
 	switch {
 	case class == failure.ClassBroken:
-		return err // it says what to do
+		return err // it has advice already
 	case strings.Contains(text, "resource temporarily unavailable"):
 		return fmt.Errorf("%s is %w by another process: stop that one, or use another directory", dir, ErrInUse)
 	case strings.Contains(text, "lock held by current process"):
@@ -288,12 +290,12 @@ func openError(dir string, err error) error {
 		return damageError(dir, "", errors.New("its file marker.format-version.* is missing"))
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err // its path is a part of dir, or a file with a random name
+		err = pe.Err // leave out the path: it is in dir, perhaps with a random name
 	}
 	return fmt.Errorf("the data directory %s cannot be used: %w; %s", dir, err, remedy(err))
 }
 
-// copyError says what to do about err, which came while a copy was made in dir.
+// copyError returns err, an error of making a copy in dir, with advice.
 func copyError(dir string, err error) error {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -302,7 +304,7 @@ func copyError(dir string, err error) error {
 	return fmt.Errorf("copying into %s failed: %w; %s", dir, errno, remedy(errno))
 }
 
-// remedy is what helps against err, which a directory to be written to gave.
+// remedy returns advice for err, an error of writing to a directory.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EROFS):

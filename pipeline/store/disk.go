@@ -17,14 +17,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system of a store's directory, whose full disk is waited for. What is
-// written elsewhere, a backup, fails at once instead: that disk need not be the same.
+// disk is the file system of a store's directory. Writes there wait while the disk is full.
+// Writes elsewhere, to a backup, fail at once, because that may be another disk.
 type disk struct {
 	vfs.FS
 	plain vfs.FS
 	dir   string
-	// fatal, which does not return, is called when the log cannot be gone on with. It is nil
-	// while the store is opened.
+	// fatal is called when the log cannot be continued, and does not return. It is nil while
+	// the store is being opened.
 	fatal atomic.Pointer[func(error)]
 }
 
@@ -32,7 +32,7 @@ func newDisk(plain vfs.FS, dir string, full func()) *disk {
 	return &disk{FS: vfs.OnDiskFull(plain, full), plain: plain, dir: dir}
 }
 
-// of is what files are to be made with.
+// of returns the file system in which to create the file called name.
 func (d *disk) of(name string) vfs.FS {
 	if within(name, d.dir) {
 		return d.FS
@@ -52,7 +52,7 @@ func (d *disk) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (
 	return f, err
 }
 
-// check ends the process where a new log could not be made: Pebble would panic.
+// check ends the process if a new log could not be created. Pebble would panic.
 func (d *disk) check(name string, err error) {
 	if err == nil || filepath.Ext(name) != ".log" || filepath.Dir(absolute(name)) != absolute(d.dir) {
 		return
@@ -66,8 +66,8 @@ func (d *disk) Link(oldname, newname string) error { return d.of(newname).Link(o
 
 func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).MkdirAll(dir, perm) }
 
-// complete says what is missing in a directory that has a part of a store: Pebble would
-// make a new one there.
+// complete returns an error if the directory has only a part of a store, because Pebble would
+// create a new store there.
 func (d *disk) complete() error {
 	if d == nil || d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") && !d.holds("marker.format-version.") {
 		return nil
@@ -80,7 +80,7 @@ func (d *disk) holds(part string) bool {
 	if d == nil {
 		return false
 	}
-	names, _ := d.List(d.dir) // a directory that cannot be read is for Pebble to tell
+	names, _ := d.List(d.dir) // Pebble will report a directory that cannot be read
 	return slices.ContainsFunc(names, func(n string) bool {
 		return strings.HasPrefix(n, part) || strings.HasSuffix(n, part)
 	})
@@ -113,25 +113,25 @@ func absolute(name string) string {
 	return name
 }
 
-// How the room on a disk is watched.
+// Settings of the disk watch.
 const (
-	// LookEvery is how often it is looked at.
+	// LookEvery is the interval of the disk watch.
 	LookEvery = time.Second
-	// FullFor is for how long at least the disk counts as full after the store said so: what
-	// the file system tells need not show it (quotas, inodes).
+	// FullFor is how long the disk counts as full after a write failed. The free bytes of the
+	// file system may not show it (quotas, inodes).
 	FullFor = 10 * time.Second
-	// FullNeeds is how many bytes must be free after that, whatever Room.Need is: what
-	// the store writes at once.
+	// FullNeeds is how many bytes must be free after that, even if less is configured. The
+	// store writes as much at once.
 	FullNeeds = 8 << 20
 )
 
-// Shortage says that intake stopped because the disk of the data directory has too little
-// room. It ends by itself.
+// Shortage is the error while the disk of the data directory has too little room. It ends when
+// there is room again.
 type Shortage struct {
 	// Dir is the data directory.
 	Dir string
-	// Free is what its file system has for this user, and Need what is
-	// asked for, in bytes.
+	// Free is how many bytes the file system has free for this user, and Need how many must be
+	// free.
 	Free, Need int64
 }
 
@@ -144,7 +144,7 @@ func (s *Shortage) Error() string {
 		"make room on it; nothing new is taken in meanwhile", s.Dir, s.Free, s.Need)
 }
 
-// Room watches how much room the disk of a store has. The nil Room is always enough.
+// Room watches the free space on the disk of a store. A nil *Room always has room.
 type Room struct {
 	dir  string
 	need int64
@@ -152,7 +152,7 @@ type Room struct {
 	log  *slog.Logger
 
 	short atomic.Pointer[Shortage]
-	// done is closed when the watch ends; watched says that it began.
+	// done is closed when the watch ends. watched says that it has begun.
 	done    chan struct{}
 	end     sync.Once
 	watched atomic.Bool
@@ -163,9 +163,9 @@ type Room struct {
 	back  chan struct{}
 }
 
-// NewRoom returns what watches the disk of dir, which must have need bytes free; nil where
-// there is nothing to watch. free tells how many a directory's file system has for this
-// user; nil asks the operating system, which has nothing to tell of an empty dir.
+// NewRoom returns a watch of the disk of dir, which must have need bytes free, or nil if there
+// is nothing to watch. free returns how many bytes the file system of a directory has free for
+// this user. If it is nil, the operating system is asked, and an empty dir is not watched.
 func NewRoom(dir string, need int64, free func(dir string) (int64, error), log *slog.Logger) *Room {
 	if free == nil {
 		free = Free
@@ -179,7 +179,7 @@ func NewRoom(dir string, need int64, free func(dir string) (int64, error), log *
 	return &Room{dir: dir, need: need, free: free, log: log, done: make(chan struct{})}
 }
 
-// look finds out whether there is room. It logs where that changed.
+// look checks whether there is room, and logs a change.
 func (r *Room) look() {
 	free, err := r.free(r.dir)
 	r.mu.Lock()
@@ -213,8 +213,8 @@ func (r *Room) look() {
 	}
 }
 
-// Opens says whether the store may be opened: without any room it would try for ever. A
-// directory that is not there yet, or tells nothing, gives its own error.
+// Opens returns an error if the disk is too full to open the store, which would retry for ever.
+// It returns nil if the free space is not known.
 func (r *Room) Opens() error {
 	if r == nil || r.dir == "" {
 		return nil
@@ -226,7 +226,7 @@ func (r *Room) Opens() error {
 	return nil
 }
 
-// Start begins to watch; nil watches nothing.
+// Start begins to watch. On a nil Room it does nothing.
 func (r *Room) Start() {
 	if r == nil {
 		return
@@ -257,10 +257,10 @@ func (r *Room) watch() {
 	}
 }
 
-// DiskFull is called by the store when a write found the disk full; the write is tried
-// again when it returns. That is only when there is room, because a store whose write
-// failed for want of it ends the process at best. While the store is being opened its
-// error tells enough.
+// DiskFull is called by the store when the disk is full for a write. It returns when there is
+// room, and the store then retries the write. It must not return earlier, because a second
+// failure ends the process. While the store is being opened it returns at once, and opening
+// fails.
 func (r *Room) DiskFull() {
 	if !r.watched.Load() {
 		return
@@ -272,11 +272,11 @@ func (r *Room) DiskFull() {
 	if back := r.Again(); back != nil {
 		select {
 		case <-back:
-		case <-r.done: // the store is another's, and nobody looks any more
+		case <-r.done: // the watch has ended; the store belongs to somebody else
 		}
 		return
 	}
-	time.Sleep(LookEvery) // the disk tells nothing; not at once all the same
+	time.Sleep(LookEvery) // the free space is not known; retry after a pause
 }
 
 // Err returns nil while there is room, otherwise a *Shortage.
@@ -290,7 +290,8 @@ func (r *Room) Err() error {
 	return nil
 }
 
-// Again returns nil while there is room, otherwise what is closed when there is.
+// Again returns nil while there is room, and otherwise a channel that is closed when there is
+// room again.
 func (r *Room) Again() <-chan struct{} {
 	if r.Err() == nil {
 		return nil
@@ -303,7 +304,8 @@ func (r *Room) Again() <-chan struct{} {
 	return r.back
 }
 
-// Wait waits for room until ctx is done, or done is closed: then it returns ErrClosed.
+// Wait waits for room. It returns the cause of ctx when ctx is done, and ErrClosed when done is
+// closed.
 func (r *Room) Wait(ctx context.Context, done <-chan struct{}) error {
 	for {
 		back := r.Again()

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of what is stored that this code writes: of keys, and of the values
-// that the stages keep as state. Options.Migrations bring older values up to date.
+// Format is the version of the keys, and of the values of the stages' state, that this code
+// writes. Options.Migrations convert older values.
 const Format = storeFormat
 
 // Kept is a value of a group's state.
@@ -26,7 +26,7 @@ type Scheduled struct {
 	Lane         int
 	Key          string
 	At           time.Time
-	// AtStart says that it also comes when its group starts.
+	// AtStart says that it is also delivered when its group starts.
 	AtStart bool
 }
 
@@ -76,8 +76,8 @@ func (d *DB) EachWake(f func(Scheduled) error) error {
 	})
 }
 
-// Fill makes o.Dir, which must be empty or missing, a new store with what fill writes into
-// it; after an error, or a kill at any moment, it still is. Its errors say what to do.
+// Fill creates a store in o.Dir with the content that fill writes. o.Dir must be empty or
+// missing, and still is after an error or a crash. Errors say what to do.
 func Fill(o Options, fill func(*DB) error) error {
 	dir := absolute(o.Dir)
 	return whole(vfs.Default, dir, func(to string) error {
@@ -94,7 +94,7 @@ func Fill(o Options, fill func(*DB) error) error {
 	})
 }
 
-// flush makes durable what was committed.
+// flush makes committed writes durable.
 func (d *DB) flush() error {
 	if err := d.use(); err != nil {
 		return err

@@ -16,14 +16,14 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// An error that comes again is logged at most once in repeatEvery. Up to maxRepeated
-// different ones are remembered.
+// A repeated error is logged at most once in repeatEvery. The logger remembers up to
+// maxRepeated different errors.
 const (
 	repeatEvery = 10 * time.Second
 	maxRepeated = 100
 )
 
-// logger passes Pebble's reports on.
+// logger forwards Pebble's reports to slog.
 type logger struct {
 	log     *slog.Logger
 	dir     string
@@ -37,7 +37,7 @@ type logger struct {
 // repeated is an error that was logged.
 type repeated struct {
 	at   time.Time
-	left int // how often it came since
+	left int // how often it was repeated since
 }
 
 var _ pebble.Logger = (*logger)(nil)
@@ -48,8 +48,8 @@ func newLogger(l *slog.Logger, dir string, onFatal func(error)) *logger {
 
 func (l *logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
 
-// Errorf logs an error. Pebble tries again at once, for ever, and with a new file each
-// time, so those that differ in numbers only are the same.
+// Errorf logs an error. Pebble retries at once and without end, each time with a new file. So
+// errors that differ only in numbers count as the same.
 func (l *logger) Errorf(format string, args ...any) {
 	text := firstLine(fmt.Sprintf(format, args...))
 	left, ok := l.pass(text)
@@ -61,7 +61,7 @@ func (l *logger) Errorf(format string, args ...any) {
 	}
 }
 
-// pass reports whether text is logged now, and how many like it were not before.
+// pass reports whether text is logged now, and how many errors like it were not logged before.
 func (l *logger) pass(text string) (left int, ok bool) {
 	key := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -101,7 +101,7 @@ func (l *logger) Fatalf(format string, args ...any) {
 	os.Exit(1)
 }
 
-// readError says what to do about err, which a read gave. It is Broken.
+// readError returns err, an error of a read, with advice, as a failure.Broken error.
 func (c *core) readError(err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
@@ -116,8 +116,8 @@ func (c *core) readError(err error) error {
 		where(c.dir), firstLine(err.Error())))
 }
 
-// damageError says what to do about err, which says what is wrong with a store's contents,
-// in a file if that is known.
+// damageError returns err, which says how a store is damaged, with advice. file is the damaged
+// file, if it is known.
 func damageError(dir, file string, err error) error {
 	what := firstLine(err.Error())
 	if file != "" && !strings.Contains(what, file) {
@@ -126,19 +126,19 @@ func damageError(dir, file string, err error) error {
 	return fmt.Errorf("the store in %s is damaged (%s): restore a backup, and keep this directory to find out why", where(dir), what)
 }
 
-// corrupt is told by Pebble of what it found damaged while it read, also in the background.
+// corrupt is called by Pebble when it reads damaged data, also in the background.
 func (c *core) corrupt(info pebble.DataCorruptionInfo) {
 	err := failure.Broken(damageError(c.dir, filepath.Base(info.Path), info.Details))
 	c.log.Errorf("%v", err)
 	c.sharing.broke(err)
 }
 
-// background is told by Pebble of what it could not do beside the reads and writes; it
-// tries again at once, for ever. What was committed is in its log.
+// background is called by Pebble when work in the background fails. Pebble retries at once and
+// without end. Committed data is safe in the log.
 func (c *core) background(err error) {
 	c.log.Errorf("background error: %v", err)
 	if errors.Is(err, syscall.ENOSPC) || pebble.IsCorruptionError(err) {
-		return // the write waits until the disk has room, or corrupt was called
+		return // the write waits for room, or corrupt was called
 	}
 	c.sharing.broke(c.readError(err))
 }

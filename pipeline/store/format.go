@@ -11,15 +11,15 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Record is a message as the log keeps it.
+// Record is a message in a log.
 type Record struct {
 	// Time is when it was appended, to the millisecond.
 	Time time.Time
 	// ID is the message's UUID.
 	ID   string
 	Meta map[string]string
-	// Message, if not nil, is written instead of Meta: the headers that carry it. It is
-	// nil in a record that was read.
+	// Message, if it is not nil, is encoded instead of Meta. It is nil in a record that was
+	// read.
 	Message *flow.Message
 	Payload []byte
 }
@@ -71,7 +71,7 @@ func appendBytes(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// parseRecord reads a record; it copies what it keeps of b.
+// parseRecord parses a record. The record does not share memory with b.
 func parseRecord(b []byte) (Record, error) {
 	if len(b) == 0 || b[0] != recordFormat {
 		return Record{}, errRecord
@@ -98,7 +98,7 @@ func parseRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// cutter takes lengths and byte strings off the front of b.
+// cutter parses lengths and byte strings from the front of b.
 type cutter struct {
 	b   []byte
 	bad bool
@@ -141,8 +141,8 @@ const (
 
 var errKey = errors.New("store: malformed key")
 
-// appendString appends s so that keys order as their strings do and no string is a
-// prefix of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends it.
+// appendString appends s so that keys sort like their strings and no encoded string is a prefix
+// of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends the string.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		b = append(b, s[i])
@@ -174,7 +174,7 @@ func cutString(b []byte) (s string, rest []byte, err error) {
 	return "", nil, errKey
 }
 
-// space is what the keys of a namespace begin with; nothing for the default one.
+// space is the beginning of the keys of a namespace. It is empty for the default namespace.
 type space string
 
 func spaceOf(name string) space {
@@ -216,8 +216,8 @@ func (s space) positionKey(group, topic string, lane int) []byte {
 	return s.keyOf(kindPosition, lane, group, topic)
 }
 
-// statePrefix begins all names of key. The lane stands before the key so that what one
-// lane owns is one range.
+// statePrefix returns the prefix of all names of key. The lane comes before the key, so that
+// the state of a lane is one range.
 func (s space) statePrefix(group string, lane int, key string) []byte {
 	return appendString(s.keyOf(kindState, lane, group), key)
 }
@@ -238,8 +238,8 @@ func (s space) atStartKey(group, topic string, lane int, key string) []byte {
 	return append(s.keyOf(kindAtStart, lane, group, topic), key...)
 }
 
-// Nanoseconds is the time that a key can hold nearest to t, in Unix nanoseconds: one
-// between the years 1970 and 2262.
+// Nanoseconds returns t in Unix nanoseconds, moved into the range that a key can hold: the
+// years 1970 to 2262.
 func Nanoseconds(t time.Time) int64 {
 	switch s := t.Unix(); {
 	case s < 0:
@@ -251,7 +251,7 @@ func Nanoseconds(t time.Time) int64 {
 	}
 }
 
-// appendTime appends t so that order is that of time.
+// appendTime appends t so that keys sort by time.
 func appendTime(b []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(Nanoseconds(t)))
 }
@@ -263,7 +263,7 @@ func timeOf(b []byte) (time.Time, error) {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
 }
 
-// after returns the least key above all that begin with prefix, which must hold a byte
+// after returns the least key that sorts after all keys with prefix. prefix must contain a byte
 // other than 0xff; the kind is one.
 func after(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {

@@ -21,7 +21,7 @@ type Migration struct {
 // migrateBatch is about how many bytes are converted between two commits.
 const migrateBatch = 1 << 20
 
-// progressEvery is how often a migration says how far it is.
+// progressEvery is the interval at which a migration logs its progress.
 const progressEvery = 5 * time.Second
 
 // migrator brings a store from one format to the next.
@@ -84,7 +84,7 @@ func (m *migrator) group(d *DB, s Migration) error {
 			return err
 		}
 		if from, err = m.batch(d, b, s, prefix, from); err == nil {
-			err = b.Commit(false) // the new format is only durable after it
+			err = b.Commit(false) // writeMeta later makes this durable as well
 		}
 		if err != nil {
 			b.Close()
@@ -98,8 +98,8 @@ func (m *migrator) group(d *DB, s Migration) error {
 	return nil
 }
 
-// batch converts values from the key from on into b; next is where to go on, nil at the
-// end.
+// batch converts values into b, beginning at the key from. next is the key at which to
+// continue, or nil at the end.
 func (m *migrator) batch(d *DB, b *Batch, s Migration, prefix, from []byte) (next []byte, err error) {
 	room := migrateBatch
 	err = d.scan(d.pebble, prefix, from, func(k, v []byte) (bool, error) {
@@ -133,7 +133,7 @@ func (m *migrator) batch(d *DB, b *Batch, s Migration, prefix, from []byte) (nex
 	return next, err
 }
 
-// splitState takes what follows a group in a key of its state apart.
+// splitState parses the part of a state's key that follows the group.
 func splitState(k []byte) (key, name string, err error) {
 	if len(k) < 2 {
 		return "", "", errKey
@@ -142,7 +142,7 @@ func splitState(k []byte) (key, name string, err error) {
 	return key, string(rest), err
 }
 
-// writeMeta stores durably what was fixed when the store was made, and its format.
+// writeMeta durably stores the metadata of the store, and its format.
 func (d *DB) writeMeta(format int) error {
 	b, err := json.Marshal(d.meta)
 	if err != nil {

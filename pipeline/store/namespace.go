@@ -7,9 +7,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Namespace returns the namespace of that name in d's store: all topics and groups in it
-// are its own, and those of others cannot be seen from it. The empty name is the default
-// one, which Open returns.
+// Namespace returns the namespace called name of d's store. Topics and groups of different
+// namespaces are separate. The empty name means the default namespace, which Open returns.
 func (d *DB) Namespace(name string) *DB {
 	id := d.meta.ID
 	if name != "" {
@@ -18,8 +17,8 @@ func (d *DB) Namespace(name string) *DB {
 	return &DB{core: d.core, space: spaceOf(name), name: name, id: id}
 }
 
-// Namespaces lists the names of the namespaces in which something is stored, in order,
-// without the default one.
+// Namespaces returns the sorted names of the namespaces that hold data, without the default
+// one.
 func (d *DB) Namespaces() ([]string, error) {
 	var out []string
 	for next := []byte{kindSpace}; next != nil; {
@@ -41,20 +40,20 @@ func (d *DB) Namespaces() ([]string, error) {
 	return out, nil
 }
 
-// User is what uses a namespace of an open store.
+// User has the callbacks of the user of a namespace.
 type User struct {
-	// DiskFull is called when a write found the disk full. All writes wait until it, and
-	// that of every other user, returns; then the write is tried once more. Nil does nothing.
+	// DiskFull is called when the disk is full for a write. All writes wait until it returns,
+	// as well as that of every other user. Then the write is retried once. It may be nil.
 	DiskFull func()
-	// Broken is called, from any goroutine and maybe more than once, when a part of the store
-	// turned out to be damaged, or its files cannot be read or written. Nil does nothing.
+	// Broken is called when a part of the store is damaged, or its files cannot be read or
+	// written. It may be called from any goroutine and more than once. It may be nil.
 	Broken func(error)
-	// Fatal is called with what happened just before the process ends because Pebble cannot
-	// go on. Nil does nothing.
+	// Fatal is called with the error just before the process ends because Pebble cannot
+	// continue. It may be nil.
 	Fatal func(error)
 }
 
-// sharing is who uses which namespace.
+// sharing holds the users of the namespaces.
 type sharing struct {
 	mu    sync.Mutex
 	users map[string]User // by namespace
@@ -62,8 +61,8 @@ type sharing struct {
 	broken error
 }
 
-// Enter makes u the user of d's namespace until leave is called. A namespace has one user
-// at a time, which the error says.
+// Enter makes u the user of d's namespace until leave is called. It fails if the namespace has
+// a user.
 func (d *DB) Enter(u User) (leave func(), err error) {
 	s := &d.sharing
 	s.mu.Lock()
@@ -105,7 +104,7 @@ func (s *sharing) all() []User {
 	return out
 }
 
-// diskFull tells all users and waits for them.
+// diskFull calls DiskFull of all users and waits for them.
 func (s *sharing) diskFull() {
 	var wg sync.WaitGroup
 	for _, u := range s.all() {
@@ -116,7 +115,7 @@ func (s *sharing) diskFull() {
 	wg.Wait()
 }
 
-// broke tells all users, now and later, that the store is damaged.
+// broke calls Broken of all users. Later users are called when they enter.
 func (s *sharing) broke(err error) {
 	s.mu.Lock()
 	if s.broken == nil {
@@ -130,7 +129,7 @@ func (s *sharing) broke(err error) {
 	}
 }
 
-// fatal returns what tells first, which may be nil, and all users what happened.
+// fatal returns a function that calls first, which may be nil, and then Fatal of all users.
 func (s *sharing) fatal(first func(error)) func(error) {
 	return func(err error) {
 		if first != nil {
@@ -144,7 +143,7 @@ func (s *sharing) fatal(first func(error)) func(error) {
 	}
 }
 
-// where names dir in a sentence.
+// where describes dir in a sentence.
 func where(dir string) string {
 	if dir == "" {
 		return "memory"

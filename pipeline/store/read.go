@@ -29,8 +29,8 @@ func (d *DB) getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err er
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
-// scan yields the entries of r that begin with prefix; k is what follows it. Both are
-// only valid until the next one.
+// scan calls f with the entries of r whose keys begin with prefix. k is the rest of the key. k
+// and v are valid until f returns.
 func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
 	if err := d.use(); err != nil {
 		return err
@@ -70,8 +70,8 @@ type Entry struct {
 	Record Record
 }
 
-// ReadLog returns the records of a topic's lane from offset from to before offset to, as
-// many as fit into bytes, but at least one if there is one.
+// ReadLog returns the records of a topic's lane with from <= offset < to: as many as fit into
+// bytes, but at least one if there is one.
 func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entry, error) {
 	var out []Entry
 	prefix := d.keyOf(kindLog, lane, topic)
@@ -90,8 +90,8 @@ func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entr
 	return out, err
 }
 
-// Bounds returns the offsets of the oldest record kept in a topic's lane and of the next
-// one to append. Positions may be beyond.
+// Bounds returns the offsets of the oldest record kept in a topic's lane and of the next one to
+// append. Positions of groups may be beyond end.
 func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	v, ok, err := d.get(d.beginKey(topic, lane))
 	if err != nil {
@@ -150,14 +150,14 @@ func (d *DB) Topics() ([]string, error) {
 	return out, nil
 }
 
-// Position is where a group stands in a topic's lane.
+// Position is the position of a group in a topic's lane.
 type Position struct {
 	Group, Topic string
 	Lane         int
 	Offset       uint64
 }
 
-// Positions lists where all groups stand.
+// Positions returns the positions of all groups.
 func (d *DB) Positions() ([]Position, error) {
 	var out []Position
 	err := d.scan(d.pebble, d.stringsOf(kindPosition), nil, func(k, v []byte) (bool, error) {
@@ -175,13 +175,13 @@ func (d *DB) Positions() ([]Position, error) {
 	return out, err
 }
 
-// Wake is when a key is to be woken.
+// Wake is a scheduled message for a key.
 type Wake struct {
 	Key string
 	At  time.Time
 }
 
-// NextWake returns the earliest wake at or after from; ok is false where there is none.
+// NextWake returns the earliest wake at or after from. ok is false if there is none.
 func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok bool, err error) {
 	prefix := d.keyOf(kindWake, lane, group, topic)
 	low := prefix
@@ -199,7 +199,7 @@ func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok
 	return w, ok, err
 }
 
-// StartWakes lists the wakes that also come at start, by key.
+// StartWakes returns the wakes that are also delivered at start, ordered by key.
 func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
 	var out []Wake
 	err := d.scan(d.pebble, d.keyOf(kindAtStart, lane, group, topic), nil, func(k, v []byte) (bool, error) {
@@ -210,7 +210,7 @@ func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
 	return out, err
 }
 
-// Wakes lists all wakes, by time.
+// Wakes returns all wakes, ordered by time.
 func (d *DB) Wakes(group, topic string, lane int) ([]Wake, error) {
 	var out []Wake
 	err := d.scan(d.pebble, d.keyOf(kindWake, lane, group, topic), nil, func(k, _ []byte) (bool, error) {
@@ -224,7 +224,7 @@ func (d *DB) Wakes(group, topic string, lane int) ([]Wake, error) {
 	return out, err
 }
 
-// LastSeen returns what SetLastSeen stored last; ok is false where it never did.
+// LastSeen returns the time that SetLastSeen stored last. ok is false if there is none.
 func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
 	v, ok, err := d.get(d.stringsOf(kindLastSeen))
 	if err != nil || !ok {
@@ -234,8 +234,8 @@ func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
 	return at, true, err
 }
 
-// GetState returns a copy of the value of name; ok is false where there is none. A nil b
-// reads what is committed, an indexed one what it wrote, too.
+// GetState returns a copy of the value of name. ok is false if there is none. With a nil b it
+// reads committed values, with an indexed b also the writes of b.
 func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value []byte, ok bool, err error) {
 	if err := d.use(); err != nil {
 		return nil, false, err
@@ -264,8 +264,8 @@ func (d *DB) reader(b *Batch) pebble.Reader {
 	return b.b
 }
 
-// StateKeys yields the keys for which group keeps state, by lane and key, without
-// reading their values. A store's failure ends it with an error.
+// StateKeys yields the keys for which group keeps state, ordered by lane and key. It does not
+// read the values. If the store fails, it ends with an error.
 func (d *DB) StateKeys(group string) iter.Seq2[string, error] {
 	return d.stateKeys(d.stringsOf(kindState, group), 2)
 }
@@ -275,8 +275,8 @@ func (d *DB) LaneStateKeys(group string, lane int) iter.Seq2[string, error] {
 	return d.stateKeys(d.keyOf(kindState, lane, group), 0)
 }
 
-// stateKeys yields the keys of states that begin with prefix; skip bytes, the lane, stand
-// between that and the key. It seeks from one key to the next.
+// stateKeys yields the keys of states with prefix. Between prefix and key are skip bytes, the
+// lane. It seeks from one key to the next.
 func (d *DB) stateKeys(prefix []byte, skip int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for from := prefix; from != nil; {
