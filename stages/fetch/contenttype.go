@@ -32,7 +32,7 @@ func contentType(h http.Header, body []byte) (value, mediaType string) {
 		mediaType = sniff(body)
 		return mediaType, mediaType
 	case "text/plain", "text/html":
-		if found := signature(body); found != "" {
+		if found := signature(body); found != "" && (mediaType != "text/html" || found != "image/svg+xml") { // HTML may begin with a picture
 			value = found + strings.TrimPrefix(value, beforeParameters(value))
 			return value, found
 		}

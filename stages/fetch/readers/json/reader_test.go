@@ -87,20 +87,6 @@ func TestSelectorGone(t *testing.T) {
 	}
 }
 
-// What an expression does that is short but endless ends.
-func TestExpressionsEnd(t *testing.T) {
-	wide := page("[" + strings.Repeat("1,", 20_000) + "1]")
-	for _, jq := range []string{".[] as $a | .[]", "map(select(. == 1, . == 2, . == 3, . == 1)) | map(. , .)"} {
-		_, err := New().Read(t.Context(), wide, pipeline.View{Select: []pipeline.Selector{{JQ: jq}}})
-		if err == nil {
-			continue
-		}
-		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailUnreadable {
-			t.Errorf("%s: got %v", jq, err)
-		}
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(offers), false, "jq:.items[].name", "/items/0/tags/0")
 	f.Add([]byte(`[[1,"a"],{"b":[null]}]`), false, "/0/1", "jq:.. | select(. == 1)")

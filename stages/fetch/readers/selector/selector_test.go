@@ -165,6 +165,28 @@ func TestXPathEnds(t *testing.T) {
 	}
 }
 
+// TestJQEnds: an expression ends after so many instructions, or with its context.
+func TestJQEnds(t *testing.T) {
+	q, err := newQuery(".[] | select(. > 1)", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := []any{1, 2, 3}
+	if found, err := q.run(t.Context(), doc); err != nil || len(found) != 2 {
+		t.Errorf("got %v, %v", found, err)
+	}
+	budget := &steps{Context: t.Context(), n: maxInstructions - 10}
+	v, ok := q.code.RunWithContext(budget, doc).Next()
+	if err, failed := v.(error); !ok || !failed || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", v)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.run(ctx, doc); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func FuzzXPath(f *testing.F) {
 	for _, s := range []string{"//a[@href]/text()", "//li[position() mod 2 = 1]", "//p[contains(translate(., 'A', 'a'), 'b')] | //b", "//*[name()='p'][last()]", "id('x')", "reverse(//p)"} {
 		f.Add(s)

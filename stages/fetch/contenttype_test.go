@@ -1,0 +1,57 @@
+package fetch
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestContentType(t *testing.T) {
+	const html, text, file = "text/html; charset=koi8-r", "text/plain", "application/octet-stream"
+	for _, tc := range []struct{ header, body, want string }{
+		{html, "<p>a", html},
+		{html, `{"a": 1}`, "application/json; charset=koi8-r"},
+		{html, `{"a": 1`, html},
+		{html, "[a] <p>b", html},
+		{html, "<svg><path/></svg><p>a", html},
+		{html, "<?xml version='1.0'?>\n<!-- a -->\n<rss version='2.0'>", "application/rss+xml; charset=koi8-r"},
+		{html, "<?xml version='1.0'?><html>", html},
+		{html, "<feedback>", html},
+		{text, "<svg xmlns='a'>", "image/svg+xml"},
+		{text, "a {", text},
+		{text, "BEGIN:VCALENDAR\r\n", "text/calendar"},
+		{text, "%PDF-1.7", "application/pdf"},
+		{"application/xml", `{"a": 1}`, "application/xml"},
+		{file, "<feed xmlns='a'>", "application/atom+xml"},
+		{file, "<!doctype html><p>", "text/html"},
+		{file, "\x89PNG\r\n\x1a\n", "image/png"},
+		{"", " [1]", "application/json"},
+		{"", "<rdf:RDF>", "application/rdf+xml"},
+		{"", "<?xml version='1.0'?><a>", "text/xml"},
+		{"", "\ufeffa b", text},
+		{"", "", text},
+	} {
+		h := http.Header{}
+		if tc.header != "" {
+			h.Set("Content-Type", tc.header)
+		}
+		if got, _ := contentType(h, []byte(tc.body)); got != tc.want {
+			t.Errorf("%q, %q: got %q, want %q", tc.header, tc.body, got, tc.want)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for mediaType, want := range map[string]string{"application/x+json": "application/json", "image/x+xml": "application/xml", "text/x": "text/plain", "image/png": ""} {
+		if got := kindOf(mediaType); got != want {
+			t.Errorf("%s: got %q", mediaType, got)
+		}
+	}
+	r := NewReaders(lines{})
+	if _, ok := r.forType("text/x"); !ok {
+		t.Error("a kind of text has no reader")
+	}
+	r.Unregister("text/x")
+	if _, ok := r.forType("text/x"); ok {
+		t.Error("a type whose reader was taken away has one")
+	}
+}
