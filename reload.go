@@ -293,8 +293,15 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	r.asked.forget(r.transport.Owns)
 	var asked []string
 	for page, state := range r.transport.States(flow.GroupIndex) {
-		if only != nil && !only(page) || !r.transport.Owns(page) {
+		if !r.transport.Owns(page) {
 			continue
+		}
+		if only != nil && !only(page) {
+			if followed, err := index.FollowedFrom(state, only); err != nil {
+				return fmt.Errorf("reading page %s: %w", page, err)
+			} else if !followed {
+				continue
+			}
 		}
 		if !wanted[page] {
 			origins, err := index.Origins(state)

@@ -92,8 +92,8 @@ func (r *Router) build() (*stages, error) {
 	fetching := fetch.New(fetch.Config{
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
-		OfflineSince: offline,
-		Room:         r.transport.Room, Now: r.cfg.Now,
+		UserAgent: r.cfg.Fetch.UserAgent, OfflineSince: offline,
+		Room: r.transport.Room, Now: r.cfg.Now,
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take
 	return &stages{

@@ -84,12 +84,21 @@ type subscription struct {
 	SnippetOffset    *int      `yaml:"snippet_offset"`
 	Sinks            []string  `yaml:"sinks"`
 	Digest           *digest   `yaml:"digest"`
+	Follow           *follow   `yaml:"follow"`
 	Select           selectors `yaml:"select"`
 	Remove           selectors `yaml:"remove"`
 	Ignore           []string  `yaml:"ignore"`
 	Confirm          *int      `yaml:"confirm"`
 	FlipFlop         int       `yaml:"flip_flop"`
 	MinChange        minChange `yaml:"min_change"`
+}
+
+type follow struct {
+	Depth    *int     `yaml:"depth"`
+	SameHost *bool    `yaml:"same_host"`
+	MaxPages *int     `yaml:"max_pages"`
+	Include  []string `yaml:"include"`
+	Exclude  []string `yaml:"exclude"`
 }
 
 // Origin is who made the subscriptions of a file.

@@ -59,6 +59,15 @@ func (y subscription) subscription() pipeline.Subscription {
 		s.Confirm = *y.Confirm
 	}
 	s.Digest = (*pipeline.Digest)(y.Digest)
+	if f := y.Follow; f != nil {
+		s.Follow = &pipeline.Follow{SameHost: f.SameHost, Include: f.Include, Exclude: f.Exclude}
+		if f.Depth != nil {
+			s.Follow.Depth = *f.Depth
+		}
+		if f.MaxPages != nil {
+			s.Follow.MaxPages = *f.MaxPages
+		}
+	}
 	return s
 }
 
@@ -87,6 +96,14 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 	var errs []error
 	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
 		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
+	}
+	if f := y.Follow; f != nil {
+		if f.Depth != nil && *f.Depth == 0 {
+			errs = append(errs, &pipeline.FieldError{Field: "follow.depth", Reason: fmt.Sprintf("0 is not between 1 and %d; remove follow to watch no linked pages", pipeline.MaxFollowDepth)})
+		}
+		if f.MaxPages != nil && *f.MaxPages == 0 {
+			errs = append(errs, &pipeline.FieldError{Field: "follow.max_pages", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowPages)})
+		}
 	}
 	for _, fe := range CheckSubscription(s) {
 		errs = append(errs, fe)

@@ -115,6 +115,7 @@ const (
 	HealthReceiverDegraded  HealthEvent = "receiver_degraded" // notifications arrive, but not as the configuration says
 	HealthDeadLetter        HealthEvent = "dead_letter"       // a notification could not be delivered, for the first time since the receiver's last success; or a message could not be handled
 	HealthRebaselined       HealthEvent = "rebaselined"       // a document: its text is extracted by new rules, so it got a new baseline
+	HealthFollowBounded     HealthEvent = "follow_bounded"    // a page: more pages are linked than its subscription may watch
 	HealthRefused           HealthEvent = "refused"           // a command was refused: the answer to its sender
 )
 
@@ -145,7 +146,8 @@ type Health struct {
 	// page. They do not get the health event as well.
 	Sinks []string `json:"sinks,omitempty"`
 	// With HealthRefused, Command is the ID of the refused message, Code is why it was refused (a
-	// Code constant of package flow), and Client is the client that the command names, if any.
+	// Code constant of package flow), and Client is the client that the command names, if any. With
+	// HealthFollowBounded, Client is the client of the subscription.
 	Command string `json:"command,omitempty"`
 	Code    int    `json:"code,omitempty"`
 	Client  string `json:"client,omitempty"`

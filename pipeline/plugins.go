@@ -87,6 +87,7 @@ const (
 	FailMissing      = "missing"       // the file does not exist
 	FailEmpty        = "empty"         // the page has no text
 	FailURL          = "url"           // the URL is invalid
+	FailRobots       = "robots"        // robots.txt of the host forbids to follow links to it
 )
 
 // Reader extracts the text of a document. It is safe for concurrent use.

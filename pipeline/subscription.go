@@ -80,6 +80,9 @@ type Subscription struct {
 	// Digest collects notifications and delivers them as one. Nil means that each is delivered at
 	// once. A timeout notification is always delivered at once.
 	Digest *Digest `json:"digest,omitempty"`
+	// Follow says which linked pages are watched as well; nil means none. The other fields of the
+	// subscription hold for these pages, too.
+	Follow *Follow `json:"follow,omitempty"`
 	// View is the part of the page that is watched.
 	View
 }
@@ -177,6 +180,12 @@ func (s Subscription) Validate() error {
 	}
 	if err := s.MinChange.Validate(); err != nil {
 		bad("min_change", "%v", err)
+	}
+	if s.Follow != nil {
+		s.Follow.check(bad)
+		if s.Interval == Never {
+			bad("follow", "links are found in pages that are fetched; set an interval other than never")
+		}
 	}
 	if s.Confirm < 0 {
 		bad("confirm", "must be at least 1, not %d", s.Confirm)

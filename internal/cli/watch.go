@@ -84,7 +84,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	out := mandatory{printed, cancel}
 	cfg := vokter.Config{
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
-		Sinks:         map[string]pipeline.Sink{printer: watching{out, cancel}},
+		Sinks:         map[string]pipeline.Sink{printer: watching{out, s.URL, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: pdf},
 	}
@@ -127,9 +127,10 @@ func watchLevel(checks int) slog.Level {
 	return slog.LevelWarn
 }
 
-// watching is the sink of watch. It ends the run when the page expires.
+// watching is the sink of watch. It ends the run when the page of url expires.
 type watching struct {
 	mandatory
+	url string
 	end context.CancelCauseFunc
 }
 
@@ -138,7 +139,7 @@ var _ pipeline.Sink = watching{}
 // Deliver prints n.
 func (w watching) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := w.mandatory.Deliver(ctx, n)
-	if err == nil && n.Status == pipeline.StatusTimeout {
+	if err == nil && n.Status == pipeline.StatusTimeout && n.URL == w.url {
 		w.end(errGivenUp)
 	}
 	return err
@@ -197,6 +198,9 @@ type subscriptionFlags struct {
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
 	snippetOffset, confirm, flipFlop                           int
 	digest, minChange                                          string
+	followDepth, followMaxPages                                int
+	followSameHost                                             bool
+	followInclude, followExclude                               []string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -216,6 +220,11 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.IntVar(&f.followDepth, "follow-depth", 0, "also watch the pages that are up to `N` links away (default none)")
+	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages")
+	fs.BoolVar(&f.followSameHost, "follow-same-host", true, "follow only links to the host of the page")
+	fs.StringArrayVar(&f.followInclude, "follow-include", nil, "follow only links whose URL matches the regular expression `RE` (repeatable)")
+	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
@@ -243,6 +252,10 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		if s.MinChange, err = pipeline.ParseMinChange(f.minChange); err != nil {
 			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
 		}
+	}
+	follow, err := f.follow(cmd)
+	if s.Follow = follow; err != nil {
+		wrong = append(wrong, err)
 	}
 	wrong = append(wrong, config.CheckSubscription(s)...)
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
@@ -272,6 +285,29 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
 }
 
+// follow returns which linked pages the flags ask for; nil means none.
+func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
+	given := cmd.Flags().Changed
+	if !given("follow-depth") {
+		for _, name := range []string{"follow-max-pages", "follow-same-host", "follow-include", "follow-exclude"} {
+			if given(name) {
+				return nil, &pipeline.FieldError{Field: name, Reason: "it says which linked pages are watched; add --follow-depth 1 to watch some"}
+			}
+		}
+		return nil, nil
+	}
+	switch {
+	case f.followDepth == 0:
+		return nil, &pipeline.FieldError{Field: "follow-depth", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowDepth)}
+	case f.followMaxPages == 0:
+		return nil, &pipeline.FieldError{Field: "follow-max-pages", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowPages)}
+	}
+	return &pipeline.Follow{
+		Depth: f.followDepth, MaxPages: f.followMaxPages, SameHost: &f.followSameHost,
+		Include: f.followInclude, Exclude: f.followExclude,
+	}, nil
+}
+
 // asFlag returns the message of fe with the name of the flag or argument.
 func asFlag(fe *pipeline.FieldError) string {
 	name, _, _ := strings.Cut(fe.Field, "[")
@@ -282,7 +318,9 @@ func asFlag(fe *pipeline.FieldError) string {
 }
 
 // flagOf returns the flag of a field.
-func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
+func flagOf(field string) string {
+	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(field)
+}
 
 // sayBaseline makes a Router of cfg log what the first check found: a baseline, or no change
 // since an earlier run. A run with --checks logs only baselines.

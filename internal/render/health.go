@@ -24,6 +24,7 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthReceiverExpired:   "the receiver is given up; subscriptions without another one end",
 	pipeline.HealthReceiverDegraded:  "notifications arrive, but not as the configuration says",
 	pipeline.HealthDeadLetter:        "something was given up; replay brings it back",
+	pipeline.HealthFollowBounded:     "not all linked pages are watched",
 	pipeline.HealthRebaselined:       "it has a new baseline, since its text is made by other rules",
 }
 

@@ -33,6 +33,11 @@ type Request struct {
 	Rebase *Body `json:"rebase,omitempty"`
 	// KeepBody asks for the body even if it has no new text.
 	KeepBody bool `json:"keep_body,omitempty"`
+	// Links asks for the links of the page.
+	Links bool `json:"links,omitempty"`
+	// Robots says that the page is watched only because others link to it, so robots.txt of its host
+	// must allow the fetch.
+	Robots bool `json:"robots,omitempty"`
 	// Failures is the number of checks in a row that failed before this one.
 	Failures int `json:"failures,omitempty"`
 	// NotAfter is when the request expires. A fetch that has not begun by then is dropped, because
@@ -140,6 +145,9 @@ type Outcome struct {
 	// Request.KeepBody is set, and if it is small enough to store. It follows Packed in the body of
 	// the message.
 	Body *Body `json:"-"`
+	// Links are the links of the page, if Request.Links is set and the page was read. They come with
+	// the last part.
+	Links *Links `json:"links,omitempty"`
 	// Rebased is the text of Request.Rebase. It follows Body in the body of the message.
 	Rebased *Rebased `json:"-"`
 }

@@ -130,6 +130,9 @@ type Stamped struct {
 	// Origin says how it was made: yaml, watch, api or go.
 	Origin       string                `json:"origin"`
 	Subscription pipeline.Subscription `json:"subscription"`
+	// Followed is set if the page is watched because other pages link to it. Origin is OriginFollow
+	// then.
+	Followed *Followed `json:"followed,omitempty"`
 	// Former are receivers of earlier records, for which notifications may still wait. A cancel drops
 	// those too.
 	Former []Former `json:"former,omitempty"`

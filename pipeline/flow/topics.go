@@ -56,6 +56,8 @@ const (
 	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
 	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
 	TypePushed    = "vokter.pushed.v1"    // see TakenMessage
+	TypeFollow    = "vokter.follow.v1"    // body: FollowCommand
+	TypeLinks     = "vokter.links.v1"     // body: LinksFound
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message

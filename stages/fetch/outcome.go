@@ -112,8 +112,12 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 		}
 		parts = append(parts, o)
 	}
+	last := &parts[len(parts)-1]
 	if wanted {
-		parts[len(parts)-1].Body = keep(raw)
+		last.Body = keep(raw)
+	}
+	if req.Links {
+		last.Links = linksOf(ctx, raw)
 	}
 	if failed {
 		// Without the hash and validators of the body the next check reads the page again. Otherwise

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -54,6 +55,9 @@ type Config struct {
 	// OfflineSince is when an earlier process went offline, if its last health event said so.
 	// Failures do not count until a host answers.
 	OfflineSince time.Time
+	// UserAgent is the User-Agent of the Fetchers. Its part before the first slash is the name that
+	// robots.txt gives this program. Default "vokter".
+	UserAgent string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger gets what happens. Default: nothing is logged.
@@ -85,6 +89,9 @@ func (c Config) withDefaults() Config {
 	if c.Room == nil {
 		c.Room = func() <-chan struct{} { return nil }
 	}
+	if c.UserAgent == "" {
+		c.UserAgent = "vokter"
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -105,6 +112,7 @@ type Stage struct {
 	places   chan struct{} // of larger bodies
 	running  chan struct{} // held by Run
 	health   *health
+	robots   *robots
 }
 
 var _ flow.Processor = (*Stage)(nil)
@@ -125,7 +133,20 @@ func New(c Config) *Stage {
 			s.fetchers[scheme] = f
 		}
 	}
+	s.robots = newRobots(c.UserAgent, c.Now, func(ctx context.Context, url string) (pipeline.Response, error) {
+		scheme, _, _ := strings.Cut(url, ":")
+		f := s.fetchers[scheme]
+		if f == nil {
+			return pipeline.Response{}, noSource(scheme)
+		}
+		return f.Fetch(ctx, pipeline.FetchRequest{URL: url})
+	})
 	return s
+}
+
+// noSource is the error for a URL of a scheme without a Fetcher.
+func noSource(scheme string) error {
+	return &pipeline.FetchError{Class: pipeline.FailURL, Reason: fmt.Sprintf("there is no source for the scheme %.20q", scheme)}
 }
 
 // Process queues a request when its transaction commits. If the process ends before the outcome is

@@ -70,6 +70,11 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	if j.busy != nil {
 		return []flow.Outcome{failed(j.busy)}
 	}
+	if j.req.Robots {
+		if err := s.allowed(ctx, j.req.Page); err != nil {
+			return []flow.Outcome{failed(err)}
+		}
+	}
 	large := &place{of: s.places}
 	defer large.leave()
 	p, err := s.get(ctx, j.req, large)
@@ -91,12 +96,19 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	}, failed)
 }
 
+// allowed returns why robots.txt of its host forbids to fetch page, or nil.
+func (s *Stage) allowed(ctx context.Context, page string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return s.robots.allow(ctx, page)
+}
+
 // get fetches the page of req with its body. A body that is not small takes large first.
 func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]
 	if f == nil {
-		return Page{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: fmt.Sprintf("there is no source for the scheme %.20q", scheme)}
+		return Page{}, noSource(scheme)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

@@ -82,9 +82,11 @@ type replace struct {
 // cancel ends a client's subscriptions on the page.
 type cancel struct {
 	Client string
-	// Existing are the client's current subscriptions, Expired its expired ones.
+	// Existing are the client's current subscriptions, Expired its expired ones, without those that
+	// follow links to the page. Root is a page with such a subscription of the client, if any.
 	Existing []flow.Stamped
 	Expired  []ExpiredSubscription
+	Root     string
 }
 
 // resume restarts expired subscriptions of the page: those of Client, or all if it is empty. If
@@ -190,8 +192,8 @@ type withdraw struct{ flow.Withdraw }
 // listExpired stores an expired subscription until it is restarted or cancelled.
 type listExpired struct{ ExpiredSubscription }
 
-// dropExpired deletes the expired subscription of a document and client.
-type dropExpired struct{ Document, Client string }
+// dropExpired deletes the expired subscription with the name of nameOf.
+type dropExpired struct{ Name string }
 
 // healthEvent publishes a health event.
 type healthEvent struct{ pipeline.Health }
@@ -270,6 +272,10 @@ func apply(p Page, ev event) (Page, []output) {
 		}
 	case expire:
 		if !a.expireReceiver(do) {
+			return p, nil
+		}
+	case follow:
+		if !a.follow(do) {
 			return p, nil
 		}
 	case checkNow:

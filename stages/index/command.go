@@ -33,6 +33,8 @@ func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Sub
 			return nil, malformed(err), nil
 		}
 		return applyCommand(st, p, m.Key, c)
+	case flow.TypeFollow:
+		return followCommand(st, p, m.Key, m)
 	case flow.TypeResume:
 		var c flow.ResumeCommand
 		if err := public(m.Body, &c); err != nil {
@@ -137,7 +139,29 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (ac
 		return nil, nil, err
 	}
 	xs, err := expired(st, p, client)
-	return cancel{Client: client, Existing: es, Expired: xs}, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	do := cancel{Client: client, Existing: es}
+	for _, x := range xs {
+		if x.Followed == nil {
+			do.Expired = append(do.Expired, x)
+		} else {
+			do.Root = x.Followed.Root
+		}
+	}
+	if len(es)+len(do.Expired) == 0 && p.Followed > 0 {
+		all, err := Subscriptions(st)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range all {
+			if s.Followed != nil && s.Subscription.Client == client {
+				do.Root = s.Followed.Root
+			}
+		}
+	}
+	return do, nil, nil
 }
 
 func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {

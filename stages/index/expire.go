@@ -157,7 +157,7 @@ func (a *application) resume(r resume) bool {
 		}
 		a.unlist(x)
 		incarnation := fmt.Sprintf("%s/%d", a.Position, i)
-		a.add(x.Subscription, x.Origin, incarnation, succeed(x.Stamped, x.Subscription, incarnation))
+		a.add(x.Subscription, x.Origin, incarnation, succeed(x.Stamped, x.Subscription, incarnation), x.Followed)
 		resumed = true
 	}
 	if r.Client == "" && r.Receiver == "" && p.Expiry != nil {
@@ -184,7 +184,7 @@ func (a *application) list(x ExpiredSubscription) {
 // unlist removes x from the expired subscriptions.
 func (a *application) unlist(x ExpiredSubscription) {
 	a.p.Expired--
-	a.emit(dropExpired{x.Document, x.Subscription.Client})
+	a.emit(dropExpired{nameOf(x.Stamped)})
 }
 
 // Expired returns the expired subscriptions of the page whose state st is, sorted by document
@@ -254,7 +254,11 @@ func names(s pipeline.Subscription, receiver string) bool {
 }
 
 // health publishes h, which the check of o caused, about the page or about h.Document.
+// A page that is only linked to, and was never read, is no news.
 func (a *application) health(o flow.Outcome, h pipeline.Health) {
+	if a.p.onlyFollowed() && a.p.neverRead() {
+		return
+	}
 	about := a.p.Incarnation
 	if h.Document != "" {
 		about += "/" + h.Document

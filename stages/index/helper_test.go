@@ -66,7 +66,7 @@ func (b *bench) do(a action) []output {
 		case listExpired:
 			b.gone[subscriptionName(o.Document, o.Subscription.Client)] = o.ExpiredSubscription
 		case dropExpired:
-			delete(b.gone, subscriptionName(o.Document, o.Client))
+			delete(b.gone, subscriptionsName+o.Name)
 		case keepBody:
 			b.body = &o.Body
 		case dropBody:

@@ -35,6 +35,7 @@ func (a *application) outcome(o flow.Outcome) bool {
 		open.Mixed, open.Partial = true, true
 	}
 	a.part(o)
+	a.linked(o)
 	if open.complete() {
 		a.finish(o)
 	}

@@ -54,13 +54,17 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		}
 		return st.Delete(tokensName + o.Document)
 	case stamp:
-		return s.stamp(tx, st, o.Stamped)
+		return s.stamp(tx, st, m, o.Stamped)
 	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
 	case listExpired:
-		return setJSON(st, expiredName(o.Document, o.Subscription.Client), o.ExpiredSubscription)
+		return setJSON(st, expiredNames+nameOf(o.Stamped), o.ExpiredSubscription)
 	case dropExpired:
-		return st.Delete(expiredName(o.Document, o.Client))
+		return st.Delete(expiredNames + o.Name)
+	case keepLinks:
+		return s.storeLinks(tx, st, m, o.Links)
+	case tellLinks:
+		return s.tellLinks(tx, st, m, o.Root)
 	case healthEvent:
 		tx.Emit(flow.HealthMessage(o.Health))
 	case decide:
@@ -92,14 +96,19 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 }
 
 // stamp stores a record of a subscription and publishes it.
-func (s *Stage) stamp(tx flow.Tx, st flow.State, r flow.Stamped) error {
-	name := subscriptionName(r.Document, r.Subscription.Client)
+func (s *Stage) stamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
+	name := subscriptionsName + nameOf(r)
 	if r.Until == flow.Forever {
 		if err := setJSON(st, name, r); err != nil {
 			return err
 		}
 	} else if err := st.Delete(name); err != nil {
 		return err
+	}
+	if r.Followed == nil && (r.Until == flow.Forever || r.End != "") { // not if another record replaces this one
+		if err := s.plant(tx, st, m, r); err != nil {
+			return err
+		}
 	}
 	return emitJSON(tx, flow.Message{
 		ID:    flow.DeriveID("stamp", r.Page, r.PageIncarnation, strconv.FormatUint(r.Stamp, 10)),

@@ -94,6 +94,13 @@ type Page struct {
 	// of the IDs of the last pushes, the latest last.
 	Pushes uint64 `cbor:"36,keyasint,omitempty"`
 	Seen   []byte `cbor:"37,keyasint,omitempty"`
+
+	// Followed is how many of the subscriptions are parts of trees: they are there because other
+	// pages link to this one. Linking is how many subscriptions need the links of the page, and
+	// LinksHash the hash of the stored links, empty if none are stored.
+	Followed  int    `cbor:"38,keyasint,omitempty"`
+	Linking   int    `cbor:"39,keyasint,omitempty"`
+	LinksHash string `cbor:"40,keyasint,omitempty"`
 }
 
 // intervalCount is how many subscriptions have the same interval.
@@ -270,14 +277,14 @@ func (p *Page) keeps(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero
 func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash = "", "", "" }
 
 // standsFor reports whether an equal body means equal texts of all documents that the check
-// with the given number covers.
+// with the given number covers, and equal links where they are needed.
 func (p *Page) standsFor(check uint64) bool {
 	for i := range p.Documents {
 		if d := &p.Documents[i]; d.Since < check && (d.TextHash == "" || d.Candidate != "") {
 			return false
 		}
 	}
-	return p.BodyHash != ""
+	return p.BodyHash != "" && (p.Linking == 0 || p.LinksHash != "")
 }
 
 // Fetched reports whether p is fetched. A page that is only pushed is not: it cannot be

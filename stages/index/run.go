@@ -11,7 +11,6 @@ import (
 // changes after commits only. One commit may cover several messages of a page.
 type run struct {
 	limit int
-	only  func(page string) bool
 
 	mu       sync.Mutex
 	requests map[string]outstanding // of this process, by page
@@ -20,6 +19,7 @@ type run struct {
 	expected map[string]bool
 	waiting  map[string]bool      // expected pages that Finished waits for
 	told     map[string]bool      // pages with a command in this run, if there is a limit
+	reports  int                  // reports of links on their way to a page of this process, if there is a limit
 	late     map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
@@ -44,9 +44,9 @@ type outstanding struct {
 	interval time.Duration
 }
 
-func newRun(limit int, only func(string) bool) *run {
+func newRun(limit int) *run {
 	return &run{
-		limit: limit, only: only, requests: make(map[string]outstanding), made: make(map[string]made), counts: make(map[string]int),
+		limit: limit, requests: make(map[string]outstanding), made: make(map[string]made), counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
 		told: make(map[string]bool), late: make(map[string]time.Time),
 	}
@@ -71,9 +71,6 @@ func (r *run) early(page string) bool {
 
 // budget is how many more checks of page may be accepted; nil means any number.
 func (r *run) budget(page string) *int {
-	if r.only != nil && !r.only(page) {
-		return new(int)
-	}
 	if r.limit <= 0 {
 		return nil
 	}
@@ -164,6 +161,14 @@ func (r *run) lives(page string, begins bool) {
 	}
 }
 
+// report adds n to the reports of links that are on their way. Such a report may add pages to
+// those that Finished waits for.
+func (r *run) report(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports = max(r.reports+n, 0)
+}
+
 // hold notes that Finished need not wait for page, and reports whether it did.
 func (r *run) hold(page string) bool {
 	r.mu.Lock()
@@ -192,7 +197,7 @@ func (s *Stage) Finished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.waiting, func(page string, _ bool) bool { return !s.cfg.Owned(page) })
-	return r.limit > 0 && len(r.waiting) == 0
+	return r.limit > 0 && len(r.waiting) == 0 && r.reports == 0
 }
 
 // overdueAfter is the least time for which a check must be outstanding to be overdue.

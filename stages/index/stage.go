@@ -128,7 +128,7 @@ func New(cfg Config) *Stage {
 	s := &Stage{
 		cfg:   cfg,
 		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
-		run:   newRun(cfg.Checks, cfg.Only),
+		run:   newRun(cfg.Checks),
 	}
 	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
 	return s
@@ -167,6 +167,9 @@ func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 }
 
 func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
+	if m.Type == flow.TypeLinks {
+		return s.links(tx, m)
+	}
 	st := tx.State(m.Key)
 	stored, ok, err := st.Get(pageName)
 	if err != nil {
@@ -187,7 +190,10 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		s.decide(tx, m, refusal)
 		return nil
 	}
-	budget := s.run.budget(m.Key)
+	budget, err := s.budget(st, before, m.Key)
+	if err != nil {
+		return err
+	}
 	switch m.Type {
 	case flow.TypeOutcome, flow.TypePushed:
 	case flow.TypeWake:
@@ -202,7 +208,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
 	})
 	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
-	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow)
+	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow || m.Type == flow.TypeFollow)
 	if page.Incarnation != before.Incarnation || none {
 		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
 	}
@@ -228,6 +234,18 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	return st.Set(pageName, b)
 }
 
+// budget is how many more checks of page this run may accept; nil means any number. A page that is
+// followed from a page of Config.Only is checked, too.
+func (s *Stage) budget(st flow.State, p Page, page string) (*int, error) {
+	if s.cfg.Only != nil && !s.cfg.Only(page) {
+		followed, err := followedFrom(st, p, s.cfg.Only)
+		if err != nil || !followed {
+			return new(int), err
+		}
+	}
+	return s.run.budget(page), nil
+}
+
 // action decodes m and loads the state that apply needs for it.
 func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
@@ -249,7 +267,7 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		return wake{}, nil, nil
 	case flow.TypeCheckNow:
 		return checkNow{}, nil, nil
-	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire:
+	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire, flow.TypeFollow:
 		if m.Position == "" {
 			return nil, nil, failure.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}

@@ -19,12 +19,15 @@ import (
 // Names in the state of a page.
 const (
 	pageName          = "page"
-	subscriptionsName = "sub/" // sub/<document>/<client>
-	versionsName      = "v/"   // v/<document>/<n, 20 digits>
-	tokensName        = "tok/" // tok/<document>: the tokens of the current version
-	expiredNames      = "exp/" // exp/<document>/<client>
-	historyName       = "h/"   // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body" // the last body that contains current texts
+	subscriptionsName = "sub/"  // sub/<document>/<client>, or see nameOf
+	versionsName      = "v/"    // v/<document>/<n, 20 digits>
+	tokensName        = "tok/"  // tok/<document>: the tokens of the current version
+	expiredNames      = "exp/"  // exp/<document>/<client>, or see nameOf
+	historyName       = "h/"    // h/<number of the record mod historySize, 2 digits>
+	bodyName          = "body"  // the last body that contains current texts
+	linksName         = "links" // the links of the page, if somebody follows them
+	treesName         = "tree/" // tree/<ID of a subscription that follows links>
+	treePagesName     = "link/" // link/<ID of a subscription that follows links>/<page>
 )
 
 func subscriptionName(document, client string) string {
@@ -32,6 +35,17 @@ func subscriptionName(document, client string) string {
 }
 
 func expiredName(document, client string) string { return expiredNames + document + "/" + client }
+
+// nameOf returns the name of a current subscription behind subscriptionsName, and of an expired one
+// behind expiredNames. A document and a client have one subscription, and one more for each tree.
+func nameOf(s flow.Stamped) string {
+	if s.Followed != nil {
+		return s.Document + "+" + s.Followed.ID + "/" + s.Subscription.Client
+	}
+	return s.Document + "/" + s.Subscription.Client
+}
+
+func treePageName(id, page string) string { return treePagesName + id + "/" + page }
 
 func versionName(document string, n uint64) string {
 	return fmt.Sprintf("%s%s/%020d", versionsName, document, n)

@@ -21,7 +21,7 @@ func (a *application) subscribe(s subscribe) {
 		a.unlist(*s.Expired)
 		former = succeed(s.Expired.Stamped, s.Subscription, a.Position)
 	}
-	a.add(s.Subscription, s.Origin, a.Position, former)
+	a.add(s.Subscription, s.Origin, a.Position, former, nil)
 	a.emit(decide{})
 }
 
@@ -29,11 +29,11 @@ func (a *application) subscribe(s subscribe) {
 func (a *application) replace(r replace) {
 	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
-		existing[subscriptionName(e.Document, e.Subscription.Client)] = e
+		existing[subscriptionsName+nameOf(e)] = e
 	}
 	expired := make(map[string]ExpiredSubscription, len(r.Expired))
 	for _, x := range r.Expired {
-		expired[subscriptionName(x.Document, x.Subscription.Client)] = x
+		expired[subscriptionsName+nameOf(x.Stamped)] = x
 	}
 	wanted := make(map[string]bool, len(r.Subscriptions))
 	for _, s := range r.Subscriptions {
@@ -52,7 +52,7 @@ func (a *application) replace(r replace) {
 		case stands && e.Origin == r.Origin && same(e.Subscription, s):
 		case stands:
 			a.end(e, "")
-			a.add(s, r.Origin, e.Incarnation, succeed(e, s, e.Incarnation))
+			a.add(s, r.Origin, e.Incarnation, succeed(e, s, e.Incarnation), nil)
 		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
 		default:
@@ -64,18 +64,18 @@ func (a *application) replace(r replace) {
 				delete(expired, name)
 				former = succeed(x.Stamped, s, incarnation)
 			}
-			a.add(s, r.Origin, incarnation, former)
+			a.add(s, r.Origin, incarnation, former, nil)
 		}
 	}
 	a.replaceKeep(r)
 	for _, e := range r.Existing {
-		if e.Origin == r.Origin && !wanted[subscriptionName(e.Document, e.Subscription.Client)] {
+		if e.Origin == r.Origin && !wanted[subscriptionsName+nameOf(e)] {
 			a.end(e, flow.EndCancelled)
 		}
 	}
 	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		name := subscriptionName(x.Document, x.Subscription.Client)
+		name := subscriptionsName + nameOf(x.Stamped)
 		if x.Origin == r.Origin && !wanted[name] {
 			missing = append(missing, x)
 			delete(expired, name)
@@ -110,6 +110,11 @@ func (a *application) name(s pipeline.Subscription) string {
 // cancel ends a client's subscriptions and deletes its expired ones.
 func (a *application) cancel(c cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
+		if c.Root != "" {
+			a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf(
+				"client %q watches this page only because %s links to it; cancel the subscription to %s, or exclude this page there", c.Client, c.Root, c.Root)}})
+			return
+		}
 		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("client %q has no subscription to this page", c.Client)}})
 		return
 	}
@@ -125,19 +130,22 @@ func (a *application) cancel(c cancel) {
 }
 
 // add begins a record for s, and an incarnation of the page if there is none. former are the
-// receivers to which earlier records of the same document and client may still deliver.
-func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former) {
+// receivers to which earlier records of the same document and client may still deliver. followed is
+// set if s is part of a tree.
+func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
 	a.live()
 	p := &a.p
 	d := p.begin(s.View)
 	d.Subscriptions++
 	p.count(s.Interval, 1)
 	p.Stamp++
-	a.emit(stamp{flow.Stamped{
+	r := flow.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
 		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: flow.Forever,
-		Origin: origin, Subscription: s, Former: former,
-	}})
+		Origin: origin, Subscription: s, Former: former, Followed: followed,
+	}
+	a.emit(stamp{r})
+	a.countFollow(r, 1)
 }
 
 // end ends the record e. why is one of the flow.End constants, or empty if another record of
@@ -150,6 +158,7 @@ func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	p.Stamp++
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(stamp{e})
+	a.countFollow(e, -1)
 	if why == flow.EndCancelled {
 		a.withdraw(e, nil)
 	}

@@ -173,7 +173,9 @@ func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
 // returns how many subscriptions matched.
 func (p *Processor) notify(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
 	matched := 0
-	for _, found := range t.matcher.Match(c) {
+	matches := ownFirst(t.matcher.Match(c), t.records)
+	told := newRepeats(matches, t.records)
+	for _, found := range matches {
 		s := t.records[found.ID]
 		if c.Version <= s.From || c.Version > s.Until {
 			continue
@@ -185,6 +187,9 @@ func (p *Processor) notify(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord
 			Truncated: found.Omitted > 0, Omitted: found.Omitted,
 		}
 		for _, to := range s.Subscription.Receivers() {
+			if told.note(s, to, n) {
+				continue
+			}
 			n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
 			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
 				return matched, err

@@ -43,7 +43,7 @@ func applyStamp(st flow.State, s *flow.Stamped) error {
 	} else {
 		err = put(st, at, s)
 	}
-	if err == nil && s.End == flow.EndExpired {
+	if neverRead := s.Followed != nil && s.Until == 0; err == nil && s.End == flow.EndExpired && !neverRead {
 		err = put(st, name(expired, s.PageIncarnation, s.Incarnation), s)
 	}
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // internal are the types that only this module's own stages read: they change as they like.
 var internal = []string{
-	flow.TypeRequest, flow.TypeApply, flow.TypeExpire, flow.TypeOutcome, flow.TypePushed,
+	flow.TypeRequest, flow.TypeApply, flow.TypeExpire, flow.TypeOutcome, flow.TypePushed, flow.TypeFollow, flow.TypeLinks,
 	flow.TypeRetry, flow.TypeSnapshot, flow.TypeStamp, flow.TypeDecision, flow.TypeSweep, flow.TypeWake,
 }
 

@@ -1,0 +1,93 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// OriginFollow is the origin of subscriptions to pages that are watched because other pages link to
+// them.
+const OriginFollow = "follow"
+
+// Links are the links of a page.
+type Links struct {
+	// At is the URL of the page after redirects.
+	At string `json:"at"`
+	// URLs are the canonical URLs of the linked pages, http or https, each once, in the order of the
+	// document. They are at most MaxLinks, of MaxLinksSize bytes in all.
+	URLs []string `json:"urls,omitempty"`
+	// More says that the page has more links than that.
+	More bool `json:"more,omitempty"`
+}
+
+// Bounds of Links.
+const (
+	MaxLinks     = 2000
+	MaxLinksSize = 256 << 10
+)
+
+// Followed says why a page is watched that no client named.
+type Followed struct {
+	// Root is the page whose subscription follows links. ID identifies that subscription; see
+	// FollowID.
+	Root string `json:"root"`
+	ID   string `json:"id"`
+	// Links says that Root wants to know the links of the page.
+	Links bool `json:"links,omitempty"`
+}
+
+// FollowID returns the ID of a subscription that follows links: that of client to a document of the
+// page root.
+func FollowID(root, document, client string) string {
+	return DeriveID("follow", root, document, client)
+}
+
+// FollowCommand says that the page of URL is watched because other pages link to it, or that it is
+// no longer watched for that reason. Only the owner of Root sends it.
+type FollowCommand struct {
+	URL string `json:"url"`
+	Followed
+	// Subscription is the subscription that follows links, but with the URL of this page and without
+	// Follow. It is empty with End.
+	Subscription pipeline.Subscription `json:"subscription"`
+	// End ends the subscription that an earlier command began.
+	End bool `json:"end,omitempty"`
+}
+
+// Message returns c as a message on TopicDocuments with the time at. Cause is the ID of the message
+// that it follows from.
+func (c FollowCommand) Message(cause string, at time.Time) Message {
+	return Message{
+		ID:    DeriveID("follow", cause, c.ID, c.URL),
+		Topic: TopicDocuments, Key: c.URL, Type: TypeFollow, Subject: c.URL, Time: at,
+		Header: map[string]string{headerContent: "application/json"}, Body: encode(c),
+	}
+}
+
+// FollowCommandFrom is the inverse of FollowCommand.Message.
+func FollowCommandFrom(m Message) (FollowCommand, error) {
+	return decode[FollowCommand](m, "command")
+}
+
+// LinksFound reports the links of Page to the page Root, which follows links to it, or is it.
+type LinksFound struct {
+	Root string `json:"root"`
+	Page string `json:"page"`
+	Links
+}
+
+// Message returns l as a message on TopicDocuments with the time at. Cause is the ID of the message
+// that it follows from.
+func (l LinksFound) Message(cause string, at time.Time) Message {
+	return Message{
+		ID:    DeriveID("links", cause, l.Root, l.Page),
+		Topic: TopicDocuments, Key: l.Root, Type: TypeLinks, Subject: l.Page, Time: at,
+		Header: map[string]string{headerContent: "application/json"}, Body: encode(l),
+	}
+}
+
+// LinksFoundFrom is the inverse of LinksFound.Message.
+func LinksFoundFrom(m Message) (LinksFound, error) {
+	return decode[LinksFound](m, "links")
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Bounds and defaults of a Follow.
+const (
+	MaxFollowDepth     = 10
+	MaxFollowPages     = 10_000
+	DefaultFollowPages = 100
+
+	maxFollowPatterns = 100
+	maxFollowPattern  = 1000 // bytes
+)
+
+// Follow says which pages are watched besides the page of a subscription: those that it links to,
+// those that these link to, and so on. Such a page is watched for as long as a path of links leads to
+// it. Its first version notifies nobody.
+type Follow struct {
+	// Depth is how many links a page may be away, at most MaxFollowDepth. 0 means 1: only the pages
+	// that the page of the subscription links to.
+	Depth int `json:"depth,omitempty"`
+	// SameHost follows only links to the host and port of the subscription's URL, or to those that
+	// this URL redirects to. Nil means true.
+	SameHost *bool `json:"same_host,omitempty"`
+	// MaxPages is how many linked pages are watched at the same time, at most MaxFollowPages. 0 means
+	// DefaultFollowPages. Pages that are fewer links away take precedence, then pages that are linked
+	// to earlier in a page. A page that is watched keeps its place.
+	MaxPages int `json:"max_pages,omitempty"`
+	// Include and Exclude are regular expressions (RE2). The URL of a linked page must match one of
+	// Include, if there are any, and none of Exclude.
+	Include []string `json:"include,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// WithDefaults returns f with the defaults in place of zero fields.
+func (f Follow) WithDefaults() Follow {
+	if f.Depth == 0 {
+		f.Depth = 1
+	}
+	if f.SameHost == nil {
+		same := true
+		f.SameHost = &same
+	}
+	if f.MaxPages == 0 {
+		f.MaxPages = DefaultFollowPages
+	}
+	return f
+}
+
+// check calls bad for everything that is wrong with f.
+func (f Follow) check(bad func(field, format string, args ...any)) {
+	if f.Depth < 0 || f.Depth > MaxFollowDepth {
+		bad("follow.depth", "%d is not between 1 and %d", f.Depth, MaxFollowDepth)
+	}
+	if f.MaxPages < 0 || f.MaxPages > MaxFollowPages {
+		bad("follow.max_pages", "%d is not between 1 and %d", f.MaxPages, MaxFollowPages)
+	}
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"follow.include", f.Include}, {"follow.exclude", f.Exclude}} {
+		if n := len(list.patterns); n > maxFollowPatterns {
+			bad(list.field, "%d regular expressions are too many; at most %d", n, maxFollowPatterns)
+		}
+		for i, p := range list.patterns {
+			field := fmt.Sprintf("%s[%d]", list.field, i)
+			_, err := regexp.Compile(p)
+			switch {
+			case len(p) > maxFollowPattern:
+				bad(field, "a regular expression of %d bytes is too long; at most %d", len(p), maxFollowPattern)
+			case p == "":
+				bad(field, "a regular expression must not be empty; it would match every URL")
+			case err != nil:
+				bad(field, "%v", err)
+			}
+		}
+	}
+}

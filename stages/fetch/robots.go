@@ -1,0 +1,180 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/temoto/robotstxt"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of reading robots.txt. RFC 9309 asks for at least 500 KiB, and for no use of a copy that is
+// older than a day.
+const (
+	maxRobots   = 512 << 10
+	robotsFresh = 24 * time.Hour
+	// robotsAgain is when robots.txt is asked for again that could not be reached.
+	robotsAgain = 10 * time.Minute
+	// robotsGone is for how long robots.txt must be unreachable until everything is allowed.
+	robotsGone = 30 * 24 * time.Hour
+	// robotsHosts is how many hosts are remembered.
+	robotsHosts = 4096
+)
+
+// robots knows what the robots.txt of hosts allow. It is safe for concurrent use.
+type robots struct {
+	agent string // the product token, by which robots.txt names this program
+	get   func(ctx context.Context, url string) (pipeline.Response, error)
+	now   func() time.Time
+
+	mu    sync.Mutex
+	hosts map[string]*robotsHost // by scheme, host and port
+}
+
+// robotsHost is what is known of one host. Its lock is held while robots.txt is fetched, so that
+// other fetches of the host wait for it.
+type robotsHost struct {
+	lock   chan struct{}
+	rules  *robotstxt.RobotsData // nil if it was never read
+	until  time.Time             // when it is asked for again
+	failed time.Time             // since when it cannot be reached; zero if it can
+	err    error                 // why
+}
+
+func newRobots(agent string, now func() time.Time, get func(context.Context, string) (pipeline.Response, error)) *robots {
+	token, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
+	token, _, _ = strings.Cut(token, " ")
+	return &robots{agent: token, get: get, now: now, hosts: make(map[string]*robotsHost)}
+}
+
+// allow returns nil if robots.txt of the host allows to fetch page, and otherwise a
+// *pipeline.FetchError. As RFC 9309 says, a host without robots.txt allows everything, and one whose
+// robots.txt cannot be reached nothing: until it can, the copy that was read last is used, and after
+// 30 days everything is allowed.
+func (r *robots) allow(ctx context.Context, page string) error {
+	u, err := url.Parse(page)
+	if err != nil {
+		return &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not a URL", Err: err}
+	}
+	h := r.host(u.Scheme + "://" + u.Host)
+	select {
+	case h.lock <- struct{}{}:
+		defer func() { <-h.lock }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if now := r.now(); !now.Before(h.until) || h.until.Sub(now) > robotsFresh { // or the clock was set back
+		if err := r.read(ctx, h, u.Scheme+"://"+u.Host+"/robots.txt"); err != nil {
+			return err
+		}
+	}
+	if h.rules == nil {
+		if r.now().Sub(h.failed) >= robotsGone {
+			return nil
+		}
+		e := pipeline.FetchError{Class: pipeline.FailNetwork, Err: h.err}
+		if f, ok := errors.AsType[*pipeline.FetchError](h.err); ok {
+			e = *f
+		}
+		e.Reason = "robots.txt of the host cannot be read, so links to it are not followed: " + e.Reason
+		return &e
+	}
+	path := u.EscapedPath()
+	if u.RawQuery != "" {
+		path += "?" + u.RawQuery
+	}
+	if !h.rules.TestAgent(path, r.agent) {
+		return &pipeline.FetchError{Class: pipeline.FailRobots, Reason: fmt.Sprintf("robots.txt of %.200q forbids to follow links to this page", u.Host)}
+	}
+	return nil
+}
+
+// host returns the entry of a host.
+func (r *robots) host(name string) *robotsHost {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.hosts[name]; h != nil {
+		return h
+	}
+	if len(r.hosts) >= robotsHosts {
+		for other := range r.hosts { // any will do
+			delete(r.hosts, other)
+			break
+		}
+	}
+	h := &robotsHost{lock: make(chan struct{}, 1)}
+	r.hosts[name] = h
+	return h
+}
+
+// read fetches robots.txt into h, whose lock is held. It fails only if ctx ends.
+func (r *robots) read(ctx context.Context, h *robotsHost, address string) error {
+	rules, err := r.fetch(ctx, address)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	now := r.now()
+	if err == nil {
+		h.rules, h.until, h.failed, h.err = rules, now.Add(robotsFresh), time.Time{}, nil
+		return nil
+	}
+	if h.until, h.err = now.Add(robotsAgain), err; h.failed.IsZero() {
+		h.failed = now
+	}
+	return nil
+}
+
+// fetch returns the rules at address, or why the host cannot be asked for them.
+func (r *robots) fetch(ctx context.Context, address string) (*robotstxt.RobotsData, error) {
+	resp, err := r.get(ctx, address)
+	if err != nil {
+		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Status >= 400 && e.Status < 500 && e.Class != pipeline.FailBusy {
+			return &robotstxt.RobotsData{}, nil // there is none
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRobots))
+	if err != nil {
+		return nil, err
+	}
+	rules, err := robotstxt.FromBytes(robotsLines(body))
+	if err != nil {
+		return &robotstxt.RobotsData{}, nil // it has no rule that could be read
+	}
+	return rules, nil
+}
+
+// robotsLines returns the lines of body that have a meaning in RFC 9309. The others must not spoil them.
+func robotsLines(body []byte) []byte {
+	var out []byte
+	named := false // a rule before the first name of a program has no meaning
+	for line := range bytes.Lines(bytes.ReplaceAll(bytes.TrimPrefix(body, []byte("\ufeff")), []byte("\r"), []byte("\n"))) {
+		line, _, _ = bytes.Cut(line, []byte("#"))
+		name, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		if !ok {
+			continue
+		}
+		name, value = bytes.ToLower(bytes.TrimSpace(name)), bytes.TrimSpace(value)
+		switch string(name) {
+		case "user-agent":
+			named = true
+		case "allow", "disallow":
+			if !named || len(value) > 0 && value[0] != '/' && value[0] != '*' {
+				continue
+			}
+		default:
+			continue
+		}
+		out = append(append(append(append(out, name...), ": "...), value...), '\n')
+	}
+	return out
+}

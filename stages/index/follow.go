@@ -1,0 +1,399 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// follow begins, changes or ends the subscription to a page that others link to.
+type follow struct {
+	flow.FollowCommand
+	// Existing is the subscription that an earlier command began, if any; Expired is it if it
+	// expired.
+	Existing *flow.Stamped
+	Expired  *ExpiredSubscription
+}
+
+func (follow) action() {}
+
+// keepLinks stores the links of the page and reports them to the pages that follow links to it. Nil
+// Links delete what is stored.
+type keepLinks struct{ Links *flow.Links }
+
+// tellLinks reports the stored links to Root.
+type tellLinks struct{ Root string }
+
+func (keepLinks) output() {}
+func (tellLinks) output() {}
+
+// followCommand decodes a command of the root of a tree, and loads the subscription that it is
+// about.
+func followCommand(st flow.State, p Page, page string, m flow.Message) (action, *flow.Refusal, error) {
+	c, err := flow.FollowCommandFrom(m)
+	if err != nil {
+		return nil, malformed(err), nil
+	}
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	if !c.End {
+		c.Subscription.Follow = nil
+		if r := refuse(page, c.Subscription); r != nil {
+			return nil, r, nil
+		}
+	}
+	do := follow{FollowCommand: c}
+	if p.Followed > 0 {
+		all, err := Subscriptions(st)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range all {
+			if s.Followed != nil && s.Followed.ID == c.ID {
+				do.Existing = &s
+			}
+		}
+	}
+	if p.Expired > 0 {
+		all, err := Expired(st)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, x := range all {
+			if x.Followed != nil && x.Followed.ID == c.ID {
+				do.Expired = &x
+			}
+		}
+	}
+	return do, nil, nil
+}
+
+// follow carries out a command of the root of a tree. It reports whether anything changed.
+func (a *application) follow(f follow) bool {
+	e, x := f.Existing, f.Expired
+	switch {
+	case f.End:
+		if e != nil {
+			a.end(*e, flow.EndCancelled)
+		}
+		if x != nil {
+			a.unlist(*x)
+			a.withdraw(x.Stamped, nil)
+		}
+		if e == nil && x == nil {
+			return false
+		}
+		a.tidy()
+	case e != nil && same(e.Subscription, f.Subscription) && *e.Followed == f.Followed,
+		e == nil && x != nil && same(x.Subscription, f.Subscription):
+		return false // what expired stays so until it is changed or resumed
+	case e != nil:
+		a.end(*e, "")
+		a.add(f.Subscription, flow.OriginFollow, e.Incarnation, succeed(*e, f.Subscription, e.Incarnation), &f.Followed)
+		a.tidy()
+	default:
+		var former []flow.Former
+		if x != nil {
+			a.unlist(*x)
+			former = succeed(x.Stamped, f.Subscription, a.Position)
+		}
+		a.add(f.Subscription, flow.OriginFollow, a.Position, former, &f.Followed)
+	}
+	return true
+}
+
+// wantsLinks returns the page that wants to know the links of the page of s, or "".
+func wantsLinks(s flow.Stamped) string {
+	switch {
+	case s.Followed != nil && s.Followed.Links:
+		return s.Followed.Root
+	case s.Followed == nil && s.Subscription.Follow != nil:
+		return s.Page
+	}
+	return ""
+}
+
+// countFollow adds n (1 or -1) to the counts of what s asks of its page beside checks.
+func (a *application) countFollow(s flow.Stamped, n int) {
+	p := &a.p
+	if s.Followed != nil {
+		p.Followed += n
+	}
+	root := wantsLinks(s)
+	if root == "" {
+		return
+	}
+	p.Linking += n
+	switch {
+	case p.Linking == 0 && p.LinksHash != "":
+		p.LinksHash = ""
+		a.emit(keepLinks{})
+	case n > 0 && p.LinksHash != "":
+		a.emit(tellLinks{root})
+	case n > 0:
+		p.Soon = true // standsFor has it fetched in full
+	}
+}
+
+// linked notes the links that a check found.
+func (a *application) linked(o flow.Outcome) {
+	p := &a.p
+	if o.Links == nil || p.Linking == 0 {
+		return
+	}
+	b, err := json.Marshal(o.Links)
+	if err != nil {
+		return // it was decoded from JSON
+	}
+	sum := sha256.Sum256(b)
+	if hash := hex.EncodeToString(sum[:16]); hash != p.LinksHash {
+		p.LinksHash = hash
+		a.emit(keepLinks{o.Links})
+	}
+}
+
+// onlyFollowed reports whether p is watched only because other pages link to it.
+func (p *Page) onlyFollowed() bool {
+	n := 0
+	for _, d := range p.Documents {
+		n += d.Subscriptions
+	}
+	return p.Followed > 0 && p.Followed == n && len(p.Keep) == 0
+}
+
+// neverRead reports whether p has no version. A link to such a page is a mistake of the page that
+// has the link, and no news.
+func (p *Page) neverRead() bool {
+	return !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" })
+}
+
+// storeLinks stores the links of a page and reports them to the roots of the trees that it is in.
+func (s *Stage) storeLinks(tx flow.Tx, st flow.State, m flow.Message, l *flow.Links) error {
+	if l == nil {
+		return st.Delete(linksName)
+	}
+	if err := setJSON(st, linksName, l); err != nil {
+		return err
+	}
+	all, err := Subscriptions(st)
+	if err != nil {
+		return err
+	}
+	roots := make(map[string]bool)
+	for _, sub := range all {
+		root := wantsLinks(sub)
+		if root == "" || roots[root] {
+			continue
+		}
+		roots[root] = true
+		s.reportLinks(tx, m, root, *l)
+	}
+	return nil
+}
+
+// tellLinks reports the stored links of a page to one root.
+func (s *Stage) tellLinks(tx flow.Tx, st flow.State, m flow.Message, root string) error {
+	l, err := getJSON[flow.Links](st, linksName)
+	if err != nil || l == nil {
+		return err
+	}
+	s.reportLinks(tx, m, root, *l)
+	return nil
+}
+
+func (s *Stage) reportLinks(tx flow.Tx, m flow.Message, root string, l flow.Links) {
+	tx.Emit(flow.LinksFound{Root: root, Page: m.Key, Links: l}.Message(m.ID, s.cfg.Now()))
+	if s.cfg.Checks > 0 && s.cfg.Owned(root) {
+		tx.OnCommit(func() { s.run.report(1) })
+	}
+}
+
+// links handles the links of a page that the trees of the page m.Key may have.
+func (s *Stage) links(tx flow.Tx, m flow.Message) error {
+	if s.cfg.Checks > 0 {
+		tx.OnCommit(func() { s.run.report(-1) })
+	}
+	found, err := flow.LinksFoundFrom(m)
+	if err != nil {
+		return err
+	}
+	st := tx.State(m.Key)
+	var ids []string
+	for name, v := range st.Scan(treesName) {
+		if v.Err != nil {
+			return v.Err
+		}
+		ids = append(ids, name[len(treesName):])
+	}
+	for _, id := range ids {
+		t, err := loadTree(st, m.Key, id)
+		if err != nil {
+			return err
+		}
+		if t == nil || !t.report(found.Page, found.Links) {
+			continue
+		}
+		if err := storeTreePage(st, id, found.Page, t.pages[found.Page]); err != nil {
+			return err
+		}
+		if err := s.grow(tx, st, m, id, t, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plant makes the tree of r, a subscription of the page that was just stamped, follow the rules of
+// r. It ends the tree if r follows no links.
+func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
+	id := flow.FollowID(r.Page, r.Document, r.Subscription.Client)
+	t, err := loadTree(st, r.Page, id)
+	if err != nil {
+		return err
+	}
+	if r.Subscription.Follow == nil || r.Until != flow.Forever {
+		if t == nil {
+			return nil
+		}
+		return s.fell(tx, st, m, id, t)
+	}
+	if t == nil {
+		t = newTree(r.Page, treeState{Subscription: r.Subscription}, nil)
+		if err := storeTreePage(st, id, r.Page, t.pages[r.Page]); err != nil {
+			return err
+		}
+	}
+	state := t.treeState
+	state.Subscription = r.Subscription
+	t = newTree(r.Page, state, t.pages)
+	return s.grow(tx, st, m, id, t, true)
+}
+
+// fell ends a tree.
+func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree) error {
+	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
+		if url != t.root {
+			s.endFollow(tx, m, id, t, url)
+		}
+	}
+	if err := clearNames(st, treePagesName+id+"/"); err != nil {
+		return err
+	}
+	return st.Delete(treesName + id)
+}
+
+// grow adds the pages that a path of links leads to, and ends the others. With changed, all pages
+// get the subscription of t, which changed.
+func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, changed bool) error {
+	c := t.grow(s.cfg.Now().UTC())
+	for _, url := range c.Ended {
+		s.endFollow(tx, m, id, t, url)
+		if err := st.Delete(treePageName(id, url)); err != nil {
+			return err
+		}
+	}
+	for _, url := range slices.Concat(c.Begun, c.Depths) {
+		if err := storeTreePage(st, id, url, t.pages[url]); err != nil {
+			return err
+		}
+	}
+	told := slices.Concat(c.Begun, c.Moved)
+	if changed {
+		told = slices.Sorted(maps.Keys(t.pages))
+	}
+	for _, url := range told {
+		if url != t.root {
+			s.tellFollow(tx, m, id, t, url)
+		}
+	}
+	if c.Bounded {
+		tx.Emit(flow.HealthMessage(pipeline.Health{
+			ID: flow.HealthID(pipeline.HealthFollowBounded, m.ID+"/"+id, 0), Event: pipeline.HealthFollowBounded, Time: s.cfg.Now(),
+			URL: t.root, Client: t.Subscription.Client, Reason: t.Bounded,
+		}))
+		tx.OnCommit(func() {
+			s.cfg.Logger.Warn("not all linked pages are watched", "page", t.root, "client", t.Subscription.Client, "reason", t.Bounded)
+		})
+	}
+	return setJSON(st, treesName+id, t.treeState)
+}
+
+// tellFollow tells a page of t that it is watched, and how.
+func (s *Stage) tellFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
+	sub := t.Subscription
+	sub.URL, sub.Follow = url, nil
+	c := flow.FollowCommand{
+		URL: url, Followed: flow.Followed{Root: t.root, ID: id, Links: t.expands(t.pages[url])}, Subscription: sub,
+	}
+	tx.Emit(c.Message(m.ID, s.cfg.Now()))
+	if s.cfg.Checks > 0 && s.cfg.Owned(url) {
+		tx.OnCommit(func() { s.Expect(url) })
+	}
+}
+
+// endFollow tells a page that t does not watch it any more.
+func (s *Stage) endFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
+	c := flow.FollowCommand{URL: url, Followed: flow.Followed{Root: t.root, ID: id}, End: true}
+	tx.Emit(c.Message(m.ID, s.cfg.Now()))
+}
+
+// followedFrom reports whether the page whose state st is is followed from a page for which root is
+// true.
+func followedFrom(st flow.State, p Page, root func(page string) bool) (bool, error) {
+	if p.Followed == 0 {
+		return false, nil
+	}
+	all, err := Subscriptions(st)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all, func(s flow.Stamped) bool { return s.Followed != nil && root(s.Followed.Root) }), nil
+}
+
+// FollowedFrom reports whether the page whose state st is is watched because a page for which root
+// is true follows links to it.
+func FollowedFrom(st flow.State, root func(page string) bool) (bool, error) {
+	p, err := Load(st)
+	if err != nil {
+		return false, err
+	}
+	return followedFrom(st, p, root)
+}
+
+// loadTree returns the tree with the given ID of the page root, or nil.
+func loadTree(st flow.State, root, id string) (*tree, error) {
+	state, err := getJSON[treeState](st, treesName+id)
+	if err != nil || state == nil {
+		return nil, err
+	}
+	pages := make(map[string]*treePage)
+	prefix := treePagesName + id + "/"
+	for name, v := range st.Scan(prefix) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		p := new(treePage)
+		if err := decode(v.Bytes, p); err != nil {
+			return nil, err
+		}
+		pages[name[len(prefix):]] = p
+	}
+	if pages[root] == nil {
+		pages[root] = new(treePage)
+	}
+	return newTree(root, *state, pages), nil
+}
+
+func storeTreePage(st flow.State, id, page string, p *treePage) error {
+	b, err := encode(*p)
+	if err != nil {
+		return err
+	}
+	return st.Set(treePageName(id, page), b)
+}

@@ -1,0 +1,64 @@
+package match
+
+import (
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// ownFirst sorts the matches of subscriptions that a client made before those that are there
+// because other pages link to this one.
+func ownFirst(found []Match, records map[string]*flow.Stamped) []Match {
+	slices.SortStableFunc(found, func(a, b Match) int {
+		x, y := records[a.ID].Followed != nil, records[b.ID].Followed != nil
+		switch {
+		case x == y:
+			return 0
+		case y:
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// repeats holds the notifications of one change, to find those that repeat another one. A page to
+// which several pages of a client link has several subscriptions of this client, and perhaps one that
+// the client made. It is nil where no page links to this one.
+type repeats map[repeatKey][]sent
+
+func newRepeats(found []Match, records map[string]*flow.Stamped) repeats {
+	if slices.ContainsFunc(found, func(m Match) bool { return records[m.ID].Followed != nil }) {
+		return make(repeats)
+	}
+	return nil
+}
+
+type repeatKey struct {
+	client string
+	to     pipeline.Receiver
+}
+
+// sent is what one notification said.
+type sent struct {
+	diffs  []pipeline.Diff
+	digest *pipeline.Digest
+}
+
+// note reports whether n, a notification of s to one receiver, repeats an earlier one of this change
+// for the same client and receiver. A subscription that the client made always notifies.
+func (r repeats) note(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification) bool {
+	if r == nil {
+		return false
+	}
+	key := repeatKey{n.Client, to}
+	digest := s.Subscription.Digest
+	if s.Followed != nil && slices.ContainsFunc(r[key], func(e sent) bool {
+		return slices.Equal(e.diffs, n.Diffs) && (e.digest == digest || e.digest != nil && digest != nil && *e.digest == *digest)
+	}) {
+		return true
+	}
+	r[key] = append(r[key], sent{n.Diffs, digest})
+	return false
+}
