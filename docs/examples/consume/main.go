@@ -56,7 +56,7 @@ func (printer) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
 func (p printer) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for record := range claim.Messages() {
-		if header(record, "ce_type") == flow.TypeChange { // others may come; they are not for us
+		if header(record, "ce_type") == flow.TypeChange { // skip other types
 			var c flow.Change
 			if err := json.Unmarshal(record.Value, &c); err != nil {
 				return fmt.Errorf("change at offset %d: %w", record.Offset, err)
@@ -65,7 +65,7 @@ func (p printer) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 				return err
 			}
 		}
-		session.MarkMessage(record, "") // a record that is not marked comes again after a crash
+		session.MarkMessage(record, "") // a record that is not marked is read again after a crash
 	}
 	return nil
 }
