@@ -18,14 +18,15 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload applies the Subscriptions, Documents, Sinks, Health, Delivery and Expire of cfg to a
-// running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
+// Reload applies the Subscriptions, Documents, Sinks, Readers, Health, Delivery and Expire of cfg to
+// a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
 // with the current version as its baseline.
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
 // Versions, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
-// functions stay those of New, without a line. Where cfg is invalid or cannot be stored, Reload
+// functions stay those of New, without a line. Checks that begin later use the new Readers, which
+// have no line either, since they have no names. Where cfg is invalid or cannot be stored, Reload
 // returns the reason; it may be called again.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
@@ -48,6 +49,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	lines := append(differences(old, &cfg), restarts(old, &cfg)...)
 	// Sinks come first, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
+	r.readers.Replace(cfg.Readers...)
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	if err := r.publish(ctx, old, &cfg); err != nil {
 		r.halfway = true

@@ -138,17 +138,16 @@ func (r *Router) only() func(page string) bool {
 
 // plugins returns the readers and languages that cfg asks for, beside the built-in ones.
 func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
-	readers := fetch.NewReaders(html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New())
+	builtin := []pipeline.Reader{html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New()}
 	if cfg.Fetch.PDF {
 		r, err := pdf.New("pdftotext")
 		if err != nil {
 			return nil, nil, err
 		}
-		readers.Register(r)
+		builtin = append(builtin, r)
 	}
-	for _, r := range cfg.Readers {
-		readers.Register(r)
-	}
+	readers := fetch.NewReaders(builtin...)
+	readers.Replace(cfg.Readers...)
 	languages := text.NewLanguages()
 	for _, s := range cfg.Stemmers {
 		languages.Register(s)

@@ -35,6 +35,9 @@ type Config struct {
 	// Options has a digest of the options of each sink by its name, including the variables and
 	// files that they name. A reload compares it to see which sinks changed.
 	Options map[string][sha256.Size]byte
+	// Readers has a digest of the options of each reader by its name, including the file that it
+	// names. A reload compares it to see which readers changed.
+	Readers map[string][sha256.Size]byte
 	// Warnings are about settings that are valid but probably do not do what was intended.
 	Warnings Errors
 }
@@ -95,8 +98,10 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	f.Allow.Files = append(f.Allow.Files, o.Files...)
 	through := d.buildTransport(f.Transport, o.Registry)
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
+	readers := d.buildReaders(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.Router.Sinks, c.Router.Sources, c.Options, c.Transport = sinks, sources, d.options, through
+	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
+	c.Options, c.Readers, c.Transport = d.options, d.readers, through
 	d.warnOf(f)
 	if len(d.errs) == 0 { // mistakes that only the whole configuration shows
 		for _, err := range leaves(c.Router.Validate()) {

@@ -40,6 +40,7 @@ type decoder struct {
 	wrong   map[position]bool            // where errs are
 	named   func(path string)            // is called with the files that the configuration names
 	options map[string][sha256.Size]byte // digests of the options of sinks
+	readers map[string][sha256.Size]byte // of readers, nil where there are none
 	digest  hash.Hash                    // of what is read of variables and files
 	shown   map[string]string            // values of variables, and how messages show them
 	nodes   int
@@ -148,6 +149,9 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		return
 	case *registry.Secret:
 		d.secret(n, p, path)
+		return
+	case *registry.File:
+		d.namedFile(n, p, path)
 		return
 	case *registry.Texts:
 		if _, several := n.(*ast.SequenceNode); !several {

@@ -13,14 +13,15 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
 // file is the shape of a configuration.
 type file struct {
 	Data          string                 `yaml:"data"`
-	MinFree       size                   `yaml:"min_free"`
-	Memory        size                   `yaml:"memory"`
+	MinFree       registry.Size          `yaml:"min_free"`
+	Memory        registry.Size          `yaml:"memory"`
 	Listen        listen                 `yaml:"listen"`
 	Transport     transport              `yaml:"transport"`
 	Allow         allow                  `yaml:"allow"`
@@ -30,6 +31,7 @@ type file struct {
 	Health        []string               `yaml:"health"`
 	Documents     []document             `yaml:"documents"`
 	Sources       map[string]sourceEntry `yaml:"sources"`
+	Readers       map[string]readerEntry `yaml:"readers"`
 	Sinks         map[string]sinkEntry   `yaml:"sinks"`
 	Subscriptions []subscription         `yaml:"subscriptions"`
 }

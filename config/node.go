@@ -24,7 +24,7 @@ var wordTypes = map[reflect.Type]string{
 	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
 	reflect.TypeFor[listen]():        "an address such as 127.0.0.1:9000",
 	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
-	reflect.TypeFor[size]():          "a size such as 256MB or 1GiB",
+	reflect.TypeFor[registry.Size](): "a size such as 256MB or 1GiB",
 }
 
 // word fills v, of one of the wordTypes.
@@ -114,6 +114,22 @@ func (d *decoder) template(n ast.Node, v *registry.Template, path, source string
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
+}
+
+// namedFile fills v with the file whose path stands at n.
+func (d *decoder) namedFile(n ast.Node, v *registry.File, path string) {
+	name, ok := d.text(n, path)
+	if !ok {
+		return
+	}
+	d.named(name)
+	content, err := readFile(name)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+		return
+	}
+	_, _ = d.digest.Write(content)
+	*v = registry.File{Path: name, Content: content}
 }
 
 // fromFile fills v, which has a type in inFile, from the file that n names.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
 )
 
 // ParseDuration reads a duration such as 90s, 10m or 1h30m that is not negative. Its
@@ -68,9 +69,6 @@ func parseRate(s string) (rate, error) {
 	return rate(n / seconds), nil
 }
 
-// size is a number of bytes.
-type size int64
-
 var bytesPer = map[string]float64{
 	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
@@ -105,10 +103,10 @@ func parseScalar(s string, v any) (err error) {
 		*v, err = parseRate(s)
 	case *listen:
 		*v, err = listen(s), checkListen(s)
-	case *size:
+	case *registry.Size:
 		var n int64
 		n, err = ParseSize(s)
-		*v = size(n)
+		*v = registry.Size(n)
 	}
 	return err
 }

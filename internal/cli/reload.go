@@ -39,6 +39,8 @@ type reloader struct {
 	transport registry.Transport
 	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
+	// readers are the digests of the current options of the readers.
+	readers map[string][sha256.Size]byte
 	// used is the content that was last applied or refused, seen the content that was last
 	// read.
 	used, seen content
@@ -162,7 +164,8 @@ func (r *reloader) reload(ctx context.Context) {
 	for _, name := range changed {
 		lines = append(lines, "sink changed: "+name)
 	}
-	r.options = c.Options
+	lines = append(lines, changedReaders(r.readers, c.Readers)...)
+	r.options, r.readers = c.Options, c.Readers
 	if len(lines) == 0 {
 		r.log.Info("the configuration was read again; nothing has changed", "file", r.path)
 		return
@@ -176,6 +179,26 @@ func (r *reloader) reload(ctx context.Context) {
 			r.log.Warn("the pending notifications of a changed sink are attempted when they are due, not at once", "sink", name, "err", err)
 		}
 	}
+}
+
+// changedReaders returns a line for each reader that was added or removed, or has other options or
+// another file.
+func changedReaders(before, now map[string][sha256.Size]byte) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch old, ok := before[name]; {
+		case !ok:
+			lines = append(lines, "reader added: "+name)
+		case old != now[name]:
+			lines = append(lines, "reader changed: "+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := now[name]; !ok {
+			lines = append(lines, "reader removed: "+name)
+		}
+	}
+	return lines
 }
 
 // changedSinks returns the names of the sinks in both whose options differ.

@@ -34,6 +34,7 @@ import (
 	"github.com/vokter/vokter/sinks/telegram"
 	"github.com/vokter/vokter/sinks/webhook"
 	kafkasource "github.com/vokter/vokter/sources/kafka"
+	"github.com/vokter/vokter/stages/fetch/readers/wasm"
 )
 
 // runName is the verb that hangups do not end.
@@ -79,7 +80,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	}
 	logWarnings(c.Router.Logger, c)
 	again := &reloader{
-		path: a.flags.config, files: files, load: load, options: c.Options, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, transport: c.Transport, used: used, seen: used,
+		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, transport: c.Transport, used: used, seen: used,
 	}
 	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
@@ -152,6 +153,7 @@ func (a *app) plugins() *registry.Registry {
 	kafka.Register(&r)
 	exec.Register(&r)
 	kafkasource.Register(&r)
+	wasm.Register(&r)
 	return &r
 }
 

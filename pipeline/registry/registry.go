@@ -23,6 +23,18 @@ import (
 // given as "x_file". The plugin returns Decode's error unchanged.
 type Decode func(config any) error
 
+// Size is a number of bytes, written as 64MB or 1GiB. It is at least 1.
+type Size int64
+
+// File is a file that the configuration names, written as its path. When the file changes, the
+// configuration is read again.
+type File struct {
+	// Path is the path as it is written.
+	Path string
+	// Content is the content of the file, at most 16 MiB.
+	Content []byte
+}
+
 // Texts is a list of texts in the configuration. A list of one may be written as a single text.
 type Texts []string
 
@@ -38,6 +50,9 @@ type Env struct {
 // builds all its sinks. An error that is, or joins, *pipeline.FieldError is reported
 // at the place of its field.
 type BuildSink func(decode Decode, env Env) (pipeline.Sink, error)
+
+// BuildReader makes a reader, under the same rules as BuildSink.
+type BuildReader func(decode Decode, env Env) (pipeline.Reader, error)
 
 // BuildSource makes a source, under the same rules as BuildSink.
 type BuildSource func(decode Decode, env Env) (pipeline.Source, error)
@@ -56,6 +71,7 @@ type Transport interface {
 type Registry struct {
 	sinks   map[string]BuildSink
 	sources map[string]BuildSource
+	readers map[string]BuildReader
 	// transports are functions that return the default settings, by kind.
 	transports map[string]func() Transport
 }
@@ -114,6 +130,42 @@ func (r *Registry) LookupSource(kind string) (BuildSource, bool) {
 // SourceKinds lists the registered kinds of sources in alphabetical order.
 func (r *Registry) SourceKinds() []string {
 	return slices.Sorted(maps.Keys(r.sources))
+}
+
+// Reader registers the kind of reader that the configuration calls kind. In contrast to a sink or
+// a source, kind is itself one of the options: {wasm: FILE, types: [...]}. A later registration
+// replaces an earlier one.
+func (r *Registry) Reader(kind string, build BuildReader) {
+	if r.readers == nil {
+		r.readers = make(map[string]BuildReader)
+	}
+	r.readers[kind] = build
+}
+
+// AddReader makes r know kind, the readers of type R, whose options are a C, and which build makes.
+func AddReader[C any, R pipeline.Reader](r *Registry, kind string, build func(C, Env) (R, error)) {
+	r.Reader(kind, func(decode Decode, env Env) (pipeline.Reader, error) {
+		var c C
+		if err := decode(&c); err != nil {
+			return nil, err
+		}
+		rd, err := build(c, env)
+		if err != nil {
+			return nil, err // not a typed nil
+		}
+		return rd, nil
+	})
+}
+
+// LookupReader returns what was registered as kind.
+func (r *Registry) LookupReader(kind string) (BuildReader, bool) {
+	build, ok := r.readers[kind]
+	return build, ok
+}
+
+// ReaderKinds lists the registered kinds of readers in alphabetical order.
+func (r *Registry) ReaderKinds() []string {
+	return slices.Sorted(maps.Keys(r.readers))
 }
 
 // Transport registers the transport that the configuration calls kind. settings returns its

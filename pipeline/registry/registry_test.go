@@ -96,3 +96,25 @@ func TestRegistryOfSources(t *testing.T) {
 		t.Errorf("got %v of %v, want the later registration", err, r.SourceKinds())
 	}
 }
+
+func TestRegistryOfReaders(t *testing.T) {
+	var r registry.Registry
+	if _, ok := r.LookupReader("a"); ok {
+		t.Error("the empty registry knows a reader")
+	}
+	want := errors.New("second")
+	for _, err := range []error{errors.New("first"), want} {
+		registry.AddReader(&r, "a", func(struct{}, registry.Env) (pipeline.Reader, error) { return nil, err })
+	}
+	b, ok := r.LookupReader("a")
+	if !ok {
+		t.Fatal("a is not registered")
+	}
+	if _, err := b(func(any) error { return nil }, registry.Env{}); !errors.Is(err, want) || !slices.Equal(r.ReaderKinds(), []string{"a"}) {
+		t.Errorf("got %v of %v, want the later registration", err, r.ReaderKinds())
+	}
+	wrong := errors.New("wrong options")
+	if rd, err := b(func(any) error { return wrong }, registry.Env{}); !errors.Is(err, wrong) || rd != nil {
+		t.Errorf("got %v, %v, want the error of the options", rd, err)
+	}
+}

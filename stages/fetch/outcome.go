@@ -78,17 +78,32 @@ func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 
 // read returns the outcomes of a page whose body changed.
 func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
-	raw, reader, err := prepare(p, readers)
+	f, err := formatOf(p, readers)
 	if err != nil {
-		base.BodyHash, base.ETag, base.LastModified = "", "", ""
-		fail(&base, err)
-		return []flow.Outcome{base}
+		return []flow.Outcome{unread(base, err)}
 	}
-	return readParts(ctx, base, req, raw, reader, readers)
+	return readAs(ctx, base, req, p, f, readers)
+}
+
+// readAs is read for a page in format f.
+func readAs(ctx context.Context, base flow.Outcome, req flow.Request, p Page, f format, readers *Readers) []flow.Outcome {
+	raw, err := f.raw(p)
+	if err != nil {
+		return []flow.Outcome{unread(base, err)}
+	}
+	return readParts(ctx, base, req, raw, f.reader, readers)
+}
+
+// unread is the outcome of a page that nothing can read. Its body is not remembered, so that the
+// next check tries again.
+func unread(o flow.Outcome, err error) flow.Outcome {
+	o.BodyHash, o.ETag, o.LastModified = "", "", ""
+	fail(&o, err)
+	return o
 }
 
 // readParts returns one outcome for each document of the page.
-func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader pipeline.Reader, readers *Readers) []flow.Outcome {
+func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader *entry, readers *Readers) []flow.Outcome {
 	base.Parts = len(req.Documents)
 	parts := make([]flow.Outcome, 0, len(req.Documents))
 	failed, wanted := false, false // of a part, and the body
@@ -96,7 +111,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	for i, doc := range req.Documents {
 		o := base
 		o.Part, o.Document = i, doc.ID
-		err := readPart(ctx, &o, raw, reader, doc)
+		err := readPart(ctx, &o, raw, reader.Reader, doc)
 		switch {
 		case err != nil:
 			fail(&o, err)
@@ -161,20 +176,27 @@ func validators(h http.Header) (etag, lastModified string) {
 	return etag, lastModified
 }
 
-// prepare finds the reader of p and decodes its text.
-func prepare(p Page, readers *Readers) (pipeline.Raw, pipeline.Reader, error) {
-	value, mediaType := contentType(p.Header, p.Body)
-	reader, err := readers.find(mediaType)
-	if err != nil {
-		return pipeline.Raw{}, nil, err
+// format is the content type of a page and what reads it.
+type format struct {
+	contentType, mediaType string
+	reader                 *entry
+}
+
+// formatOf returns the format of p, or why there is no reader for it.
+func formatOf(p Page, readers *Readers) (f format, err error) {
+	f.contentType, f.mediaType = contentType(p.Header, p.Body)
+	f.reader, err = readers.find(f.mediaType)
+	return f, err
+}
+
+// raw returns p as its reader gets it: text is decoded.
+func (f format) raw(p Page) (pipeline.Raw, error) {
+	raw := pipeline.Raw{URL: p.URL, ContentType: f.contentType, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
+	if !isText(f.mediaType) {
+		return raw, nil
 	}
-	raw := pipeline.Raw{URL: p.URL, ContentType: value, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
-	if isText(mediaType) {
-		if err := guard(func() error { raw.Body = charset.Decode(p.Body, value); return nil }); err != nil {
-			return pipeline.Raw{}, nil, err
-		}
-	}
-	return raw, reader, nil
+	err := guard(func() error { raw.Body = charset.Decode(p.Body, f.contentType); return nil })
+	return raw, err
 }
 
 // Extractor may be implemented by a pipeline.Reader. It names the rules by which the reader makes text,
@@ -318,7 +340,7 @@ func earlier(b *flow.Body, readers *Readers) *earlierBody {
 	if !ok {
 		return &earlierBody{err: &pipeline.FetchError{Class: pipeline.FailType, Reason: "there is no reader for it any more"}}
 	}
-	return &earlierBody{reader: reader, raw: pipeline.Raw{
+	return &earlierBody{reader: reader.Reader, raw: pipeline.Raw{
 		URL: b.URL, ContentType: b.ContentType, ContentLanguage: b.ContentLanguage, Body: []byte(content),
 	}}
 }

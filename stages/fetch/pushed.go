@@ -78,8 +78,7 @@ func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, reader
 	base := flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Time: p.Time, Bytes: int64(len(p.Body)),
 	}
-	mediaType, _, _ := mime.ParseMediaType(p.ContentType) // it was parsed when p was taken
-	reader, err := readers.find(mediaType)
+	reader, err := readers.find(pushedType(p))
 	if err != nil {
 		fail(&base, err)
 		return []flow.Outcome{base}
@@ -88,20 +87,31 @@ func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, reader
 	return readParts(ctx, base, req, raw, reader, readers)
 }
 
+// pushedType returns the media type of p.
+func pushedType(p pipeline.Pushed) string {
+	mediaType, _, _ := mime.ParseMediaType(p.ContentType) // it was parsed when p was taken
+	return mediaType
+}
+
 // ReadPushed calls the function ReadPushed with the readers and the Timeout of s. It shares the limit
 // of concurrent reads with fetched pages.
 func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed) []flow.Outcome {
-	return s.inTurn(ctx, func(ctx context.Context) []flow.Outcome {
-		return ReadPushed(ctx, req, p, s.cfg.Readers)
+	readers := s.cfg.Readers.snapshot()
+	reader, err := readers.find(pushedType(p))
+	if err != nil { // it was taken away since p was taken
+		return ReadPushed(ctx, req, p, readers)
+	}
+	return s.inTurn(ctx, reader, func(ctx context.Context) []flow.Outcome {
+		return ReadPushed(ctx, req, p, readers)
 	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
 }
 
-// inTurn waits until a page may be read, and calls read with a limit of Timeout. If that passes it
-// returns the outcome that failed makes. It returns nil if ctx ends first.
-func (s *Stage) inTurn(ctx context.Context, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
+// inTurn waits until reader may read one more page, and calls read with a limit of Timeout. If that
+// passes it returns the outcome that failed makes. It returns nil if ctx ends first.
+func (s *Stage) inTurn(ctx context.Context, reader *entry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
 	select {
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
+	case reader.turns <- struct{}{}:
+		defer func() { <-reader.turns }()
 	case <-ctx.Done():
 		return nil
 	}

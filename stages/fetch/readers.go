@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -9,29 +11,57 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Readers is a registry of readers by media type. It is safe for concurrent use, also
-// while pages are read.
+// Readers is a registry of readers by media type: those that are built in, over them those of a
+// configuration, and over these what is registered and taken away while pages are read. It is safe
+// for concurrent use.
 type Readers struct {
-	mu     sync.RWMutex
-	byType map[string]pipeline.Reader // nil where the reader was taken away
+	mu                              sync.RWMutex
+	builtin, configured, registered map[string]*entry // nil where the reader was taken away
+	byType                          map[string]*entry // all of them; it is replaced, and never changed
 }
 
-// NewReaders returns a registry that holds rs.
+// entry is a reader with the turns that its pages take.
+type entry struct {
+	pipeline.Reader
+	turns chan struct{} // holds one for each page that is being read
+}
+
+// turnsOfOne is how many pages a reader that is not built in reads at once. It has turns of its
+// own, so that pages which it reads slowly delay no pages of other readers.
+const turnsOfOne = 4
+
+// NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
+// as many pages are read at once as there are processors.
 func NewReaders(rs ...pipeline.Reader) *Readers {
-	r := &Readers{byType: make(map[string]pipeline.Reader)}
+	r := &Readers{builtin: make(map[string]*entry), registered: make(map[string]*entry)}
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, rd := range rs {
-		r.Register(rd)
+		add(r.builtin, &entry{rd, turns})
 	}
+	r.byType = r.builtin
 	return r
+}
+
+// add enters e for its media types.
+func add(byType map[string]*entry, e *entry) {
+	for _, t := range e.ContentTypes() {
+		byType[strings.ToLower(t)] = e
+	}
+}
+
+// merge makes byType. r.mu is held.
+func (r *Readers) merge() {
+	r.byType = maps.Clone(r.builtin)
+	maps.Copy(r.byType, r.configured)
+	maps.Copy(r.byType, r.registered)
 }
 
 // Register adds rd for its media types. It replaces a reader that had them before.
 func (r *Readers) Register(rd pipeline.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range rd.ContentTypes() {
-		r.byType[strings.ToLower(t)] = rd
-	}
+	add(r.registered, &entry{rd, make(chan struct{}, turnsOfOne)})
+	r.merge()
 }
 
 // Unregister takes away the readers of mediaTypes. Pages that are being read are read to
@@ -40,8 +70,29 @@ func (r *Readers) Unregister(mediaTypes ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range mediaTypes {
-		r.byType[strings.ToLower(t)] = nil
+		r.registered[strings.ToLower(t)] = nil
 	}
+	r.merge()
+}
+
+// Replace replaces the readers of the configuration by rs, in one step. A later one of rs replaces
+// an earlier one. What Register and Unregister did stands.
+func (r *Readers) Replace(rs ...pipeline.Reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.configured = make(map[string]*entry)
+	for _, rd := range rs {
+		add(r.configured, &entry{rd, make(chan struct{}, turnsOfOne)})
+	}
+	r.merge()
+}
+
+// snapshot returns r as it is. A check reads with one snapshot, so that the page and an earlier
+// one that it is compared with are read by the same reader.
+func (r *Readers) snapshot() *Readers {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return &Readers{byType: r.byType}
 }
 
 // ContentTypes lists the media types that have a reader of their own, sorted.
@@ -59,7 +110,7 @@ func (r *Readers) ContentTypes() []string {
 }
 
 // forType returns the reader of mediaType: its own, or that of the type that it is a kind of.
-func (r *Readers) forType(mediaType string) (pipeline.Reader, bool) {
+func (r *Readers) forType(mediaType string) (*entry, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	rd, known := r.byType[mediaType]
@@ -83,7 +134,7 @@ func kindOf(mediaType string) string {
 }
 
 // find returns the reader of mediaType, or a *pipeline.FetchError.
-func (r *Readers) find(mediaType string) (pipeline.Reader, error) {
+func (r *Readers) find(mediaType string) (*entry, error) {
 	if rd, ok := r.forType(mediaType); ok {
 		return rd, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"time"
 
@@ -107,7 +106,6 @@ type Stage struct {
 	cfg      Config
 	fetchers map[string]pipeline.Fetcher // by scheme
 	queue    *queue
-	reading  chan struct{} // held while a page is read, which is work for a processor
 	small    int64         // how large a body may be that takes no place, in bytes
 	places   chan struct{} // of larger bodies
 	running  chan struct{} // held by Run
@@ -122,7 +120,7 @@ func New(c Config) *Stage {
 	c = c.withDefaults()
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
-		reading: make(chan struct{}, runtime.GOMAXPROCS(0)), small: smallBody(c.InFlight), places: newPlaces(c.MaxBody),
+		small: smallBody(c.InFlight), places: newPlaces(c.MaxBody),
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
 			inFlight: c.InFlight, waiting: c.Queue,

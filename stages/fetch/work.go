@@ -91,8 +91,13 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		release(p.Body)
 		return []flow.Outcome{base}
 	}
-	return s.inTurn(ctx, func(ctx context.Context) []flow.Outcome {
-		return read(ctx, base, j.req, p, s.cfg.Readers)
+	readers := s.cfg.Readers.snapshot()
+	f, err := formatOf(p, readers)
+	if err != nil {
+		return []flow.Outcome{unread(base, err)}
+	}
+	return s.inTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
+		return readAs(ctx, base, j.req, p, f, readers)
 	}, failed)
 }
 

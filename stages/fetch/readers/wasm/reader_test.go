@@ -1,0 +1,147 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/wasmtest"
+)
+
+// reader returns a Reader of module for application/x.
+func reader(t *testing.T, module []byte, c Config) *Reader {
+	t.Helper()
+	c.Name, c.Module = "x.wasm", module
+	if c.Types == nil {
+		c.Types = []string{"application/x"}
+	}
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var page = pipeline.Raw{URL: "https://example.com/", ContentType: "application/x", ContentLanguage: "nl", Body: []byte("one\ntwo")}
+
+// TestContract: a module keeps the contract of readers, whatever page it gets.
+func TestContract(t *testing.T) {
+	pipelinetest.TestReader(t, reader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{}), pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{page},
+		Large:   func(n int) pipeline.Raw { return pipeline.Raw{Body: []byte(strings.Repeat("x", n))} },
+	})
+}
+
+func TestText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		writes string
+		view   pipeline.View
+		want   pipeline.Text
+	}{
+		"lines": {"one \r\n\n  two\tthree\x02\x00\n", pipeline.View{}, pipeline.Text{Content: "one\ntwo three\n", Language: "nl"}},
+		"JSON": {`{"title": "A  title", "language": "de-CH", "blocks": ["one", ["a", ["b", "c"]], [], "", "two\nthree"]}`, pipeline.View{},
+			pipeline.Text{Content: "A title\none\n\x02a\n\x02b\nc\n\x03\x03two three\n", Title: "A title", Language: "de-CH"}},
+		"no blocks":  {`{}`, pipeline.View{}, pipeline.Text{Language: "nl"}},
+		"a brace":    {"\n{x}", pipeline.View{}, pipeline.Text{Content: "{x}\n", Language: "nl"}},
+		"selected":   {`{"title": "A title", "blocks": ["one", "two", ["three"]]}`, pipeline.View{Select: []pipeline.Selector{{Lines: "2-"}}}, pipeline.Text{Content: "two\n\x02three\n\x03", Title: "A title", Language: "nl"}},
+		"removed":    {"at 12:01\nprice 5", pipeline.View{Remove: []pipeline.Selector{{Regexp: `\d+:\d+`}}}, pipeline.Text{Content: "at\nprice 5\n", Language: "nl"}},
+		"no tag":     {`{"language": "klingon language", "blocks": ["x"]}`, pipeline.View{}, pipeline.Text{Content: "x\n", Language: "nl"}},
+		"an escape":  {`{"blocks": ["a\u0002b\u00e9"]}`, pipeline.View{}, pipeline.Text{Content: "abé\n", Language: "nl"}},
+		"surrogates": {`{"blocks": ["\ud800"]}`, pipeline.View{}, pipeline.Text{Content: "\ufffd\n", Language: "nl"}},
+	} {
+		r := reader(t, wasmtest.Program(wasmtest.Write(1), tc.writes), Config{})
+		got, err := r.Read(t.Context(), page, tc.view)
+		if err != nil || got != tc.want {
+			t.Errorf("%s: got %+q, %v; want %+q", name, got, err, tc.want)
+		}
+		if err := pipelinetest.CheckContent(got.Content); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestModuleThatFails: whatever a module does, it fails the check of its page with a reason that
+// says what it did.
+func TestModuleThatFails(t *testing.T) {
+	much := strings.Repeat("words and ", 100)
+	for name, tc := range map[string]struct {
+		code, text    string
+		class, reason string
+	}{
+		"a trap":         {wasmtest.Unreachable, "x", pipeline.FailUnreadable, "x.wasm crashed: wasm error: unreachable"},
+		"last words":     {wasmtest.Write(2) + wasmtest.Unreachable, "out of ideas\nmore", pipeline.FailUnreadable, "unreachable: out of ideas"},
+		"a loop":         {wasmtest.Forever, "x", pipeline.FailUnreadable, "took longer than 200ms"},
+		"recursion":      {wasmtest.Recurse, "x", pipeline.FailUnreadable, "crashed: stack overflow"},
+		"memory":         {wasmtest.GrowMemory, "x", pipeline.FailUnreadable, "needs more memory than 2000000 bytes"},
+		"much output":    {wasmtest.Repeat(wasmtest.Write(1)), much, pipeline.FailTooLarge, "wrote more than 8388608 bytes"},
+		"much complaint": {wasmtest.Repeat(wasmtest.Write(2)), much, pipeline.FailUnreadable, "took longer than"},
+		"an exit code":   {wasmtest.Exit(3), "x", pipeline.FailUnreadable, "exit code 3 and gave no reason"},
+		"a reason":       {wasmtest.Write(2) + wasmtest.Exit(1), "\nline 7 is not X\nat main.c", pipeline.FailUnreadable, "x.wasm cannot read the page: line 7 is not X"},
+		"no UTF-8":       {wasmtest.Write(1), "abc\xff", pipeline.FailUnreadable, "not valid UTF-8 at byte 3"},
+		"JSON cut off":   {wasmtest.Write(1), `{"blocks": ["x"`, pipeline.FailUnreadable, "the JSON is cut off"},
+		"no JSON":        {wasmtest.Write(1), "{x}", pipeline.FailUnreadable, "line feed before it"},
+		"another member": {wasmtest.Write(1), `{"text": "x"}`, pipeline.FailUnreadable, `"blocks"`},
+		"a number":       {wasmtest.Write(1), `{"blocks": [1]}`, pipeline.FailUnreadable, "list of strings"},
+		"a title":        {wasmtest.Write(1), `{"title": ["x"]}`, pipeline.FailUnreadable, "title must be a string"},
+		"more":           {wasmtest.Write(1), `{"blocks": []}{}`, pipeline.FailUnreadable, "behind the object"},
+		"nested":         {wasmtest.Write(1), `{"blocks": ` + strings.Repeat("[", 200), pipeline.FailUnreadable, "more than 100 deep"},
+		"a long block":   {wasmtest.Write(1), `{"blocks": ["` + strings.Repeat("x", pipeline.MaxText+1) + `"]}`, pipeline.FailTooLarge, "2 MiB"},
+		"a long title":   {wasmtest.Write(1), `{"title": "` + strings.Repeat("x", pipeline.MaxText+1) + `"}`, pipeline.FailTooLarge, "2 MiB"},
+	} {
+		memory := int64(2_000_000)
+		if len(tc.text) > pipeline.MaxText {
+			memory = 0
+		}
+		timeout := time.Duration(0)
+		if strings.Contains(tc.reason, "took longer") {
+			timeout = 200 * time.Millisecond
+		}
+		r := reader(t, wasmtest.Program(tc.code, tc.text), Config{Memory: memory, Timeout: timeout})
+		text, err := r.Read(t.Context(), page, pipeline.View{})
+		e, ok := errors.AsType[*pipeline.FetchError](err)
+		if !ok || e.Class != tc.class || !strings.Contains(e.Reason, tc.reason) {
+			t.Errorf("%s: got %.50q, %v, want %s: %s", name, text.Content, err, tc.class, tc.reason)
+		}
+	}
+}
+
+// TestTableCannotGrow: tables are not in the memory that is limited.
+func TestTableCannotGrow(t *testing.T) {
+	r := reader(t, wasmtest.Program(wasmtest.GrowTable+wasmtest.Write(1), "it did not grow"), Config{})
+	if got, err := r.Read(t.Context(), page, pipeline.View{}); err != nil || got.Content != "it did not grow\n" {
+		t.Errorf("got %q, %v", got.Content, err)
+	}
+}
+
+// TestReadEndsWithItsContext: the check's time counts, not that of the module alone.
+func TestReadEndsWithItsContext(t *testing.T) {
+	r := reader(t, wasmtest.Program(wasmtest.Forever, "x"), Config{Timeout: MaxTimeout})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := r.Read(ctx, page, pipeline.View{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+}
+
+// TestInstancesShareNothing: a page leaves nothing for the next one, also when many are read at
+// once.
+func TestInstancesShareNothing(t *testing.T) {
+	r := reader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{})
+	t.Run("all", func(t *testing.T) {
+		for range 8 {
+			t.Run("one", func(t *testing.T) {
+				t.Parallel()
+				for _, body := range []string{"a long text of a page", "short", "x"} {
+					got, err := r.Read(t.Context(), pipeline.Raw{Body: []byte(body)}, pipeline.View{})
+					if err != nil || got.Content != body+"\n" {
+						t.Errorf("got %q, %v, want %q", got.Content, err, body)
+					}
+				}
+			})
+		}
+	})
+}
