@@ -179,7 +179,7 @@ type ExpireConfig struct {
 	// negative: never.
 	After int
 	// SelectorGone makes checks that find no text count as failed: a selector without a match,
-	// or an empty page. Default: they do not count.
+	// an empty page, or one that looks replaced (pipeline.View.Replaced). Default: they do not count.
 	SelectorGone bool
 }
 

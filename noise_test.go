@@ -115,3 +115,43 @@ func TestMinChange(t *testing.T) {
 		}
 	}
 }
+
+// TestReplacedOverRestarts: a login wall is a health event and no change. A rewritten page comes
+// through after 20 checks.
+func TestReplacedOverRestarts(t *testing.T) {
+	s, m, ops := newSite(t, ""), newMailbox(), newMailbox()
+	cfg := watching(s, m, t.TempDir(), "zeus", "argus", "sign in")
+	cfg.Subscriptions[0].Replaced = true
+	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
+	events := func() (names []string) {
+		for _, n := range ops.take() {
+			names = append(names, string(n.Health.Event))
+		}
+		return names
+	}
+	shop := "<p>Zeus and his eagle</p><p>" + strings.Repeat("all about gods ", 20) + "</p>"
+	wall := "<h1>Sign in</h1><p>User name</p><p>Password</p>"
+	if got := diffsOf(t, cfg, s, m, shop, wall, wall, shop, shop+"<p>Argus</p>"); !slices.Equal(got, []string{"", "", "", "", "+argus: Argus"}) {
+		t.Errorf("told %q", got)
+	}
+	if got := events(); !slices.Equal(got, []string{"page_replaced", "recovered"}) {
+		t.Errorf("health events %q", got)
+	}
+	s.set(wall)
+	runs(t, cfg)
+	if e := explained(t, cfg, inspect.ExplainFilter{}); !strings.Contains(e.Checks[0].Reason, `says "password"`) || e.Page.Documents[0].State != inspect.StatePageReplaced || e.Page.Failures != 0 {
+		t.Errorf("explain says %+v of %+v", e.Checks[0], e.Page)
+	}
+	cfg.Checks = 18
+	runs(t, cfg)
+	if got := m.take(); len(got) > 0 {
+		t.Errorf("told %+v", got)
+	}
+	cfg.Checks = 1
+	if got := diffsOf(t, cfg, s, m, wall); len(got) != 1 || !strings.Contains(got[0], "+sign in: Sign in") || !strings.Contains(got[0], "-zeus: ") {
+		t.Errorf("told %q after 20 checks", got)
+	}
+	if got := events(); !slices.Equal(got, []string{"page_replaced", "recovered"}) {
+		t.Errorf("health events %q", got)
+	}
+}

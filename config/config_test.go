@@ -189,7 +189,7 @@ func TestLoad(t *testing.T) {
 				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
 				SnippetOffset: &offset, MinChange: pipeline.MinChange{Share: 50}, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: pipeline.View{
 					Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
-					Ignore: []string{`\d+ visitors$`}, Confirm: 2, FlipFlop: 3}},
+					Ignore: []string{`\d+ visitors$`}, Confirm: 2, FlipFlop: 3, Replaced: true}},
 			{URL: "https://example.com/other", Keywords: []string{"privacy"}, Sinks: []string{"ops"},
 				View: pipeline.View{Select: []pipeline.Selector{{From: "h1"}}}},
 		},

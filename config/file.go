@@ -92,6 +92,7 @@ type subscription struct {
 	Ignore           []string  `yaml:"ignore"`
 	Confirm          *int      `yaml:"confirm"`
 	FlipFlop         int       `yaml:"flip_flop"`
+	Replaced         bool      `yaml:"replaced"`
 	MinChange        minChange `yaml:"min_change"`
 }
 

@@ -43,6 +43,7 @@ const (
 	StateLimited      = "limited"
 	StateExpired      = "expired"
 	StateSelectorGone = "selector_gone"
+	StatePageReplaced = "page_replaced"
 )
 
 // ListFilter selects what List returns. Empty fields select everything.
@@ -90,7 +91,7 @@ type Page struct {
 type Document struct {
 	ID       string        `json:"id"`
 	View     pipeline.View `json:"view,omitzero"`
-	State    string        `json:"state"`   // StateActive or StateSelectorGone
+	State    string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
 	Version  uint64        `json:"version"` // the current one, 0 for none
 	Time     time.Time     `json:"time,omitzero"`
 	Title    string        `json:"title,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sinks"
@@ -174,7 +175,11 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 
 func document(d index.Document, st flow.State) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
-	if !d.GoneSince.IsZero() {
+	switch {
+	case d.GoneSince.IsZero():
+	case d.GoneClass == pipeline.FailReplaced:
+		doc.State = StatePageReplaced
+	default:
 		doc.State = StateSelectorGone
 	}
 	if d.TextHash == "" {

@@ -107,6 +107,7 @@ const (
 	HealthOffline           HealthEvent = "offline"       // the process: every check of at least three hosts fails
 	HealthOnline            HealthEvent = "online"        // the process: a host answers again
 	HealthSelectorGone      HealthEvent = "selector_gone" // a document: its selector matches nothing, or its text is empty
+	HealthPageReplaced      HealthEvent = "page_replaced" // a document: an error page, a login wall, a challenge or an empty shell took its place; see View.Replaced
 	HealthExpired           HealthEvent = "expired"       // a page: it is not checked any more, and its clients were notified
 	HealthOverdue           HealthEvent = "overdue"       // the process: checks are late
 	HealthReceiverFailing   HealthEvent = "receiver_failing"

@@ -25,6 +25,10 @@ type View struct {
 	// is one of the last FlipFlop texts that changed the document. 0 means that every new text is
 	// a version; otherwise it is 2 to MaxFlipFlop.
 	FlipFlop int `json:"flip_flop,omitempty"`
+	// Replaced keeps a text from becoming a version that looks like an error page, a login wall, a
+	// challenge or an unrendered shell in place of the document, until it has stood for 20 checks in
+	// a row. Such a check fails with FailReplaced.
+	Replaced bool `json:"replaced,omitempty"`
 }
 
 // MaxFlipFlop is the largest value of View.FlipFlop.
@@ -98,7 +102,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

@@ -86,6 +86,7 @@ const (
 	FailSelectorGone = "selector_gone" // View.Select matches nothing
 	FailMissing      = "missing"       // the file does not exist
 	FailEmpty        = "empty"         // the page has no text
+	FailReplaced     = "page_replaced" // the page looks replaced; see View.Replaced
 	FailURL          = "url"           // the URL is invalid
 	FailRobots       = "robots"        // robots.txt of the host forbids to follow links to it
 )

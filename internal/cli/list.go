@@ -147,8 +147,11 @@ func (r *results) pages(all []inspect.Page, verbose bool) {
 		switch {
 		case p.State != inspect.StateActive:
 			what = fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p))
-		case slices.ContainsFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive }):
-			state, what = inspect.StateFailing, "a selector matches nothing, or the text is empty; "+what
+		default:
+			i := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
+			if i >= 0 {
+				state, what = inspect.StateFailing, absent(p.Documents[i].State, "a selector", "the text", "the page")+"; "+what
+			}
 		}
 		rows = append(rows, []string{state, p.URL, count(len(p.Subscriptions), "subscription"), what})
 	}
@@ -213,6 +216,9 @@ func controls(s inspect.Subscription) string {
 	if s.FlipFlop > 0 {
 		set = append(set, fmt.Sprintf("flip_flop: %d", s.FlipFlop))
 	}
+	if s.Replaced {
+		set = append(set, "replaced: true")
+	}
 	return strings.Join(set, ", ")
 }
 
@@ -258,9 +264,17 @@ func (r *results) document(d inspect.Document, several bool) []string {
 		row[3] = "document " + d.ID
 	}
 	if d.State != inspect.StateActive {
-		row = append(row, "its selector matches nothing, or its text is empty")
+		row = append(row, absent(d.State, "its selector", "its text", "its page"))
 	}
 	return row
+}
+
+// absent says why a document in this state is not on its page.
+func absent(state, selector, text, page string) string {
+	if state == inspect.StatePageReplaced {
+		return page + " looks replaced by an error page, a login wall or an empty page"
+	}
+	return fmt.Sprintf("%s matches nothing, or %s is empty", selector, text)
 }
 
 // duplicates prints the documents that have the same text.

@@ -312,3 +312,27 @@ func TestHowPushedPagesAreShown(t *testing.T) {
 		t.Errorf("got %q and %q", checkName(0), checkName(3))
 	}
 }
+
+func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
+	page := inspect.Page{
+		URL: "https://example.com/", State: inspect.StateActive,
+		Documents: []inspect.Document{{ID: "D", State: inspect.StatePageReplaced, View: pipeline.View{Replaced: true}}},
+		Subscriptions: []inspect.Subscription{{State: inspect.StateActive, Subscription: pipeline.Subscription{
+			Client: "a", Keywords: []string{"k"}, Sinks: []string{"s"}, MinChange: pipeline.MinChange{Share: 250},
+			View: pipeline.View{Confirm: 2, FlipFlop: 3, Replaced: true},
+		}}},
+	}
+	got := printed(t, func(r *results) {
+		r.page(page)
+		r.pages([]inspect.Page{page}, false)
+	})
+	want := `active   https://example.com/
+         not checked yet
+         no version yet  document D  its page looks replaced by an error page, a login wall or an empty page
+         a  k  to s  min_change: 2.5%, confirm: 2, flip_flop: 3, replaced: true
+failing  https://example.com/  1 subscription  the page looks replaced by an error page, a login wall or an empty page; not checked yet
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

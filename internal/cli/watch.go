@@ -196,6 +196,7 @@ type subscriptionFlags struct {
 	events, selects, removes, ignores                          []string
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
+	replaced                                                   bool
 	snippetOffset, confirm, flipFlop                           int
 	digest, minChange                                          string
 	followDepth, followMaxPages                                int
@@ -226,6 +227,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.followInclude, "follow-include", nil, "follow only links whose URL matches the regular expression `RE` (repeatable)")
 	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
+	fs.BoolVar(&f.replaced, "replaced", false, "take an error page, a login wall, a challenge or an empty shell in place of the page for a failed check")
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 
@@ -235,7 +237,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
-		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced},
 	}
 	for _, e := range f.events {
 		s.Events = append(s.Events, pipeline.Event(e))

@@ -17,6 +17,7 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthOffline:           "no host can be reached; nothing counts until one answers",
 	pipeline.HealthOnline:            "a host answers again",
 	pipeline.HealthSelectorGone:      "the selector matches nothing, or the text is empty; what was read before stands",
+	pipeline.HealthPageReplaced:      "an error page, a login wall or an empty page stands in its place; the last version stays current",
 	pipeline.HealthExpired:           "it failed too often and is not watched any more",
 	pipeline.HealthOverdue:           "checks are not made in time",
 	pipeline.HealthReceiverFailing:   "the receiver takes nothing at the moment; what is for it waits",

@@ -314,5 +314,8 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.FlipFlop > 0 {
 		parts = append(parts, "flip_flop", fmt.Sprint(v.FlipFlop))
 	}
+	if v.Replaced {
+		parts = append(parts, "replaced")
+	}
 	return DeriveID(parts...)
 }

@@ -47,7 +47,7 @@ func edited(windows []flow.Window) (n int) {
 // tokensIn returns how many tokens of d begin within the given range of its text.
 func tokensIn(d *text.Doc, offset, length int) int {
 	before := func(at int) int {
-		i, _ := slices.BinarySearchFunc(d.Tokens, at, func(t text.Token, at int) int { return cmp.Compare(int(t.Start), at) })
+		i, _ := slices.BinarySearchFunc(d.Tokens, at, func(t text.Token, at int) int { return cmp.Compare(t.Start, at) })
 		return i
 	}
 	return before(offset+length) - before(offset)

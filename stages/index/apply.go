@@ -113,6 +113,8 @@ type outcome struct {
 	flow.Outcome
 	// Existing are the subscriptions of the page; they are needed only if Page.mayExpire.
 	Existing []flow.Stamped
+	// Replacements say why a text looks replaced, by document.
+	Replacements map[string]string
 }
 
 // wake comes at the time that the last wakeAt set, or when the process starts.
@@ -284,7 +286,7 @@ func apply(p Page, ev event) (Page, []output) {
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case outcome:
-		a.existing = do.Existing
+		a.existing, a.replacements = do.Existing, do.Replacements
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
@@ -311,6 +313,8 @@ type application struct {
 	spent bool
 	// existing are the page's subscriptions, if this outcome may end them.
 	existing []flow.Stamped
+	// replacements are those of the outcome or of the pushed page.
+	replacements map[string]string
 }
 
 func (a *application) emit(o output) { a.out = append(a.out, o) }

@@ -281,8 +281,12 @@ func (a *application) missed(d *Document, o flow.Outcome, class, reason string) 
 	if !d.GoneSince.IsZero() {
 		return
 	}
-	d.GoneSince = a.at(o)
-	a.health(o, pipeline.Health{Event: pipeline.HealthSelectorGone, Document: d.ID, Class: class, Reason: reason, Since: d.GoneSince})
+	d.GoneSince, d.GoneClass = a.at(o), class
+	event := pipeline.HealthSelectorGone
+	if class == pipeline.FailReplaced {
+		event = pipeline.HealthPageReplaced
+	}
+	a.health(o, pipeline.Health{Event: event, Document: d.ID, Class: class, Reason: reason, Since: d.GoneSince})
 }
 
 // found notes that d is on its page.
@@ -291,5 +295,5 @@ func (a *application) found(d *Document, o flow.Outcome) {
 		return
 	}
 	a.health(o, pipeline.Health{Event: pipeline.HealthRecovered, Document: d.ID, Since: d.GoneSince})
-	d.GoneSince = time.Time{}
+	d.GoneSince, d.GoneClass = time.Time{}, ""
 }

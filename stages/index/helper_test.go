@@ -32,6 +32,8 @@ type bench struct {
 	gone   map[string]ExpiredSubscription
 	body   *flow.Body // that is kept
 	out    []output
+	// replacements are what the stage finds of the next outcomes.
+	replacements map[string]string
 }
 
 func newBench(t *testing.T) *bench {
@@ -220,7 +222,7 @@ func (b *bench) replace(origin string, keep bool, list ...pipeline.Subscription)
 // found brings an outcome, with what the stage reads for it.
 func (b *bench) found(o flow.Outcome) []output {
 	b.Helper()
-	do := outcome{Outcome: o}
+	do := outcome{Outcome: o, Replacements: b.replacements}
 	if b.p.mayExpire(o, b.rules) {
 		do.Existing = b.standing("")
 	}

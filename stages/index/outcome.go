@@ -113,6 +113,9 @@ func (a *application) part(o flow.Outcome) {
 			open.fail(pipeline.FailUnreadable, "a text came without its hash")
 			return
 		}
+		if a.replaced(d, o) {
+			return
+		}
 		open.Reached = true
 		a.found(d, o)
 		a.read(d, o)
@@ -170,6 +173,7 @@ func (a *application) read(d *Document, o flow.Outcome) {
 func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
+	d.Replaced = 0
 	d.changed(previous)
 	a.stands(d, o)
 	if a.p.Open.Made == nil {
@@ -237,7 +241,7 @@ func (a *application) counts(class string) bool { return a.Rules.SelectorGone ||
 
 // missing reports whether a failure of this class says that a document is not on its page.
 func missing(class string) bool {
-	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty
+	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty || class == pipeline.FailReplaced
 }
 
 // record adds the complete check open to the history; o was its last outcome.

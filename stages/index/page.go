@@ -127,9 +127,10 @@ type Document struct {
 	Stood     int    `cbor:"8,keyasint,omitempty"`
 	// Subscriptions is how many there are.
 	Subscriptions int `cbor:"9,keyasint,omitempty"`
-	// GoneSince is since when its selectors match nothing or its text is empty; zero if the
-	// document is on the page.
+	// GoneSince is since when its selectors match nothing, its text is empty or its page looks
+	// replaced; zero if the document is on the page. GoneClass is the class of that failure.
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
+	GoneClass string    `cbor:"14,keyasint,omitempty"`
 	// Extractor names the rules that extracted the current text; empty if the reader does not
 	// name them.
 	Extractor string `cbor:"11,keyasint,omitempty"`
@@ -139,6 +140,8 @@ type Document struct {
 	// Changes are the last versions that were changes, the latest last: at most View.FlipFlop. A
 	// baseline is not one of them.
 	Changes []madeVersion `cbor:"13,keyasint,omitempty"`
+	// Replaced counts the checks in a row that found the page replaced.
+	Replaced int `cbor:"15,keyasint,omitempty"`
 }
 
 // madeVersion is the number of a version and the hash of its text.

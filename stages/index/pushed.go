@@ -24,6 +24,8 @@ type pushedPage struct {
 	ID string
 	// Outcomes are one for each document of the page; none if the push is ignored.
 	Outcomes []flow.Outcome
+	// Replacements say why a text looks replaced, by document.
+	Replacements map[string]string
 }
 
 func (pushedPage) action() {}
@@ -68,6 +70,7 @@ func (a *application) pushed(do pushedPage) bool {
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
+	a.replacements = do.Replacements
 	p.remember(do.ID)
 	p.Pushes++
 	outstanding := p.Open
@@ -171,8 +174,11 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 		if r.Rebase, err = loadBody(st); err != nil {
 			return nil, err
 		}
-		do.Outcomes, err = s.read(ctx, r, page)
+		if do.Outcomes, err = s.read(ctx, r, page); err != nil {
+			return nil, err
+		}
 	}
+	do.Replacements, err = s.replacements(ctx, st, p, do.Outcomes...)
 	return do, err
 }
 

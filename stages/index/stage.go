@@ -256,6 +256,9 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 			return nil, nil, err
 		}
 		do := outcome{Outcome: o}
+		if do.Replacements, err = s.replacements(ctx, st, p, o); err != nil {
+			return nil, nil, err
+		}
 		if p.mayExpire(o, rules) {
 			do.Existing, err = Subscriptions(st)
 		}

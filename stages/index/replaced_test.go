@@ -1,0 +1,163 @@
+package index
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// numbered returns n different words.
+func numbered(word string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d ", word, i)
+	}
+	return b.String()
+}
+
+func TestReplacement(t *testing.T) {
+	long := numbered("word", 400)
+	menu := numbered("menu", 40)
+	for name, c := range map[string]struct {
+		old, new, want string
+	}{
+		"a shell of a few words":           {long, "Shop\n", "its text shrank from 400 tokens to 1"},
+		"a twentieth is left":              {long, numbered("word", 20), "its text shrank from 400 tokens to 20"},
+		"more than a twentieth is left":    {long, numbered("word", 21), ""},
+		"a short text that shrinks":        {numbered("word", 99), "sold out\n", ""},
+		"an application without a browser": {"Zeus is in stock\n", "You need to enable JavaScript to run this app.\n", `its text of 9 tokens says "javascript", and only 0 of the 4 tokens of the last version are in it`},
+		"a challenge":                      {numbered("word", 50), "Just a moment...\nVerify you are human by completing the action below.\n", "says \"you are human\""},
+		"a login wall in the same layout":  {menu + long, menu + "Log in\nUser name\nPassword\nForgot your password?\n", `says "password", and only 40 of the 440`},
+		"a login wall in Japanese":         {long, menu + "ユーザー名 パスワード\n", "says \"パスワード\""},
+		"an error page":                    {long, menu + "404\nPage not found\n", "says \"not found\""},
+		"the page, now with a login":       {menu + long, menu + long + "Log in with your password\n", ""},
+		"half of the page, with a login":   {long, numbered("word", 201) + "password\n", ""},
+		"a page that spoke of it before":   {long + "password\n", menu + "password\n", ""},
+		"a rewritten page":                 {long, numbered("other", 100), ""},
+		"a long text that speaks of it":    {long, numbered("other", 301) + " password\n", ""},
+		"another language":                 {"Welcome to our little shop. All prices include taxes.\n", "Willkommen in unserem kleinen Laden. Alle Preise enthalten Steuern.\n", ""},
+		"equal texts":                      {long, long, ""},
+	} {
+		got := replacement(c.old, c.new)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// look gives the document id of b the text, in a check that finds it replaced if why is not empty.
+func (b *bench) look(id, text, why string) {
+	b.Helper()
+	if b.p.Open == nil {
+		b.due()
+	}
+	b.replacements = nil
+	if why != "" {
+		b.replacements = map[string]string{id: why}
+	}
+	b.text(id, text, 0, 1)
+}
+
+func TestReplacedPage(t *testing.T) {
+	view := pipeline.View{Replaced: true}
+	id := flow.DocumentID(page, view)
+	b := newBench(t)
+	b.rules.ExpireAfter = 3 // such checks do not count
+	b.subscribe("c", view)
+	b.look(id, "A", "")
+	for i := range replacedAfter - 1 {
+		b.look(id, fmt.Sprint("wall ", i), "why") // whatever it says
+		none[version](b)
+		if hs := all[healthEvent](b.out); i == 0 {
+			if h := one[healthEvent](b); h.Event != pipeline.HealthPageReplaced || h.Document != id || h.Class != pipeline.FailReplaced {
+				t.Errorf("got %+v", h)
+			}
+		} else if len(hs) > 0 {
+			t.Errorf("check %d: %+v", i, hs)
+		}
+		r := one[record](b)
+		if r.Result != flow.OutcomeFailed || r.Class != pipeline.FailReplaced || !strings.Contains(r.Reason, fmt.Sprintf("(check %d in a row of 20, ", i+1)) {
+			t.Errorf("check %d: %+v", i, r)
+		}
+		if r := b.due(); r.BodyHash != "" || r.ETag != "" {
+			t.Errorf("the next request carries %+v, so an equal page would not be looked at", r)
+		}
+	}
+	b.look(id, "A", "") // the page returns in time
+	none[version](b)
+	if h := one[healthEvent](b); h.Event != pipeline.HealthRecovered {
+		t.Errorf("got %+v", h)
+	}
+	for range replacedAfter - 1 {
+		b.look(id, "wall", "why")
+		none[version](b)
+	}
+	b.look(id, "wall", "why") // it was rewritten
+	if v := one[version](b); v.Snapshot.Previous != 1 {
+		t.Errorf("got %+v", v)
+	}
+	if h := one[healthEvent](b); h.Event != pipeline.HealthRecovered {
+		t.Errorf("got %+v", h)
+	}
+}
+
+// TestReplacedAndConfirm: a page that counts as rewritten must still be confirmed.
+func TestReplacedAndConfirm(t *testing.T) {
+	view := pipeline.View{Replaced: true, Confirm: 3}
+	id := flow.DocumentID(page, view)
+	b := newBench(t)
+	b.subscribe("c", view)
+	b.look(id, "A", "")
+	for range replacedAfter + 1 {
+		b.look(id, "wall", "why")
+		none[version](b)
+	}
+	b.look(id, "wall", "why")
+	one[version](b)
+}
+
+// TestReplacedByAKnownText: with flip_flop, a text that was reported is not a replacement.
+func TestReplacedByAKnownText(t *testing.T) {
+	view := pipeline.View{Replaced: true, FlipFlop: 2}
+	id := flow.DocumentID(page, view)
+	b := newBench(t)
+	b.subscribe("c", view)
+	b.look(id, "long", "")
+	for range replacedAfter {
+		b.look(id, "short", "why")
+	}
+	one[version](b)
+	b.look(id, "long", "")
+	one[version](b)
+	for _, text := range []string{"short", "long", "short", "long"} {
+		b.look(id, text, map[string]string{"short": "why"}[text])
+		none[version](b)
+		none[healthEvent](b)
+	}
+}
+
+// TestAPushedPageIsReplaced: a pushed page is looked at as a fetched one is.
+func TestAPushedPageIsReplaced(t *testing.T) {
+	d := newDesk(t, Config{Read: reader("lines/1")})
+	s := sub("c", pipeline.View{Replaced: true})
+	s.Interval = pipeline.Never
+	d.command(flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: "api"})
+	types := func(body string) []string {
+		t.Helper()
+		if err := d.hand(body, body); err != nil {
+			t.Fatal(err)
+		}
+		return d.types()
+	}
+	full := numbered("word", 100)
+	for _, step := range []struct{ body, want string }{
+		{full, flow.TypeSnapshot}, {"Loading...", flow.TypeHealth}, {full + "more", flow.TypeHealth + " " + flow.TypeSnapshot},
+	} {
+		if got := strings.Join(types(step.body), " "); got != step.want {
+			t.Errorf("%.20q: got %q, want %q", step.body, got, step.want)
+		}
+	}
+}

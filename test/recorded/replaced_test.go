@@ -1,0 +1,68 @@
+package recorded
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestReplaced replays every page, whole and in the part that the curators chose, with and without
+// replaced: true. It must withhold no version of these pages, which are what people watch.
+func TestReplaced(t *testing.T) {
+	dir := corpus(t)
+	all := declarations(t, dir)
+	for _, name := range names(t, dir) {
+		if !strings.Contains(name, *only) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			r := load(t, dir, name, *versions, *stride)
+			for part, view := range map[string]pipeline.View{"whole": {}, "declared": all[name].view()} {
+				if part == "declared" && view.IsZero() {
+					continue
+				}
+				without, failed := counted(t, r, view)
+				view.Replaced = true
+				with, more := counted(t, r, view)
+				t.Logf("%s: %d checks, %d versions, %d withheld", part, len(r.bodies), without, more-failed)
+				if part == "whole" && name == shell {
+					continue
+				}
+				if with != without || more != failed {
+					t.Errorf("%s: %d versions and %d failed checks with replaced, %d and %d without", part, with, more, without, failed)
+				}
+			}
+		})
+	}
+}
+
+// shell is a page that became a shell in the last recorded versions: all that is left of its 284
+// words is "You should be redirected quickly, if not click here."
+const shell = "open-terms-archive-accessibility-statement"
+
+// counted replays r and returns how many versions and how many failed checks there were.
+func counted(t *testing.T, r recording, view pipeline.View) (versions, failed int) {
+	url, _ := serve(t, []recording{r})
+	var zero time.Duration
+	router, err := vokter.New(vokter.Config{
+		Sinks: map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
+		Subscriptions: []pipeline.Subscription{{
+			URL: url + "/" + r.name, Keywords: []string{"no such word on any page"}, Sinks: []string{"none"}, View: view,
+		}},
+		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+		Checks: len(r.bodies), Every: &zero,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := router.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := router.Summary()
+	return s.Versions, s.Failed
+}
