@@ -52,7 +52,10 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
 			return err
 		}
-		return st.Delete(tokensName + o.Document)
+		if err := st.Delete(tokensName + o.Document); err != nil {
+			return err
+		}
+		return st.Delete(sketchName + o.Document)
 	case stamp:
 		return s.stamp(tx, st, m, o.Stamped)
 	case withdraw:
@@ -141,7 +144,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 // memoryFor is how many bytes of memory it takes to store a version, for each byte of its text.
 const memoryFor = 64
 
-// version stores a version with its tokens and publishes its snapshot.
+// version stores a version with its tokens and sketch, and publishes its snapshot.
 func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v version) error {
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))
 	if err != nil {
@@ -169,7 +172,9 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			return err
 		}
 	}
-	snap.NewTokens = text.PackTokens(text.Analyze(snap.New))
+	if snap.NewTokens, err = storeAnalysis(st, snap.Document, text.Analyze(snap.New)); err != nil {
+		return err
+	}
 	snap.Language = languageOf(snap, v.Declared, last)
 	b, err := encode(StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
@@ -179,9 +184,6 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 		return err
 	}
 	if err := st.Set(versionName(snap.Document, snap.N), b); err != nil {
-		return err
-	}
-	if err := st.Set(tokensName+snap.Document, snap.NewTokens); err != nil {
 		return err
 	}
 	tx.Emit(snap.Message())

@@ -153,5 +153,6 @@ func storeRebased(st flow.State, r rebase) error {
 	if err := st.Set(versionName(r.Document, r.N), b); err != nil {
 		return err
 	}
-	return st.Set(tokensName+r.Document, text.PackTokens(text.Analyze(content)))
+	_, err = storeAnalysis(st, r.Document, text.Analyze(content))
+	return err
 }

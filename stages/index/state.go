@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // Names in the state of a page.
@@ -22,6 +23,7 @@ const (
 	subscriptionsName = "sub/"  // sub/<document>/<client>, or see nameOf
 	versionsName      = "v/"    // v/<document>/<n, 20 digits>
 	tokensName        = "tok/"  // tok/<document>: the tokens of the current version
+	sketchName        = "sim/"  // sim/<document>: the text.Sketch of the current version, unless it is short
 	expiredNames      = "exp/"  // exp/<document>/<client>, or see nameOf
 	historyName       = "h/"    // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body"  // the last body that contains current texts
@@ -126,6 +128,34 @@ func LoadVersion(st flow.State, document string, n uint64) (v StoredVersion, ok 
 		return v, false, err
 	}
 	return v, true, decode(b, &v)
+}
+
+// LoadSketch returns the sketch of the current version of a document of the page whose state st
+// is; ok is false if there is none. No decision of this package depends on it.
+func LoadSketch(st flow.State, document string) (s text.Sketch, ok bool, err error) {
+	b, ok, err := st.Get(sketchName + document)
+	if err != nil || !ok {
+		return s, false, err
+	}
+	s, ok = text.UnpackSketch(b)
+	return s, ok, nil
+}
+
+// storeAnalysis stores the tokens of doc, the current version of a document, and its sketch. It
+// returns the packed tokens.
+func storeAnalysis(st flow.State, document string, doc *text.Doc) ([]byte, error) {
+	tokens := text.PackTokens(doc)
+	if err := st.Set(tokensName+document, tokens); err != nil {
+		return nil, err
+	}
+	if s, ok := text.NewSketch(doc); ok {
+		return tokens, st.Set(sketchName+document, s.Pack())
+	}
+	_, stored, err := st.Get(sketchName + document)
+	if err != nil || !stored {
+		return tokens, err
+	}
+	return tokens, st.Delete(sketchName + document)
 }
 
 // Subscriptions returns the current subscriptions of the page whose state st is, sorted by
