@@ -53,6 +53,9 @@ type ListFilter struct {
 	// Sinks adds the configured sinks that no notification was ever meant for. It has an effect
 	// only where URL and Client are empty.
 	Sinks bool `json:"sinks,omitempty"`
+	// Sketches adds the sketches of the documents, 513 bytes each. Listing.Duplicates then finds
+	// similar texts too.
+	Sketches bool `json:"sketches,omitempty"`
 }
 
 // Listing is what List returns: pages in the order of their URLs, receivers in that of their sinks.
@@ -99,6 +102,9 @@ type Document struct {
 	// ContentType is the media type of the page.
 	ContentType string `json:"contentType,omitempty"`
 	TextHash    string `json:"text_hash,omitempty"`
+	// Sketch is the packed text.Sketch of the text, where ListFilter asks for it and the text is not
+	// short. See Listing.Duplicates.
+	Sketch []byte `json:"sketch,omitempty"`
 }
 
 // Subscription is a subscription to a document of the page.

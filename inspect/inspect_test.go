@@ -272,19 +272,6 @@ func TestDeliveryElsewhere(t *testing.T) {
 	}
 }
 
-func TestDuplicates(t *testing.T) {
-	doc := func(hash string) inspect.Document { return inspect.Document{TextHash: hash} }
-	l := inspect.Listing{Pages: []inspect.Page{
-		{URL: "a", Documents: []inspect.Document{doc("x"), doc("x"), doc("")}}, // one page, twice
-		{URL: "b", Documents: []inspect.Document{doc("y"), doc("")}},
-		{URL: "c", Documents: []inspect.Document{doc("z"), doc("y")}},
-	}}
-	got := l.Duplicates()
-	if len(got) != 1 || got[0].TextHash != "y" || got[0].Documents[0].URL != "b" || got[0].Documents[1].URL != "c" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestTally(t *testing.T) {
 	s := newStore(t)
 	s.subscribe(page, "ann", "sold out")

@@ -40,6 +40,9 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 			return l, context.Cause(ctx)
 		}
 		p, ok, err := load(url, st)
+		if err == nil && f.Sketches {
+			err = p.addSketches(st)
+		}
 		if err != nil {
 			return l, err
 		}
@@ -173,6 +176,20 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 	return err
 }
 
+// addSketches fills in the sketches of the documents.
+func (p *Page) addSketches(st flow.State) error {
+	for i := range p.Documents {
+		s, ok, err := index.LoadSketch(st, p.Documents[i].ID)
+		if err != nil {
+			return err
+		}
+		if ok && p.Documents[i].TextHash != "" {
+			p.Documents[i].Sketch = s.Pack()
+		}
+	}
+	return nil
+}
+
 func document(d index.Document, st flow.State) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	switch {
@@ -299,43 +316,4 @@ func receiver(s Store, id string) (Receiver, error) {
 		info.NextAttempt = q.Due
 	}
 	return info, nil
-}
-
-// Duplicate is a text that several pages have.
-type Duplicate struct {
-	TextHash  string              `json:"text_hash"`
-	Documents []DuplicateDocument `json:"documents"`
-}
-
-// DuplicateDocument is a document with the URL of its page.
-type DuplicateDocument struct {
-	URL string `json:"url"`
-	Document
-}
-
-// Duplicates returns the texts that several pages of l have, in the order of the first page of
-// each.
-func (l Listing) Duplicates() []Duplicate {
-	same := make(map[string]*Duplicate)
-	for _, p := range l.Pages {
-		for _, d := range p.Documents {
-			if d.TextHash == "" {
-				continue
-			}
-			if same[d.TextHash] == nil {
-				same[d.TextHash] = &Duplicate{TextHash: d.TextHash}
-			}
-			same[d.TextHash].Documents = append(same[d.TextHash].Documents, DuplicateDocument{p.URL, d})
-		}
-	}
-	found := []Duplicate{}
-	for _, d := range same {
-		if d.Documents[0].URL != d.Documents[len(d.Documents)-1].URL { // pages stand in order
-			found = append(found, *d)
-		}
-	}
-	slices.SortFunc(found, func(a, b Duplicate) int {
-		return cmp.Or(cmp.Compare(a.Documents[0].URL, b.Documents[0].URL), cmp.Compare(a.TextHash, b.TextHash))
-	})
-	return found
 }

@@ -19,6 +19,7 @@ func (a *app) list() *cobra.Command {
 	var (
 		f                 inspect.ListFilter
 		sinks, duplicates bool
+		suggest           bool
 		verbose           bool
 	)
 	cmd := a.flags.with(&cobra.Command{
@@ -29,6 +30,9 @@ func (a *app) list() *cobra.Command {
 			if sinks && duplicates {
 				return usage(cmd, "--sinks and --duplicates list different things; give one of them")
 			}
+			if suggest && !duplicates {
+				return usage(cmd, "--suggest is about documents with the same text; give --duplicates too")
+			}
 			if f.URL != "" {
 				if err := checkPage(cmd, f.URL); err != nil {
 					return err
@@ -38,7 +42,7 @@ func (a *app) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f.Sinks = sinks
+			f.Sinks, f.Sketches = sinks, duplicates && !suggest
 			var configured []string // empty where a running process answers: it knows its sinks
 			if f == (inspect.ListFilter{Sinks: true}) {
 				if configured, err = a.configuredSinks(cmd); err != nil {
@@ -58,11 +62,20 @@ func (a *app) list() *cobra.Command {
 				}
 				out := a.results()
 				switch {
-				case duplicates:
-					if len(l.Duplicates()) == 0 {
-						return matchesNothing("no two documents have the same text")
+				case suggest:
+					all := suggestions(l)
+					if len(all) == 0 {
+						return matchesNothing("no two pages with subscriptions have the same text")
 					}
-					out.duplicates(l)
+					if err := out.suggestions(all); err != nil {
+						return err
+					}
+				case duplicates:
+					all := l.Duplicates()
+					if len(all) == 0 {
+						return matchesNothing("no two pages have the same text, or a similar one")
+					}
+					out.duplicates(all)
 				case f.URL+f.Client != "" && len(l.Pages) == 0:
 					return matchesNothing("no page is watched" + selected(f))
 				case sinks:
@@ -83,7 +96,8 @@ func (a *app) list() *cobra.Command {
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
 	fs.BoolVar(&sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
-	fs.BoolVar(&duplicates, "duplicates", false, "only documents with the same text under several URLs")
+	fs.BoolVar(&duplicates, "duplicates", false, "only documents with the same or a similar text under several URLs")
+	fs.BoolVar(&suggest, "suggest", false, "with --duplicates: subscriptions, as YAML, that watch each text at one URL")
 	return cmd
 }
 
@@ -108,10 +122,6 @@ type (
 	receiverLine struct {
 		Kind string `json:"kind"`
 		inspect.Receiver
-	}
-	duplicateLine struct {
-		Kind string `json:"kind"`
-		inspect.Duplicate
 	}
 )
 
@@ -275,17 +285,4 @@ func absent(state, selector, text, page string) string {
 		return page + " looks replaced by an error page, a login wall or an empty page"
 	}
 	return fmt.Sprintf("%s matches nothing, or %s is empty", selector, text)
-}
-
-// duplicates prints the documents that have the same text.
-func (r *results) duplicates(l inspect.Listing) {
-	for _, same := range l.Duplicates() {
-		r.object(duplicateLine{"duplicate", same})
-		r.text("the same text %d times", len(same.Documents))
-		rows := make([][]string, 0, len(same.Documents))
-		for _, d := range same.Documents {
-			rows = append(rows, append([]string{d.URL}, r.document(d.Document, false)...))
-		}
-		r.table("  ", rows)
-	}
 }

@@ -128,7 +128,7 @@ func TestNothingMatches(t *testing.T) {
 	}{
 		{"no page is watched for client \"nobody\"", []string{"list", "--client", "nobody"}},
 		{"no page is watched at http://nope/", []string{"list", "--url", "http://nope/"}},
-		{"no two documents have the same text", []string{"list", "--duplicates"}},
+		{"no two pages have the same text, or a similar one", []string{"list", "--duplicates"}},
 		{"there is no such dead letter", []string{"replay", "--sink", "hook"}},
 		{"there is no such dead letter", []string{"replay", "--sink", "hook", "--dry-run"}},
 	} {
@@ -175,7 +175,7 @@ unused  never used              0        0
 }
 
 func TestDuplicates(t *testing.T) {
-	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}) })
+	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
 	want := `the same text 2 times
   https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
   https://example.com/same   version 1 of 11:59:59

@@ -55,10 +55,14 @@ func (c *Client) Process(ctx context.Context) (p Process, err error) {
 // List implements Manager.
 func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
 	q := values("url", f.URL, "client", f.Client)
+	if f.Sketches {
+		q.Set("sketches", "true")
+	}
 	var pages pagesBody
 	if err := c.get(ctx, "/pages", q, &pages); err != nil {
 		return inspect.Listing{}, err
 	}
+	q.Del("sketches")
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}

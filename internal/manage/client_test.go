@@ -46,6 +46,8 @@ func TestRoundTrip(t *testing.T) {
 	check("list", l, f.listing, err)
 	l, err = c.List(ctx, inspect.ListFilter{Sinks: true})
 	check("list of sinks", l, f.listing, err)
+	l, err = c.List(ctx, inspect.ListFilter{Sketches: true})
+	check("list with sketches", l, f.listing, err)
 	e, err := c.Explain(ctx, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"})
 	check("explain", e, f.why, err)
 	filter := flow.DeadFilter{Sink: "s", Client: "shop", URL: "https://example.com/a", Since: someTime}
@@ -65,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 
 	lf := inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
 	check("what was asked", f.asked, []any{
-		lf, lf, inspect.ListFilter{}, inspect.ListFilter{Sinks: true}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
+		lf, lf, inspect.ListFilter{}, inspect.ListFilter{Sinks: true}, inspect.ListFilter{Sketches: true}, inspect.ListFilter{}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)

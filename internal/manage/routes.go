@@ -59,12 +59,15 @@ func (a *api) receivers(w *writer, r *http.Request) error {
 }
 
 func (a *api) list(r *http.Request) (inspect.Listing, error) {
-	q, err := query(r, "url", "client", "sinks")
+	q, err := query(r, "url", "client", "sinks", "sketches")
 	if err != nil {
 		return inspect.Listing{}, err
 	}
 	f := inspect.ListFilter{URL: q.Get("url"), Client: q.Get("client")}
 	if f.Sinks, err = flag(q, "sinks"); err != nil {
+		return inspect.Listing{}, err
+	}
+	if f.Sketches, err = flag(q, "sketches"); err != nil {
 		return inspect.Listing{}, err
 	}
 	if f.URL != "" {

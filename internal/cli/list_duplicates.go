@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// duplicateLine is a line of JSON.
+type duplicateLine struct {
+	Kind string `json:"kind"`
+	inspect.Duplicate
+}
+
+// duplicates prints groups of documents that have the same or a similar text.
+func (r *results) duplicates(all []inspect.Duplicate) {
+	for _, g := range all {
+		r.object(duplicateLine{"duplicate", g})
+		if g.Similarity == 1 {
+			r.text("the same text %d times", len(g.Documents))
+		} else {
+			r.text("a similar text %d times", len(g.Documents))
+		}
+		rows := make([][]string, 0, len(g.Documents))
+		for i, d := range g.Documents {
+			row := []string{d.URL, ""}
+			switch {
+			case i == 0 || g.Similarity == 1:
+			case d.Similarity == 1:
+				row[1] = "the same as the first"
+			default:
+				row[1] = fmt.Sprintf("%.0f %% of the first", 100*d.Similarity)
+			}
+			rows = append(rows, append(row, r.document(d.Document, false)...))
+		}
+		r.table("  ", rows)
+	}
+}
+
+// suggestion proposes one document for subscriptions to several pages that have the same text.
+type suggestion struct {
+	Kind string `json:"kind"`
+	// URL is the page to watch, and InsteadOf are the others.
+	URL       string   `json:"url"`
+	InsteadOf []string `json:"instead_of"`
+	// Subscriptions are all that are needed then. Those of one client to several of the pages are
+	// united.
+	Subscriptions []pipeline.Subscription `json:"subscriptions"`
+	// Differ are the subscriptions that cannot be united with another one of their client, since
+	// their options differ.
+	Differ []pipeline.Subscription `json:"differ,omitempty"`
+}
+
+// candidate is a document with its subscriptions.
+type candidate struct {
+	url           string
+	document      inspect.Document
+	subscriptions []pipeline.Subscription
+}
+
+// suggestions returns one suggestion for each text that is watched at several URLs.
+func suggestions(l inspect.Listing) []suggestion {
+	byText := make(map[string][]candidate)
+	var texts []string
+	for _, p := range l.Pages {
+		for _, d := range p.Documents {
+			c := candidate{url: p.URL, document: d}
+			for _, s := range p.Subscriptions {
+				if s.Document == d.ID && s.State == inspect.StateActive {
+					c.subscriptions = append(c.subscriptions, s.Subscription)
+				}
+			}
+			if d.TextHash == "" || len(c.subscriptions) == 0 {
+				continue
+			}
+			if byText[d.TextHash] == nil {
+				texts = append(texts, d.TextHash)
+			}
+			byText[d.TextHash] = append(byText[d.TextHash], c)
+		}
+	}
+	var all []suggestion
+	for _, t := range texts {
+		if s := suggest(byText[t]); len(s.InsteadOf) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// suggest proposes the document of same, which all have one text, that is fetched safely, has the
+// most subscriptions, or has the shortest URL.
+func suggest(same []candidate) suggestion {
+	best := slices.MinFunc(same, func(a, b candidate) int {
+		return cmp.Or(-compareTrue(strings.HasPrefix(a.url, "https:"), strings.HasPrefix(b.url, "https:")),
+			-cmp.Compare(len(a.subscriptions), len(b.subscriptions)), cmp.Compare(len(a.url), len(b.url)), cmp.Compare(a.url, b.url))
+	})
+	s := suggestion{Kind: "suggestion", URL: best.url, Subscriptions: slices.Clone(best.subscriptions)}
+	for _, c := range same {
+		if c.url == best.url {
+			continue
+		}
+		if !slices.Contains(s.InsteadOf, c.url) {
+			s.InsteadOf = append(s.InsteadOf, c.url)
+		}
+		for _, sub := range c.subscriptions {
+			s.unite(sub, best)
+		}
+	}
+	return s
+}
+
+// unite adds sub, moved to the document best, to the subscriptions.
+func (s *suggestion) unite(sub pipeline.Subscription, best candidate) {
+	moved := sub
+	moved.URL, moved.View = best.subscriptions[0].URL, best.document.View
+	i := slices.IndexFunc(s.Subscriptions, func(o pipeline.Subscription) bool { return o.Client == sub.Client })
+	if i < 0 {
+		s.Subscriptions = append(s.Subscriptions, moved)
+		return
+	}
+	own := &s.Subscriptions[i]
+	moved.Keywords, moved.URL = own.Keywords, own.URL
+	if !reflect.DeepEqual(moved, *own) {
+		s.Differ = append(s.Differ, sub)
+		return
+	}
+	own.Keywords = slices.Clone(own.Keywords)
+	for _, k := range sub.Keywords {
+		if !slices.Contains(own.Keywords, k) {
+			own.Keywords = append(own.Keywords, k)
+		}
+	}
+}
+
+// compareTrue compares false before true.
+func compareTrue(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// entry is a subscription as it stands in a configuration, without what is the default.
+type entry struct {
+	URL              string           `yaml:"url"`
+	Client           string           `yaml:"client,omitempty"`
+	Keywords         []string         `yaml:"keywords,flow"`
+	Events           []pipeline.Event `yaml:"events,flow,omitempty"`
+	Interval         string           `yaml:"interval,omitempty"`
+	Stem             bool             `yaml:"stem,omitempty"`
+	FilterStopwords  bool             `yaml:"filter_stopwords,omitempty"`
+	IgnoreCase       bool             `yaml:"ignore_case,omitempty"`
+	IgnoreDiacritics bool             `yaml:"ignore_diacritics,omitempty"`
+	Match            string           `yaml:"match,omitempty"`
+	Moved            bool             `yaml:"moved,omitempty"`
+	Language         string           `yaml:"language,omitempty"`
+	SnippetOffset    *int             `yaml:"snippet_offset,omitempty"`
+	Sinks            []string         `yaml:"sinks,flow"`
+	Digest           any              `yaml:"digest,omitempty"`
+	Select           []any            `yaml:"select,omitempty"`
+	Remove           []any            `yaml:"remove,omitempty"`
+	Ignore           []string         `yaml:"ignore,omitempty"`
+	Confirm          int              `yaml:"confirm,omitempty"`
+	FlipFlop         int              `yaml:"flip_flop,omitempty"`
+	MinChange        string           `yaml:"min_change,omitempty"`
+}
+
+func entryOf(s pipeline.Subscription) entry {
+	bare := pipeline.Subscription{Stem: s.Stem, FilterStopwords: s.FilterStopwords}.WithDefaults()
+	s = s.WithDefaults()
+	e := entry{
+		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, IgnoreCase: s.IgnoreCase && !s.Stem,
+		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
+		Select: selectorsOf(s.Select), Remove: selectorsOf(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
+	}
+	if s.Client != bare.Client {
+		e.Client = s.Client
+	}
+	if len(s.Events) < len(bare.Events) {
+		e.Events = s.Events
+	}
+	if s.Interval != bare.Interval {
+		e.Interval = s.Interval.String()
+	}
+	if s.Match != bare.Match {
+		e.Match = s.Match
+	}
+	if *s.SnippetOffset != *bare.SnippetOffset {
+		e.SnippetOffset = s.SnippetOffset
+	}
+	if s.Confirm > 1 {
+		e.Confirm = s.Confirm
+	}
+	if s.MinChange != bare.MinChange {
+		e.MinChange = s.MinChange.String()
+	}
+	if d := s.Digest; d != nil {
+		every := cmp.Or(d.Cron, d.Every.String())
+		e.Digest = every
+		if d.Max > 0 {
+			e.Digest = yaml.MapSlice{{Key: "every", Value: every}, {Key: "max", Value: d.Max}}
+		}
+	}
+	return e
+}
+
+func selectorsOf(all []pipeline.Selector) []any {
+	var out []any
+	for _, s := range all {
+		switch {
+		case s.To != "":
+			out = append(out, yaml.MapSlice{{Key: "from", Value: s.From}, {Key: "to", Value: s.To}})
+		case s.From != "":
+			out = append(out, yaml.MapSlice{{Key: "from", Value: s.From}})
+		default:
+			out = append(out, s.String())
+		}
+	}
+	return out
+}
+
+// suggestions prints all as a part of a configuration.
+func (r *results) suggestions(all []suggestion) error {
+	if r.json {
+		for _, s := range all {
+			r.object(s)
+		}
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("subscriptions:\n")
+	for _, s := range all {
+		fmt.Fprintf(&b, "  # %s has the same text as:\n", s.URL)
+		for _, url := range s.InsteadOf {
+			fmt.Fprintf(&b, "  #   %s\n", url)
+		}
+		b.WriteString("  # Watch it alone, by these in place of all subscriptions to them:\n")
+		for _, sub := range s.Subscriptions {
+			text, err := yaml.MarshalWithOptions([]entry{entryOf(sub)}, yaml.IndentSequence(true))
+			if err != nil {
+				return fmt.Errorf("the subscription of %q to %s as YAML: %w", sub.Client, sub.URL, err)
+			}
+			b.Write(text)
+		}
+		for _, sub := range s.Differ {
+			fmt.Fprintf(&b, "  # Client %q also watches %s with other options. It can have one subscription to a document,\n"+
+				"  # so make the options equal, give it another client, or keep it as it is.\n", sub.Client, sub.URL)
+		}
+	}
+	r.write(strings.Map(func(c rune) rune {
+		if c != '\n' && render.Steers(c) { // URLs and keywords must not steer a terminal
+			return -1
+		}
+		return c
+	}, b.String()))
+	return nil
+}
