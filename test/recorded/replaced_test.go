@@ -12,7 +12,7 @@ import (
 )
 
 // TestReplaced replays every page, whole and in the part that the curators chose, with and without
-// replaced: true. It must withhold no version of these pages, which are what people watch.
+// replaced: true. It must withhold no version of these pages except shells.
 func TestReplaced(t *testing.T) {
 	dir := corpus(t)
 	all := declarations(t, dir)
@@ -30,7 +30,7 @@ func TestReplaced(t *testing.T) {
 				view.Replaced = true
 				with, more := counted(t, r, view)
 				t.Logf("%s: %d checks, %d versions, %d withheld", part, len(r.bodies), without, more-failed)
-				if part == "whole" && name == shell {
+				if part == "whole" && shells[name] {
 					continue
 				}
 				if with != without || more != failed {
@@ -41,9 +41,12 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// shell is a page that became a shell in the last recorded versions: all that is left of its 284
-// words is "You should be redirected quickly, if not click here."
-const shell = "open-terms-archive-accessibility-statement"
+// shells are the pages of which some recorded versions are shells, as docs/recorded-pages.md says.
+var shells = map[string]bool{
+	"brevo-privacy-policy":                       true, // "Privacy Policy | Brevo"
+	"open-terms-archive-privacy-policy":          true, // "You should be redirected quickly, if not click here."
+	"open-terms-archive-accessibility-statement": true, // the same
+}
 
 // counted replays r and returns how many versions and how many failed checks there were.
 func counted(t *testing.T, r recording, view pipeline.View) (versions, failed int) {
