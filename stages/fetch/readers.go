@@ -26,9 +26,14 @@ type entry struct {
 	turns chan struct{} // holds one for each page that is being read
 }
 
-// turnsOfOne is how many pages a reader that is not built in reads at once. It has turns of its
-// own, so that pages which it reads slowly delay no pages of other readers.
-const turnsOfOne = 4
+// maxTurns is how many pages a reader that is not built in reads at once, at most.
+const maxTurns = 4
+
+// alone returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
+// pages of other readers. If there are several processors, it leaves one of them to the others.
+func alone(rd pipeline.Reader) *entry {
+	return &entry{rd, make(chan struct{}, max(1, min(maxTurns, runtime.GOMAXPROCS(0)-1)))}
+}
 
 // NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
 // as many pages are read at once as there are processors.
@@ -60,7 +65,7 @@ func (r *Readers) merge() {
 func (r *Readers) Register(rd pipeline.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	add(r.registered, &entry{rd, make(chan struct{}, turnsOfOne)})
+	add(r.registered, alone(rd))
 	r.merge()
 }
 
@@ -82,7 +87,7 @@ func (r *Readers) Replace(rs ...pipeline.Reader) {
 	defer r.mu.Unlock()
 	r.configured = make(map[string]*entry)
 	for _, rd := range rs {
-		add(r.configured, &entry{rd, make(chan struct{}, turnsOfOne)})
+		add(r.configured, alone(rd))
 	}
 	r.merge()
 }
