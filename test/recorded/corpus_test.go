@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -114,47 +115,72 @@ func (o *oneOrMany) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(o))
 }
 
-// declarations reads which part of each page its curators chose, from the folder
-// beside the corpus whose name ends in "-declarations". Pages without any are watched
-// whole.
+// declarations reads which part of each page its curators choose now, from the folder beside the
+// corpus whose name ends in "-declarations". Pages without any are watched whole.
 func declarations(t *testing.T, dir string) map[string]declared {
+	all := map[string]declared{}
+	for name, chosen := range histories(t, dir) {
+		all[name] = chosen[len(chosen)-1]
+	}
+	return all
+}
+
+// histories reads which parts of each page its curators chose one after the other.
+func histories(t *testing.T, dir string) map[string][]declared {
 	paths, err := filepath.Glob(strings.TrimSuffix(dir, "/") + "-declarations/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]declared{}
+	type choice struct {
+		Select     json.RawMessage `json:"select"`
+		Remove     oneOrMany       `json:"remove"`
+		ValidUntil time.Time       `json:"validUntil"`
+	}
+	read := func(path string, into any) {
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, into)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	all := map[string][]declared{}
 	for _, p := range paths {
-		if strings.HasSuffix(p, ".history.json") {
+		service, ok := strings.CutSuffix(p, ".json")
+		if !ok || strings.HasSuffix(service, ".history") {
 			continue
 		}
-		b, err := os.ReadFile(p)
-		if err != nil {
-			t.Fatal(err)
+		var now struct {
+			Terms map[string]choice `json:"terms"`
 		}
-		var file struct {
-			Terms map[string]struct {
-				Select json.RawMessage `json:"select"`
-				Remove oneOrMany       `json:"remove"`
-			} `json:"terms"`
+		read(p, &now)
+		before := map[string][]choice{}
+		if past := service + ".history.json"; exists(past) {
+			read(past, &before)
 		}
-		if err := json.Unmarshal(b, &file); err != nil {
-			t.Fatalf("%s: %v", p, err)
-		}
-		service := strings.TrimSuffix(filepath.Base(p), ".json")
-		for terms, x := range file.Terms {
-			d := declared{removed: x.Remove}
-			var span struct{ StartBefore, EndBefore string }
-			var many oneOrMany
-			switch {
-			case json.Unmarshal(x.Select, &many) == nil:
-				d.selectors = many
-			case json.Unmarshal(x.Select, &span) == nil && span.StartBefore != "":
-				d.from, d.to = span.StartBefore, span.EndBefore
-			default:
-				t.Fatalf("%s: %s: unknown select %s", p, terms, x.Select)
+		for terms, x := range now.Terms {
+			name := fmt.Sprintf("%s-%s", filepath.Base(service), strings.ToLower(strings.ReplaceAll(terms, " ", "-")))
+			for _, x := range append(before[terms], x) {
+				d := declared{removed: x.Remove, until: x.ValidUntil}
+				var span struct{ StartBefore, EndBefore string }
+				var many oneOrMany
+				switch {
+				case json.Unmarshal(x.Select, &many) == nil:
+					d.selectors = many
+				case json.Unmarshal(x.Select, &span) == nil && span.StartBefore != "":
+					d.from, d.to = span.StartBefore, span.EndBefore
+				default:
+					t.Fatalf("%s: %s: unknown select %s", p, terms, x.Select)
+				}
+				all[name] = append(all[name], d)
 			}
-			all[fmt.Sprintf("%s-%s", service, strings.ToLower(strings.ReplaceAll(terms, " ", "-")))] = d
 		}
 	}
 	return all
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

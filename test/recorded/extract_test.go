@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,6 +57,7 @@ func words(s string) map[string]bool {
 type declared struct {
 	selectors, removed []string
 	from, to           string
+	until              time.Time // when they chose another one; zero: they still choose it
 }
 
 // extract reads page, whole or the declared part. ok is false where no selector matches.
