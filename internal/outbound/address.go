@@ -19,9 +19,9 @@ func (e *AddressError) Error() string {
 		e.Addr, netip.PrefixFrom(e.Addr.WithZone(""), e.Addr.BitLen()))
 }
 
-// special are the networks within the space of global unicast that are not the public
-// internet (the IANA special-purpose registries). Everything in IPv6 outside 2000::/3 is
-// refused without being listed.
+// special are the global unicast networks that are not the public internet (the IANA
+// special-purpose registries). IPv6 addresses outside 2000::/3 are refused without being
+// listed.
 var special = prefixes(
 	"0.0.0.0/8",       // this network
 	"10.0.0.0/8",      // private
@@ -48,8 +48,8 @@ var (
 	sixToFour     = netip.MustParsePrefix("2002::/16")
 	teredo        = netip.MustParsePrefix("2001::/32")
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
-	// nat64Local is RFC 8215's prefix for a site's own translators. Where in an address the
-	// inner one stands is known to the site alone, so only the plainest form is unwrapped.
+	// nat64Local is RFC 8215's prefix for a site's own translators. Only the site knows the
+	// position of the inner address, so only the simplest form is unwrapped.
 	nat64Local = netip.MustParsePrefix("64:ff9b:1::/96")
 )
 
@@ -81,8 +81,8 @@ func permitted(addr netip.Addr, allow []netip.Prefix) bool {
 	return true
 }
 
-// unwrap returns the IPv4 addresses to which a packet for addr goes on, if addr belongs
-// to a transition mechanism.
+// unwrap returns the IPv4 addresses to which a packet for addr is forwarded, if addr belongs to
+// a transition mechanism.
 func unwrap(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
@@ -116,7 +116,7 @@ func public(addr netip.Addr) bool {
 	return addr.IsValid()
 }
 
-// ParseAllow reads networks such as "10.1.0.0/16"; a single address stands for itself.
+// ParseAllow parses networks such as "10.1.0.0/16", or single addresses.
 func ParseAllow(networks []string) ([]netip.Prefix, error) {
 	var allow []netip.Prefix
 	for _, s := range networks {

@@ -1,7 +1,7 @@
-// Package outbound makes the requests by which this program talks to others. Its clients and
-// dialers connect to public addresses only, unless a network is allowed, whatever a URL, a
-// redirect or a name server says. What sinks send goes through a Sender: without redirects,
-// with every read bounded, and with errors that say what to do next and hold no secret.
+// Package outbound makes requests to other hosts. Its clients and dialers connect only to
+// public addresses and allowed networks, whatever a URL, a redirect or a name server says.
+// Sinks send with a Sender. It follows no redirects, limits every read, and returns classified
+// errors without secrets.
 package outbound
 
 import (
@@ -18,13 +18,14 @@ import (
 	"time"
 )
 
-// Bounds of a client.
+// Limits of a client.
 const (
-	// defaultDialTimeout covers looking up the name and connecting.
+	// defaultDialTimeout is the timeout for looking up the name and connecting.
 	defaultDialTimeout = 3 * time.Second
-	// defaultResponseHeaderTimeout is how long a server may think.
+	// defaultResponseHeaderTimeout is how long a server may take until the header of its
+	// response.
 	defaultResponseHeaderTimeout = 15 * time.Second
-	// maxResponseHeaderBytes is how large the header of a response may be.
+	// maxResponseHeaderBytes is the largest size of a response's header.
 	maxResponseHeaderBytes = 64 << 10
 
 	tlsHandshakeTimeout = 5 * time.Second
@@ -33,17 +34,19 @@ const (
 	pingTimeout         = 15 * time.Second
 )
 
-// Config alters a client. The zero Config is good for a sink: public addresses only, no
+// Config configures a client. The zero Config is right for a sink: public addresses only, no
 // redirects.
 type Config struct {
-	// Allow lists networks that may be reached besides public addresses.
+	// Allow lists networks to which connections are allowed besides public addresses.
 	Allow []netip.Prefix
-	// Permit says why an address must not be connected to; nil means that Allow decides.
+	// Permit returns an error for an address that must not be connected to. Nil means that
+	// Allow decides.
 	Permit func(netip.Addr) error
-	// Proxy is what parseProxy returned; nil means that there is none. What can be known here
-	// of the addresses that it connects to is decided on here.
+	// Proxy is a result of parseProxy. Nil means no proxy. Addresses that can be looked up here
+	// are checked before the proxy connects to them.
 	Proxy *url.URL
-	// Certificate returns what a server gets that asks who the client is; nil means nothing.
+	// Certificate returns the client certificate for a server that asks for one. Nil means
+	// none.
 	Certificate func() (*tls.Certificate, error)
 	// CheckRedirect is http.Client's; nil means noRedirects.
 	CheckRedirect func(req *http.Request, via []*http.Request) error
@@ -51,15 +54,15 @@ type Config struct {
 	DialTimeout time.Duration
 	// ResponseHeaderTimeout is defaultResponseHeaderTimeout if 0, and none if negative.
 	ResponseHeaderTimeout time.Duration
-	// RootCAs are the authorities to trust; nil means the system's.
+	// RootCAs are the certificate authorities to trust. Nil means those of the system.
 	RootCAs *x509.CertPool
-	// Resolver looks names up; nil means the system's.
+	// Resolver looks up host names. Nil means net.DefaultResolver.
 	Resolver *net.Resolver
 	// KeepCompressed leaves Content-Encoding to the caller.
 	KeepCompressed bool
-	// MaxIdleConnsPerHost is how many connections to one host are kept for the next
-	// request; 2 if 0. It should not be less than the requests that one host gets at once:
-	// what is beyond is closed after each of them, and made anew.
+	// MaxIdleConnsPerHost is how many idle connections to one host are kept. 0 means 2. It
+	// should be at least the number of concurrent requests to a host: other connections are
+	// closed after each request.
 	MaxIdleConnsPerHost int
 }
 
@@ -68,10 +71,9 @@ type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// NewDialer returns a dialer that connects to the addresses that c permits, decided after
-// the name was looked up; of c it uses Allow, Permit, DialTimeout, Resolver and Proxy, which has
-// to be a SOCKS proxy. A refusal is an *AddressError within the dialer's error, or what Permit
-// says.
+// NewDialer returns a dialer that connects only to addresses that c permits. It checks an
+// address after the name is looked up. It uses Allow, Permit, DialTimeout, Resolver and Proxy
+// of c; Proxy must be a SOCKS proxy. A refusal wraps an *AddressError or the error of Permit.
 func NewDialer(c Config) Dialer {
 	if c.Proxy != nil {
 		return c.socks()
@@ -82,14 +84,14 @@ func NewDialer(c Config) Dialer {
 		Control: func(_, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return err // a TCP dialer gets here with addresses only
+				return err // cannot happen: a TCP dialer passes addresses
 			}
 			return c.permit(ap.Addr())
 		},
 	}
 }
 
-// permit says why a must not be connected to.
+// permit returns an error if a must not be connected to.
 func (c Config) permit(a netip.Addr) error {
 	if c.Permit != nil {
 		return c.Permit(a)
@@ -97,7 +99,7 @@ func (c Config) permit(a netip.Addr) error {
 	return Check(a, c.Allow)
 }
 
-// TLS returns the settings of connections to servers.
+// TLS returns the TLS settings for connections to servers.
 func (c Config) TLS() *tls.Config {
 	t := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}
 	if c.Certificate != nil {
@@ -106,10 +108,9 @@ func (c Config) TLS() *tls.Config {
 	return t
 }
 
-// NewClient returns a client whose every connection, also those of redirects, is made by
-// the dialer of c. A refusal is an *AddressError within the client's error. It heeds no proxy
-// of the environment, verifies TLS and has no overall time limit: that is the request's
-// context.
+// NewClient returns a client that makes every connection, also for redirects, with the dialer
+// of c. A refusal wraps an *AddressError. The client ignores proxies of the environment and
+// verifies TLS. It has no timeout of its own: the context of a request limits it.
 func NewClient(c Config) *http.Client {
 	t := &http.Transport{
 		TLSClientConfig:        c.TLS(),
@@ -135,7 +136,7 @@ func NewClient(c Config) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: check}
 }
 
-// orDefault is v, or def where v is not set.
+// orDefault returns v, or def if v is the zero value.
 func orDefault[T comparable](v, def T) T {
 	var zero T
 	if v == zero {
@@ -151,11 +152,11 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return e.Reason }
 
-// private are the headers of a request that only the host and port that it was made for may
-// see: credentials, and validators, which tell one visitor from another.
+// private are the headers that only the host and port of the first request may get:
+// credentials, and validators, which can identify a visitor.
 var private = []string{"Authorization", "Proxy-Authorization", "Cookie", "If-None-Match", "If-Modified-Since"}
 
-// noRedirects hands the redirecting response to the caller.
+// noRedirects returns the redirect response to the caller.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Redirects follows at most n redirects, to http and https only. A request to a host or port
@@ -173,12 +174,12 @@ func Redirects(n int) func(*http.Request, []*http.Request) error {
 			return &RedirectError{"a redirect leads to a URL without a host"}
 		}
 		last := via[len(via)-1].URL
-		// The client sends what Location says here as Authorization. A relative one inherits that
-		// of the URL before.
+		// The client sends user information in Location as Authorization. A relative Location
+		// inherits that of the previous URL.
 		if u := req.URL.User; u != nil && (u.String() != last.User.String() || !sameServer(req.URL, last)) {
 			return &RedirectError{"a redirect leads to a URL with a user name or password in it, which is not followed"}
 		}
-		// The client copies the headers of the first request into each one that follows.
+		// The client copies the headers of the first request into each following one.
 		if !sameServer(req.URL, via[0].URL) {
 			for _, name := range private {
 				req.Header.Del(name)

@@ -20,8 +20,8 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// newSender returns a Sender that reaches its receiver as c says, or the joined
-// *pipeline.FieldErrors that say what is wrong with c.
+// newSender returns a Sender that connects as c says, or all mistakes in c as joined
+// *pipeline.FieldErrors.
 func newSender(c registry.Connection) (Sender, error) {
 	g, s, err := guarded(c)
 	if err != nil {
@@ -38,8 +38,8 @@ func newSender(c registry.Connection) (Sender, error) {
 	return sender, nil
 }
 
-// ConfigOf returns how to connect as c says where that is not by HTTP, and the secrets that must not be
-// shown. Errors are as those of newSender.
+// ConfigOf returns the Config for connections other than HTTP, and the secrets of c. Its errors
+// are like those of newSender.
 func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
 	g, s, err := guarded(c)
 	if err == nil && g.Proxy != nil && !isSocks(g.Proxy) {
@@ -49,7 +49,7 @@ func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
 }
 
 func guarded(c registry.Connection) (Config, Scrubber, error) {
-	// How long a receiver may think before it answers is up to the context of the attempt.
+	// The context of the attempt limits how long a receiver may take to answer.
 	g := Config{Allow: c.Allow, RootCAs: c.RootCAs, ResponseHeaderTimeout: -1}
 	var secrets Scrubber
 	var errs []error
@@ -91,7 +91,7 @@ func guarded(c registry.Connection) (Config, Scrubber, error) {
 	return g, secrets, errors.Join(errs...)
 }
 
-// maxAuthorities bounds a file of authorities, in bytes.
+// maxAuthorities is the largest size of a file of authorities, in bytes.
 const maxAuthorities = 4 << 20
 
 // readCA reads the authorities in a file.
@@ -112,8 +112,8 @@ func readCA(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Register makes r know kind, the sinks of type S that build makes of a C. connection returns
-// the Connection in a C: sinks with equal ones share their connections.
+// Register registers the kind of sink kind in r: build makes a sink of type S from a C.
+// connection returns the Connection in a C. Sinks with equal ones share their connections.
 func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connection func(*C) *registry.Connection, build func(C) (S, error)) {
 	clients := make(map[string]*http.Client)
 	registry.AddSink(r, kind, func(c C, env registry.Env) (S, error) {
@@ -122,7 +122,7 @@ func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connect
 		key := keyOf(*how)
 		if client, ok := clients[key]; ok {
 			how.Client = client
-		} else if sender, err := newSender(*how); err == nil { // otherwise build says what is wrong
+		} else if sender, err := newSender(*how); err == nil { // build reports the error
 			clients[key] = sender.Client
 			how.Client = sender.Client
 		}
@@ -130,7 +130,7 @@ func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connect
 	})
 }
 
-// keyOf is the same for connections that can be shared.
+// keyOf returns a key that is equal for connections that can be shared.
 func keyOf(c registry.Connection) string {
 	var authorities [sha256.Size]byte
 	if text, err := os.ReadFile(c.CA); err == nil {
@@ -143,7 +143,7 @@ func keyOf(c registry.Connection) string {
 const (
 	httpProxy  = "http"
 	httpsProxy = "https"
-	// socksLocal has names looked up here, socksRemote by the proxy, as curl has it.
+	// With socksLocal names are looked up here, with socksRemote by the proxy, as in curl.
 	socksLocal  = "socks5"
 	socksRemote = "socks5h"
 )
@@ -168,8 +168,8 @@ func parseProxy(raw string) (*url.URL, error) {
 // isSocks reports whether p is a SOCKS proxy, which carries any protocol.
 func isSocks(p *url.URL) bool { return p.Scheme == socksLocal || p.Scheme == socksRemote }
 
-// proxied makes t connect through the proxy of c. The proxy itself is the operator's and may
-// have any address.
+// proxied makes t connect through the proxy of c. The proxy itself may have any address,
+// because the operator chose it.
 func (c Config) proxied(t *http.Transport) {
 	if isSocks(c.Proxy) {
 		t.DialContext = c.socks().DialContext
@@ -215,13 +215,13 @@ func (c Config) socks() Dialer {
 	}
 	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), port), auth, c.toProxy())
 	if err != nil {
-		panic(fmt.Sprintf("outbound: %v", err)) // it fails for no arguments
+		panic(fmt.Sprintf("outbound: %v", err)) // cannot happen
 	}
-	return &socksDialer{c, d.(proxy.ContextDialer)} // it is one, as its documentation says
+	return &socksDialer{c, d.(proxy.ContextDialer)} // documented to be one
 }
 
-// DialContext connects to address, once it was found that this is permitted. With socksLocal
-// the proxy is told the address that was checked, and not the name.
+// DialContext connects to address if it is permitted. With socksLocal the proxy gets the
+// checked address and not the name.
 func (d *socksDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -239,8 +239,9 @@ func (d *socksDialer) DialContext(ctx context.Context, network, address string) 
 	return d.proxy.DialContext(ctx, network, address)
 }
 
-// target returns the addresses of host, to which a proxy is to connect, or why one of them is
-// not permitted. Where host cannot be looked up here it returns none: the proxy may know it.
+// target returns the addresses of host, to which a proxy will connect, or an error if one of
+// them is not permitted. It returns none if host cannot be looked up here, because the proxy
+// may know it.
 func (c Config) target(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, orDefault(c.DialTimeout, defaultDialTimeout))
 	defer cancel()

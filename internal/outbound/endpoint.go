@@ -22,12 +22,12 @@ type Endpoint struct {
 	post Sender
 }
 
-// minSegment is the length from which a segment of a path is taken for a token.
+// minSegment is the length from which a path segment counts as a token.
 const minSegment = 16
 
-// NewEndpoint returns the endpoint u, which sender reaches. The body of an answer decides
-// whether a notification is delivered, unless StatusDecides is called. Its errors contain neither
-// secrets nor the parts of u that only the receiver should see.
+// NewEndpoint returns the endpoint u, to which sender sends. The body of an answer decides
+// whether a notification is delivered, unless StatusDecides is called. Its errors contain
+// neither secrets nor the parts of u that only the receiver should see.
 func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
 	e := &Endpoint{url: u, post: sender}
 	e.post.BodyDecides = true
@@ -44,20 +44,20 @@ func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
 	return e
 }
 
-// StatusDecides is for receivers whose body says no more of a success than its status.
+// StatusDecides makes the status alone decide whether a notification is delivered.
 func (e *Endpoint) StatusDecides() *Endpoint {
 	e.post.BodyDecides = false
 	return e
 }
 
-// Posting returns what posts a body to e and says what verdict makes of the answer.
+// Posting returns a function that posts a body to e and returns the verdict about the answer.
 func (e *Endpoint) Posting(verdict func(*Answer) error) func(context.Context, []byte) error {
 	return func(ctx context.Context, body []byte) error {
 		return e.Send(ctx, http.MethodPost, e.url, nil, body, verdict)
 	}
 }
 
-// Send sends body as Do does, and returns what verdict makes of the answer.
+// Send sends body as Do does, and returns the verdict about the answer.
 func (e *Endpoint) Send(ctx context.Context, method string, u *url.URL, h http.Header, body []byte, verdict func(*Answer) error) error {
 	a, err := e.Do(ctx, method, u, h, body)
 	if err != nil {
@@ -66,10 +66,10 @@ func (e *Endpoint) Send(ctx context.Context, method string, u *url.URL, h http.H
 	return verdict(a)
 }
 
-// maxSaid bounds what a receiver may say in an error, in runes.
+// maxSaid limits the text of a receiver in an error, in runes.
 const maxSaid = 200
 
-// Because adds to err, which keeps its class, the reason that the receiver gave.
+// Because adds the receiver's reason to err. The class of err stays.
 func (e *Endpoint) Because(err error, reason string) error {
 	if reason = e.post.Secrets.Clean(render.Clean(reason)); err == nil || reason == "" {
 		return err
@@ -77,14 +77,14 @@ func (e *Endpoint) Because(err error, reason string) error {
 	return fmt.Errorf("%w: %s", err, render.Short(reason, maxSaid))
 }
 
-// Limit marks err as a limit of the receiver, which is asked again after as many seconds as the
-// body of a says, or when its header says where that is later; at most a day.
+// Limit marks err as a limit of the receiver. The next attempt is made after seconds, from the
+// body of a, or at the time in its header if that is later, but after a day at the latest.
 func Limit(err error, a *Answer, seconds float64) error {
 	return a.Limit(err, time.Duration(max(0, min(seconds, MaxRetryAfter.Seconds()))*float64(time.Second)))
 }
 
-// Insist sends rich, and if the receiver refuses it what plain returns: a layout must not cost a
-// notification.
+// Insist sends rich. If the receiver refuses it, Insist sends the result of plain, so that a
+// bad layout loses no notification.
 func Insist(ctx context.Context, send func(context.Context, []byte) error, rich []byte, plain func() []byte) error {
 	err := send(ctx, rich)
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
@@ -103,13 +103,13 @@ func JSON(v any) []byte {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("outbound: %v", err)) // every field is encodable
+		panic(fmt.Sprintf("outbound: %v", err)) // cannot happen: every field can be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Do sends body, which is JSON, to u with the headers h besides, and returns the answer,
-// whatever its status. Nothing of u may be secret that the endpoint does not know.
+// Do sends body, which is JSON, to u with the additional headers h, and returns the answer,
+// whatever its status. The endpoint must know all secrets in u.
 func (e *Endpoint) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
 	all := http.Header{"Content-Type": {"application/json"}}
 	maps.Copy(all, h)

@@ -17,8 +17,8 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// reason is the text of a network error without what differs from attempt to attempt,
-// such as local ports and the time, so that a repeated failure reads the same.
+// reason returns the text of a network error without parts that differ between attempts, such
+// as local ports and times. So repeated failures have the same text.
 func reason(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		if e.IsTimeout {
@@ -51,14 +51,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Scrubber takes secrets out of texts, also as URLs, base64 and quoted texts have them. The
-// zero value knows none. It must not be altered while it is used.
+// Scrubber removes secrets from texts, also in the forms that they have in URLs, base64 and
+// quoted texts. The zero value has no secrets. It must not be changed while it is used.
 type Scrubber struct{ secrets []string }
 
-// minSecret is the length from which a part of a URL may be a secret.
+// minSecret is the length from which a part of a URL counts as a secret.
 const minSecret = 6
 
-// Add adds parts as secrets. It ignores short ones, which may appear anywhere.
+// Add adds parts as secrets. It ignores short ones, which could be a part of any text.
 func (s *Scrubber) Add(parts ...string) {
 	for _, p := range parts {
 		if len(p) >= minSecret {
@@ -67,17 +67,17 @@ func (s *Scrubber) Add(parts ...string) {
 				base64.RawStdEncoding.EncodeToString([]byte(p)))
 		}
 	}
-	// One that is a part of another must not leave the rest of that.
+	// Longer secrets come first, so that a secret within another does not leave the rest of it.
 	slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	s.secrets = slices.Compact(s.secrets)
 }
 
-// addLogin adds what signs in with basic authentication.
+// addLogin adds the credentials of basic authentication.
 func (s *Scrubber) addLogin(username, password string) {
 	s.Add(username, password, username+":"+password)
 }
 
-// AddURL adds the parts of u that nobody but the receiver should see.
+// AddURL adds the parts of u that only the receiver should see.
 func (s *Scrubber) AddURL(u *url.URL) {
 	s.Add(u.String(), u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery)
 	if u.User != nil {
@@ -87,7 +87,7 @@ func (s *Scrubber) AddURL(u *url.URL) {
 	}
 }
 
-// Longest is the length of the longest text that Clean takes out.
+// Longest returns the length of the longest secret.
 func (s *Scrubber) Longest() int {
 	if len(s.secrets) == 0 {
 		return 0
@@ -95,7 +95,7 @@ func (s *Scrubber) Longest() int {
 	return len(s.secrets[0])
 }
 
-// Clean returns text with each secret as "***".
+// Clean replaces each secret in text by "***".
 func (s *Scrubber) Clean(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -112,7 +112,7 @@ type scrubbed struct {
 func (e *scrubbed) Error() string { return e.text }
 func (e *scrubbed) Unwrap() error { return e.err }
 
-// maxReason bounds the text of an error, in runes: it can quote what the other side sent.
+// maxReason is the largest length of an error text, in runes: it can quote the other side.
 const maxReason = 300
 
 // Wrap returns err with a short text that holds none of the secrets.

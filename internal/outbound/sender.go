@@ -20,52 +20,53 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// UserAgent is what sinks call themselves.
+// UserAgent is the user agent of sinks.
 const UserAgent = "vokter (+https://github.com/vokter/vokter)"
 
-// maxAnswer is how much of an answer's body is read at most, in bytes: room for a message of
-// 16,000 characters that comes back with six bytes for each.
+// maxAnswer is how many bytes of an answer's body are read. A message of 16,000 characters with
+// six bytes each fits.
 const maxAnswer = 128 << 10
 
-// How long the body of an answer is read at most, so that one that never ends does not hold an
-// attempt: where it decides, and where the status does.
+// Timeouts for reading the body of an answer, so that an endless body does not block an
+// attempt: if the body decides, and if the status does.
 const (
 	readFor  = 15 * time.Second
 	drainFor = time.Second
 )
 
-// Sender makes requests. Client has to come from NewClient, and Secrets has to know
-// everything that must not be shown. It is safe for concurrent use.
+// Sender makes requests. Client must come from NewClient, and Secrets must have all secrets. It
+// is safe for concurrent use.
 type Sender struct {
 	Client  *http.Client
 	Secrets Scrubber
-	// BodyDecides says that a status 2xx is not enough: the body says whether the receiver has
-	// the notification, and is waited for.
+	// BodyDecides says that a status 2xx is not enough: the body says whether the receiver
+	// accepted the notification, so Do waits for it.
 	BodyDecides bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Answer is what a receiver answered.
+// Answer is the response of a receiver.
 type Answer struct {
 	Status int
 	Header http.Header
-	// Body is what arrived in time, at most 128 KB.
+	// Body is the part of the body that arrived in time, at most 128 KB.
 	Body []byte
-	// Broken says why the body is not whole; nil where it is, or is longer than that.
+	// Broken is the error that truncated the body. It is nil if the body is complete or longer
+	// than 128 KB.
 	Broken error
 
 	url *url.URL
 	now time.Time
 }
 
-// Do makes one request and returns the answer, whatever its status. An error is one of
-// the network: it is permanent where the address is refused, marked ambiguous where the
-// whole request was written, and reported at once where the certificate is invalid.
+// Do makes one request and returns the answer, whatever its status. An error is a network
+// error. It is permanent if the address is refused, ambiguous if the whole request was written,
+// and reported at once if the certificate is invalid.
 func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The transport may report this after Do returned, from another goroutine.
+	// The transport may set this from another goroutine after Do has returned.
 	var wrote atomic.Bool
 	traced := httptrace.WithClientTrace(reading, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) },
@@ -76,7 +77,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	h.Set("User-Agent", UserAgent)
 	again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := again()
-	// As http.NewRequest makes it, but that u was parsed before.
+	// Like http.NewRequest, but u is parsed already.
 	req := (&http.Request{
 		Method: method, URL: rooted(u), Host: u.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: first, GetBody: again, ContentLength: int64(len(body)),
@@ -96,7 +97,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 		now = s.Now
 	}
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
-	// After a change of protocol no context would end the reading.
+	// After a change of protocol the context would not end the read.
 	if a.Status != http.StatusSwitchingProtocols {
 		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
 			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
@@ -110,7 +111,7 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 
 var errSlow = errors.New("its end did not come in time")
 
-// rooted returns u with the slash that begins a path, which JoinPath may leave out.
+// rooted returns u with a leading slash in its path, which JoinPath may leave out.
 func rooted(u *url.URL) *url.URL {
 	if u.Path == "" || u.Path[0] == '/' {
 		return u
@@ -124,14 +125,14 @@ func rooted(u *url.URL) *url.URL {
 
 type observerKey struct{}
 
-// WithObserver returns a context for Do that tells see the status of each answer, such as
-// "204 No Content".
+// WithObserver returns a context with which Do calls see with the status of each answer, such
+// as "204 No Content".
 func WithObserver(ctx context.Context, see func(status string)) context.Context {
 	return context.WithValue(ctx, observerKey{}, see)
 }
 
-// Tell tells the observer of ctx, if there is one, what was answered. Do does that itself; it
-// is for sinks with another protocol.
+// Tell calls the observer of ctx, if there is one, with a status. Do does that itself; Tell is
+// for sinks with another protocol.
 func Tell(ctx context.Context, status string) {
 	if see, ok := observer(ctx); ok {
 		see(status)
@@ -143,10 +144,11 @@ func observer(ctx context.Context) (see func(status string), ok bool) {
 	return see, ok
 }
 
-// failure says why there was no answer. sent says that the whole request was written.
+// failure classifies err, because of which there is no answer. sent says that the whole request
+// was written.
 func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err // the text of a url.Error holds the URL
+		err = ue.Err // the message of url.Error contains the URL
 	}
 	if _, ok := errors.AsType[*AddressError](err); ok {
 		return failure.Permanent(s.Secrets.Wrap("refused to connect", err))
@@ -169,8 +171,8 @@ func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 	return err
 }
 
-// ParseURL reads the http or https URL of a receiver, whose example is such a URL. Its
-// errors never quote raw, since it may hold a secret.
+// ParseURL parses the http or https URL of a receiver. Errors show example and never raw, which
+// may hold a secret.
 func ParseURL(raw, example string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -192,10 +194,10 @@ func ParseURL(raw, example string) (*url.URL, error) {
 	return u, nil
 }
 
-// Err says what the status of a means where the protocol says nothing else: nil for 2xx;
-// failure.Gone for 410; failure.Limited for 429; Denied for 401 and 403; failure.Refused for
-// what is wrong with this body alone; and otherwise an error to try again after. Whatever is
-// tried again waits for as long as Retry-After says.
+// Err returns the meaning of the status of a, unless the protocol says more: nil for 2xx,
+// failure.Gone for 410, failure.Limited for 429, Denied for 401 and 403, failure.Refused for
+// statuses about the body, and otherwise an error to retry. Retries wait as long as Retry-After
+// says.
 func (a *Answer) Err() error {
 	code := a.Status
 	if code >= 200 && code <= 299 {
@@ -224,8 +226,9 @@ func (a *Answer) Err() error {
 	return err
 }
 
-// Without is the error of a, whose status is 2xx, where the body lacks what the receiver says
-// of a notification that it has. It may have it all the same, as where the answer broke off.
+// Without returns the error for an answer with status 2xx whose body lacks the receiver's
+// confirmation. If the answer is truncated, the error is ambiguous, because the receiver may
+// have the notification.
 func (a *Answer) Without(what string) error {
 	if a.Broken != nil {
 		return failure.Ambiguous(fmt.Errorf("answered %s, but %w", statusText(a.Status), a.Broken))
@@ -233,29 +236,30 @@ func (a *Answer) Without(what string) error {
 	return failure.Ambiguous(fmt.Errorf("answered %s, but without %s", statusText(a.Status), what))
 }
 
-// RetryAfter returns how long the receiver wishes to be left alone, at most a day; ok is
-// false where it does not say.
+// RetryAfter returns how long the receiver asks to wait, at most a day. ok is false if it does
+// not say.
 func (a *Answer) RetryAfter() (wait time.Duration, ok bool) {
 	return RetryAfter(a.Header.Get("Retry-After"), a.now)
 }
 
-// Limit marks err as a limit of the receiver, which is asked again when it said: after wait,
-// or when the header says where that is later; 0 means that the body does not say.
+// Limit marks err as a limit of the receiver. The next attempt is made after wait, from the
+// body, or at the time in the header if that is later. A wait of 0 means that the body does not
+// say.
 func (a *Answer) Limit(err error, wait time.Duration) error {
 	if d, ok := a.RetryAfter(); ok {
-		wait = max(wait, d, time.Millisecond) // 0 would mean that it did not say
+		wait = max(wait, d, time.Millisecond) // 0 would mean that the receiver did not say
 	}
 	return failure.Limited(err, wait)
 }
 
-// What Denied says, where the sink knows no better.
+// Default reasons for Denied.
 const (
 	TokenRefused  = "the token is refused"
 	AccessRefused = "access is refused"
 )
 
-// Denied is the error of a, with which the receiver refuses us for the reason what. Somebody has
-// to fix that, and the notification waits meanwhile.
+// Denied returns the error for an answer that refuses access for the reason what. Somebody must
+// fix that; the notification waits until then.
 func (a *Answer) Denied(what string) error {
 	err := fmt.Errorf("%s: %w", what, a.says())
 	if d, ok := a.RetryAfter(); ok {
@@ -266,7 +270,7 @@ func (a *Answer) Denied(what string) error {
 
 func (a *Answer) says() error { return fmt.Errorf("answered %s", statusText(a.Status)) }
 
-// statusText is code with its name.
+// statusText returns code with its name.
 func statusText(code int) string {
 	if t := http.StatusText(code); t != "" {
 		return fmt.Sprintf("%d %s", code, t)
@@ -274,10 +278,10 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// maxTarget bounds the shown target of a redirect, in runes.
+// maxTarget is the largest length of a redirect's target in an error, in runes.
 const maxTarget = 100
 
-// target names where a redirect leads, without its path and query, which may be secret.
+// target returns the target of a redirect without path and query, which may be secret.
 func target(a *Answer) string {
 	u, err := a.url.Parse(a.Header.Get("Location"))
 	if a.Header.Get("Location") == "" || err != nil || u.Host == "" {
@@ -289,9 +293,9 @@ func target(a *Answer) string {
 // MaxRetryAfter is the longest wait that a host can ask for.
 const MaxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads the value of the header Retry-After: seconds, or a date, which counts
-// from now. What lies in the past is 0; what is more than MaxRetryAfter is that. ok is
-// false where there is none or it makes no sense.
+// RetryAfter parses the header Retry-After: seconds, or a date. It returns the time from now, 0
+// for a date in the past, and at most MaxRetryAfter. ok is false if the value is missing or
+// invalid.
 func RetryAfter(value string, now time.Time) (wait time.Duration, ok bool) {
 	value = strings.TrimSpace(value)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
@@ -313,5 +317,5 @@ type Advised struct {
 
 func (a *Advised) Error() string { return a.Err.Error() + "; " + a.Advice }
 
-// Unwrap returns the error without the advice; its class stays.
+// Unwrap returns the error without the advice, with its class.
 func (a *Advised) Unwrap() error { return a.Err }

@@ -12,23 +12,23 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Bounds of a template. What stands between two iterations is bounded by maxNodes, and
-// the values that it works on by maxValue; so that an execution can be ended it is
-// enough that each iteration asks whether to go on, see rewrite.
+// Limits of a template. maxNodes limits the work between two iterations, and maxValue the
+// values in it. So it is enough that each iteration checks whether the execution must end; see
+// rewrite.
 const (
-	maxNodes  = 10_000 // with what other templates it calls, each as often as it is called
+	maxNodes  = 10_000 // including called templates, once for each call
 	maxNested = 2      // loops within one another: the differences of the items of a digest
 )
 
-// checker walks a template as an execution would, but each branch and each loop once.
+// checker walks a template as an execution does, but takes each branch and each loop once.
 type checker struct {
 	tmpl  *template.Template
 	nodes int
-	calls []string // the templates that are being walked, outermost first
+	calls []string // the chain of calls being walked, outermost first
 	err   error
 }
 
-// check refuses what t must not do.
+// check returns an error if t does something that is not allowed.
 func check(t *template.Template) error {
 	for _, part := range t.Templates() {
 		c := &checker{tmpl: t, calls: []string{part.Name()}}
@@ -42,7 +42,7 @@ func check(t *template.Template) error {
 	return nil
 }
 
-// refuse keeps the first mistake, with its line.
+// refuse records the first mistake, with its line.
 func (c *checker) refuse(tree *parse.Tree, n parse.Node, format string, args ...any) {
 	if c.err == nil {
 		where, _ := tree.ErrorContext(n)
@@ -59,7 +59,7 @@ func (c *checker) list(tree *parse.Tree, l *parse.ListNode, loops int) {
 	}
 }
 
-// count reports whether to walk n too.
+// count counts n, and reports whether to walk it.
 func (c *checker) count(tree *parse.Tree, n parse.Node) bool {
 	if c.nodes++; c.nodes > maxNodes {
 		c.refuse(tree, n, "the template does more than %d things, counting what it calls as often as it calls it", maxNodes)
@@ -67,7 +67,7 @@ func (c *checker) count(tree *parse.Tree, n parse.Node) bool {
 	return c.err == nil
 }
 
-// node walks n, which stands within so many loops.
+// node walks n, which is inside that number of loops.
 func (c *checker) node(tree *parse.Tree, n parse.Node, loops int) {
 	if !c.count(tree, n) {
 		return
@@ -98,8 +98,8 @@ func (c *checker) branch(tree *parse.Tree, b *parse.BranchNode, loops, otherwise
 	c.list(tree, b.ElseList, otherwise)
 }
 
-// ofField reports whether p is a field alone. A field is never a number: there are none
-// in the data.
+// ofField reports whether p is only a field. A field is never a number, because the data has
+// none.
 func ofField(p *parse.PipeNode) bool {
 	if len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return false
@@ -108,7 +108,7 @@ func ofField(p *parse.PipeNode) bool {
 	case *parse.FieldNode:
 		return true
 	case *parse.VariableNode:
-		return len(n.Ident) > 1 // a variable itself may be anything
+		return len(n.Ident) > 1 // a variable alone may be anything
 	}
 	return false
 }
@@ -131,7 +131,7 @@ func (c *checker) call(tree *parse.Tree, n *parse.TemplateNode, loops int) {
 	}
 }
 
-// pipe walks what is computed.
+// pipe walks the commands of a pipeline.
 func (c *checker) pipe(tree *parse.Tree, p *parse.PipeNode) {
 	if p == nil {
 		return
@@ -158,7 +158,7 @@ func (c *checker) argument(tree *parse.Tree, n parse.Node) {
 	}
 }
 
-// function refuses functions that are not on the list, and formats that could grow.
+// function refuses functions that are not on the list, and formats whose output could be large.
 func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []parse.Node) {
 	if _, ours := functions[id.Ident]; !ours && !slices.Contains(builtins, id.Ident) {
 		c.refuse(tree, id, "%s", noFunction(id.Ident))
@@ -180,7 +180,7 @@ func noFunction(name string) string {
 	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, functionNames()))
 }
 
-// noField says that the data has no field name where it is used.
+// noField returns the error text for a field that the data does not have there.
 func noField(name string) string {
 	whole := data(pipeline.Notification{})
 	parts := slices.Concat(slices.Collect(maps.Keys(diffs([]pipeline.Diff{{}})[0])),
@@ -213,8 +213,8 @@ type opened struct {
 	line int
 }
 
-// unclosed says which action of source lacks its {{end}}; "" where none does. text/template
-// names only the end of the source.
+// unclosed returns the action of source that lacks its {{end}}, or "". text/template reports
+// only the end of the source.
 func unclosed(source string) string {
 	var open []opened
 	for at := 0; ; {
@@ -225,7 +225,7 @@ func unclosed(source string) string {
 		begin += at
 		end := endOf(source, begin)
 		if end < 0 {
-			return "" // the action itself is cut, which text/template says
+			return "" // the action is incomplete, which text/template reports
 		}
 		body := strings.TrimSpace(strings.TrimPrefix(source[begin+2:end-2], "-"))
 		word, _, _ := strings.Cut(strings.TrimSuffix(body, "-"), " ")
@@ -247,8 +247,8 @@ func unclosed(source string) string {
 	return fmt.Sprintf("line %d: %s has no {{end}}; write one where it ends", last.line, Short(Clean(last.text), 60))
 }
 
-// endOf returns where the action ends that begins at begin, behind its }}; -1 where it does
-// not.
+// endOf returns the index after the }} of the action that begins at begin, or -1 if there is
+// none.
 func endOf(source string, begin int) int {
 	quote := byte(0)
 	if body := strings.TrimLeft(source[begin+2:], "- "); strings.HasPrefix(body, "/*") {

@@ -13,12 +13,12 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxText bounds each text of a notification, in bytes.
+// maxText is the largest size of each text of a notification, in bytes.
 const maxText = 16 << 10
 
-// data is what a template sees of n: maps, lists and texts, never our types, whose methods
-// it could call, and no numbers, which it could count to. Each name is there whatever n is
-// about; what does not apply is empty.
+// data returns n as a template sees it: maps, lists and texts. It has no Go types, whose
+// methods a template could call, and no numbers, to which a template could count. All names
+// exist for every n; those that do not apply are empty.
 func data(n pipeline.Notification) map[string]any {
 	m := MessageOf(n, Budget{Lines: 1})
 	all := diffs(n.Diffs)
@@ -30,7 +30,7 @@ func data(n pipeline.Notification) map[string]any {
 	}
 }
 
-// shown bounds the text below the headline.
+// shown is the budget of the text below the headline.
 var shown = Budget{Total: 3000, Lines: 20}
 
 func diffs(list []pipeline.Diff) []map[string]string {
@@ -43,7 +43,7 @@ func diffs(list []pipeline.Diff) []map[string]string {
 	return out
 }
 
-// keywords lists those of diffs, each once.
+// keywords lists the keywords of diffs, each once.
 func keywords(diffs []pipeline.Diff) []string {
 	var list []string
 	for _, d := range diffs {
@@ -54,7 +54,7 @@ func keywords(diffs []pipeline.Diff) []string {
 	return list
 }
 
-// items are those of a digest, each with its part of all.
+// items returns the items of a digest, each with its diffs from all.
 func items(list []pipeline.Item, all []map[string]string) []map[string]any {
 	out := make([]map[string]any, len(list))
 	for i, item := range list {
@@ -68,7 +68,7 @@ func items(list []pipeline.Item, all []map[string]string) []map[string]any {
 	return out
 }
 
-// health is empty where h is nil.
+// health returns the data of h. All its values are empty if h is nil.
 func health(h *pipeline.Health) map[string]any {
 	if h == nil {
 		return map[string]any{}
@@ -88,8 +88,8 @@ func health(h *pipeline.Health) map[string]any {
 	return d
 }
 
-// address is the URL of a page, without user information if it is one to follow, and else
-// what names the page.
+// address returns the URL of a page without user information, or, if it is no http or https
+// URL, a name of the page.
 func address(raw string) string {
 	if u := MessageOf(pipeline.Notification{URL: raw}, Budget{}).URL; u != "" {
 		return u
@@ -126,12 +126,12 @@ func truth(b bool) string {
 	return ""
 }
 
-// clean returns s in one line, without what steers a screen.
+// clean returns s in one line, without control characters.
 func clean(s string) string { return Cut(Clean(s), maxText, Bytes) }
 
-// TryTemplate renders what source makes of one notification of each sort, and of one whose page
-// attacks, and returns the first failure. It is bounded as Render is; where the process
-// must not suffer from it whatever happens, call it in another one.
+// TryTemplate executes source on one notification of each sort and on one of a hostile page,
+// and returns the first error. It has the limits of Render. To protect the process completely,
+// call it in a child process.
 func TryTemplate(source string) error {
 	t := NewTemplate(source)
 	if err := t.Validate(); err != nil {
@@ -189,8 +189,8 @@ func samples() []sample {
 	}
 }
 
-// hostile returns n as a page would have it that knows where its text goes, with as
-// many differences as one notification has.
+// hostile returns n with the texts of a page that attacks receivers, and with as many
+// differences as one notification can have.
 func hostile(n pipeline.Notification) pipeline.Notification {
 	text := "{{.}} {{range 9}} <!channel> <@U1> <http://x|y> </script> [a](http://b) @everyone `*_~| %s %1000000d \" ' \\ \u202e\x00\r\n" +
 		strings.Repeat("x", 100)

@@ -9,26 +9,25 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// usualSpans is how many spans most excerpts have.
+// usualSpans is the number of spans of most excerpts.
 const usualSpans = 5
 
 // difference is a difference with keywords found in it, near one another.
 type difference struct {
 	pipeline.Diff
 	found []string
-	diffs int // how many of the notification's it stands for
-	// snippet is what an excerpt is cut from. In it the first keyword stands from from to
-	// to, and what was changed from at to until; they are equal where it is not seen.
+	diffs int // the number of the notification's diffs in it
+	// snippet is the text from which the excerpt is cut. The first keyword is snippet[from:to],
+	// the changed text snippet[at:until]. A range is empty if it is not visible.
 	snippet   string
 	from, to  int
 	at, until int
-	// spans are the excerpt, which has the bytes from start to end.
+	// spans are the excerpt, snippet[start:end].
 	spans      []Span
 	start, end int
 }
 
-// differences joins the diffs of one difference, as far as one excerpt shows their
-// keywords.
+// differences joins the diffs of one difference if one excerpt can show their keywords.
 func differences(diffs []pipeline.Diff, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
@@ -74,13 +73,13 @@ func differences(diffs []pipeline.Diff, b Budget) []difference {
 	return found
 }
 
-// line is d as a Message has it.
+// line returns d as a line of a Message.
 func (d *difference) line() Line {
 	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans}
 }
 
-// cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around
-// the text where that is not seen.
+// cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around the
+// changed text if the keyword is not visible.
 func (d *difference) cutWithin(b Budget) {
 	focus := d.at
 	if d.from < d.to {
@@ -123,7 +122,7 @@ func (d *difference) cut(start, end int) []Span {
 	return spans
 }
 
-// leeway is how many runes a cut may move to be at a blank.
+// leeway is how many runes a cut may move to a blank.
 const leeway = 20
 
 // window returns the bytes [start, end) of s to show: about limit runes, so that what begins
@@ -149,7 +148,7 @@ func window(s string, at, limit int) (start, end int) {
 	return start, end
 }
 
-// skip returns how many bytes the first n runes of s have.
+// skip returns the length of the first n runes of s in bytes.
 func skip(s string, n int) int {
 	for i := range s {
 		if n == 0 {
@@ -162,10 +161,10 @@ func skip(s string, n int) int {
 
 var english = text.NewLanguages().Normalizer("en")
 
-// find returns where keyword stands in s, whose tokens are words: the first place at or
-// behind byte from, else the first of all, word by word, compared as strictly as any place
-// allows; for a keyword whose words stand apart that of its first one. Equal results:
-// nowhere.
+// find returns the range of keyword in s, whose tokens are words: the first one at or after
+// byte from, or else the first one. It compares as strictly as possible. If the words of the
+// keyword are not adjacent, it returns the range of the first one. An empty range means that it
+// was not found.
 func find(s string, words []text.Token, keyword string, from int) (start, end int) {
 	wanted := text.Tokens(keyword)
 	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}

@@ -14,10 +14,10 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Bounds of one execution.
+// Limits of one execution.
 const (
 	maxOutput = 64 << 10 // bytes
-	maxBody   = 1 << 20  // bytes of what is the whole body of a request
+	maxBody   = 1 << 20  // bytes, if the output is the body of a request
 	maxWrites = 100_000  // iterations and printed values
 	maxTime   = 2 * time.Second
 )
@@ -39,7 +39,7 @@ func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape
 	if err == nil {
 		return text, true
 	}
-	if !errors.Is(err, context.Canceled) { // the attempt is as if it had not begun
+	if !errors.Is(err, context.Canceled) { // a cancelled attempt does not count
 		pipeline.AttemptFrom(ctx).Degraded("the template failed: " + err.Error())
 	}
 	return "", false
@@ -74,20 +74,20 @@ func (t Template) execute(ctx context.Context, n pipeline.Notification, how prin
 	return text, nil
 }
 
-// printing is how the values that a template prints are written.
+// printing says how to write the values that a template prints.
 type printing struct {
-	// escape makes a value literal for the receiver; nil: it is printed as it is.
+	// escape escapes a value for the receiver. Nil means that values are not escaped.
 	escape func(string) string
-	// composed says that escapes which the operator has written count as well, before escape. In
-	// a sink with markup of its own they do not: escape is what they stand for there.
+	// composed says that escape functions in the template are applied before escape. In a sink
+	// with markup of its own they are replaced by escape.
 	composed bool
-	// max is how many bytes it says at most; 0: maxOutput.
+	// max is the largest size of the output, in bytes. 0 means maxOutput.
 	max int
-	// json says that what json returns is not escaped.
+	// json says that results of the function json are not escaped.
 	json bool
 }
 
-// functions returns the functions that rewrite has put into the template.
+// functions returns the functions that rewrite puts into the template.
 func (p printing) functions() template.FuncMap {
 	m := template.FuncMap{bySink: p.print, bySink + "json": func(v any) (any, error) {
 		text, err := encode(v)
@@ -111,7 +111,7 @@ func (p printing) functions() template.FuncMap {
 	return m
 }
 
-// print is the function that a printed value goes through.
+// print is the function that is applied to each printed value.
 func (p printing) print(v any) (any, error) {
 	switch s := v.(type) {
 	case string:
@@ -125,7 +125,7 @@ func (p printing) print(v any) (any, error) {
 	return nil, errors.New("only texts, numbers, true and false can be printed; json prints lists and mappings")
 }
 
-// writer keeps what is written, and fails when an execution has gone on for too long.
+// writer collects the output, and fails when an execution writes too much or too often.
 type writer struct {
 	ctx    context.Context
 	max    int // bytes
@@ -149,9 +149,9 @@ func (w *writer) Write(p []byte) (int, error) {
 	return 0, w.err
 }
 
-// rewrite puts an empty text first into each loop of l, so that each iteration meets the
-// writer, which ends an execution that has gone on for too long; and gives what is
-// printed to the escape function of the sink.
+// rewrite puts an empty text at the beginning of each loop of l. So each iteration calls the
+// writer, which ends an execution that runs too long. It also applies the escape function of
+// the sink to printed values.
 func rewrite(l *parse.ListNode) {
 	if l == nil {
 		return
@@ -175,8 +175,8 @@ func rewrite(l *parse.ListNode) {
 	}
 }
 
-// escape appends the sink's escape function to what p prints, or puts it in the place of
-// the one that the operator has put there.
+// escape appends the sink's escape function to the pipeline p, or replaces the escape function
+// at its end.
 func escape(p *parse.PipeNode) {
 	if len(p.Decl) > 0 {
 		return // nothing is printed

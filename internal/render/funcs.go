@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxValue bounds what a function returns, in bytes.
+// maxValue is the largest result of a function, in bytes.
 const maxValue = 64 << 10
 
 var (
@@ -21,23 +21,24 @@ var (
 	errLargeJSON = errors.New("the result has more than 1 MB")
 )
 
-// bySink is the function that each printed value goes through, and what begins the names of
-// those that stand for escapes where they come last. They are not known when a template is
-// parsed, so that none can call them.
+// bySink is the name of the function that is applied to each printed value, and a prefix for
+// the functions that replace escapes at the end of a pipeline. A template cannot call them,
+// because they are added after parsing.
 const bySink = "_escape"
 
 // builtins are the functions of text/template that are harmless.
 var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
 
-// escapes are those of functions that make text literal. In a sink that does so itself, they
-// are what it does.
+// escapes are the escape functions among functions. In a sink that escapes, they do what the
+// sink does.
 var escapes = []string{"mrkdwn", "html", "markdown"}
 
-// escapers are what escapes are where the sink does not escape.
+// escapers are the implementations of escapes for sinks that do not escape.
 var escapers = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
 
-// functions are those of our own. Each does work in proportion to its arguments, and
-// returns at most maxValue. Their errors quote no values, which are page text.
+// functions are the functions that this package adds. The work of each is proportional to its
+// arguments, and its result has at most maxValue bytes. Errors quote no values, because those
+// are page text.
 var functions = template.FuncMap{
 	"upper":    func(s string) (string, error) { return bounded(strings.ToUpper(s)) },
 	"lower":    func(s string) (string, error) { return bounded(strings.ToLower(s)) },
@@ -94,8 +95,7 @@ func byDefault(instead, s string) string {
 	return s
 }
 
-// date lays a time out that is written as in the data. Two arguments are a zone and the
-// time.
+// date formats a time of the data. Two arguments are a time zone and the time.
 func date(layout string, args ...string) (string, error) {
 	if len(args) < 1 || len(args) > 2 {
 		return "", errors.New("it takes a layout, a time zone if not UTC, and a time")

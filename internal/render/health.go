@@ -10,7 +10,7 @@ import (
 // maxPages bounds how many pages of an event are listed.
 const maxPages = 5
 
-// meanings say what the events are, to people.
+// meanings describe the events for people.
 var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthFailing:           "checks of this page fail",
 	pipeline.HealthRecovered:         "it is read again",
@@ -29,12 +29,12 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthRebaselined:       "it has a new baseline, since its text is made by other rules",
 }
 
-// good are the events after which all is well.
+// good are the events that end a fault.
 var good = map[pipeline.HealthEvent]bool{
 	pipeline.HealthRecovered: true, pipeline.HealthOnline: true, pipeline.HealthReceiverRecovered: true,
 }
 
-// ofHealth lays a health event out.
+// ofHealth returns the Message of a health event.
 func ofHealth(h pipeline.Health, b Budget) Message {
 	name := strings.ReplaceAll(Clean(string(h.Event)), "_", " ")
 	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Health: true, Good: good[h.Event], Reason: meanings[h.Event]}
@@ -60,7 +60,7 @@ func ofHealth(h pipeline.Health, b Budget) Message {
 	return m
 }
 
-// facts says how many and since when.
+// facts describes the count and the beginning of a fault.
 func facts(h pipeline.Health, b Budget) string {
 	var facts []string
 	switch {
@@ -86,7 +86,7 @@ func facts(h pipeline.Health, b Budget) string {
 	return s
 }
 
-// about is the page or the receiver of h.
+// about returns the page or the receiver of h.
 func about(h pipeline.Health) string {
 	var parts []string
 	if h.Receiver != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Blank is the zero-width space. Between two characters it keeps a chat program from
-// seeing a mention, a tag or an address in them; nobody sees it.
+// Blank is the zero-width space. It is invisible. Between two characters it keeps a chat
+// program from recognising a mention, a tag or an address.
 const Blank = "\u200b"
 
-// LineCost is what a difference takes in Markdown at most besides its texts, in runes.
+// LineCost is how many runes a difference needs at most in Markdown besides its texts.
 const LineCost = 32
 
-// AsMarkdown is what m says below its title: the differences as quotes, with the keyword
-// bold and removed text struck. escape makes a text literal within a line.
+// AsMarkdown returns the text of m below its title: the differences as quotes, with the keyword
+// bold and removed text struck through. escape escapes a text within a line.
 func AsMarkdown(m Message, escape func(string) string) string {
 	var parts []string
 	if m.Reason != "" {
@@ -43,7 +43,7 @@ func AsMarkdown(m Message, escape func(string) string) string {
 // Literal returns s as a line of Markdown that shows s.
 func Literal(s string, escape func(string) string) string { return guarded(s) + escape(s) }
 
-// AsPlain is m as plain text of at most limit UTF-16 code units, written in Markdown.
+// AsPlain returns m as plain text, escaped for Markdown, of at most limit UTF-16 code units.
 func AsPlain(m Message, limit int, escape func(string) string) string {
 	literal := func(text string) string {
 		lines := strings.Split(text, "\n")
@@ -55,8 +55,8 @@ func AsPlain(m Message, limit int, escape func(string) string) string {
 	return literal(Cut(m.Plain(), limit, func(s string) int { return UTF16(literal(s)) }))
 }
 
-// guarded returns what has to stand before s at the beginning of a line, so that it is no
-// heading, list, quote or rule.
+// guarded returns the prefix that keeps s at the beginning of a line from being a heading,
+// list, quote or rule.
 func guarded(s string) string {
 	if r, _ := utf8.DecodeRuneInString(s); s == "" || unicode.IsLetter(r) {
 		return ""
@@ -85,7 +85,8 @@ func snippet(l Line, escape func(string) string) string {
 	return b.String()
 }
 
-// mark puts the mark around s, but within its outer blanks: beside one it marks nothing.
+// mark puts mark around s, inside its outer blanks, because a mark beside a blank has no
+// effect.
 func mark(mark, s string) string {
 	core := strings.Trim(s, " ")
 	if core == "" {
@@ -95,8 +96,8 @@ func mark(mark, s string) string {
 	return before + mark + core + mark + after
 }
 
-// Spans are the spans of l by what can be seen: Changed says only of removed text that it
-// is, and neighbours that look the same are one.
+// Spans returns the spans of l by their look: Changed is set only for removed text, and
+// adjacent spans of the same look are joined.
 func Spans(l Line) []Span {
 	var spans []Span
 	for _, s := range l.Spans {
@@ -125,8 +126,8 @@ func pairs(special string) []string {
 	return list
 }
 
-// Mrkdwn escapes s for Slack's mrkdwn: it can mention nobody and hide no link. Asterisks
-// and the like still format it, since Slack knows no escape for them.
+// Mrkdwn escapes s for Slack's mrkdwn, so that it mentions nobody and hides no link. Characters
+// such as asterisks still format it, because Slack has no escape for them.
 func Mrkdwn(s string) string { return mrkdwn.Replace(s) }
 
 // HTML escapes s for the text of HTML and the values of its attributes.
@@ -136,13 +137,13 @@ func HTML(s string) string { return html.EscapeString(s) }
 // nothing and mentions nobody.
 func escapeMarkdown(s string) string { return markdownEscapes.Replace(s) }
 
-// Target makes a URL fit for the target of a link.
+// Target escapes a URL for the target of a link.
 var Target = strings.NewReplacer(
 	"<", "%3C", ">", "%3E", "(", "%28", ")", "%29", "[", "%5B", "]", "%5D", "|", "%7C", `\`, "%5C", "`", "%60",
 )
 
-// Values is how the values of a template are written: the address of the page as one to
-// follow, all else as escape does.
+// Values returns the escape function for the values of a template. It keeps the URL of the page
+// as a link, and applies escape to everything else.
 func Values(m Message, escape func(string) string) func(string) string {
 	return func(s string) string {
 		if s == m.URL {

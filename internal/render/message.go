@@ -1,8 +1,8 @@
-// Package render lays notifications out for people: a Message is what is said of one, with its
-// differences cut to a Budget, as plain text or Markdown. A Template of the operator's takes the
-// place of a layout. It is text/template, kept within bounds: what could run for ever, grow
-// without end or reach anything but the notification is refused when it is read, and one that
-// fails at run time gives way to the layout, so that it never costs an alert.
+// Package render formats notifications for people. A Message has the texts of a notification,
+// cut to a Budget, and can be written as plain text or Markdown. A Template of the operator
+// replaces this layout. It has the syntax of text/template with limits: a template that could
+// run for ever, grow without end or reach anything but the notification is refused when it is
+// read. If it fails at run time, the layout is used, so that no notification is lost.
 package render
 
 import (
@@ -14,36 +14,36 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Message is a notification for people. Every text in it is clean: valid UTF-8 in one
-// line, without characters that steer a screen.
+// Message is a notification for people. Every text in it is valid UTF-8 in one line, without
+// control characters.
 type Message struct {
-	// Headline says in one line what happened, such as "added: argus; removed: zeus"; of a
-	// health event its name.
+	// Headline says in one line what happened, such as "added: argus; removed: zeus". For a
+	// health event it is the name of the event.
 	Headline string
-	// Title is the page's title, or what of its URL names it; of a health event what it is
-	// about. It may be empty.
+	// Title is the page's title, or a part of its URL. For a health event it is the subject of
+	// the event. It may be empty.
 	Title string
-	// URL is the page's address, an http or https URL without user information; empty where
-	// there is none.
+	// URL is the page's http or https URL without user information. It is empty if there is
+	// none.
 	URL string
 	// Lines are the differences, at most as many as the budget allows.
 	Lines []Line
-	// More is how many diffs are in no line, with those that the notification left out.
+	// More is how many diffs are in no line, including those that the notification left out.
 	More int
-	// Reason says more where Headline is not about differences: what happened and why.
+	// Reason says what happened and why, if Headline is not about differences.
 	Reason string
 	// Pages are some of the pages that a health event is about.
 	Pages []string
-	// Health says that this is a health event, Good that all is well again.
+	// Health says that this is a health event, Good that the event ends a fault.
 	Health, Good bool
 }
 
 // Line is one difference.
 type Line struct {
 	Event pipeline.Event
-	// Keywords are those that were found in it.
+	// Keywords are the keywords that were found in it.
 	Keywords []string
-	// Spans are the snippet, in their order. Where it is cut, one is "...".
+	// Spans are the parts of the snippet, in order. A part that was cut off is the span "...".
 	Spans []Span
 }
 
@@ -56,30 +56,31 @@ type Span struct {
 	Changed bool
 }
 
-// Budget bounds a Message. Lengths are counted by Length.
+// Budget limits the size of a Message. Lengths are measured by Length.
 type Budget struct {
-	// Total bounds the sum of all texts, in which each line counts LineCost more than its
-	// texts. Line bounds the snippet of one difference, 240 by default, and Lines how many
-	// there are. Otherwise 0 is no bound.
+	// Total limits the sum of all texts; each line counts LineCost in addition to its texts.
+	// Line limits the snippet of one difference, 240 by default, and Lines the number of lines.
+	// For Total and Lines 0 means no limit.
 	Total, Line, Lines, LineCost int
 	// Length counts a text; nil means Runes.
 	Length func(string) int
-	// Location is that of times; nil means UTC.
+	// Location is the time zone of times. Nil means UTC.
 	Location *time.Location
 }
 
-// Bounds of a Message, in runes.
+// Limits of a Message, in runes.
 const (
 	maxHeadline = 160
 	maxTitle    = 120
 	maxURL      = 2000
 	maxKeyword  = 60
 	maxReason   = 400
-	// defaultLine bounds a snippet.
+	// defaultLine is the default of Budget.Line.
 	defaultLine = 240
 )
 
-// MessageOf lays n out within b. What does not fit is left out from the end, and counted.
+// MessageOf returns n as a Message within b. Lines that do not fit are left out from the end,
+// and counted in More.
 func MessageOf(n pipeline.Notification, b Budget) Message {
 	if b.Length == nil {
 		b.Length = Runes
@@ -123,7 +124,7 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	return m
 }
 
-// cost is what l takes of a budget.
+// cost returns the length of l in a budget.
 func (l Line) cost(b Budget) int {
 	n := b.LineCost + b.Length(string(l.Event)) + b.Length(strings.Join(l.Keywords, ", "))
 	for _, s := range l.Spans {
@@ -161,7 +162,7 @@ func headline(n pipeline.Notification) string {
 	return s
 }
 
-// Page is the URL of a page without its scheme and user information, as a name of it.
+// Page returns a name of a page: its URL without scheme and user information.
 func Page(raw string) string {
 	s := Clean(raw)
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
@@ -171,7 +172,7 @@ func Page(raw string) string {
 	return s
 }
 
-// link returns the URL of a page if it is one to follow.
+// link returns the URL of a page if it is an http or https URL.
 func link(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || Clean(raw) != raw {
@@ -184,7 +185,7 @@ func link(raw string) string {
 	return ""
 }
 
-// Left says in words what is missing from the lines; empty where nothing is.
+// Left returns the text about diffs that are not in the lines, or "" if there are none.
 func (m Message) Left() string {
 	if m.More > 0 {
 		return fmt.Sprintf("and %d more", m.More)
@@ -192,7 +193,7 @@ func (m Message) Left() string {
 	return ""
 }
 
-// Sign is what stands before a line: "+" or "-".
+// Sign returns the sign of a line, "+" or "-".
 func (l Line) Sign() string {
 	if l.Event == pipeline.Removed {
 		return "-"
@@ -200,7 +201,7 @@ func (l Line) Sign() string {
 	return "+"
 }
 
-// Text is the snippet as it is.
+// Text returns the snippet without formats.
 func (l Line) Text() string {
 	var b strings.Builder
 	for _, s := range l.Spans {
@@ -209,7 +210,7 @@ func (l Line) Text() string {
 	return b.String()
 }
 
-// Plain is m as plain text of several lines.
+// Plain returns m as plain text of several lines.
 func (m Message) Plain() string {
 	lines := []string{m.Headline}
 	for _, s := range []string{m.Title, m.URL, m.Reason} {
@@ -230,7 +231,7 @@ func (m Message) Plain() string {
 	return strings.Join(lines, "\n")
 }
 
-// Title is the headline of m, with the page or the receiver that a health event is about.
+// Title returns the headline of m, with the page or the receiver of a health event.
 func Title(m Message) string {
 	if m.Health && m.Title != "" {
 		return m.Headline + ": " + m.Title
@@ -238,8 +239,8 @@ func Title(m Message) string {
 	return m.Headline
 }
 
-// Below is what m says below its headline, as plain text; for a message that says no more
-// it is the headline.
+// Below returns the text of m below its headline as plain text. If there is none, it returns
+// the headline.
 func Below(m Message) string {
 	if _, below, ok := strings.Cut(m.Plain(), "\n"); ok {
 		return below
@@ -247,8 +248,8 @@ func Below(m Message) string {
 	return m.Headline
 }
 
-// Collected says how much a digest holds, such as "5 changes of 3 checks"; it is empty where n
-// is none.
+// Collected describes the size of a digest, such as "5 changes of 3 checks". It returns "" if n
+// is no digest.
 func Collected(n pipeline.Notification) string {
 	if n.Type != pipeline.NotificationTypeDigest {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// maxSource bounds the source of a template, in bytes.
+// maxSource is the largest source of a template, in bytes.
 const maxSource = 16 << 10
 
 // Template is the template of a sink. The zero value is none. It is safe for concurrent use.
@@ -37,8 +37,8 @@ func NewTemplate(source string) Template {
 	return Template{&parsed{tmpl, err}}
 }
 
-// CompileTemplate returns the template that stands in the field of a Config, or a *pipeline.FieldError
-// that says what is wrong with it.
+// CompileTemplate compiles the template in a field of a Config. A mistake is a
+// *pipeline.FieldError.
 func CompileTemplate(field string, source registry.Template) (Template, error) {
 	t := NewTemplate(string(source))
 	if err := t.Validate(); err != nil {
@@ -50,7 +50,7 @@ func CompileTemplate(field string, source registry.Template) (Template, error) {
 // IsZero reports whether there is no template.
 func (t Template) IsZero() bool { return t.parsed == nil }
 
-// Validate returns why the template cannot be used; nil for the zero Template.
+// Validate returns the mistake in the template, or nil.
 func (t Template) Validate() error {
 	if t.parsed == nil {
 		return nil
@@ -58,10 +58,10 @@ func (t Template) Validate() error {
 	return t.parsed.err
 }
 
-// name stands for the template in the errors of text/template.
+// templateName is the name of the template in errors of text/template.
 const templateName = "template"
 
-// compile reads and checks source, and makes its loops stoppable.
+// compile parses and checks source, and rewrites its loops so that they can be stopped.
 func compile(source string) (*template.Template, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes; at most %d are allowed", len(source), maxSource)
@@ -105,9 +105,9 @@ type Body struct {
 	json    bool
 }
 
-// CompileBody returns the template that stands in the field of a Config, for bodies of this
-// media type, or a *pipeline.FieldError that says what is wrong with it. It was tried on one
-// notification of each sort, and on one whose page attacks.
+// CompileBody compiles the template in a field of a Config for bodies of this media type. It
+// tries the template on one notification of each sort and on one of a hostile page. A mistake
+// is a *pipeline.FieldError.
 func CompileBody(field string, source registry.Template, mediaType string) (Body, error) {
 	text, err := CompileTemplate(field, source)
 	if err != nil {
@@ -136,10 +136,10 @@ func CompileBody(field string, source registry.Template, mediaType string) (Body
 // IsZero reports whether there is no template.
 func (b Body) IsZero() bool { return b.text.IsZero() }
 
-// Render returns the body for n. An error says that there is none for n.
+// Render returns the body for n, or an error if the template fails for n.
 func (b Body) Render(ctx context.Context, n pipeline.Notification) (string, error) {
 	text, err := b.render(ctx, n)
-	if err == nil || errors.Is(err, context.Canceled) { // the latter: the attempt is as if it had not begun
+	if err == nil || errors.Is(err, context.Canceled) { // a cancelled attempt does not count
 		return text, err
 	}
 	return "", failure.Refused(fmt.Errorf("the template of the body failed: %w", err))
@@ -153,8 +153,8 @@ func (b Body) render(ctx context.Context, n pipeline.Notification) (string, erro
 	return text, checkJSON(text)
 }
 
-// checkJSON says where text is not JSON. It quotes no more than a character: there may be
-// secrets in a body.
+// checkJSON returns an error that says where text is invalid JSON. It quotes at most one
+// character, because a body may hold secrets.
 func checkJSON(text string) error {
 	var v json.RawMessage
 	err := json.Unmarshal([]byte(text), &v)
@@ -168,11 +168,11 @@ func checkJSON(text string) error {
 	return fmt.Errorf("the body is no JSON%s: %s; write values as {{json .title}}, without quotes around", line, Short(Clean(err.Error()), 100))
 }
 
-// inString escapes s for the inside of a string of JSON.
+// inString escapes s for use inside a JSON string.
 func inString(s string) string {
 	quoted, err := encode(s)
 	if err != nil {
-		return "" // it is larger than a body can be
+		return "" // s is larger than a body can be
 	}
 	return quoted[1 : len(quoted)-1]
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Steers reports whether r could do more to a screen than appear there: control
-// characters, those that turn the direction of the text, and invisible ones.
+// Steers reports whether r could do more on a screen than appear: control characters,
+// characters that change the direction of text, and invisible ones.
 func Steers(r rune) bool {
 	switch {
 	case unicode.IsControl(r):
@@ -24,10 +24,10 @@ func Steers(r rune) bool {
 	return false
 }
 
-// Clean makes text from a page fit for one line of a screen: white space becomes one
-// blank, what Steers reports is dropped.
+// Clean returns text from a page for one line of a screen: white space becomes one blank, and
+// characters that Steers reports are dropped.
 func Clean(s string) string {
-	if tidy(s) {
+	if isClean(s) {
 		return s
 	}
 	var b strings.Builder
@@ -49,8 +49,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// tidy reports whether Clean has nothing to do with s.
-func tidy(s string) bool {
+// isClean reports whether Clean returns s unchanged.
+func isClean(s string) bool {
 	blank := true // also where s begins
 	for _, r := range s {
 		switch {
@@ -67,10 +67,10 @@ func tidy(s string) bool {
 	return !blank || s == ""
 }
 
-// Set is a set of characters of ASCII.
+// Set is a set of ASCII characters.
 type Set [256]bool
 
-// Chars returns the set of the characters of ASCII in s.
+// Chars returns the set of the ASCII characters in s.
 func Chars(s string) *Set {
 	var set Set
 	for i := range len(s) {
@@ -79,7 +79,7 @@ func Chars(s string) *Set {
 	return &set
 }
 
-// Count is how many characters of text are in the set.
+// Count returns how many characters of text are in the set.
 func (s *Set) Count(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -90,9 +90,9 @@ func (s *Set) Count(text string) int {
 	return n
 }
 
-// EscapeChars returns s with each of the special characters as write writes it. It gets the
-// neighbours as well: the rune before, and the one after, or a letter where s ends, since
-// more may follow there.
+// EscapeChars returns s with each special character replaced by what write writes. write also
+// gets the rune before and the rune after. At the end of s that is a letter, because more text
+// may follow.
 func EscapeChars(s string, special *Set, write func(b *strings.Builder, before rune, char byte, after rune)) string {
 	var b strings.Builder
 	done := 0 // s[:done] is written
@@ -121,8 +121,8 @@ func EscapeChars(s string, special *Set, write func(b *strings.Builder, before r
 	return b.String()
 }
 
-// Joins reports whether what stands between before and after may join them to an address,
-// a mention or the like: a word follows, and it is not between digits as in 10:30.
+// Joins reports whether a character between before and after may join them to an address, a
+// mention or the like: a word follows, and the character is not between digits as in 10:30.
 func Joins(before, after rune) bool {
 	return Word(after) && (!unicode.IsDigit(before) || !unicode.IsDigit(after))
 }
@@ -130,7 +130,7 @@ func Joins(before, after rune) bool {
 // Word reports whether r belongs to a word.
 func Word(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Encoded is how many bytes s, valid UTF-8, takes as a string of JSON.
+// Encoded returns the size of s, valid UTF-8, as a JSON string in bytes.
 func Encoded(s string) int {
 	n := len(s)
 	for i := range len(s) {
@@ -145,13 +145,13 @@ func Encoded(s string) int {
 	return n + 3*(strings.Count(s, "\u2028")+strings.Count(s, "\u2029"))
 }
 
-// Runes is the number of runes in s.
+// Runes returns the number of runes in s.
 func Runes(s string) int { return utf8.RuneCountInString(s) }
 
-// Bytes is the number of bytes in s.
+// Bytes returns the number of bytes in s.
 func Bytes(s string) int { return len(s) }
 
-// UTF16 is the number of UTF-16 code units that s takes.
+// UTF16 returns the number of UTF-16 code units of s.
 func UTF16(s string) int {
 	n := 0
 	for _, r := range s {
@@ -160,8 +160,8 @@ func UTF16(s string) int {
 	return n
 }
 
-// Short returns s, cut at a blank where there is one near, with " ..." behind it where it
-// has more than limit runes.
+// Short returns s if it has at most limit runes. Otherwise it cuts s, at a blank if there is
+// one near, and appends " ...".
 func Short(s string, limit int) string {
 	if _, end := window(s, 0, limit); end < len(s) {
 		return strings.TrimRight(s[:end], " ") + " ..."
@@ -169,8 +169,8 @@ func Short(s string, limit int) string {
 	return s
 }
 
-// Cut returns s, or as much of its beginning as length counts to at most limit together
-// with the "…" that then ends it. It never cuts within a rune.
+// Cut returns s if its length is at most limit. Otherwise it returns the longest beginning of
+// s, not cut within a rune, whose length together with a final "…" is at most limit.
 func Cut(s string, limit int, length func(string) int) string {
 	if length(s) <= limit {
 		return s
@@ -186,7 +186,7 @@ func Cut(s string, limit int, length func(string) int) string {
 	return s[:ends[n-1]] + "…"
 }
 
-// Columns is how wide s is on a terminal.
+// Columns returns the width of s on a terminal.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -200,9 +200,9 @@ func Columns(s string) int {
 	return n
 }
 
-// Wrap breaks the lines of s at blanks, so that none is wider than columns. What follows a
-// break begins below the first character of its line, indented by hang more columns. A word
-// that is wider than the room stays whole. With 0 columns nothing is broken.
+// Wrap breaks the lines of s at blanks, so that none is wider than columns. A continued line is
+// indented like the line that it continues, and by hang more columns. A word that is wider than
+// columns is not broken. If columns is 0, Wrap breaks nothing.
 func Wrap(s string, columns, hang int) string {
 	if columns <= 0 {
 		return s
