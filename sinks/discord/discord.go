@@ -5,10 +5,10 @@
 // Webhooks, New Webhook, Copy Webhook URL. Whoever has it can post to the channel, so it
 // is a secret.
 //
-// A message says in its first line what was found, and in an embed, which links to the
-// page, shows each difference as a quote with the keyword bold and removed text struck.
-// Discord takes 4,096 characters in an embed; what does not fit is counted as "and n more".
-// The text of a page is escaped, and no message can mention anybody.
+// A message says in its first line what was found, and in an embed, which links to the page,
+// shows each difference as a quote with the keyword bold and removed text struck through.
+// Discord takes 4,096 characters in an embed; what does not fit is counted as "and n more". The
+// text of a page is escaped, and no message can mention anybody.
 //
 // Discord lets a webhook post about 30 messages a minute. A notification counts as
 // delivered once Discord has answered with the ID of the message. There is no way to give
@@ -33,13 +33,14 @@ type Config struct {
 	// https://discord.com/api/webhooks/1234567890/AbC-123, from Edit Channel, Integrations,
 	// Webhooks. "?thread_id=123" behind it posts to a thread of that channel. Required.
 	WebhookURL registry.Secret `yaml:"webhook_url"`
-	// Template is what a message says, in place of the built-in layout: Discord's Markdown,
-	// cut at 4,096 characters. The values in it are escaped. Nothing in it mentions anybody.
+	// Template is the template of a message, instead of the built-in layout: Discord's
+	// Markdown, cut at 4,096 characters. The values in it are escaped. It cannot mention
+	// anybody.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Discord, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://discord.com/api/webhooks/1234567890/AbC-123")

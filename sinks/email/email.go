@@ -53,9 +53,9 @@ const (
 
 // Config is the configuration of an e-mail sink.
 type Config struct {
-	// Host is the mail server that takes the messages: a name or an address, without port,
-	// such as smtp.example.com. It has to have a public address, unless allow.sinks permits
-	// another. Required.
+	// Host is the mail server that takes the messages: a name or an address, without port, such
+	// as smtp.example.com. It must have a public address, unless allow.sinks permits another.
+	// Required.
 	Host string `yaml:"host"`
 	// Port is the server's port, 1 to 65535. Default: 587 with tls: starttls, 465 with tls:
 	// implicit, 25 with tls: none.
@@ -63,7 +63,7 @@ type Config struct {
 	// TLS is how the connection is encrypted: starttls (a server that does not offer STARTTLS
 	// gets nothing), implicit (TLS from the first byte), or none, which is only for a relay at
 	// an address that is not public, and not together with a username. The server's certificate
-	// has to be valid for host. Default: starttls.
+	// must be valid for host. Default: starttls.
 	TLS string `yaml:"tls"`
 	// Username signs in to the server, with SCRAM-SHA-256, PLAIN, LOGIN or CRAM-MD5, the first
 	// of them that it offers. Default: not signed in.
@@ -83,7 +83,7 @@ type Config struct {
 	// name. Default: the name of this machine.
 	Helo string `yaml:"helo"`
 	// ListUnsubscribe is where the recipient's mail program unsubscribes: a mailto:, https: or
-	// http: URL. One that begins with https: has to take the POST of RFC 8058, since mail
+	// http: URL. One that begins with https: must accept the POST of RFC 8058, because mail
 	// programs then offer to unsubscribe with one click. Default: none.
 	ListUnsubscribe string `yaml:"list_unsubscribe"`
 	// ListID is the identifier by which mail programs sort messages into folders, in the header
@@ -91,11 +91,11 @@ type Config struct {
 	// <alerts.example.com>". Default: `vokter.` and the domain of from.
 	ListID string `yaml:"list_id"`
 	// Headers are further headers of every message, by name, such as {X-Priority: "1"}. A value
-	// is one line of at most 500 characters. Headers that the sink sets cannot be given.
+	// is one line of at most 500 characters. Headers that the sink sets are not allowed.
 	// Default: none.
 	Headers map[string]string `yaml:"headers"`
-	// SubjectPrefix stands before each subject, with a blank in between; at most 60 characters,
-	// such as "[vokter]". Default: none.
+	// SubjectPrefix begins each subject, followed by a blank; at most 60 characters, such as
+	// "[vokter]". Default: none.
 	SubjectPrefix string `yaml:"subject_prefix"`
 	// Subject lays out the subject, behind subject_prefix, in place of the built-in one: one
 	// line, cut at 180 characters, such as "{{.host}}: {{.headline}}". Default: what happened, and
@@ -129,7 +129,7 @@ type Email struct {
 
 var _ pipeline.Sink = (*Email)(nil)
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Email, error) {
 	c = c.withDefaults()
 	e := &Email{cfg: c, now: time.Now}

@@ -62,8 +62,8 @@ var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
 // names is what the name of a variable looks like.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong. It
-// looks for the program, and runs nothing.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It looks for
+// the program, and runs nothing.
 func New(c Config) (*Exec, error) {
 	var bad outbound.Mistakes
 	path, err := c.program()

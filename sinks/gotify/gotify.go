@@ -1,9 +1,9 @@
 // Package gotify is the sink that sends notifications to a Gotify server, from where they
 // reach its web page and its app for Android.
 //
-// Make an application in Gotify (Apps, Create Application) and name its token here; it can
-// send messages and nothing else. A server in a private network has to be permitted by
-// allow.sinks or --allow.
+// Make an application in Gotify (Apps, Create Application) and name its token here; it can send
+// messages and nothing else. A server in a private network must be permitted by allow.sinks or
+// --allow.
 //
 // The title says what was found, the text below it has the page and one line for each
 // difference, and a click opens the page. The text of a page is plain text there, never
@@ -30,21 +30,21 @@ const defaultPriority = 5
 
 // Config is the configuration of a Gotify sink.
 type Config struct {
-	// URL is the server, such as https://gotify.example.com, with the path under which it is
-	// where it has one. Required.
+	// URL is the URL of the server, such as https://gotify.example.com, with its path if it has
+	// one. Required.
 	URL registry.Secret `yaml:"url"`
-	// Token is that of the application, such as AWTpRwsk0bnC5Ji. Required.
+	// Token is the token of the application, such as AWTpRwsk0bnC5Ji. Required.
 	Token registry.Secret `yaml:"token"`
-	// Priority is from 1 to 10. Gotify's app makes a sound from 4 on, and comes to the front
-	// from 8 on. Default: 5.
+	// Priority is the priority of the messages, from 1 to 10. Gotify's app makes a sound from 4
+	// on, and comes to the front from 8 on. Default: 5.
 	Priority int `yaml:"priority"`
-	// Template is what a message says below its title, in place of the built-in layout: plain
-	// text, cut at 16,000 characters.
+	// Template is the template of the text below the title, instead of the built-in layout:
+	// plain text, cut at 16,000 characters.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Gotify, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("url", c.URL, "https://gotify.example.com")

@@ -37,8 +37,9 @@ import (
 
 // Config is the configuration of a Kafka sink.
 type Config struct {
-	// Brokers are some of the cluster's, HOST:PORT each, such as [kafka-1:9092, kafka-2:9092];
-	// the others are found. They may be other ones than those of the transport. Required.
+	// Brokers are some brokers of the cluster, as HOST:PORT, such as [kafka-1:9092,
+	// kafka-2:9092]; the others are discovered. The cluster may differ from that of the
+	// transport. Required.
 	Brokers []string `yaml:"brokers"`
 	// Topic is the topic to write to, such as page-alerts. It must exist. Required.
 	Topic string `yaml:"topic"`
@@ -47,12 +48,12 @@ type Config struct {
 	// subscribed) or notification (its ID, which spreads them over all partitions). What does
 	// not apply, as to events of health, is replaced by the page. Default: page.
 	Key string `yaml:"key"`
-	// MaxMessageBytes is how many bytes a record may have, from 1024 to 100000000. Raise it
-	// together with max.message.bytes of the topic. Default: 1048576.
+	// MaxMessageBytes is the largest size of a record in bytes, from 1024 to 100000000. Raise
+	// it together with max.message.bytes of the topic. Default: 1048576.
 	MaxMessageBytes int `yaml:"max_message_bytes"`
-	// TLS says how the connection is encrypted.
+	// TLS configures encryption.
 	TLS cluster.TLS `yaml:"tls"`
-	// SASL says as whom to log in.
+	// SASL configures the login.
 	SASL cluster.SASL `yaml:"sasl"`
 }
 
@@ -78,8 +79,8 @@ var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
 const maxTopic = 249
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong. It
-// reads the files that TLS names, and asks no broker.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It reads the
+// files that TLS names, and asks no broker.
 func New(c Config) (*Sink, error) {
 	if c.Key == "" {
 		c.Key = KeyPage

@@ -59,8 +59,8 @@ type Config struct {
 	// MsgType is m.notice or m.text. With the rules that apps have from the beginning, only
 	// m.text makes a sound. Default: m.notice.
 	MsgType string `yaml:"msgtype"`
-	// Template is what a message says, in place of the built-in layout: HTML, of at most
-	// 24,000 bytes. The values in it are escaped. Who reads plain text gets the built-in one.
+	// Template is the template of a message, instead of the built-in layout: HTML, of at most
+	// 24,000 bytes. The values in it are escaped. Plain text clients show the built-in layout.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
@@ -74,7 +74,7 @@ const (
 // rooms is what an ID of a room looks like; those of newer versions have no server in them.
 var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Matrix, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("homeserver", c.Homeserver, "https://matrix.example.org")

@@ -2,16 +2,16 @@
 // through an incoming webhook.
 //
 // The URL of the webhook comes from the product menu: Integrations, Incoming Webhooks, Add
-// Incoming Webhook. A system administrator has to have enabled them in the System Console,
-// Integration Management. Whoever has the URL can post, so it is a secret. A server in a
-// private network has to be permitted by allow.sinks or --allow.
+// Incoming Webhook. A system administrator must have enabled them in the System Console,
+// Integration Management. Everybody who has the URL can post, so it is a secret. A server in a
+// private network must be permitted by allow.sinks or --allow.
 //
 // A message says in its first line what was found, then links to the page, and shows each
-// difference as a quote with the keyword bold and removed text struck. Mattermost takes
-// 16,383 characters in a post; what does not fit is counted as "and n more". The text of a
-// page is escaped, and no message mentions anybody: "@channel", "@here", "@all" and names
-// are broken by a character that nobody sees. A user whose own keywords stand in a message
-// is told as with any other post.
+// difference as a quote with the keyword bold and removed text struck through. Mattermost
+// accepts 16,383 characters in a post; differences that do not fit are counted as "and n more".
+// The text of a page is escaped, and no message mentions anybody: an invisible character breaks
+// "@channel", "@here", "@all" and names. Mattermost still notifies a user whose own keywords
+// are in a message.
 //
 // A notification counts as delivered once Mattermost has answered "ok". The ID of the
 // notification is the property vokter_id of the post; Mattermost does not drop a second
@@ -36,20 +36,20 @@ type Config struct {
 	// https://mattermost.example.com/hooks/xxxgeneratedkeyxxx, from Integrations, Incoming
 	// Webhooks. Required.
 	WebhookURL registry.Secret `yaml:"webhook_url"`
-	// Channel is where to post in place of the webhook's own channel: the name in the
-	// channel's URL, such as town-square, or @ and a user's name. A webhook that is locked to
-	// its channel refuses it. Default: the webhook's channel.
+	// Channel is the channel to post to instead of the webhook's own: the name in the channel's
+	// URL, such as town-square, or @ and a user's name. A webhook that is locked to its channel
+	// refuses it. Default: the webhook's channel.
 	Channel string `yaml:"channel"`
-	// Username is shown as the author of the posts, where the server lets integrations
-	// override it. Default: that of the webhook.
+	// Username is shown as the author of the posts, if the server lets integrations override
+	// it. Default: that of the webhook.
 	Username string `yaml:"username"`
-	// Template is what a message says, in place of the built-in layout: Markdown, cut at
-	// 16,383 characters. The values in it are escaped. Nothing in it mentions anybody.
+	// Template is the template of a message, instead of the built-in layout: Markdown, cut at
+	// 16,383 characters. The values in it are escaped. It cannot mention anybody.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Mattermost, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://mattermost.example.com/hooks/xxxgeneratedkeyxxx")
@@ -80,20 +80,20 @@ type Mattermost struct {
 
 var _ pipeline.Sink = (*Mattermost)(nil)
 
-// Bounds of Mattermost, and how much plain text says, in characters.
+// Limits of Mattermost, and the length of the plain text, in characters.
 const (
 	maxPost  = 16383
 	maxPlain = 1000
 )
 
-// budget is below the bound, since nobody reads as much in a chat. A special character is
-// counted as seven, the most that one takes.
+// budget is below the limit, because nobody reads that much in a chat. A special character
+// counts as seven, the most that it needs when escaped.
 var budget = render.Budget{
 	Total: 12_000, Lines: 40, Line: 400, LineCost: render.LineCost,
 	Length: func(s string) int { return render.Runes(s) + 6*special.Count(s) },
 }
 
-// message is what an incoming webhook takes.
+// message is the body of a request to an incoming webhook.
 type message struct {
 	Text     string `json:"text"`
 	Channel  string `json:"channel,omitempty"`
@@ -105,14 +105,14 @@ type props struct {
 	ID string `json:"vokter_id"`
 }
 
-// Deliver posts n, or short plain text where Mattermost refuses that. It follows no
-// redirects, and reads no more than 128 KB of the answer.
+// Deliver posts n, or short plain text if Mattermost refuses that. It follows no redirects, and
+// reads no more than 128 KB of the answer.
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
 	rich := markdown(m)
 	values := func(s string) string {
 		if s == m.URL {
-			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // else it would be broken as a mention
+			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // or unmentioned would change it
 		}
 		return escape(s)
 	}
@@ -128,7 +128,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(render.AsPlain(m, maxPlain, escape)) })
 }
 
-// markdown is m as a post.
+// markdown returns m as the text of a post.
 func markdown(m render.Message) string {
 	parts := []string{"**" + escape(m.Headline) + "**"}
 	switch {
@@ -143,7 +143,7 @@ func markdown(m render.Message) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// verdict reads what Mattermost answered: "ok", or what is wrong.
+// verdict returns the error in Mattermost's answer, or nil if it is "ok".
 func (s *Mattermost) verdict(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {
@@ -166,8 +166,8 @@ func (s *Mattermost) verdict(a *outbound.Answer) error {
 	return s.endpoint.Because(err, said.Message)
 }
 
-// gone are the errors of Mattermost that say that there is no such webhook or channel. With the
-// status 403 they say that the webhook may not write there.
+// gone are Mattermost's error IDs for a webhook or channel that does not exist. With status 403
+// they mean that the webhook may not write there.
 var gone = map[string]bool{
 	"web.incoming_webhook.invalid.app_error": true,
 	"web.incoming_webhook.channel.app_error": true,
@@ -175,15 +175,15 @@ var gone = map[string]bool{
 	"app.channel.get.existing.app_error":     true,
 }
 
-// special are the characters that mean something in Mattermost's Markdown within a line,
-// or to what looks for mentions, channels, hashtags, emoji and addresses behind it.
+// special are the characters with a meaning within a line of Mattermost's Markdown, or in
+// mentions, channels, hashtags, emoji and addresses.
 var special = render.Chars("\\`*_<&[]~$.@#:")
 
-// entities stand for those that a backslash does not make literal everywhere.
+// entities replace characters for which a backslash does not always work.
 var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
 
-// escape makes s literal. What a backslash or an entity does not hide is broken by a
-// character that nobody sees.
+// escape escapes s. Where neither a backslash nor an entity works, it adds an invisible
+// character.
 func escape(s string) string {
 	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
 		joins := render.Joins(before, after)
@@ -213,5 +213,5 @@ func escape(s string) string {
 	})
 }
 
-// unmentioned breaks mentions in what a template says, also those in the form of Slack.
+// unmentioned breaks mentions in the output of a template, also those in Slack's form.
 var unmentioned = strings.NewReplacer("@", "@"+render.Blank, "<!", "<"+render.Blank+"!")

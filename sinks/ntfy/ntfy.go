@@ -1,24 +1,24 @@
-// Package ntfy is the sink that publishes notifications to a topic of ntfy.sh or of an ntfy
-// server of one's own, from where they reach phones and desktops.
+// Package ntfy is the sink that publishes notifications to a topic of ntfy.sh or of your own
+// ntfy server, which delivers them to phones and desktops.
 //
-// A topic needs not be made: subscribe to it in an ntfy app, and name its URL here. On a
-// server without access control whoever knows the topic's name can read and write it, so
-// choose one that is hard to guess; with access control add a token (Account, Access tokens,
-// or "ntfy token add"), or the name and password of a user who may write to the topic. A
-// server in a private network has to be permitted by allow.sinks or --allow.
+// You need not create a topic: subscribe to it in an ntfy app, and give its URL here. On a
+// server without access control everybody who knows the topic's name can read and write it, so
+// choose a name that is hard to guess. With access control add a token (Account, Access tokens,
+// or "ntfy token add"), or the name and password of a user who may write to the topic. A server
+// in a private network must be permitted by allow.sinks or --allow.
 //
 // The title says what was found, the text below it has the page and one line for each
-// difference, and a click opens the page. ntfy takes 4,096 bytes; what does not fit is counted
-// as "and n more". The text of a page is plain text there.
+// difference, and a click opens the page. ntfy accepts 4,096 bytes; differences that do not fit
+// are counted as "and n more". The text of a page is shown as plain text.
 //
-// ntfy limits how much one address or user sends: by default 60 requests at once, and then one
-// every five seconds (visitor-request-limit-burst and -replenish of a server of one's own);
-// ntfy.sh takes 250 messages a day without a plan. What is more waits, and counts as no failure:
-// it is tried again when ntfy says, after half a minute where it does not, and each hour once the
-// messages of the day are used up.
+// ntfy limits the messages of an address or user: by default 60 requests at once, and then one
+// every five seconds (visitor-request-limit-burst and -replenish on your own server); ntfy.sh
+// accepts 250 messages a day without a plan. Further notifications wait, which does not count
+// as a failure. They are tried again when ntfy says, or after half a minute if it does not, and
+// every hour once the messages of the day are used up.
 //
-// A notification counts as delivered
-// once ntfy has answered with the ID of the message. ntfy does not drop what is sent twice.
+// A notification counts as delivered once ntfy has answered with the ID of the message. ntfy
+// does not drop a message that is sent twice.
 package ntfy
 
 import (
@@ -40,36 +40,37 @@ import (
 
 // Config is the configuration of an ntfy sink.
 type Config struct {
-	// URL is the server and the topic, such as https://ntfy.sh/pages-8KqvTzWf3. Required.
+	// URL is the URL of the topic on the server, such as https://ntfy.sh/pages-8KqvTzWf3.
+	// Required.
 	URL registry.Secret `yaml:"url"`
-	// Token is an access token, such as tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2, where the server asks
-	// for one. Default: none.
+	// Token is an access token, such as tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2, if the server needs
+	// one. Default: none.
 	Token registry.Secret `yaml:"token"`
-	// Username and Password log in in place of a token. Default: nobody logs in.
+	// Username and Password log in instead of a token. Default: no login.
 	Username string `yaml:"username"`
-	// Password is that of Username.
+	// Password is the password of Username.
 	Password registry.Secret `yaml:"password"`
-	// Priority is from 1, which makes no sound, to 5, which makes a long one. Default: the
-	// server's, which is 3.
+	// Priority is the priority of the messages, from 1 (no sound) to 5 (a long sound). Default:
+	// the server's, which is 3.
 	Priority int `yaml:"priority"`
-	// Tags stand below the message; those that name an emoji, such as eyes, are shown as it
-	// before the title. At most 10, of 40 characters each. Default: none.
+	// Tags are shown below the message. The name of an emoji, such as eyes, is shown as that
+	// emoji before the title. At most 10, of 40 characters each. Default: none.
 	Tags []string `yaml:"tags"`
-	// Template is what a message says below its title, in place of the built-in layout: plain
-	// text, cut at 4,096 bytes.
+	// Template is the template of the text below the title, instead of the built-in layout:
+	// plain text, cut at 4,096 bytes.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
 
 const example = "https://ntfy.sh/pages-8KqvTzWf3"
 
-// topics is ntfy's rule for names of topics.
+// topics matches valid names of topics.
 var topics = regexp.MustCompile(`^[-_A-Za-z0-9]{1,64}$`)
 
-// Bounds of Config.Tags: ntfy bounds the message as a whole.
+// Limits of Config.Tags. ntfy limits only the whole message.
 const maxTags, maxTag = 10, 40
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Ntfy, error) {
 	var bad outbound.Mistakes
 	server, topic, err := split(c.URL.Reveal())
@@ -105,7 +106,7 @@ func New(c Config) (*Ntfy, error) {
 	return n, nil
 }
 
-// split returns the server and the topic of raw. Its errors do not quote it.
+// split returns the server and the topic in raw. Its errors do not quote raw.
 func split(raw string) (server *url.URL, topic string, err error) {
 	u, err := outbound.ParseURL(raw, example)
 	if err != nil {
@@ -120,7 +121,7 @@ func split(raw string) (server *url.URL, topic string, err error) {
 	return u, topic, nil
 }
 
-// authorization returns the header of that name; empty: none.
+// authorization returns the value of the header Authorization, or "" for none.
 func (c Config) authorization() (string, error) {
 	wrong := func(field, reason string) (string, error) {
 		return "", &pipeline.FieldError{Field: field, Reason: reason}
@@ -160,15 +161,14 @@ type Ntfy struct {
 
 var _ pipeline.Sink = (*Ntfy)(nil)
 
-// maxText is how many bytes ntfy takes as a message; a longer one it makes an attachment.
-// A whole request may have twice as many, so that they are counted as JSON has them.
+// maxText is the largest message in bytes; ntfy makes a longer one an attachment. A whole
+// request may have twice as many, so bytes are counted as encoded in JSON.
 const maxText = 4096
 
-// budget leaves room for what Plain puts between the texts, and for the line that counts the
-// rest.
+// budget leaves room for the separators of Plain, and for the line "and n more".
 var budget = render.Budget{Total: 3900, Lines: 40, LineCost: 6, Length: render.Encoded}
 
-// message is what ntfy takes as JSON.
+// message is the body of a request to ntfy.
 type message struct {
 	Topic    string   `json:"topic"`
 	Title    string   `json:"title"`
@@ -191,18 +191,18 @@ func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return s.endpoint.Send(ctx, http.MethodPost, s.server, s.header, body, s.verdict)
 }
 
-// The codes of ntfy's errors that say more than their status.
+// Codes of ntfy's errors that say more than the status.
 const (
 	codeUnauthorized = 40101
 	codeForbidden    = 40301
 	codeDailyQuota   = 42908
 )
 
-// waitQuota is for how long ntfy is left alone once the messages of the day are used up, since it
-// does not say for how long.
+// waitQuota is the pause once the messages of the day are used up, because ntfy does not say
+// how long to wait.
 const waitQuota = time.Hour
 
-// verdict reads what ntfy answered: the ID of the message, or what is wrong.
+// verdict returns the error in ntfy's answer, or nil if it has the ID of the message.
 func (s *Ntfy) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID    string `json:"id"`

@@ -34,9 +34,9 @@ import (
 // or WebhookURL.
 type Config struct {
 	// Token is the token of a bot, such as xoxb-1234567890-abcdef. Its app needs the scope
-	// chat:write, and the bot has to be a member of the channel.
+	// chat:write, and the bot must be a member of the channel.
 	Token registry.Secret `yaml:"token"`
-	// Channel is where the bot posts: the ID of a channel, such as C0123456789, or its name,
+	// Channel is the channel to which the bot posts: its ID, such as C0123456789, or its name,
 	// such as "#alerts". The ID stays the same when the channel is renamed.
 	Channel string `yaml:"channel"`
 	// Thread is whether each document has a thread, a new one each day: what it has to say
@@ -46,9 +46,9 @@ type Config struct {
 	// APIURL is where the methods of Slack's API are, for tests and gateways. Default:
 	// https://slack.com/api/. It goes with a token.
 	APIURL string `yaml:"api_url"`
-	// WebhookURL is that of an incoming webhook, such as
+	// WebhookURL is the URL of an incoming webhook, such as
 	// https://hooks.slack.com/services/T000/B000/XXXX, which belongs to one channel. It is a
-	// secret: whoever has it can post.
+	// secret: everybody who has it can post.
 	WebhookURL registry.Secret `yaml:"webhook_url"`
 	// Template is what is said of each notification in place of the built-in layout, in
 	// Slack's mrkdwn, such as "*{{.title}}*: {{range .diffs}}{{.event}} {{.keyword}} {{end}}".
@@ -59,7 +59,7 @@ type Config struct {
 	registry.Connection
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Slack, error) {
 	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread}
 	var bad outbound.Mistakes

@@ -40,7 +40,7 @@ type Config struct {
 	Location *time.Location `yaml:"-"`
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Stdout, error) {
 	if err := c.check(); err != nil {
 		return nil, err

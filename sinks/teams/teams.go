@@ -33,13 +33,13 @@ type Config struct {
 	// WebhookURL is the URL of a workflow that begins with "When a Teams webhook request is
 	// received", such as https://prod-01.westeurope.logic.azure.com/workflows/.... Required.
 	WebhookURL registry.Secret `yaml:"webhook_url"`
-	// Template is what a card says, in place of the built-in layout: plain text of one or more
-	// lines, cut at about 20,000 bytes. The button that opens the page stays.
+	// Template is the template of a card, instead of the built-in layout: plain text of one or
+	// more lines, cut at about 20,000 bytes. The button that opens the page stays.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
 }
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Teams, error) {
 	var bad outbound.Mistakes
 	u := bad.URL("webhook_url", c.WebhookURL, "https://prod-01.westeurope.logic.azure.com/workflows/...")

@@ -7,25 +7,25 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// Bounds of Telegram, and how much plain text says, in UTF-16 code units; and how many
-// entities it looks at.
+// Limits of Telegram and the length of the plain text, in UTF-16 code units, and the number of
+// entities that Telegram reads.
 const (
 	maxText     = 4096
 	maxPlain    = 1000
 	maxEntities = 100
 )
 
-// budget keeps the text within its bound. A line costs a sign, two line ends and blanks.
+// budget keeps the text within Telegram's limit. A line costs a sign, two line ends and blanks.
 var budget = render.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: length}
 
-// length is at least as much as s takes.
+// length returns an upper limit of the length of s after inert.
 func length(s string) int { return render.UTF16(s) + special.Count(s) }
 
-// special are the characters that Telegram may make a link with.
+// special are the characters with which Telegram may make a link.
 var special = render.Chars("@#$./")
 
-// inert breaks what Telegram itself would make a link of, such as mentions, commands,
-// hashtags and addresses, by a character that nobody sees.
+// inert adds an invisible character to mentions, commands, hashtags and addresses, so that
+// Telegram makes no links of them.
 func inert(s string) string {
 	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
 		b.WriteByte(char)
@@ -38,7 +38,7 @@ func inert(s string) string {
 	})
 }
 
-// entity says how a part of a text looks. Offset and Length are in UTF-16 code units.
+// entity is the format of a part of a text. Offset and Length are in UTF-16 code units.
 type entity struct {
 	Type   string `json:"type"`
 	Offset int    `json:"offset"`
@@ -58,18 +58,18 @@ func (w *writer) put(s string) {
 	w.size += render.UTF16(s)
 }
 
-// style makes an entity of all that write writes.
+// style adds the entity e around the text that write writes.
 func (w *writer) style(e entity, write func()) {
 	e.Offset = w.size
 	at := len(w.entities)
-	w.entities = append(w.entities, e) // the outer one stands first
+	w.entities = append(w.entities, e) // the outer one comes first
 	write()
 	if w.entities[at].Length = w.size - e.Offset; w.size == e.Offset {
-		w.entities = w.entities[:at] // Telegram takes no empty one
+		w.entities = w.entities[:at] // Telegram refuses empty entities
 	}
 }
 
-// formatted is m as text with entities.
+// formatted returns m as text with entities.
 func formatted(m render.Message) (string, []entity) {
 	w := &writer{}
 	w.style(entity{Type: "bold"}, func() { w.put(inert(m.Headline)) })
@@ -100,7 +100,7 @@ func formatted(m render.Message) (string, []entity) {
 	return w.text.String(), w.entities[:min(len(w.entities), maxEntities)]
 }
 
-// snippet writes the snippet of l, with the keyword bold and removed text struck.
+// snippet writes the snippet of l, with the keyword bold and removed text struck through.
 func (w *writer) snippet(l render.Line) {
 	for _, s := range render.Spans(l) {
 		write := func() { w.put(inert(s.Text)) }

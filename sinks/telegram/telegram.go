@@ -1,18 +1,18 @@
 // Package telegram is the sink that sends notifications to a chat of Telegram through a
 // bot.
 //
-// Ask @BotFather for a bot: /newbot, then a name; it answers with the token, which is a
-// secret. Whoever is to get messages has to press Start in a chat with the bot, or add it to
-// the group, or make it an administrator of the channel. The ID of the chat stands in
-// what api.telegram.org/botTOKEN/getUpdates answers once something was written there; a public
-// channel or group can also be named, as @example.
+// Ask @BotFather for a bot: /newbot, then a name; it answers with the token, which is a secret.
+// The recipient must press Start in a chat with the bot, add it to the group, or make it an
+// administrator of the channel. Write something there; the answer of
+// api.telegram.org/botTOKEN/getUpdates then contains the ID of the chat. A public channel or
+// group can also be named, as @example.
 //
 // A message says in its first line what was found, then links to the page, and shows each
-// difference as a quote with the keyword bold and removed text struck. Telegram takes 4,096
-// characters in a message; what does not fit is counted as "and n more". Nothing is parsed
-// as markup: formats are sent beside the text. Mentions, commands, hashtags and addresses in
-// the text of a page, of which Telegram makes links by itself, are broken by a character
-// that nobody sees.
+// difference as a quote with the keyword bold and removed text struck through. Telegram accepts
+// 4,096 characters in a message; differences that do not fit are counted as "and n more".
+// Telegram parses no markup, because formats are sent beside the text. Telegram makes links of
+// mentions, commands, hashtags and addresses; in the text of a page an invisible character
+// prevents that.
 //
 // Telegram lets a bot write once a second to a person and 20 times a minute to a group. A
 // notification counts as delivered once Telegram has answered with the ID of the message.
@@ -40,7 +40,8 @@ const defaultAPI = "https://api.telegram.org"
 
 // Config is the configuration of a Telegram sink.
 type Config struct {
-	// Token is that of the bot, such as 123456:ABC-DEF1234ghIkl, from @BotFather. Required.
+	// Token is the token of the bot, such as 123456:ABC-DEF1234ghIkl, from @BotFather.
+	// Required.
 	Token registry.Secret `yaml:"token"`
 	// ChatID is the chat to write to, in quotes: its number, such as "123456789" for a person
 	// and "-1001234567890" for a group, or the name of a public channel or group, such as
@@ -49,10 +50,10 @@ type Config struct {
 	// MessageThreadID is the number of the topic to write to, in a group with topics. Default:
 	// the general topic.
 	MessageThreadID int64 `yaml:"message_thread_id"`
-	// APIURL is where the Bot API is, for those who run a server of their own. Default:
+	// APIURL is the URL of the Bot API, if you run your own server. Default:
 	// https://api.telegram.org.
 	APIURL string `yaml:"api_url"`
-	// Template is what a message says, in place of the built-in layout: plain text, cut at
+	// Template is the template of a message, instead of the built-in layout: plain text, cut at
 	// 4,096 characters.
 	Template registry.Template `yaml:"template"`
 	registry.Connection
@@ -63,7 +64,7 @@ var (
 	chats  = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]*)$`)
 )
 
-// New returns the sink of c, or joined *pipeline.FieldErrors that name what is wrong.
+// New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Telegram, error) {
 	var bad outbound.Mistakes
 	token := c.Token.Reveal()
@@ -91,7 +92,7 @@ func New(c Config) (*Telegram, error) {
 	}, nil
 }
 
-// method is the URL of the only method that is called.
+// method returns the URL of sendMessage, the only method that is called.
 func method(api *url.URL, token string) *url.URL { return api.JoinPath("bot"+token, "sendMessage") }
 
 // Register registers the kind of sink "telegram" with r. Its sinks share connections.
@@ -109,7 +110,7 @@ type Telegram struct {
 
 var _ pipeline.Sink = (*Telegram)(nil)
 
-// Rate is what Telegram lets a bot do: one message a second to a person, 20 a minute to a
+// Rate returns Telegram's limits for a bot: one message a second to a person, 20 a minute to a
 // group or channel.
 func (s *Telegram) Rate() (perSecond float64, burst int) {
 	if strings.HasPrefix(s.chat, "-") || strings.HasPrefix(s.chat, "@") {
@@ -118,8 +119,8 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 	return 1, 3
 }
 
-// Deliver sends n with its formats, or short plain text where Telegram refuses that. It
-// follows no redirects, and reads no more than 128 KB of the answer.
+// Deliver sends n with formats, or as short plain text if Telegram refuses that. It follows no
+// redirects, and reads no more than 128 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
 	rich, entities := formatted(m)
@@ -131,7 +132,7 @@ func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	})
 }
 
-// message is the body of a request.
+// message returns the body of a request.
 func (s *Telegram) message(text string, entities []entity) []byte {
 	return outbound.JSON(struct {
 		Chat     string   `json:"chat_id"`

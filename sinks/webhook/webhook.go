@@ -60,7 +60,7 @@ import (
 
 // Config is the configuration of a webhook sink.
 type Config struct {
-	// URL is where to post to, such as https://ops.example.com/in. It is treated as a secret.
+	// URL is the URL to post to, such as https://ops.example.com/in. It is treated as a secret.
 	// A user and password in it are sent as basic authentication. Required.
 	URL registry.Secret `yaml:"url"`
 	// Secret signs every attempt as Standard Webhooks prescribes: "whsec_" and base64, or any
@@ -89,21 +89,20 @@ type Config struct {
 	// (application/x-www-form-urlencoded), for XML and HTML, and for nothing else. Default:
 	// application/json.
 	ContentType string `yaml:"content_type"`
-	// SuccessStatus are the statuses, from 200 to 299, with which the receiver says that it has
-	// the notification, such as [200] where it answers 204 to say that it did nothing. Default:
-	// all from 200 to 299.
+	// SuccessStatus are the statuses, from 200 to 299, that mean delivered, such as [200] if
+	// 204 means that the receiver did nothing. Default: all from 200 to 299.
 	SuccessStatus []int `yaml:"success_status"`
 	// Headers are sent with every request, such as {X-Api-Key: "${KEY}"}. Their values are
-	// treated as secrets. Those that this program or HTTP itself sets cannot be given.
+	// treated as secrets. Headers that this program or HTTP itself sets are not allowed.
 	Headers map[string]registry.Secret `yaml:"headers"`
 	// Bearer is sent as "Authorization: Bearer ...", without that word itself.
 	Bearer registry.Secret `yaml:"bearer"`
-	// IdempotencyKey also sends the notification's ID as the header Idempotency-Key, in
-	// quotes, for receivers that know that one. A request whose connection breaks is then
-	// repeated once within the attempt. Default: false.
+	// IdempotencyKey also sends the notification's ID as the header Idempotency-Key, in quotes,
+	// for receivers that use it. A request whose connection breaks is then repeated once within
+	// the attempt. Default: false.
 	IdempotencyKey bool `yaml:"idempotency_key"`
-	// Verify sends nothing before the receiver has proved that it wants it: a POST of
-	// {"type":"verification","challenge":C} has to be answered with a status from 200 to 299
+	// Verify sends nothing before the receiver has confirmed that it wants notifications: it
+	// must answer a POST of {"type":"verification","challenge":C} with a status from 200 to 299
 	// and C alone, as text or as {"challenge":C}. Until then notifications wait. The first
 	// notification after a start or a change of the configuration asks it again, unless it is
 	// known to have got one about the same document in the week before, so it has to go on

@@ -32,7 +32,7 @@ type Config struct {
 
 // TLS configures the encryption of connections to the brokers.
 type TLS struct {
-	// Enable turns it on. Default: false.
+	// Enable turns TLS on. Default: false.
 	Enable bool `yaml:"enable"`
 	// CA is the PEM file of the authorities that sign the brokers' certificates. Empty: those
 	// of the operating system.
@@ -44,13 +44,13 @@ type TLS struct {
 	Key string `yaml:"key"`
 	// ServerName is the name in the brokers' certificates where it is not that in Brokers.
 	ServerName string `yaml:"server_name"`
-	// Insecure takes any certificate: for tests. Default: false.
+	// Insecure accepts any certificate. Use it only for tests. Default: false.
 	Insecure bool `yaml:"insecure"`
 }
 
 // SASL configures the login of this process.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: nobody logs in.
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Empty: no login.
 	Mechanism string `yaml:"mechanism"`
 	// User is the name to log in with. Required with a Mechanism.
 	User string `yaml:"user"`
