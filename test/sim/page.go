@@ -28,7 +28,7 @@ type node struct {
 var views = []pipeline.View{
 	{},
 	{Select: []pipeline.Selector{{CSS: ".main"}}},
-	{Remove: []pipeline.Selector{{CSS: ".ad"}}},
+	{Remove: []pipeline.Selector{{CSS: ".ad"}}, FlipFlop: 2},
 	{Confirm: 2},
 }
 

@@ -1,12 +1,19 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // saw is a text of l that an accepted check saw.
 func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 	look := text.visible()
 	if len(l.versions) > 0 {
 		if look == l.versions[len(l.versions)-1].text.visible() {
+			l.candidate, l.stood = "", 0
+			return 0, nil
+		}
+		if l.knows(look) {
 			l.candidate, l.stood = "", 0
 			return 0, nil
 		}
@@ -22,6 +29,17 @@ func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 		return 1, nil
 	}
 	return 1, t.told(l, text, e)
+}
+
+// knows reports whether l does not make a version of look, because it is one of its last changes. The
+// first version was no change.
+func (l *life) knows(look string) bool {
+	if l.view.FlipFlop == 0 || len(l.versions) == 0 {
+		return false
+	}
+	changes := l.versions[1:]
+	changes = changes[max(len(changes)-l.view.FlipFlop, 0):]
+	return slices.ContainsFunc(changes, func(v version) bool { return v.text.visible() == look })
 }
 
 // told holds the version that index told against the one that must be.
