@@ -93,6 +93,7 @@ type subscription struct {
 	Confirm          *int      `yaml:"confirm"`
 	FlipFlop         int       `yaml:"flip_flop"`
 	Replaced         bool      `yaml:"replaced"`
+	Items            bool      `yaml:"items"`
 	MinChange        minChange `yaml:"min_change"`
 }
 

@@ -50,7 +50,7 @@ func (y subscription) subscription() pipeline.Subscription {
 		URL: y.URL, Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Duration(y.Interval),
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, IgnoreCase: y.IgnoreCase, IgnoreDiacritics: y.IgnoreDiacritics,
 		Match: y.Match, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
-		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced},
+		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items},
 	}
 	for _, e := range y.Events {
 		s.Events = append(s.Events, pipeline.Event(e))

@@ -29,6 +29,9 @@ type View struct {
 	// challenge or an unrendered shell in place of the document, until it has stood for 20 checks in
 	// a row. Such a check fails with FailReplaced.
 	Replaced bool `json:"replaced,omitempty"`
+	// Items makes the document the items of an RSS, Atom or JSON feed: a change is a new item, or a
+	// difference within one. Items that leave the feed, move in it or come back are no change.
+	Items bool `json:"items,omitempty"`
 }
 
 // MaxFlipFlop is the largest value of View.FlipFlop.
@@ -102,7 +105,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

@@ -111,6 +111,18 @@ type Text struct {
 	Title   string
 	// Language is the language that the page declares, a BCP 47 tag, or empty.
 	Language string
+	// Items are the items of a feed (RSS, Atom, JSON Feed) in the order of Content. They are not nil
+	// for a feed without items, and nil for a page that is no feed.
+	Items []FeedItem
+}
+
+// FeedItem is one item of a feed.
+type FeedItem struct {
+	// ID is what the feed identifies the item by, such as its guid, id or link; empty if it has
+	// none.
+	ID string
+	// Content[Start:End] is its text, from an ItemStart to the ItemEnd that belongs to it.
+	Start, End int
 }
 
 // Marks in Text.Content.

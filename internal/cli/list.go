@@ -223,6 +223,9 @@ func controls(s inspect.Subscription) string {
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
 	}
+	if s.Items {
+		set = append(set, "items")
+	}
 	if s.FlipFlop > 0 {
 		set = append(set, fmt.Sprintf("flip_flop: %d", s.FlipFlop))
 	}

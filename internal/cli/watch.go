@@ -196,7 +196,7 @@ type subscriptionFlags struct {
 	events, selects, removes, ignores                          []string
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
-	replaced                                                   bool
+	replaced, items                                            bool
 	snippetOffset, confirm, flipFlop                           int
 	digest, minChange                                          string
 	followDepth, followMaxPages                                int
@@ -228,6 +228,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 	fs.BoolVar(&f.replaced, "replaced", false, "take an error page, a login wall, a challenge or an empty shell in place of the page for a failed check")
+	fs.BoolVar(&f.items, "items", false, "watch the items of a feed (RSS, Atom, JSON Feed): report each new or changed item once, and none that leave")
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 
@@ -237,7 +238,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
-		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items},
 	}
 	for _, e := range f.events {
 		s.Events = append(s.Events, pipeline.Event(e))

@@ -317,5 +317,8 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.Replaced {
 		parts = append(parts, "replaced")
 	}
+	if v.Items {
+		parts = append(parts, "items")
+	}
 	return DeriveID(parts...)
 }

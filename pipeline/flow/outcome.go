@@ -139,6 +139,9 @@ type Outcome struct {
 	ContentType string `json:"content_type,omitempty"`
 	TextHash    string `json:"text_hash,omitempty"`
 	Extractor   string `json:"extractor,omitempty"`
+	// Items are the keys of the items in the text of a document with View.Items: for each 8 bytes of
+	// the hash of its identity, in unpadded URL-safe base64.
+	Items []string `json:"items,omitempty"`
 	// Packed is the Content of the text, packed with PackText. It is in the body of the message.
 	Packed []byte `json:"-"`
 	// Body is the body of the page, only on the last part, and only if a part is OutcomeRead or

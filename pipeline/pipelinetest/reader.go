@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
@@ -190,7 +191,7 @@ func CheckReader(t *testing.T, r pipeline.Reader, raw pipeline.Raw, view pipelin
 		t.Errorf("%.200q: the reader wrote into its input", before)
 	}
 	second, err2 := r.Read(t.Context(), raw, view)
-	if first != second || (err == nil) != (err2 == nil) {
+	if !reflect.DeepEqual(first, second) || (err == nil) != (err2 == nil) {
 		t.Errorf("%.200q: two readings differ:\n%.200q, %v\n%.200q, %v", before, first.Content, err, second.Content, err2)
 	}
 	if err != nil {
@@ -198,6 +199,17 @@ func CheckReader(t *testing.T, r pipeline.Reader, raw pipeline.Raw, view pipelin
 	}
 	if err := CheckContent(first.Content); err != nil {
 		t.Errorf("%.200q: %v in %.500q", before, err, first.Content)
+	}
+	at := 0
+	for _, item := range first.Items {
+		if item.Start < at || item.End <= item.Start || item.End > len(first.Content) {
+			t.Errorf("%.200q: item %q is at %d to %d of %d bytes, after %d", before, item.ID, item.Start, item.End, len(first.Content), at)
+			break
+		}
+		if text := first.Content[item.Start:item.End]; text[0] != pipeline.ItemStart || text[len(text)-1] != pipeline.ItemEnd || CheckContent(text) != nil {
+			t.Errorf("%.200q: the text of item %q is no item: %.200q", before, item.ID, text)
+		}
+		at = item.End
 	}
 	for name, s := range map[string]string{"title": first.Title, "language": first.Language} {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {

@@ -211,6 +211,11 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 		return err
 	}
 	o.Title, o.Language, o.TextHash = t.Title, t.Language, text.Hash(t.Content)
+	if doc.View.Items {
+		for _, item := range t.Items {
+			o.Items = append(o.Items, item.ID)
+		}
+	}
 	o.ContentType, _, _ = mime.ParseMediaType(raw.ContentType)
 	if o.TextHash == doc.TextHash {
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
@@ -227,7 +232,9 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	}
 	err = guard(func() (err error) {
 		by = extractor(reader)
-		t, err = reader.Read(ctx, raw, view)
+		if t, err = reader.Read(ctx, raw, view); err == nil && view.Items {
+			t, err = onlyItems(ctx, t, view.Ignore)
+		}
 		return err
 	})
 	if _, ok := errors.AsType[*pipeline.FetchError](err); err != nil && !ok {
@@ -236,8 +243,10 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	if err != nil {
 		return t, by, err
 	}
-	if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
-		return t, by, err
+	if !view.Items {
+		if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
+			return t, by, err
+		}
 	}
 	switch {
 	case strings.Trim(t.Content, blocks.Borders+" ") == "":

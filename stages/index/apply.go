@@ -115,6 +115,8 @@ type outcome struct {
 	Existing []flow.Stamped
 	// Replacements say why a text looks replaced, by document.
 	Replacements map[string]string
+	// Feeds are what is remembered of the feeds that were read, by document.
+	Feeds map[string]feed
 }
 
 // wake comes at the time that the last wakeAt set, or when the process starts.
@@ -152,6 +154,8 @@ type version struct {
 	Packed    []byte
 	Declared  string
 	Extractor string
+	// Feed is set if the document has View.Items.
+	Feed *reading
 }
 
 // rebase replaces the text of version N of a document by one that was extracted again.
@@ -286,7 +290,7 @@ func apply(p Page, ev event) (Page, []output) {
 		}
 		a.p.Soon = a.p.Soon || ev.Budget == nil
 	case outcome:
-		a.existing, a.replacements = do.Existing, do.Replacements
+		a.existing, a.replacements, a.feeds = do.Existing, do.Replacements, do.Feeds
 		if !a.outcome(do.Outcome) {
 			return p, nil
 		}
@@ -311,6 +315,9 @@ type application struct {
 	out []output
 	// spent says that this event completed a check.
 	spent bool
+	// feeds are those of the event, and reading is the last of them that was compared.
+	feeds   map[string]feed
+	reading reading
 	// existing are the page's subscriptions, if this outcome may end them.
 	existing []flow.Stamped
 	// replacements are those of the outcome or of the pushed page.

@@ -143,7 +143,11 @@ func (a *application) part(o flow.Outcome) {
 
 // read handles a new text of d.
 func (a *application) read(d *Document, o flow.Outcome) {
-	if !a.comparable(d, o) {
+	if d.View.Items {
+		if !a.readFeed(d, o) {
+			return
+		}
+	} else if !a.comparable(d, o) {
 		return
 	}
 	if o.TextHash == d.TextHash {
@@ -180,13 +184,18 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		a.p.Open.Made = make(map[string]uint64)
 	}
 	a.p.Open.Made[d.ID] = d.N
-	a.emit(version{
+	v := version{
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
 		},
 		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
-	})
+	}
+	if d.View.Items {
+		r := a.reading
+		v.Feed = &r
+	}
+	a.emit(v)
 	for ; d.N-d.Oldest >= uint64(max(a.Rules.Keep, 1)); d.Oldest++ {
 		a.emit(dropVersion{d.ID, d.Oldest})
 	}

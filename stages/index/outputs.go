@@ -52,6 +52,9 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
 			return err
 		}
+		if err := st.Delete(itemsName + o.Document); err != nil {
+			return err
+		}
 		if err := st.Delete(tokensName + o.Document); err != nil {
 			return err
 		}
@@ -168,7 +171,15 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
 		last = old.Language
-		if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
+		if v.Feed != nil {
+			snap.Old = v.Feed.base
+			snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
+		} else if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
+			return err
+		}
+	}
+	if v.Feed != nil {
+		if err := st.Set(itemsName+snap.Document, v.Feed.seen); err != nil {
 			return err
 		}
 	}

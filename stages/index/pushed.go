@@ -26,6 +26,8 @@ type pushedPage struct {
 	Outcomes []flow.Outcome
 	// Replacements say why a text looks replaced, by document.
 	Replacements map[string]string
+	// Feeds are what is remembered of the feeds among the documents.
+	Feeds map[string]feed
 }
 
 func (pushedPage) action() {}
@@ -70,7 +72,7 @@ func (a *application) pushed(do pushedPage) bool {
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
-	a.replacements = do.Replacements
+	a.replacements, a.feeds = do.Replacements, do.Feeds
 	p.remember(do.ID)
 	p.Pushes++
 	outstanding := p.Open
@@ -178,7 +180,10 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 			return nil, err
 		}
 	}
-	do.Replacements, err = s.replacements(ctx, st, p, do.Outcomes...)
+	if do.Replacements, err = s.replacements(ctx, st, p, do.Outcomes...); err != nil {
+		return nil, err
+	}
+	do.Feeds, err = loadFeeds(st, p, do.Outcomes...)
 	return do, err
 }
 

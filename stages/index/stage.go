@@ -262,6 +262,9 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		if p.mayExpire(o, rules) {
 			do.Existing, err = Subscriptions(st)
 		}
+		if err == nil {
+			do.Feeds, err = loadFeeds(st, p, o)
+		}
 		return do, nil, err
 	case flow.TypePushed:
 		do, err := s.push(ctx, tx, p, m)

@@ -24,6 +24,7 @@ const (
 	versionsName      = "v/"    // v/<document>/<n, 20 digits>
 	tokensName        = "tok/"  // tok/<document>: the tokens of the current version
 	sketchName        = "sim/"  // sim/<document>: the text.Sketch of the current version, unless it is short
+	itemsName         = "itm/"  // itm/<document>: feed.Seen
 	expiredNames      = "exp/"  // exp/<document>/<client>, or see nameOf
 	historyName       = "h/"    // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body"  // the last body that contains current texts

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -170,7 +171,7 @@ func TestSameText(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if scanned != parsed {
+		if !reflect.DeepEqual(scanned, parsed) {
 			t.Fatalf("seed %d: two texts of\n%s\nscanned %s\nparsed  %s", seed, page, show.Replace(scanned.Content), show.Replace(parsed.Content))
 		}
 	}
@@ -226,7 +227,7 @@ func sameTextOf(t *testing.T, file string, most int) {
 			t.Errorf("%s: %v", h.Name, err)
 			continue
 		}
-		if scanned != parsed {
+		if !reflect.DeepEqual(scanned, parsed) {
 			at := 0
 			for at < min(len(scanned.Content), len(parsed.Content)) && scanned.Content[at] == parsed.Content[at] {
 				at++

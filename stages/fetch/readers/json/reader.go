@@ -27,7 +27,7 @@ const (
 
 // Reader reads JSON in UTF-8. Each value is a block, with its name before it where it has one
 // ("price: 12.50"); the elements of an array that are objects or arrays are items. The name of an
-// object or array is a block of its own.
+// object or array is a block of its own. The content_html of an item of a JSON Feed is read as HTML.
 type Reader struct{}
 
 var _ pipeline.Reader = Reader{}
@@ -65,7 +65,11 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if w.Len() > pipeline.MaxText {
 		return pipeline.Text{}, blocks.TooLarge()
 	}
-	return pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
+	t := pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}
+	if w.feed.isFeed() {
+		t.Items = append([]pipeline.FeedItem{}, w.feed.items...)
+	}
+	return t, nil
 }
 
 // choose writes what query names in raw.

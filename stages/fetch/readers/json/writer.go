@@ -1,15 +1,18 @@
 package json
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/itchyny/gojq"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	htmlreader "github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // writer lays values out as text.
@@ -17,7 +20,27 @@ type writer struct {
 	blocks.Builder
 	items []bool // of the open objects and arrays: it is an item
 	title string
+	feed  feed
 }
+
+// feed collects what makes a document a JSON Feed.
+type feed struct {
+	version string
+	inItems bool // the array that is open has the items
+	start   int  // of the item that is open
+	id, url string
+	items   []pipeline.FeedItem
+}
+
+// isFeed reports whether the document is a JSON Feed (https://jsonfeed.org/version/1.1).
+func (f *feed) isFeed() bool { return strings.HasPrefix(f.version, "https://jsonfeed.org/version/") }
+
+// depths in a JSON Feed, as open objects and arrays.
+const (
+	ofFeed  = 1
+	ofItems = 2
+	ofItem  = 3
+)
 
 // begin begins a value that is an item, or has a name.
 func (w *writer) begin(name string, item bool) {
@@ -39,6 +62,12 @@ func (w *writer) end(item bool) {
 }
 
 func (w *writer) open(name string, inArray, _ bool) {
+	switch w.Break(); len(w.items) {
+	case ofFeed:
+		w.feed.inItems = name == "items"
+	case ofItems:
+		w.feed.start, w.feed.id, w.feed.url = w.Len(), "", ""
+	}
 	w.begin(name, inArray)
 	w.items = append(w.items, inArray)
 }
@@ -47,6 +76,9 @@ func (w *writer) close() {
 	last := len(w.items) - 1
 	w.end(w.items[last])
 	w.items = w.items[:last]
+	if f := &w.feed; last == ofItems && f.inItems && w.Len() > f.start {
+		f.items = append(f.items, pipeline.FeedItem{ID: cmp.Or(f.id, f.url), Start: f.start, End: w.Len()})
+	}
 }
 
 func (w *writer) scalar(name string, _ bool, value any) {
@@ -54,6 +86,9 @@ func (w *writer) scalar(name string, _ bool, value any) {
 		w.title = text
 	}
 	w.Break()
+	if w.ofFeed(name, value) {
+		return
+	}
 	if name != "" {
 		w.Text([]byte(name))
 		w.Text([]byte(": "))
@@ -64,6 +99,32 @@ func (w *writer) scalar(name string, _ bool, value any) {
 		w.Text(literal(value))
 	}
 	w.Break()
+}
+
+// ofFeed notes what a value says of a JSON Feed. It writes content_html of an item, and reports
+// whether it did.
+func (w *writer) ofFeed(name string, value any) bool {
+	f := &w.feed
+	text, ok := value.(string)
+	if !ok {
+		text = string(literal(value))
+	}
+	switch {
+	case name == "version" && len(w.items) == ofFeed:
+		f.version = text
+	case !f.inItems || len(w.items) != ofItem:
+	case name == "id":
+		f.id = text
+	case name == "url":
+		f.url = text
+	case name == "content_html" && ok:
+		t, err := htmlreader.New().Read(context.Background(), pipeline.Raw{Body: []byte(text)}, pipeline.View{})
+		if err == nil {
+			w.Append(t.Content)
+		}
+		return err == nil
+	}
+	return false
 }
 
 func (w *writer) err() error {

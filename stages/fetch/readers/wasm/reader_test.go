@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -55,8 +56,8 @@ func TestText(t *testing.T) {
 	} {
 		r := reader(t, wasmtest.Program(wasmtest.Write(1), tc.writes), Config{})
 		got, err := r.Read(t.Context(), page, tc.view)
-		if err != nil || got != tc.want {
-			t.Errorf("%s: got %+q, %v; want %+q", name, got, err, tc.want)
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, tc.want)
 		}
 		if err := pipelinetest.CheckContent(got.Content); err != nil {
 			t.Errorf("%s: %v", name, err)

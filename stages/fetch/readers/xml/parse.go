@@ -141,6 +141,9 @@ func child(n *html.Node, name string) *html.Node {
 }
 
 func attr(n *html.Node, key string) string {
+	if n == nil {
+		return ""
+	}
 	for _, a := range n.Attr {
 		if a.Key == key {
 			return a.Val

@@ -64,12 +64,14 @@ func titleOf(root *html.Node) *html.Node {
 // writer walks over a tree and writes what is wanted of it.
 type writer struct {
 	rules
-	ctx   context.Context
-	scope *selector.Scope
-	title *html.Node // it was written beforehand
-	body  blocks.Builder
-	shown int // > 0 within elements whose text counts
-	count int
+	ctx    context.Context
+	scope  *selector.Scope
+	title  *html.Node // it was written beforehand
+	body   blocks.Builder
+	shown  int // > 0 within elements whose text counts
+	count  int
+	found  []pipeline.FeedItem // the items of a feed
+	within bool                // an item of a feed
 }
 
 // family is what the children of an element need to know of each other.
@@ -136,6 +138,18 @@ func (w *writer) element(n *html.Node, f family, chosen bool) error {
 	attributes := w.attributesOf(n)
 	item := w.isItem(n, f, attributes)
 	switch {
+	case item && w.feed && !w.within:
+		w.body.Break()
+		start := w.body.Len()
+		w.within = true
+		w.body.ItemStart()
+		defer func() {
+			w.body.ItemEnd()
+			w.within = false
+			if end := w.body.Len(); end > start {
+				w.found = append(w.found, pipeline.FeedItem{ID: identity(n), Start: start, End: end})
+			}
+		}()
 	case item:
 		w.body.ItemStart()
 		defer w.body.ItemEnd()
@@ -163,6 +177,17 @@ func (w *writer) element(n *html.Node, f family, chosen bool) error {
 		}
 	}
 	return nil
+}
+
+// identity returns what the item n of a feed is known by: its id (Atom), guid (RSS), name as a
+// resource (RSS 1.0) or link; "" if it has none of them.
+func identity(n *html.Node) string {
+	for _, id := range []string{textOf(child(n, "id")), textOf(child(n, "guid")), attr(n, "rdf:about"), attr(child(n, "link"), "href"), textOf(child(n, "link"))} {
+		if id = strings.TrimSpace(id); id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 // counts reports whether the text of n counts by the rules. In a feed, elements of extensions

@@ -1,0 +1,61 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+)
+
+// maxItems is how many items a feed may have.
+const maxItems = 5000
+
+// onlyItems returns of t, a feed, the items alone, without what matches one of the regular
+// expressions ignored. The IDs of its items are their keys: see flow.Outcome. A feed without items
+// has its title as text.
+func onlyItems(ctx context.Context, t pipeline.Text, ignored []string) (pipeline.Text, error) {
+	switch {
+	case t.Items == nil:
+		return t, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no RSS, Atom or JSON feed, so it has no items; name the address of the feed, or watch the page without items"}
+	case len(t.Items) > maxItems:
+		return t, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the feed has more than 5,000 items"}
+	}
+	var content strings.Builder
+	out := make([]pipeline.FeedItem, 0, len(t.Items))
+	taken := make(map[string]bool, len(t.Items))
+	for _, item := range t.Items {
+		body, err := ignore(ctx, strings.ToValidUTF8(t.Content[item.Start:item.End], "\ufffd"), ignored)
+		if err != nil {
+			return t, err
+		}
+		id := "id " + item.ID
+		if item.ID == "" {
+			id = "text " + body
+		}
+		key := itemKey(id)
+		if taken[key] { // feeds with mistakes give several items one identity
+			key = itemKey(id + "\n" + body)
+		}
+		if taken[key] || strings.Trim(body, blocks.Borders+" ") == "" {
+			continue
+		}
+		taken[key] = true
+		start := content.Len()
+		content.WriteString(body)
+		out = append(out, pipeline.FeedItem{ID: key, Start: start, End: content.Len()})
+	}
+	t.Content, t.Items = content.String(), out
+	if len(out) == 0 && t.Title != "" {
+		t.Content = blocks.Line(t.Title) + string(pipeline.BlockEnd)
+	}
+	return t, nil
+}
+
+// itemKey returns the key of an identity.
+func itemKey(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(sum[:8])
+}

@@ -1,0 +1,73 @@
+package fetch
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/json"
+	"github.com/vokter/vokter/stages/fetch/readers/xml"
+)
+
+// readItems returns the outcome of reading body as the items of a feed, and its text in one line.
+func readItems(t *testing.T, mediaType, body string, view pipeline.View) (flow.Outcome, string) {
+	t.Helper()
+	view.Items = true
+	readers := NewReaders(html.New(), json.New(), xml.New())
+	req := flow.Request{Page: "https://example.com/feed", Documents: []flow.RequestDocument{{ID: "d", View: view}}}
+	os := Read(t.Context(), req, Page{Status: http.StatusOK, Header: http.Header{"Content-Type": {mediaType}}, Body: []byte(body)}, readers)
+	if len(os) != 1 {
+		t.Fatalf("got %d outcomes", len(os))
+	}
+	content, err := flow.UnpackText(os[0].Packed)
+	if err != nil && os[0].Kind == flow.OutcomeRead {
+		t.Fatal(err)
+	}
+	return os[0], strings.TrimSpace(strings.NewReplacer(string(pipeline.ItemStart), "", string(pipeline.ItemEnd), "", "\n", " ").Replace(content))
+}
+
+func TestItems(t *testing.T) {
+	rss := func(items string) string { return `<rss><channel><title>Feed</title>` + items + `</channel></rss>` }
+	for name, c := range map[string]struct {
+		mediaType, body string
+		ids             []string
+		want            string
+	}{
+		"rss":     {"application/rss+xml", rss(`<item><guid>1</guid><title>A</title></item><item><link>http://x/2</link><title>B</title></item>`), []string{"id 1", "id http://x/2"}, "A http://x/2 B"},
+		"atom":    {"text/xml", `<feed xmlns="http://www.w3.org/2005/Atom"><title>F</title><entry><title>A</title><id>urn:1</id></entry><entry><link href="http://x/2"/><title>B</title></entry></feed>`, []string{"id urn:1", "id http://x/2"}, "A http://x/2 B"},
+		"rss 1.0": {"application/xml", `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"><channel><title>F</title></channel><item rdf:about="urn:a"><title>A</title></item></rdf:RDF>`, []string{"id urn:a"}, "A"},
+		"json": {"application/feed+json", `{"items":[{"content_text":"A","id":"one"},{"url":"http://x/2","content_html":"<p>B<p>C"},{"id":3,"title":"D"}],"title":"F","version":"https://jsonfeed.org/version/1.1"}`,
+			[]string{"id one", "id http://x/2", "id 3"}, "content_text: A id: one url: http://x/2 B C id: 3 title: D"},
+		"no identity":       {"text/xml", rss(`<item><title>A</title></item>`), []string{"text \x02A\n\x03"}, "A"},
+		"one identity":      {"text/xml", rss(`<item><guid>1</guid><title>A</title></item><item><guid>1</guid><title>B</title></item><item><guid>1</guid><title>B</title></item>`), []string{"id 1", "id 1\n\x02B\n\x03"}, "A B"},
+		"an item of blanks": {"text/xml", rss(`<item><guid>1</guid></item><item><guid>2</guid><title>B</title></item>`), []string{"id 2"}, "B"},
+		"no items":          {"text/xml", rss(``), nil, "Feed"},
+	} {
+		o, got := readItems(t, c.mediaType, c.body, pipeline.View{})
+		var keys []string
+		for _, id := range c.ids {
+			keys = append(keys, itemKey(id))
+		}
+		if got != c.want || fmt.Sprint(o.Items) != fmt.Sprint(keys) {
+			t.Errorf("%s: got %q with %v (%s), want %q with %v", name, got, o.Items, o.Reason, c.want, keys)
+		}
+	}
+	body := rss(`<item><guid>1</guid><title>A 12:30</title></item><item><guid>2</guid><title>12:31</title></item>`)
+	if o, got := readItems(t, "text/xml", body, pipeline.View{Ignore: []string{`\d+:\d+`}}); got != "A" || len(o.Items) != 1 {
+		t.Errorf("without the ignored: got %q, %v", got, o.Items)
+	}
+	for mediaType, body := range map[string]string{
+		"text/html": "<p>A", "application/json": `{"items":[{"id":1}]}`, "text/xml": "<a><item>1</item></a>",
+	} {
+		if o, _ := readItems(t, mediaType, body, pipeline.View{}); o.Class != pipeline.FailUnreadable || !strings.Contains(o.Reason, "no RSS, Atom or JSON feed") {
+			t.Errorf("%s: got %s, %q", mediaType, o.Class, o.Reason)
+		}
+	}
+	if o, _ := readItems(t, "text/xml", rss(strings.Repeat("<item><title>A</title></item>", maxItems+1)), pipeline.View{}); o.Class != pipeline.FailTooLarge {
+		t.Errorf("with too many items: got %s, %q", o.Class, o.Reason)
+	}
+}
