@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // Store is the committed state of a pipeline. Every [flow.Transport] is one.
@@ -56,6 +57,8 @@ type ListFilter struct {
 	// Sketches adds the sketches of the documents, 513 bytes each. Listing.Duplicates then finds
 	// similar texts too.
 	Sketches bool `json:"sketches,omitempty"`
+	// Tree adds the linked pages of subscriptions that follow links.
+	Tree bool `json:"tree,omitempty"`
 }
 
 // Listing is what List returns: pages in the order of their URLs, receivers in that of their sinks.
@@ -119,6 +122,13 @@ type Subscription struct {
 	// From is the version that was current when the subscription began. Only later versions notify
 	// it.
 	From uint64 `json:"from"`
+	// FollowedFrom is the page whose subscription follows links to this page. It is empty for a
+	// subscription that a client made.
+	FollowedFrom string `json:"followed_from,omitempty"`
+	// Linked are, with ListFilter.Tree, the linked pages that the subscription watches. Bounded says
+	// why it does not watch other linked pages, if there are any.
+	Linked  []index.LinkedPage `json:"linked,omitempty"`
+	Bounded string             `json:"bounded,omitempty"`
 }
 
 // Receiver is a receiver that a subscription names, or for which there are notifications or dead

@@ -43,6 +43,9 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 		if err == nil && f.Sketches {
 			err = p.addSketches(st)
 		}
+		if err == nil && f.Tree {
+			err = p.addTrees(st)
+		}
 		if err != nil {
 			return l, err
 		}
@@ -235,7 +238,26 @@ func (p *Page) addSubscriptions(st flow.State) error {
 }
 
 func subscription(s flow.Stamped, state string) Subscription {
-	return Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
+	sub := Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
+	if s.Followed != nil {
+		sub.FollowedFrom = s.Followed.Root
+	}
+	return sub
+}
+
+// addTrees fills in the linked pages of the subscriptions.
+func (p *Page) addTrees(st flow.State) error {
+	for i := range p.Subscriptions {
+		s := &p.Subscriptions[i]
+		if s.FollowedFrom != "" || s.State != StateActive {
+			continue
+		}
+		var err error
+		if s.Linked, s.Bounded, err = index.Tree(st, flow.Stamped{Page: p.URL, Document: s.Document, Subscription: s.Subscription}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // receivers returns the receivers that the subscriptions of pages name. Where f selects all pages

@@ -33,6 +33,9 @@ func (a *app) list() *cobra.Command {
 			if suggest && !duplicates {
 				return usage(cmd, "--suggest is about documents with the same text; give --duplicates too")
 			}
+			if f.Tree && (sinks || duplicates) {
+				return usage(cmd, "--tree lists pages; give it without --sinks and --duplicates")
+			}
 			if f.URL != "" {
 				if err := checkPage(cmd, f.URL); err != nil {
 					return err
@@ -80,6 +83,8 @@ func (a *app) list() *cobra.Command {
 					return matchesNothing("no page is watched" + selected(f))
 				case sinks:
 					out.sinks(l.Receivers)
+				case f.Tree:
+					out.trees(l.Pages)
 				default:
 					out.pages(l.Pages, verbose)
 					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
@@ -96,6 +101,7 @@ func (a *app) list() *cobra.Command {
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
 	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
 	fs.BoolVar(&sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
+	fs.BoolVar(&f.Tree, "tree", false, "which linked pages each page watches, and through which page")
 	fs.BoolVar(&duplicates, "duplicates", false, "only documents with the same or a similar text under several URLs")
 	fs.BoolVar(&suggest, "suggest", false, "with --duplicates: subscriptions, as YAML, that watch each text at one URL")
 	return cmd
@@ -197,7 +203,7 @@ func (r *results) page(p inspect.Page) {
 		if len(p.Documents) > 1 {
 			document = "document " + s.Document
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {

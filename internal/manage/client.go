@@ -58,11 +58,15 @@ func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	if f.Sketches {
 		q.Set("sketches", "true")
 	}
+	if f.Tree {
+		q.Set("tree", "true")
+	}
 	var pages pagesBody
 	if err := c.get(ctx, "/pages", q, &pages); err != nil {
 		return inspect.Listing{}, err
 	}
 	q.Del("sketches")
+	q.Del("tree")
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}

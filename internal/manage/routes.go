@@ -59,7 +59,7 @@ func (a *api) receivers(w *writer, r *http.Request) error {
 }
 
 func (a *api) list(r *http.Request) (inspect.Listing, error) {
-	q, err := query(r, "url", "client", "sinks", "sketches")
+	q, err := query(r, "url", "client", "sinks", "sketches", "tree")
 	if err != nil {
 		return inspect.Listing{}, err
 	}
@@ -68,6 +68,9 @@ func (a *api) list(r *http.Request) (inspect.Listing, error) {
 		return inspect.Listing{}, err
 	}
 	if f.Sketches, err = flag(q, "sketches"); err != nil {
+		return inspect.Listing{}, err
+	}
+	if f.Tree, err = flag(q, "tree"); err != nil {
 		return inspect.Listing{}, err
 	}
 	if f.URL != "" {

@@ -223,6 +223,8 @@ type checked struct {
 	Class, Reason string
 	// Before is the page's Trouble before this check.
 	Before string
+	// DeadLink says that the page was never read and is watched only because others link to it.
+	DeadLink bool
 }
 
 // ended tells later stages that this incarnation of the page is over. Stamp is its last stamp,

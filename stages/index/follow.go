@@ -366,6 +366,35 @@ func FollowedFrom(st flow.State, root func(page string) bool) (bool, error) {
 	return followedFrom(st, p, root)
 }
 
+// LinkedPage is a page that is watched because other pages link to it.
+type LinkedPage struct {
+	URL string `json:"url"`
+	// From is a page that links to it, on a shortest path from the page of the subscription. Depth is
+	// the number of links on this path.
+	From  string `json:"from"`
+	Depth int    `json:"depth"`
+}
+
+// Tree returns the linked pages that s, a subscription of the page whose state st is, watches: the
+// shortest paths first, and then in the order of the links. Bounded says why other linked pages are
+// not watched; it is empty if all are.
+func Tree(st flow.State, s flow.Stamped) (pages []LinkedPage, bounded string, err error) {
+	if s.Subscription.Follow == nil || s.Followed != nil {
+		return nil, "", nil
+	}
+	t, err := loadTree(st, s.Page, flow.FollowID(s.Page, s.Document, s.Subscription.Client))
+	if err != nil || t == nil {
+		return nil, "", err
+	}
+	found := t.reach()
+	for _, url := range found.order {
+		if url != t.root && t.pages[url] != nil {
+			pages = append(pages, LinkedPage{url, found.from[url], found.depths[url]})
+		}
+	}
+	return pages, t.Bounded, nil
+}
+
 // loadTree returns the tree with the given ID of the page root, or nil.
 func loadTree(st flow.State, root, id string) (*tree, error) {
 	state, err := getJSON[treeState](st, treesName+id)

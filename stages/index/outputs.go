@@ -248,6 +248,7 @@ func (s *Stage) checked(page string, p Page, c checked) {
 	}
 	s.cfg.Observe.Note(ob)
 	switch {
+	case c.DeadLink: // this is no failure of the run
 	case c.Class != "":
 		ob.Kind, ob.Text = flow.KindFailed, cmp.Or(c.Reason, c.Class)
 		s.cfg.Observe.Note(ob)
@@ -256,9 +257,11 @@ func (s *Stage) checked(page string, p Page, c checked) {
 		s.cfg.Observe.Note(ob)
 	}
 	// A failure that repeats is logged once.
-	switch c.Class {
-	case c.Before:
-	case "":
+	switch {
+	case c.Class == c.Before:
+	case c.DeadLink:
+		s.cfg.Logger.Info("a linked page cannot be read", "page", page, "class", c.Class, "reason", c.Reason)
+	case c.Class == "":
 		s.cfg.Logger.Info("check succeeded again", "page", page)
 	default:
 		s.cfg.Logger.Warn("check failed", "page", page, "class", c.Class, "reason", c.Reason)

@@ -190,7 +190,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		s.decide(tx, m, refusal)
 		return nil
 	}
-	budget, err := s.budget(st, before, m.Key)
+	budget, err := s.budget(st, before, m.Key, do)
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,9 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 
 // budget is how many more checks of page this run may accept; nil means any number. A page that is
 // followed from a page of Config.Only is checked, too.
-func (s *Stage) budget(st flow.State, p Page, page string) (*int, error) {
-	if s.cfg.Only != nil && !s.cfg.Only(page) {
+func (s *Stage) budget(st flow.State, p Page, page string, do action) (*int, error) {
+	begun, ok := do.(follow)
+	if s.cfg.Only != nil && !s.cfg.Only(page) && !(ok && s.cfg.Only(begun.Root)) {
 		followed, err := followedFrom(st, p, s.cfg.Only)
 		if err != nil || !followed {
 			return new(int), err

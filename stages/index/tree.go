@@ -142,11 +142,11 @@ type treeChange struct {
 // pages of the tree. Pages of the tree to which a path still leads stay. If there is no room for all
 // others, those at the ends of the shortest paths come first.
 func (t *tree) grow(now time.Time) treeChange {
-	depths, order, more := t.reach()
+	found := t.reach()
 	var c treeChange
 	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
 		p := t.pages[url]
-		d, reached := depths[url]
+		d, reached := found.depths[url]
 		if !reached {
 			c.Ended = append(c.Ended, url)
 			delete(t.pages, url)
@@ -165,7 +165,7 @@ func (t *tree) grow(now time.Time) treeChange {
 		t.Since, t.Begun = now, 0
 	}
 	full, fast := 0, 0
-	for _, url := range order {
+	for _, url := range found.order {
 		switch {
 		case t.pages[url] != nil:
 		case len(t.pages) > t.rules.pages: // the root does not count
@@ -174,7 +174,7 @@ func (t *tree) grow(now time.Time) treeChange {
 			fast++
 		default:
 			t.Begun++
-			t.pages[url] = &treePage{Depth: depths[url]}
+			t.pages[url] = &treePage{Depth: found.depths[url]}
 			c.Begun = append(c.Begun, url)
 		}
 	}
@@ -184,40 +184,50 @@ func (t *tree) grow(now time.Time) treeChange {
 		t.Bounded = fmt.Sprintf("it links to more pages than max_pages: %d are watched, and at least %d are not; raise max_pages, or choose pages with include and exclude", len(t.pages)-1, full)
 	case fast > 0:
 		t.Bounded = fmt.Sprintf("its links change too fast: %d other pages were linked within %v, and %d are not watched; leave out URLs that change with every check with exclude", t.Begun, treeDay, fast)
-	case more:
+	case found.more:
 		t.Bounded = fmt.Sprintf("a page has more than %d links, or %d KiB of them; the others are not followed", flow.MaxLinks, flow.MaxLinksSize>>10)
 	}
 	c.Bounded = before == "" && t.Bounded != ""
 	return c
 }
 
-// reach returns the pages that a path of links leads to, with the length of the shortest one, and in
-// the order in which they were found. More says that a page on a path has more links than are known.
-func (t *tree) reach() (depths map[string]int, order []string, more bool) {
-	depths = map[string]int{t.root: 0}
-	order = []string{t.root}
+// reached is what reach finds.
+type reached struct {
+	// order has the root and the pages that a path of links leads to, the shortest paths first.
+	order []string
+	// depths are the lengths of the shortest paths, and from the pages with the last links of them.
+	depths map[string]int
+	from   map[string]string
+	// more says that a page on a path has more links than are known.
+	more bool
+}
+
+// reach finds the pages that a path of links leads to.
+func (t *tree) reach() reached {
+	r := reached{order: []string{t.root}, depths: map[string]int{t.root: 0}, from: make(map[string]string)}
 	hosts := map[string]bool{hostOf(t.root): true}
 	if at := t.pages[t.root].At; at != "" {
 		hosts[hostOf(at)] = true
 	}
 	refused := make(map[string]bool)
-	for i := 0; i < len(order); i++ {
-		p, d := t.pages[order[i]], depths[order[i]]
+	for i := 0; i < len(r.order); i++ {
+		from := r.order[i]
+		p, d := t.pages[from], r.depths[from]
 		if p == nil || d >= t.rules.depth {
 			continue // its links are not known, or not followed
 		}
-		more = more || p.More
+		r.more = r.more || p.More
 		for _, url := range p.URLs {
-			if _, seen := depths[url]; seen || refused[url] {
+			if _, seen := r.depths[url]; seen || refused[url] {
 				continue
 			}
 			if !t.rules.allow(url, hosts) {
 				refused[url] = true
 				continue
 			}
-			depths[url] = d + 1
-			order = append(order, url)
+			r.depths[url], r.from[url] = d+1, from
+			r.order = append(r.order, url)
 		}
 	}
-	return depths, order, more
+	return r
 }

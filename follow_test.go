@@ -1,0 +1,277 @@
+package vokter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// web is a site of 50 pages, /p/0 to /p/49, of which page n links to 4n+1 to 4n+4, to the page before
+// it and to the first page. The first page also links to a calendar without end, to a page that
+// robots.txt forbids, and to one that does not exist.
+type web struct {
+	*httptest.Server
+	mu    sync.Mutex
+	gets  map[string]int
+	words map[string]string   // further text of a page
+	cut   map[string]string   // a link that is missing in a page
+	gone  map[string]struct{} // pages that do not exist any more
+}
+
+func newWeb(t *testing.T) *web {
+	w := &web{gets: map[string]int{}, words: map[string]string{}, cut: map[string]string{}, gone: map[string]struct{}{}}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		path := r.URL.Path
+		w.gets[path]++
+		links := w.links(path)
+		if _, gone := w.gone[path]; gone || links == nil {
+			if path == "/robots.txt" {
+				fmt.Fprint(rw, "User-agent: *\nDisallow: /private\n")
+				return
+			}
+			http.NotFound(rw, r)
+			return
+		}
+		rw.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(rw, "<p>This is %s %s</p>", path, w.words[path])
+		for _, l := range links {
+			if l != w.cut[path] {
+				fmt.Fprintf(rw, `<a href="%s#top">%s</a> `, l, l)
+			}
+		}
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+// links returns where the page links to, nil where there is none.
+func (w *web) links(path string) []string {
+	if month, ok := strings.CutPrefix(path, "/cal/"); ok {
+		n, _ := strconv.Atoi(month)
+		return []string{fmt.Sprintf("/cal/%d", n+1), fmt.Sprintf("/cal/%d", n+1000)}
+	}
+	number, ok := strings.CutPrefix(path, "/p/")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n >= 50 {
+		return nil
+	}
+	all := []string{"/p/0", fmt.Sprintf("/p/%d", max(n-1, 0))}
+	for k := 4*n + 1; k <= 4*n+4 && k < 50; k++ {
+		all = append(all, fmt.Sprintf("/p/%d", k))
+	}
+	if n == 0 {
+		all = append(all, "/cal/1", "/private/x", "/missing")
+	}
+	return all
+}
+
+// alter calls f while no page is answered, and returns how often each page was fetched since the
+// last call.
+func (w *web) alter(f func()) map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	gets := w.gets
+	w.gets = map[string]int{}
+	return gets
+}
+
+// following is a Config that follows the links of the first page of w.
+func following(w *web, box *mailbox, dir string, f pipeline.Follow) Config {
+	cfg := watching(&site{Server: w.Server}, box, dir, "argus")
+	cfg.Subscriptions[0].URL = w.URL + "/p/0"
+	cfg.Subscriptions[0].Follow = &f
+	return cfg
+}
+
+// urls returns the pages of the notifications that came.
+func urls(w *web, ns []pipeline.Notification) string {
+	var all []string
+	for _, n := range ns {
+		all = append(all, n.Status+" "+strings.TrimPrefix(n.URL, w.URL))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func TestLinkedPagesAreWatched(t *testing.T) {
+	w, box, ops, dir := newWeb(t), newMailbox(), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Depth: 3, MaxPages: 60})
+	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
+	runs(t, cfg)
+	want := map[string]int{"/robots.txt": 1, "/missing": 1}
+	for n := range 50 {
+		want[fmt.Sprintf("/p/%d", n)] = 1
+	}
+	for _, month := range []int{1, 2, 3, 1001, 1002, 2001} { // three links away
+		want[fmt.Sprintf("/cal/%d", month)] = 1
+	}
+	for round := range 3 {
+		got := w.alter(func() { w.words["/p/22"] = strings.Repeat("argus ", round+1) })
+		if !maps.Equal(got, want) {
+			t.Fatalf("round %d: fetched %v, want %v", round, got, want)
+		}
+		runs(t, cfg)
+		if got := urls(w, box.take()); got != "ok /p/22" {
+			t.Errorf("round %d: notifications %q, want one about /p/22", round, got)
+		}
+	}
+	if got := ops.take(); len(got) != 0 {
+		t.Errorf("health events: %+v", got)
+	}
+}
+
+func TestLinkedPagesStopAtTheirBound(t *testing.T) {
+	w, box, ops := newWeb(t), newMailbox(), newMailbox()
+	cfg := following(w, box, t.TempDir(), pipeline.Follow{Depth: 10, MaxPages: 5, Include: []string{"/cal/"}})
+	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
+	for range 3 {
+		runs(t, cfg)
+		got := w.alter(func() {})
+		if len(got) != 7 { // the root, robots.txt and five pages
+			t.Errorf("fetched %v, want 5 pages of the calendar", got)
+		}
+	}
+	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || got[0].URL != w.URL+"/p/0" || !strings.Contains(got[0].Reason, "max_pages") {
+		t.Errorf("health events: %+v", got)
+	}
+}
+
+func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
+	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/"}})
+	runs(t, cfg)
+	before := w.alter(func() { w.cut["/p/0"] = "/p/4" })
+	if before["/p/4"] != 1 || before["/p/17"] != 1 || before["/p/18"] != 1 {
+		t.Fatalf("fetched %v, want /p/4 and what it links to", before)
+	}
+	runs(t, cfg)
+	w.alter(func() { w.words["/p/17"], w.words["/p/5"] = "argus", "argus" })
+	runs(t, cfg)
+	// Page 5 links to 4, which links to 17: too many links away.
+	if got := w.alter(func() {}); got["/p/17"] != 0 || got["/p/5"] != 1 {
+		t.Errorf("fetched %v, want no /p/17", got)
+	}
+	if got := urls(w, box.take()); got != "ok /p/5" {
+		t.Errorf("notifications: %q", got)
+	}
+
+	// The subscription ends, and with it all that it watched.
+	cfg.Subscriptions = nil
+	runs(t, cfg)
+	w.alter(func() {})
+	runs(t, cfg)
+	if got := w.alter(func() {}); len(got) != 0 {
+		t.Errorf("fetched %v after the end", got)
+	}
+}
+
+func TestALinkedPageThatIsGoneExpiresAlone(t *testing.T) {
+	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Depth: 1})
+	cfg.Expire.After = 2
+	runs(t, cfg)
+	w.alter(func() { w.gone["/p/2"] = struct{}{} })
+	runs(t, cfg)
+	runs(t, cfg)
+	// The pages that could never be read say nothing.
+	if got := urls(w, box.take()); got != "timeout /p/2" {
+		t.Errorf("notifications: %q, want the timeout of /p/2", got)
+	}
+	w.alter(func() { w.words["/p/0"], w.words["/p/3"] = "argus", "argus" })
+	runs(t, cfg)
+	if got := urls(w, box.take()); got != "ok /p/0, ok /p/3" {
+		t.Errorf("notifications: %q", got)
+	}
+	if got := w.alter(func() {}); got["/p/2"] != 0 || got["/missing"] != 0 {
+		t.Errorf("fetched %v, want no page that expired", got)
+	}
+}
+
+// TestClientsOfLinkedPages: differences in A are for the clients of A, differences in B, which A links
+// to, for those of A and of B. Nobody is told twice.
+func TestClientsOfLinkedPages(t *testing.T) {
+	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Include: []string{"/p/1$"}})
+	of := func(path, client string, f *pipeline.Follow) pipeline.Subscription {
+		s := cfg.Subscriptions[0]
+		s.URL, s.Client, s.Follow = w.URL+path, client, f
+		return s
+	}
+	cfg.Subscriptions = []pipeline.Subscription{
+		of("/p/0", "a", cfg.Subscriptions[0].Follow), of("/p/1", "b", nil),
+		of("/p/0", "both", cfg.Subscriptions[0].Follow), of("/p/1", "both", nil), of("/p/2", "both", cfg.Subscriptions[0].Follow),
+	}
+	runs(t, cfg)
+	if got := w.alter(func() { w.words["/p/0"] = "argus" }); got["/p/1"] != 1 {
+		t.Errorf("fetched %v, want /p/1 once", got)
+	}
+	clients := func() string {
+		runs(t, cfg)
+		var all []string
+		for _, n := range box.take() {
+			all = append(all, n.Client+" "+strings.TrimPrefix(n.URL, w.URL))
+		}
+		slices.Sort(all)
+		return strings.Join(all, ", ")
+	}
+	if got := clients(); got != "a /p/0, both /p/0" {
+		t.Errorf("a difference in the first page: %s", got)
+	}
+	w.alter(func() { w.words["/p/1"] = "argus" })
+	if got := clients(); got != "a /p/1, b /p/1, both /p/1" {
+		t.Errorf("a difference in the linked page: %s", got)
+	}
+}
+
+func TestLinkedPagesAreListedAndNotCancelledAlone(t *testing.T) {
+	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/[159]$"}})
+	runs(t, cfg)
+	cfg.Checks, cfg.Every = 0, nil
+	r, stop := lives(t, cfg)
+	defer stop()
+	l, err := r.List(t.Context(), inspect.ListFilter{Tree: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, p := range l.Pages {
+		for _, s := range p.Subscriptions {
+			for _, linked := range s.Linked {
+				lines = append(lines, fmt.Sprintf("%s>%s %d", linked.From, linked.URL, linked.Depth))
+			}
+			if s.FollowedFrom != "" {
+				lines = append(lines, p.URL+" from "+s.FollowedFrom)
+			}
+		}
+	}
+	want := "/p/0>/p/1 1, /p/1>/p/5 2, /p/1 from /p/0, /p/5 from /p/0"
+	if got := strings.ReplaceAll(strings.Join(lines, ", "), w.URL, ""); got != want {
+		t.Errorf("listed %s, want %s", got, want)
+	}
+	refusal := new(flow.Refusal)
+	if err := r.Cancel(t.Context(), w.URL+"/p/1", ""); !errors.As(err, &refusal) || !strings.Contains(err.Error(), w.URL+"/p/0 links to it") {
+		t.Errorf("cancelling a linked page: %v", err)
+	}
+	if err := r.Cancel(t.Context(), w.URL+"/p/0", ""); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the end of all pages", func() bool {
+		l, err := r.List(t.Context(), inspect.ListFilter{})
+		return err == nil && len(l.Pages) == 0
+	})
+}

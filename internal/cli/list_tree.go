@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// trees prints the pages that clients named, each with the linked pages that it watches.
+func (r *results) trees(all []inspect.Page) {
+	if r.json {
+		for _, p := range all {
+			r.page(p)
+		}
+		return
+	}
+	known := make(map[string]inspect.Page, len(all))
+	for _, p := range all {
+		known[p.URL] = p
+	}
+	for _, p := range all {
+		own := len(p.Keep) > 0
+		children := make(map[string][]index.LinkedPage)
+		seen := make(map[string]bool)
+		var bounded []string
+		for _, s := range p.Subscriptions {
+			own = own || s.FollowedFrom == ""
+			for _, l := range s.Linked {
+				if !seen[l.URL] {
+					seen[l.URL] = true
+					children[l.From] = append(children[l.From], l)
+				}
+			}
+			if s.Bounded != "" {
+				bounded = append(bounded, s.Bounded)
+			}
+		}
+		if !own {
+			continue // it is in the tree of another page
+		}
+		rows := [][]string{r.treeRow(p.URL, 0, p, true)}
+		var add func(from string, depth int)
+		add = func(from string, depth int) {
+			for _, l := range children[from] {
+				linked, here := known[l.URL]
+				rows = append(rows, r.treeRow(l.URL, depth, linked, here))
+				add(l.URL, depth+1)
+			}
+		}
+		add(p.URL, 1)
+		r.table("", rows, stateWidth)
+		for _, why := range bounded {
+			r.text("%*s  %s", stateWidth, "", why)
+		}
+	}
+}
+
+// treeRow returns the row of a page that is depth links away. here says that this process knows p.
+func (r *results) treeRow(url string, depth int, p inspect.Page, here bool) []string {
+	indented := url
+	if depth > 0 {
+		indented = strings.Repeat("│ ", depth-1) + "├ " + url
+	}
+	switch {
+	case !here:
+		return []string{"", indented, "another process owns it, or it is not there yet"}
+	case p.State != inspect.StateActive:
+		return []string{p.State, indented, "since " + when(p.Since, r.now) + ": " + r.failed(p)}
+	}
+	return []string{p.State, indented, r.checks(p)}
+}
+
+// followedFrom says why s is there, if no client made it.
+func followedFrom(s inspect.Subscription) string {
+	if s.FollowedFrom == "" {
+		return ""
+	}
+	return "followed from " + s.FollowedFrom
+}
