@@ -304,8 +304,9 @@ func TestDigestOverRestarts(t *testing.T) {
 	}
 }
 
-// TestDigestInMemoryIsToldInTheEnd has nowhere to keep what was collected.
-func TestDigestInMemoryIsToldInTheEnd(t *testing.T) {
+// TestDigestInMemoryIsSentAtTheEnd ends a Router without a data directory while a digest is
+// open.
+func TestDigestInMemoryIsSentAtTheEnd(t *testing.T) {
 	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
 	cfg := watching(s, box, "", "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}

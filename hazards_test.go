@@ -68,9 +68,10 @@ func dying(box pipeline.Sink, dir string, pages ...string) Config {
 	return cfg
 }
 
-// TestWhatProcessesDieOfIsGivenUp: three processes die while they compare two versions of a page.
-// The fourth moves the snapshot to the dead letters, names the page, and goes on with others.
-func TestWhatProcessesDieOfIsGivenUp(t *testing.T) {
+// TestCrashingMessageBecomesADeadLetter crashes three processes while they compare two versions
+// of a page. The fourth moves the snapshot to the dead letters, names the page, and goes on
+// with others.
+func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
 	page, other := s.URL+"/a", s.URL+"/b"
 	cfg := dying(m, dir, page, other)
@@ -114,9 +115,9 @@ func TestWhatProcessesDieOfIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestTwoDeathsGiveNothingUp: a message that is handled at last is told, and what is known of it
+// TestTwoCrashesLoseNoMessage: a message that is handled at last is told, and what is known of it
 // forgotten.
-func TestTwoDeathsGiveNothingUp(t *testing.T) {
+func TestTwoCrashesLoseNoMessage(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
 	cfg := dying(m, dir, s.URL+"/a")
 	runs(t, cfg)

@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-func TestOfflineIsToldOnceOverRestarts(t *testing.T) {
+func TestOfflineIsSentOnceAcrossRestarts(t *testing.T) {
 	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
 	cfg := twoClients(newSite(t, ""), box, ops, dir)
 	sites := watchingMany(t, &cfg, 3)
@@ -60,10 +60,10 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotToldToSinks: they answer whoever sent the command.
-// TestAnEndIsToldOnce: a sink for health events that is told by a notification that a page was
+// TestRefusalsAreNotSentToSinks refuses a command. Only its sender gets the answer.
+// TestExpiryIsSentOnce: a sink for health events that is told by a notification that a page was
 // given up is not told of the event as well.
-func TestAnEndIsToldOnce(t *testing.T) {
+func TestExpiryIsSentOnce(t *testing.T) {
 	site, box, ops := newSite(t, "argus"), newMailbox(), newMailbox()
 	cfg := twoClients(site, box, ops, t.TempDir())
 	cfg.Health = append(cfg.Health, cfg.Subscriptions[0].Sinks...)
@@ -78,7 +78,7 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreNotToldToSinks(t *testing.T) {
+func TestRefusalsAreNotSentToSinks(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
 	store := txtest.New()
 	for _, event := range []pipeline.HealthEvent{pipeline.HealthRefused, pipeline.HealthDeadLetter} {
@@ -131,8 +131,8 @@ func (fullTransport) States(string) iter.Seq2[string, flow.State] {
 	return func(func(string, flow.State) bool) {}
 }
 
-// TestUnreadablePagesAreToldOncePerHour: who pushes one page that cannot be read pushes many.
-func TestUnreadablePagesAreToldOncePerHour(t *testing.T) {
+// TestUnreadablePagesAreReportedOncePerHour pushes many pages that cannot be read.
+func TestUnreadablePagesAreReportedOncePerHour(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
 	store := txtest.New()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

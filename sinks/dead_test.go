@@ -15,22 +15,22 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// morgue is a DeadLetters over a Store.
-type morgue struct {
+// deadFixture is a DeadLetters over a Store, with a clock.
+type deadFixture struct {
 	t     *testing.T
 	store *txtest.Store
 	d     *DeadLetters
 	now   time.Time
 }
 
-func newMorgue(t *testing.T) *morgue {
-	m := &morgue{t: t, store: txtest.New(), now: t0}
+func newDeadFixture(t *testing.T) *deadFixture {
+	m := &deadFixture{t: t, store: txtest.New(), now: t0}
 	m.d = NewDeadLetters(DeadConfig{Now: func() time.Time { return m.now }})
 	return m
 }
 
 // handle processes msg and returns the emitted messages.
-func (m *morgue) handle(msg flow.Message) []flow.Message {
+func (m *deadFixture) handle(msg flow.Message) []flow.Message {
 	m.t.Helper()
 	if err := m.store.Handle(m.t.Context(), m.d, msg); err != nil {
 		m.t.Fatal(err)
@@ -39,12 +39,12 @@ func (m *morgue) handle(msg flow.Message) []flow.Message {
 }
 
 // letter gives up the notification id.
-func (m *morgue) letter(id, client, url string) flow.Message {
+func (m *deadFixture) letter(id, client, url string) flow.Message {
 	a := flow.Addressed{Receiver: pipeline.Receiver{Sink: "a"}, Notification: pipeline.Notification{ID: id, Client: client, URL: url}}
 	return flow.DeadLetter{Reason: "500", Time: m.now, Attempts: 3, Addressed: &a}.Message(id, "a", url)
 }
 
-func (m *morgue) ids() []string {
+func (m *deadFixture) ids() []string {
 	m.t.Helper()
 	var ids []string
 	for l, err := range Letters(m.store.Begin().State("a")) {
@@ -64,7 +64,7 @@ func replayAll(filter string) flow.Message {
 }
 
 // replay carries out a command and returns the replayed notifications.
-func (m *morgue) replay(filter string) (ids []string, transactions int) {
+func (m *deadFixture) replay(filter string) (ids []string, transactions int) {
 	m.t.Helper()
 	take := func(ms []flow.Message) {
 		transactions++
@@ -88,7 +88,7 @@ func (m *morgue) replay(filter string) (ids []string, transactions int) {
 }
 
 func TestLettersAreKeptInOrder(t *testing.T) {
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	for _, id := range []string{"z", "y", "x", "y"} {
 		if out := m.handle(m.letter(id, "", "")); len(out) > 0 {
 			t.Errorf("%s: got %v, want nothing: delivery tells of it", id, out)
@@ -121,7 +121,7 @@ func TestReplaySelects(t *testing.T) {
 		`{"sink":"a","since":"` + later + `"}`: {"3"},
 		`{"sink":"b"}`:                         nil,
 	} {
-		m := newMorgue(t)
+		m := newDeadFixture(t)
 		m.handle(m.letter("1", "c", "https://example.com/"))
 		m.handle(m.letter("2", "d", "https://example.com/"))
 		m.now = t0.Add(time.Hour)
@@ -138,7 +138,7 @@ func TestReplaySelects(t *testing.T) {
 }
 
 func TestReplayInBatches(t *testing.T) {
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	var want []string
 	for i := range 2*replayBatch + 7 {
 		want = append(want, fmt.Sprint(i))
@@ -157,7 +157,7 @@ func TestReplayInBatches(t *testing.T) {
 }
 
 func TestLetterOfAMessage(t *testing.T) {
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	d := flow.DeadLetter{Reason: "panic", Time: t0, Attempts: 1, Group: "match", Topic: "changes", Body: []byte("{")}
 	msg := d.Message("id", "a", "https://example.com/")
 	out := m.handle(msg)
@@ -198,14 +198,14 @@ func TestBadDeadLetters(t *testing.T) {
 		"letter": {flow.Message{Type: flow.TypeDeadLetter, Body: []byte("{")}, failure.ClassPermanent},
 		"replay": {flow.Message{Type: flow.TypeReplay, Body: []byte("{")}, failure.ClassPermanent},
 	} {
-		m := newMorgue(t)
+		m := newDeadFixture(t)
 		err := m.store.Handle(t.Context(), m.d, tt.m)
 		if class, _ := failure.ClassOf(err); err == nil || class != tt.want {
 			t.Errorf("%s: got %v, want class %v", name, err, tt.want)
 		}
 	}
 	for _, name := range []string{"letters", "l/00000000000000000000"} {
-		m := newMorgue(t)
+		m := newDeadFixture(t)
 		m.handle(m.letter("x", "", ""))
 		tx := m.store.Begin()
 		if err := tx.State("a").Set(name, []byte("\x07")); err != nil {
@@ -257,7 +257,7 @@ func (c counting) Scan(prefix string) iter.Seq2[string, flow.Value] {
 // TestReplayReadsEachLetterOnce selects some of many letters, behind a gap.
 func TestReplayReadsEachLetterOnce(t *testing.T) {
 	const gap, n = lookBatch, 4 * lookBatch
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	tx := m.store.Begin()
 	f := &letterStore{state: state{tx.State("a")}, Next: gap}
 	for i := range n {
@@ -297,7 +297,7 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 
 // TestWokenForTheOldest has letters whose times are not in order.
 func TestWokenForTheOldest(t *testing.T) {
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	for _, at := range []time.Duration{30 * time.Second, 0, 10 * time.Second} {
 		m.now = t0.Add(at)
 		m.handle(m.letter(at.String(), "", ""))
@@ -310,7 +310,7 @@ func TestWokenForTheOldest(t *testing.T) {
 }
 
 // run handles wakes, as many as come at once, and returns how many there were.
-func (m *morgue) run() int {
+func (m *deadFixture) run() int {
 	m.t.Helper()
 	for n := 0; ; n++ {
 		wakes := m.store.Due(m.now)
@@ -329,7 +329,7 @@ func (m *morgue) run() int {
 func TestLettersAreForgotten(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"clock set back": 1000 * 24 * time.Hour, "in order": 0} {
 		t.Run(name, func(t *testing.T) {
-			m := newMorgue(t)
+			m := newDeadFixture(t)
 			m.now = t0.Add(ahead)
 			for i := range replayBatch + 1 {
 				m.handle(m.letter(fmt.Sprint("ahead", i), "", ""))
@@ -367,7 +367,7 @@ func TestLettersAreForgotten(t *testing.T) {
 // TestLargeLettersComeBackInParts: no transaction is much larger than one letter of a digest
 // may be, and each comes back, however large it is.
 func TestLargeLettersComeBackInParts(t *testing.T) {
-	m := newMorgue(t)
+	m := newDeadFixture(t)
 	const letters = 40
 	large := strings.Repeat("x", maxDigestBytes)
 	for i := range letters {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestADigestOfAnExpiredReceiver(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
 	k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))))
 	k.tick(0)
@@ -64,7 +64,7 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 	for name, c := range map[string]struct{ windows, diffs int }{"many": {3 * flushBatch, 1}, "large": {40, 2000}} {
 		t.Run(name, func(t *testing.T) {
-			k := newDesk(t)
+			k := newDeliveryFixture(t)
 			for i := range c.windows {
 				k.handle(k.item(fmt.Sprint("s", i), fmt.Sprint("a", i), hourly(0), c.diffs))
 			}
@@ -99,7 +99,7 @@ func TestDigestsOfAReceiverThatIsBack(t *testing.T) {
 		err  error
 		want string
 	}{{nil, "[a]"}, {fmt.Errorf("not there"), ""}} {
-		k := newDesk(t)
+		k := newDeliveryFixture(t)
 		k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
 		k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))), k.item("other", "p", nil, 1))
 		k.tick(0)
@@ -130,7 +130,7 @@ func (p *posted) Post(_ context.Context, m flow.Message) error {
 
 // TestEndDigests: all at once, also one whose first item is committed only afterwards.
 func TestEndDigests(t *testing.T) {
-	k, lane := newDesk(t), &posted{}
+	k, lane := newDeliveryFixture(t), &posted{}
 	k.d.cfg.Poster = lane
 	end := func() {
 		t.Helper()
@@ -180,7 +180,7 @@ func (s scanned) Scan(prefix string) iter.Seq2[string, flow.Value] {
 }
 
 // scansOf has m handled, and returns how many scans that took.
-func scansOf(t *testing.T, k *desk, m flow.Message) (n int) {
+func scansOf(t *testing.T, k *deliveryFixture, m flow.Message) (n int) {
 	t.Helper()
 	tx := k.store.Begin()
 	if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
@@ -194,7 +194,7 @@ func scansOf(t *testing.T, k *desk, m flow.Message) (n int) {
 // for a few scans when some of them end.
 func TestScansOfWindows(t *testing.T) {
 	const open = 3 * flushBatch
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	most := 0
 	handle := func(ms ...flow.Message) {
 		t.Helper()
@@ -240,7 +240,7 @@ func TestScansOfWindows(t *testing.T) {
 
 // TestScansOfNotes: a large prune scans the notes once, at its end.
 func TestScansOfNotes(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "last", nil, 1))
 	k.handle(k.tried[0].Result(nil))
 	tx := k.store.Begin()

@@ -14,9 +14,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// collector drives a desk with random items, crashes and lost transactions, and checks the results.
+// collector drives a deliveryFixture with random items, crashes and lost transactions, and checks the results.
 type collector struct {
-	*desk
+	*deliveryFixture
 	seed uint64
 	r    *rand.Rand
 	// sent are the items of each subscription in their order; cancelled ones are told no more.
@@ -47,7 +47,7 @@ func TestSeededDigests(t *testing.T) {
 	merged, crashed := 0, 0
 	for seed := range uint64(*seeds) {
 		c := &collector{
-			desk: newDesk(t), seed: seed, r: rand.New(rand.NewPCG(seed, 3)), sent: make(map[string][]string), cancelled: make(map[string]bool),
+			deliveryFixture: newDeliveryFixture(t), seed: seed, r: rand.New(rand.NewPCG(seed, 3)), sent: make(map[string][]string), cancelled: make(map[string]bool),
 			came: make(map[string]arrival), digests: make(map[string]pipeline.Notification), told: make(map[string][]string),
 		}
 		for range 200 {

@@ -48,8 +48,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// desk is a Delivery whose clock and attempts the test controls.
-type desk struct {
+// deliveryFixture is a Delivery whose clock and attempts the test controls.
+type deliveryFixture struct {
 	*testing.T
 	now   time.Time
 	store *txtest.Store
@@ -58,14 +58,14 @@ type desk struct {
 	seen  []string
 }
 
-func newDesk(t *testing.T) *desk {
-	k := &desk{T: t, now: t0, store: txtest.New()}
+func newDeliveryFixture(t *testing.T) *deliveryFixture {
+	k := &deliveryFixture{T: t, now: t0, store: txtest.New()}
 	k.start()
 	return k
 }
 
 // start begins a process, and returns how many wakes of its start there were.
-func (k *desk) start() int {
+func (k *deliveryFixture) start() int {
 	k.d = NewDelivery(Config{
 		Now: func() time.Time { return k.now }, Jitter: func() float64 { return 0.5 },
 		Hand:    func(a Attempt) { k.tried = append(k.tried, a) },
@@ -76,7 +76,7 @@ func (k *desk) start() int {
 	return len(ms)
 }
 
-func (k *desk) handle(ms ...flow.Message) {
+func (k *deliveryFixture) handle(ms ...flow.Message) {
 	k.Helper()
 	for _, m := range ms {
 		if err := k.store.Handle(k.Context(), k.d, m); err != nil {
@@ -86,7 +86,7 @@ func (k *desk) handle(ms ...flow.Message) {
 }
 
 // item is a notification to "r" of a subscription, with n diffs.
-func (k *desk) item(subscription, id string, d *pipeline.Digest, n int) flow.Message {
+func (k *deliveryFixture) item(subscription, id string, d *pipeline.Digest, n int) flow.Message {
 	k.Helper()
 	diffs := make([]pipeline.Diff, n)
 	for i := range diffs {
@@ -106,7 +106,7 @@ func (k *desk) item(subscription, id string, d *pipeline.Digest, n int) flow.Mes
 }
 
 // tick moves the clock and handles what is due.
-func (k *desk) tick(d time.Duration) {
+func (k *deliveryFixture) tick(d time.Duration) {
 	k.Helper()
 	k.now = k.now.Add(d)
 	k.handle(k.store.Due(k.now)...)
@@ -114,7 +114,7 @@ func (k *desk) tick(d time.Duration) {
 
 // took returns the IDs of the items, or of the notification, of each attempt since its last call,
 // and lets all of them succeed.
-func (k *desk) took() string {
+func (k *deliveryFixture) took() string {
 	k.Helper()
 	var all []string
 	for len(k.tried) > 0 {
@@ -137,7 +137,7 @@ func itemsOf(n pipeline.Notification) string {
 	return "[" + strings.Join(ids, " ") + "]"
 }
 
-func (k *desk) known(id string) Record {
+func (k *deliveryFixture) known(id string) Record {
 	k.Helper()
 	r, ok, err := Known(k.store.Begin().State("r"), id)
 	if err != nil || !ok {
@@ -151,7 +151,7 @@ func hourly(most int) *pipeline.Digest {
 }
 
 func TestDigest(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	first := k.item("s", "a", hourly(0), 2)
 	k.handle(first)
 	k.tick(40 * time.Minute)
@@ -204,7 +204,7 @@ func TestDigest(t *testing.T) {
 }
 
 func TestADigestThatFailsStaysTheSame(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("s", "bb", hourly(0), 1))
 	k.tick(time.Hour)
 	first := k.tried[0]
@@ -224,31 +224,31 @@ func TestWhatEndsADigestEarly(t *testing.T) {
 	large := 256 << 10 / 60 // diffs of which each takes more than 60 bytes
 	for _, c := range []struct {
 		name string
-		send func(k *desk)
+		send func(k *deliveryFixture)
 		want string
 	}{
-		{"it is full", func(k *desk) {
+		{"it is full", func(k *deliveryFixture) {
 			k.handle(k.item("s", "a", hourly(2), 1), k.item("s", "bb", hourly(2), 1), k.item("s", "ccc", hourly(2), 1))
 		}, "[a bb]"},
-		{"its first item is large", func(k *desk) { k.handle(k.item("s", "a", hourly(0), large)) }, "[a]"},
-		{"the next item is large", func(k *desk) {
+		{"its first item is large", func(k *deliveryFixture) { k.handle(k.item("s", "a", hourly(0), large)) }, "[a]"},
+		{"the next item is large", func(k *deliveryFixture) {
 			k.handle(k.item("s", "a", hourly(0), 1), k.item("s", "bb", hourly(0), large))
 		}, "[a] | [bb]"},
-		{"its subscription wants none any more", func(k *desk) {
+		{"its subscription wants none any more", func(k *deliveryFixture) {
 			k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", hourly(0), 1), k.item("s", "bb", nil, 1))
 		}, "[a] | bb"},
-		{"its subscription wants a shorter one", func(k *desk) {
+		{"its subscription wants a shorter one", func(k *deliveryFixture) {
 			k.handle(k.item("s", "a", hourly(0), 1))
 			k.tick(30 * time.Minute)
 			k.handle(k.item("s", "bb", &pipeline.Digest{Every: pipeline.Duration(31 * time.Minute)}, 1))
 			k.tick(time.Minute)
 		}, "[a bb]"},
-		{"it cannot be used", func(k *desk) {
+		{"it cannot be used", func(k *deliveryFixture) {
 			k.handle(k.item("s", "a", &pipeline.Digest{Cron: "gibberish"}, 1))
 			k.tick(0)
 		}, "[a]"},
 	} {
-		k := newDesk(t)
+		k := newDeliveryFixture(t)
 		c.send(k)
 		if got := k.took(); got != c.want {
 			t.Errorf("%s: took %s, want %s", c.name, got, c.want)
@@ -259,7 +259,7 @@ func TestWhatEndsADigestEarly(t *testing.T) {
 // TestATimeoutComesLast has items of two documents of a page when it is given up, and of
 // another client.
 func TestATimeoutComesLast(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	k.handle(k.item("s1", "a", hourly(0), 1), k.item("s2", "bb", hourly(0), 1), k.item("s1", "ccc", hourly(0), 1))
 	other := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: "s3", Digest: hourly(0),
@@ -287,7 +287,7 @@ func TestATimeoutComesLast(t *testing.T) {
 }
 
 func TestACancelledDigestIsDropped(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", hourly(0), 1), withdrawal("r", "s"), k.item("s", "bb", hourly(0), 1))
 	k.tick(time.Hour)
 	if got := k.took(); got != "[o]" {
@@ -313,7 +313,7 @@ func TestACancelledDigestIsDropped(t *testing.T) {
 
 // TestMissedDigests: digests end although no process ran when they were due, or the clock was set.
 func TestMissedDigests(t *testing.T) {
-	k := newDesk(t)
+	k := newDeliveryFixture(t)
 	for i := range 3 * flushBatch {
 		k.handle(k.item(fmt.Sprint("s", i), fmt.Sprint("a", i), hourly(0), 1))
 	}

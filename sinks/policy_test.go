@@ -159,7 +159,7 @@ func TestRefusedThreeTimesThenTheNext(t *testing.T) {
 	}
 }
 
-func TestGoneGivesUpAllThatIsPending(t *testing.T) {
+func TestGoneMakesPendingDeadLetters(t *testing.T) {
 	var q Queue
 	var p Policy
 	const n = 2*dropBatch + 7

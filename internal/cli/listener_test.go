@@ -130,9 +130,9 @@ func TestStrangers(t *testing.T) {
 	<-run.ended
 }
 
-// TestTokenIsMadeAnew: whatever a killed process or somebody else left, the token of a start
+// TestStartMakesANewToken: whatever a killed process or somebody else left, the token of a start
 // is new and its owner's alone, and it goes with the process.
-func TestTokenIsMadeAnew(t *testing.T) {
+func TestStartMakesANewToken(t *testing.T) {
 	s := newSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>one</p>")
 	elsewhere := file(t, "elsewhere", "mine")

@@ -140,9 +140,9 @@ func TestBadConnections(t *testing.T) {
 	}
 }
 
-// TestProxyIsTold: errors name the proxy, without its password; what is refused without one is
+// TestErrorsNameTheProxy: errors name the proxy, without its password; what is refused without one is
 // refused with it.
-func TestProxyIsTold(t *testing.T) {
+func TestErrorsNameTheProxy(t *testing.T) {
 	for proxy, want := range map[string]string{
 		"http://ann:hunter22@127.0.0.1:1":    "no answer: the proxy: connecting to 127.0.0.1:1: connection refused",
 		"socks5h://ann:hunter22@127.0.0.1:1": "no answer: the proxy: connecting to 127.0.0.1:1: connection refused",

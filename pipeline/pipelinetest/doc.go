@@ -1,4 +1,4 @@
-// Package pipelinetest holds the conformance suites for transports and stores: one
-// exported function for each kind. What an implementation does not claim is skipped,
-// visibly; everything else runs in plain go test.
+// Package pipelinetest has the conformance suites for transports, stores, sinks, sources and
+// readers: one exported function for each. Tests of promises that an implementation does not
+// claim are skipped.
 package pipelinetest

@@ -18,38 +18,38 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// HTTPSinkOptions is what a sink under test has to be made with.
+// HTTPSinkOptions are the options with which to make a sink under test.
 type HTTPSinkOptions struct {
-	// Allow lists networks that it may reach besides public addresses.
+	// Allow lists networks that it may connect to besides public addresses.
 	Allow []netip.Prefix
-	// RootCAs are the authorities to trust; nil means the system's.
+	// RootCAs are the certificate authorities to trust. Nil means those of the system.
 	RootCAs *x509.CertPool
-	// Secret is what it signs or authenticates with, if it does.
+	// Secret is the secret with which it signs or authenticates, if it does.
 	Secret string
 }
 
 // NewHTTPSink makes a sink that sends to rawURL.
 type NewHTTPSink func(t *testing.T, rawURL string, o HTTPSinkOptions) pipeline.Sink
 
-// HTTPSinkFeatures claims what a sink promises beyond the interface. What it does not
-// claim is skipped.
+// HTTPSinkFeatures are the promises of a sink beyond the interface. Tests of other promises are
+// skipped.
 type HTTPSinkFeatures struct {
-	// Accept answers as a receiver that took the notification; nil answers 204.
+	// Accept answers like a receiver that accepted the notification. Nil answers 204.
 	Accept http.HandlerFunc
-	// Imposters answer 200 but not as the protocol demands: the notification is not
-	// delivered. Empty for protocols in which the status says it all.
+	// Imposters answer 200, but not as the protocol demands, so that the notification is not
+	// delivered. Leave it empty for protocols in which the status decides.
 	Imposters []http.HandlerFunc
-	// Class is the class of an answer that is not 2xx; nil means HTTPStatusClass.
+	// Class returns the class of an answer other than 2xx. Nil means HTTPStatusClass.
 	Class func(status int) failure.Class
-	// Decode reads what the sink sent: the notification's ID, empty where the protocol has
-	// no place for it, and the texts of its diffs.
+	// Decode decodes a request of the sink: the notification's ID, empty if the protocol has no
+	// place for it, and the texts of its diffs.
 	Decode func(h http.Header, body []byte) (id string, texts []string, err error)
-	// ForPeople says that texts arrive as people should read them: without what steers a
-	// screen, with "…" or "..." where they are cut.
+	// ForPeople says that texts arrive in a form for people: without control characters, and
+	// with "…" or "..." where they are cut.
 	ForPeople bool
 }
 
-// HTTPStatusClass is what an answer means where the protocol says nothing else.
+// HTTPStatusClass returns the class of an answer, unless the protocol says more.
 func HTTPStatusClass(status int) failure.Class {
 	switch status {
 	case 400, 413, 414, 415, 422:
@@ -62,7 +62,7 @@ func HTTPStatusClass(status int) failure.Class {
 	return failure.ClassRetry
 }
 
-// Secrets that must not come out of a sink.
+// Secrets that a sink must not reveal.
 const (
 	pathSecret  = "T0pSecretPath"
 	querySecret = "Qu3rySecret"
@@ -78,10 +78,9 @@ type httpSuite struct {
 	make NewHTTPSink
 }
 
-// TestHTTPSink holds a sink that talks HTTP to the contract of pipeline.Sink: what
-// counts as delivered, which class each failure has, that every read and wait is
-// bounded, that no redirect is followed, that no secret leaves it, and that the text of
-// a page arrives as data.
+// TestHTTPSink tests that a sink over HTTP keeps the contract of pipeline.Sink: what counts as
+// delivered, the class of each failure, limits of every read and wait, no redirects, no secrets
+// in errors, and page text that arrives as data.
 func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
 	if f.Accept == nil {
 		f.Accept = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }

@@ -25,10 +25,10 @@ type ReaderPages struct {
 	// feed.xml.want, in the form of Golden. Types has the content type of each extension (".xml").
 	Golden string
 	Types  map[string]string
-	// Broken are no valid pages: each fails with FailUnreadable, and the reason says where.
+	// Broken are invalid pages: each fails with FailUnreadable, and the reason says where.
 	Broken []pipeline.Raw
-	// Large returns a page of about n bytes that costs as much as any, and Deep one that is nested
-	// n deep; nil where there are none.
+	// Large returns an expensive page of about n bytes, Deep a page that is nested n deep. Nil
+	// means that there are none.
 	Large, Deep func(n int) pipeline.Raw
 }
 

@@ -16,23 +16,21 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// SinkFake is a sink under test with the receiver that it hands notifications to, for
-// sinks that do not talk HTTP.
+// SinkFake is a sink under test with its receiver, for sinks that do not use HTTP.
 type SinkFake struct {
 	Sink pipeline.Sink
-	// Got returns what arrived so far: the notification's ID, empty where the protocol has
-	// no place for it, and the texts of its diffs.
+	// Got returns the notifications that have arrived.
 	Got func() []Arrived
-	// Hold makes the receiver take the next attempt and not answer it; it returns what is
-	// closed when that began, and what lets the receiver go on. nil: the protocol has no
-	// answer to wait for.
+	// Hold makes the receiver accept the next attempt without an answer. It returns a channel
+	// that is closed when the attempt has begun, and a function that releases the receiver. Nil
+	// means that the protocol has no answers.
 	Hold func() (began <-chan struct{}, release func())
 	// Faults make the next attempt fail, by what goes wrong.
 	Faults map[string]SinkFault
-	// Secrets are what must not stand in an error.
+	// Secrets must not appear in errors.
 	Secrets []string
-	// ForPeople says that texts arrive as people should read them: without what steers a
-	// screen, with "…" or "..." where they are cut.
+	// ForPeople says that texts arrive in a form for people: without control characters, and
+	// with "…" or "..." where they are cut.
 	ForPeople bool
 }
 
@@ -42,11 +40,11 @@ type Arrived struct {
 	Texts []string
 }
 
-// SinkFault is something that goes wrong.
+// SinkFault is a fault of the receiver or the connection.
 type SinkFault struct {
 	// Arrange makes the next attempt meet the fault.
 	Arrange func()
-	// Class is what the sink makes of it, Ambiguous whether the notification may have
+	// Class is the class of the sink's error. Ambiguous says that the notification may have
 	// arrived all the same.
 	Class     failure.Class
 	Ambiguous bool
@@ -57,11 +55,10 @@ type sinkSuite struct {
 	make func(t *testing.T) SinkFake
 }
 
-// TestSink holds a sink that does not talk HTTP to the contract of pipeline.Sink: what
-// counts as delivered, which class each failure has, that every wait ends with its
-// context, that no secret leaves it, that many can be under way at once, and that the
-// text of a page arrives as data. newFake makes a sink and its receiver for one test, and
-// cleans up by t.Cleanup. Sinks that talk HTTP run TestHTTPSink.
+// TestSink tests that a sink without HTTP keeps the contract of pipeline.Sink: what counts as
+// delivered, the class of each failure, waits that end with their context, no secrets in
+// errors, concurrent deliveries, and page text that arrives as data. newFake makes a sink and
+// its receiver for one test, and cleans up with t.Cleanup. Sinks over HTTP use TestHTTPSink.
 func TestSink(t *testing.T, newFake func(t *testing.T) SinkFake) {
 	s := &sinkSuite{newFake}
 	t.Run("SameNotificationTwice", s.twice)

@@ -12,19 +12,19 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Upstream is what a source under test reads from. It is empty at first.
+// Upstream is the system that a source under test reads from. It is empty at first.
 type Upstream struct {
-	// New makes the source, as a process that starts does. Two are never run at a time.
+	// New makes the source, as a starting process does. Two sources never run at the same time.
 	New func(t *testing.T) pipeline.Source
-	// Send puts pages where the source finds them, in this order: with URL, ContentType and
-	// Body, the others as the upstream can carry them.
+	// Send writes pages to the upstream, in this order: with URL, ContentType and Body, and
+	// other fields if the upstream can carry them.
 	Send func(t *testing.T, ps ...pipeline.Pushed)
 }
 
-// TestSource holds a source to the contract of pipeline.Source: everything comes, in order for
-// each URL and under IDs of its own; what was not acknowledged comes again, in the process and
-// after a restart, under the ID that it had; poison is handed over like anything else; and Run
-// ends with its context. Each test gets an upstream of its own.
+// TestSource tests that a source keeps the contract of pipeline.Source. It emits all pages, in
+// order for each URL and with unique IDs. It emits a page that was not acknowledged again, in
+// the process and after a restart, with the same ID. It emits unusable pages, too. Run ends
+// with its context. Each test gets an upstream of its own.
 func TestSource(t *testing.T, upstream func(t *testing.T) Upstream) {
 	for _, test := range []struct {
 		name string

@@ -18,7 +18,7 @@ type Store interface {
 	// Scan calls f with the names that begin with prefix, in the order of their bytes,
 	// until it returns false.
 	Scan(prefix string, f func(name string, value []byte) bool) error
-	// Apply makes all ops count, in order, or none. With sync they survive a crash.
+	// Apply applies all ops in order, or none. With sync they survive a crash.
 	Apply(sync bool, ops ...Op) error
 	Close() error
 }
@@ -33,8 +33,8 @@ type Op struct {
 // StoreSite is a place where stores keep their data, one store at a time.
 type StoreSite interface {
 	Open(t *testing.T) Store
-	// Crash makes the next store find what a power cut at this moment might leave; the
-	// site's present store is closed by the test.
+	// Crash makes the next store find the data that a power cut now might leave. The test
+	// closes the current store.
 	Crash(random *rand.Rand)
 }
 
@@ -49,7 +49,7 @@ type StoreFeatures struct {
 // awkward are names that break sloppy key formats.
 var awkward = []string{"a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "a\xff", "a\xff\xff", "b", "\x00", "\xff", "\xff\xff", "\xff\xff\x00", "ü"}
 
-// TestStore tests what a transport's state relies on.
+// TestStore tests the properties of a store on which a transport's state relies.
 func TestStore(t *testing.T, f StoreFeatures, site func(t *testing.T) StoreSite) {
 	tests := []struct {
 		name     string

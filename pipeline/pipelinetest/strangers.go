@@ -6,19 +6,19 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Stranger is a record that anybody may write to a topic that others write.
+// Stranger is a record that another program may write to a topic with flow.OthersWrite.
 type Stranger struct {
 	Name    string
 	Key     string
 	Headers map[string]string
 	Body    []byte
-	// Unhandled says that it belongs in the dead letters of each such topic. What becomes of the
-	// others depends on the topic: a command that cannot be carried out is answered.
+	// Unhandled says that the record becomes a dead letter in each such topic. The result of
+	// the others depends on the topic: an invalid command is answered, for example.
 	Unhandled bool
 }
 
-// Strangers are records that no stage can handle, all claiming to be of this module. None of
-// them may stop a process. page is the URL of a page that is watched.
+// Strangers returns records that no stage can handle, with headers of this module. None of them
+// may stop a process. page is the URL of a watched page.
 func Strangers(page string) []Stranger {
 	long := strings.Repeat("x\xff", 512<<10)
 	var all []Stranger

@@ -10,11 +10,11 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Config is what the suite asks of a flow.Transport.
+// Config is the configuration of a flow.Transport under test.
 type Config struct {
-	// Topics declares who reads what. Where it is nil, nothing is declared.
+	// Topics declares the consumer groups of each topic. Nil declares nothing.
 	Topics map[string]Topic
-	// Bound is how many messages may wait in a lane; 0 is the transport's default.
+	// Bound is how many messages may wait in a lane. 0 means the transport's default.
 	Bound int
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -29,14 +29,13 @@ type Topic struct {
 
 // Site is a place where transports keep their data, one transport at a time.
 type Site interface {
-	// Open opens a transport on what earlier ones left, and closes it when the test ends,
-	// if the test has not.
+	// Open opens a transport on the data of earlier ones. It closes the transport at the end of
+	// the test if the test has not.
 	Open(t *testing.T, c Config) flow.Transport
 }
 
-// Crasher is a Site that can crash: transports opened afterwards find what a power cut
-// at this moment might leave. The one that is open is closed by the test and must have
-// no effect any more.
+// Crasher is a Site that can crash: transports opened afterwards find the data that a power cut
+// now might leave. The test closes the open transport, which must have no further effect.
 type Crasher interface {
 	Site
 	Crash(random *rand.Rand)
@@ -44,26 +43,25 @@ type Crasher interface {
 
 // Features are the promises that a transport makes beyond the interface.
 type Features struct {
-	// Lanes is how many messages of a topic are handled at the same time at most.
+	// Lanes is how many messages of a topic are handled at the same time.
 	Lanes int
 	// Bubble says that a transport works in a testing/synctest bubble, in which
 	// waiting takes no time. Without it the same tests wait for milliseconds.
 	Bubble bool
 	// Volatile says that nothing outlives Close.
 	Volatile bool
-	// Unbounded says that topics are never full: what waits in them is elsewhere.
+	// Unbounded says that topics are never full, because messages wait outside of the process.
 	Unbounded bool
-	// Shared says that groups that are not declared are kept, since other processes may
-	// declare them.
+	// Shared says that undeclared groups are kept, because other processes may declare them.
 	Shared bool
-	// At returns a Site in a directory, from which another process takes over what one
-	// that was killed left. Nil: the transport has no such thing.
+	// At returns a Site in a directory, from which another process continues after one was
+	// killed. Nil means that the transport has none.
 	At func(dir string) Site
 }
 
-// TestTransport tests what Watermill's own suite leaves open: order per key, one
-// transaction for state, outputs, wakes and position, back-pressure, crashes. Each test
-// gets a new site; one that is a Crasher is crashed too, one that is a Breaker broken.
+// TestTransport tests what Watermill's own suite does not: order per key, one transaction for
+// state, outputs, wakes and position, back-pressure, crashes. Each test gets a new site. Sites
+// that are a Crasher are also crashed; the disks of those that are a Breaker also fail.
 func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 	tests := []struct {
 		name string

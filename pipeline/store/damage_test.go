@@ -239,8 +239,8 @@ func readAll(t *testing.T, fs vfs.FS) map[string]string {
 	return all
 }
 
-// TestDamageIsTold to who uses the store, once it is found, and to who comes later.
-func TestDamageIsTold(t *testing.T) {
+// TestDamageIsReported checks that current and later users of a damaged store are called.
+func TestDamageIsReported(t *testing.T) {
 	mem := filled(t)
 	edit(t, mem, last(t, mem, "*.sst"), scribble(0.2))
 	d := open(t, Options{Dir: "/data", FS: mem})

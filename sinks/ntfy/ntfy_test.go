@@ -151,8 +151,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestLoginIsNotTold: a proxy may send the header back.
-func TestLoginIsNotTold(t *testing.T) {
+// TestLoginIsScrubbed answers with the login, as a proxy may that echoes headers.
+func TestLoginIsScrubbed(t *testing.T) {
 	r := chattest.NewReceiver(t, func(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":"the header `+req.Header.Get("Authorization")+` is bad"}`)

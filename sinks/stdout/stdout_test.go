@@ -340,7 +340,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-func TestDigestIsToldAsOne(t *testing.T) {
+func TestDigestIsPrintedAsOne(t *testing.T) {
 	n := pipeline.Notification{
 		Status: pipeline.StatusOK, Type: pipeline.NotificationTypeDigest, URL: "https://example.com/a", Time: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
 		Diffs: []pipeline.Diff{

@@ -151,7 +151,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-func TestEachAttemptIsSignedAnew(t *testing.T) {
+func TestEachAttemptHasItsOwnSignature(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a := catch(t, at, sample(), Config{Secret: registry.NewSecret("secret")})
 	b := catch(t, at.Add(time.Minute), sample(), Config{Secret: registry.NewSecret("secret")})

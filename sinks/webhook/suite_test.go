@@ -162,8 +162,9 @@ func TestRedirectToMetadataService(t *testing.T) {
 	}
 }
 
-// TestCertificateIsToldAtOnce has a receiver whose certificate nobody knows.
-func TestCertificateIsToldAtOnce(t *testing.T) {
+// TestCertificateErrorIsReportedAtOnce has a receiver with a certificate of an unknown
+// authority.
+func TestCertificateErrorIsReportedAtOnce(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
 	server.StartTLS()
