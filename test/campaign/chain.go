@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// chain is what one client was told of one page, in order of first arrival.
+// chain holds the notifications of one client about one page, in order of first arrival.
 type chain struct {
 	v       *verdict
 	client  string
@@ -91,7 +91,7 @@ func (c *chain) step(it item) {
 // it comes to the withdrawal, which is the last of what it has to read by then.
 const afterwards = 3 * time.Second
 
-// end judges the nth word that the page was given up, and returns at which version it was.
+// end judges the nth timeout notification of the page, and returns the version before it.
 func (c *chain) end(nth int, it item) int {
 	if nth > len(c.history.dooms) {
 		c.wrong("it was told %d times that the page was given up, want %d", nth, len(c.history.dooms))
@@ -107,7 +107,7 @@ func (c *chain) end(nth int, it item) int {
 	return d.version
 }
 
-// complete judges whether something is missing that period i must have heard.
+// complete judges whether a notification of period i is missing.
 func (c *chain) complete(i int, p *period, told map[int]bool) {
 	h := c.history
 	first, last, upTo := 0, 0, h.last

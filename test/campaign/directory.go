@@ -84,8 +84,8 @@ func (d *directory) configure() error {
 	return writeConfig(d.process.config, d.pages, d.inbox, d.wanted, clients, interval, d.transport)
 }
 
-// live lets the process live for a while, in which much is done to it, and kills it. What
-// is done between two lives is done to the directory.
+// live runs the process for a while with random actions, and kills it. Between two runs an
+// action may follow on the directory.
 func (d *directory) live(ctx context.Context) error {
 	lifetime := time.Duration(d.dice.Int64N(int64(700*time.Millisecond))) + 50*time.Millisecond
 	switch d.dice.IntN(6) {

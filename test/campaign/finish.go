@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// patience is how long the last life may take for each of its steps.
+// patience is the timeout for each step of the last run.
 const patience = time.Minute
 
-// finish lets the process live for the last time. Nothing fails any more; what stands is
-// made sure of, every page changes once more, and all that was seen must arrive. What
-// has not arrived in time is no error, but noted for the judgement.
+// finish runs the process for the last time. Nothing fails any more. finish confirms the
+// subscriptions, changes every page once more, and waits until all notifications arrive. A
+// missing one is no error here; it is recorded for the judge.
 func (d *directory) finish(ctx context.Context) error {
 	d.pages.heal()
 	d.inbox.heal()
@@ -118,7 +118,8 @@ func (d *directory) watched(l *life) bool {
 	return true
 }
 
-// settled reports whether everybody was told all, and notes what is waited for.
+// settled reports whether all notifications arrived and all dead letters were replayed, and
+// records what is missing.
 func (d *directory) settled(l *life) (bool, error) {
 	d.awaited = "all that was refused"
 	if d.inbox.starving() && !slices.Contains(d.o.without, "replays") {

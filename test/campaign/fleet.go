@@ -205,7 +205,8 @@ func (f *fleet) logged() error {
 	return errors.Join(errs...)
 }
 
-// turn chooses a process that is up, whose data directory verbs are run on; nil where none is.
+// turn chooses a process that is up, for running verbs on its data directory, or nil if there
+// is none.
 func (f *fleet) turn() *member {
 	up := slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return !m.up() })
 	if len(up) == 0 {

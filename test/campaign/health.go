@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// owner is the receiver of health events.
+// owner is the client that receives health events.
 const owner = "owner"
 
 // event is the documented body of a health event, as far as it matters here.
@@ -33,14 +33,14 @@ const (
 	deadLetter        = "dead_letter"
 )
 
-// watch is what the owner was told, each event once and in order of first arrival: of
-// pages by number, of receivers by client.
+// watch holds the health events of the owner, each once and in order of first arrival: those of
+// pages by number, those of receivers by client.
 type watch struct {
 	pages     map[int][]string
 	receivers map[string][]string
 }
 
-// watch reads what the owner was told.
+// watch reads the health events.
 func (v *verdict) watch(mails []mail) watch {
 	w := watch{map[int][]string{}, map[string][]string{}}
 	bodies := map[string][]byte{}
@@ -78,7 +78,7 @@ func (v *verdict) watch(mails []mail) watch {
 	return w
 }
 
-// health judges what the owner was told.
+// health judges the health events.
 func (v *verdict) health(e evidence) {
 	w := v.watch(e.health)
 	v.events = map[string]int{}

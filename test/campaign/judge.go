@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// verdict is what a campaign showed.
+// verdict is the result of a campaign.
 type verdict struct {
 	notifications, repeats, lost, wrong int
 	digests, collected                  int            // digests, and what they told
@@ -118,7 +118,7 @@ func timeouts(mails []mail, n int) map[string]bool {
 	return ids
 }
 
-// evidence is all that the judge knows.
+// evidence is the input of the judge.
 type evidence struct {
 	pages  []history
 	mails  map[string][]mail
@@ -137,7 +137,7 @@ type evidence struct {
 	looks time.Duration
 }
 
-// judge compares what was handed over with what arrived.
+// judge compares the delivered versions with the notifications that arrived.
 func judge(e evidence) verdict {
 	var v verdict
 	for _, client := range slices.Sorted(maps.Keys(e.mails)) {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// ledger is what is known of who was subscribed when, by client and page.
+// ledger records who was subscribed when, by client and page.
 type ledger map[string]map[int][]*period
 
 // period is one subscription of a client to a page.
 type period struct {
-	// taken is the last version that the watcher was known to hold when the subscription was
-	// asked for: nothing up to it is told.
+	// taken is the last version that the watcher was known to have when the subscription was
+	// requested. The subscription is notified only of later versions.
 	taken int
-	// stood is the version that the page showed when the subscription was known to stand,
-	// whose successors must be told; 0 where that is not known.
+	// stood is the version of the page when the subscription was known to exist. Later versions
+	// must be notified. It is 0 if that is not known.
 	stood int
-	// asked and ended are when the end was asked for, and when it was known to stand: what
-	// is new after that must not be told.
+	// asked is when the cancel was requested, ended when it was known to be done. Versions
+	// after ended must not be notified.
 	asked, ended time.Time
 }
 
@@ -32,7 +32,7 @@ func (p *period) String() string {
 // clockTime is how times of day are shown.
 const clockTime = "15:04:05.000"
 
-// begin notes that a subscription is asked for.
+// begin records that a subscription is requested.
 func (l ledger) begin(client string, page, taken int) *period {
 	if l[client] == nil {
 		l[client] = map[int][]*period{}
@@ -54,12 +54,12 @@ func (l ledger) last(client string, page int) *period {
 // open reports whether p was not asked to end.
 func (p *period) open() bool { return p != nil && p.asked.IsZero() }
 
-// settled reports whether it is known that p stands, or that it ended.
+// settled reports whether it is known that p exists, or that it ended.
 func (p *period) settled() bool {
 	return p.open() && p.stood > 0 || !p.open() && !p.ended.IsZero()
 }
 
-// hears reports whether the version of a page that was born at that time may be told.
+// hears reports whether p may be notified of a version that appeared at that time.
 func (p *period) hears(version int, born time.Time) bool {
 	return version > p.taken && (p.ended.IsZero() || born.Before(p.ended))
 }

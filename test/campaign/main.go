@@ -1,10 +1,11 @@
-// Command campaign kills the real binary at random moments and proves that nothing was
-// lost: a page server records which versions a completed answer delivered, receivers
-// record what arrives, and a judge that imports nothing of this module compares the two.
-// Meanwhile pages fail and recover, or fail until they are given up; receivers fail, stall
-// and come back; subscriptions come and go; clocks jump; copies are made; dead letters are
-// brought back; some clients collect what they are told; and what the owner is told of all that is judged, too. It prints its seed
-// and figures, and exits 1 if anything was lost or wrong, or never happened.
+// Command campaign kills the real binary at random moments and checks that nothing is lost. A
+// page server records which versions a completed answer delivered, receivers record the
+// notifications, and a judge that imports nothing of this module compares the two. Meanwhile
+// pages fail and recover, or fail until they expire; receivers fail, stall and recover;
+// subscriptions come and go; clocks jump; backups are made; dead letters are replayed; some
+// clients use digests. The health events are judged, too. The command prints its seed and
+// figures. It exits with 1 if anything was lost or wrong, or if one of these actions never
+// happened.
 //
 // With --transport kafka several processes share one set of pages, and are killed, stopped,
 // frozen beyond their session and robbed of their disks; the broker is killed, too, and a

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// member is one of the processes that share the pages, through several lives.
+// member is one of the processes that share the pages, across restarts.
 type member struct {
 	process process
 	log     *os.File

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pages serves pages that change, fail and recover, and records what it really handed over.
+// pages serves pages that change, fail and recover, and records the versions that it delivered.
 type pages struct {
 	server *http.Server
 	addr   string
@@ -43,7 +43,7 @@ type page struct {
 	dooms  []doom
 }
 
-// doom is one time that a page failed for so long that it must be given up.
+// doom is a failure of a page that lasts until the page expires.
 type doom struct {
 	version int       // the last one before it
 	looked  time.Time // when somebody looked at the page last
@@ -149,8 +149,8 @@ func (p *pages) look(n int, validator string) (version, known int, fails trouble
 		}
 		pg.trouble, pg.left, pg.spared = 1+trouble(p.dice.IntN(int(all)-1)), 1+p.dice.IntN(mostFailures), pg.version
 	case p.dice.IntN(3) == 0:
-		// A page moves on only once its version is known to have been taken: then each
-		// version must be told, whatever happens.
+		// A page changes only once its version is known to be accepted. So each version must be
+		// notified, whatever happens.
 		p.move(pg)
 	}
 	return pg.version, known, well
@@ -161,7 +161,7 @@ func (p *pages) move(pg *page) {
 	pg.born[pg.version] = time.Now()
 }
 
-// fail answers in a way that is no page.
+// fail answers with a failure.
 func fail(w http.ResponseWriter, r *http.Request, how trouble) {
 	switch how {
 	case answers5:

@@ -32,7 +32,7 @@ func build(ctx context.Context, out string) error {
 	return nil
 }
 
-// process is the binary over one data directory, through several lives.
+// process is the binary over one data directory, across restarts.
 type process struct {
 	binary, config, data, clock string
 	verbose                     bool
@@ -81,7 +81,7 @@ func (o *output) String() string {
 	return string(o.b)
 }
 
-// life is one life of the process.
+// life is one run of the process.
 type life struct {
 	cmd        *exec.Cmd
 	log        *output
