@@ -127,9 +127,12 @@ type Subscription struct {
 	FollowedFrom string `json:"followed_from,omitempty"`
 	// Linked are, with ListFilter.Tree, the linked pages that the subscription watches. Bounded says
 	// why it does not watch other linked pages, if there are any.
-	Linked  []index.LinkedPage `json:"linked,omitempty"`
-	Bounded string             `json:"bounded,omitempty"`
+	Linked  []LinkedPage `json:"linked,omitempty"`
+	Bounded string       `json:"bounded,omitempty"`
 }
+
+// LinkedPage is a page that is watched because other pages link to it.
+type LinkedPage = index.LinkedPage
 
 // Receiver is a receiver that a subscription names, or for which there are notifications or dead
 // letters.

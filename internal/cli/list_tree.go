@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/stages/index"
 )
 
 // trees prints the pages that clients named, each with the linked pages that it watches.
@@ -21,7 +20,7 @@ func (r *results) trees(all []inspect.Page) {
 	}
 	for _, p := range all {
 		own := len(p.Keep) > 0
-		children := make(map[string][]index.LinkedPage)
+		children := make(map[string][]inspect.LinkedPage)
 		seen := make(map[string]bool)
 		var bounded []string
 		for _, s := range p.Subscriptions {
