@@ -14,7 +14,7 @@ const OriginFollow = "follow"
 type Links struct {
 	// At is the URL of the page after redirects.
 	At string `json:"at"`
-	// URLs are the canonical URLs of the linked pages, http or https, each once, in the order of the
+	// URLs are the canonical URLs of the linked pages, http or https, or file if the page is a file, each once, in the order of the
 	// document. They are at most MaxLinks, of MaxLinksSize bytes in all.
 	URLs []string `json:"urls,omitempty"`
 	// More says that the page has more links than that.

@@ -22,8 +22,7 @@ const maxLink = 2048
 // links to files that are no text by their names, parameters that are known to hold session IDs, and
 // all links of a page whose robots meta element says nofollow.
 func Links(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
-	l := linkFinder{links: flow.Links{At: raw.URL}, seen: make(map[string]bool)}
-	l.base, _ = url.Parse(raw.URL)
+	l := newLinkFinder(raw.URL)
 	z := html.NewTokenizer(bytes.NewReader(raw.Body))
 	z.SetMaxBuf(maxToken)
 	for n := 1; !l.links.More; n++ {
@@ -45,14 +44,54 @@ func Links(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 	return l.links, nil
 }
 
+// Sitemap returns the URLs that the sitemap or sitemap index raw lists (https://www.sitemaps.org). It
+// returns false if raw is XML of another kind.
+func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, bool) {
+	l := newLinkFinder(raw.URL)
+	z := html.NewTokenizer(bytes.NewReader(raw.Body))
+	z.SetMaxBuf(maxToken)
+	z.AllowCDATA(true)
+	known, loc := false, false
+	for n := 1; !l.links.More; n++ {
+		if n%tokensPerCheck == 0 && ctx.Err() != nil {
+			return flow.Links{}, false
+		}
+		switch z.Next() {
+		case html.ErrorToken:
+			return l.links, known
+		case html.StartTagToken:
+			name, _ := z.TagName()
+			if !known && string(name) != "urlset" && string(name) != "sitemapindex" {
+				return flow.Links{}, false
+			}
+			known, loc = true, string(name) == "loc"
+		case html.EndTagToken:
+			loc = false
+		case html.TextToken:
+			if loc && l.base != nil {
+				l.add(string(z.Text()))
+			}
+		}
+	}
+	return l.links, known
+}
+
 // linkFinder collects the links of a page.
 type linkFinder struct {
 	base  *url.URL
 	based bool // a base element was found
+	file  bool // the page is a file or a folder
 	none  bool // the page asks that none of its links be followed
 	seen  map[string]bool
 	size  int
 	links flow.Links
+}
+
+func newLinkFinder(page string) *linkFinder {
+	l := &linkFinder{links: flow.Links{At: page}, seen: make(map[string]bool)}
+	l.base, _ = url.Parse(page)
+	l.file = l.base != nil && l.base.Scheme == "file"
+	return l
 }
 
 // element handles a start tag with attributes.
@@ -101,7 +140,7 @@ func (l *linkFinder) add(href string) {
 		return
 	}
 	u, err := l.base.Parse(href)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || binary(u.Path) {
+	if err != nil || !l.follows(u.Scheme) || u.User != nil || binary(u.Path) {
 		return
 	}
 	dropSession(u)
@@ -116,6 +155,15 @@ func (l *linkFinder) add(href string) {
 	l.seen[page] = true
 	l.size += len(page)
 	l.links.URLs = append(l.links.URLs, page)
+}
+
+// follows reports whether links to URLs of scheme are followed. Only files and folders can link to
+// files.
+func (l *linkFinder) follows(scheme string) bool {
+	if scheme == "file" {
+		return l.file
+	}
+	return scheme == "http" || scheme == "https"
 }
 
 // binary reports whether a path ends like the name of a file that no reader reads: a picture, sound,
