@@ -58,6 +58,46 @@ func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
 	}
 }
 
+// TestAFolderIsFollowed watches the texts of the files in a folder, once a day.
+func TestAFolderIsFollowed(t *testing.T) {
+	box, folder := newMailbox(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.md", "one text\n")
+	r, stop := lives(t, Config{
+		Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{folder}, Rate: 1000},
+		Subscriptions: []pipeline.Subscription{{
+			URL: filesource.URL(folder) + "/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Duration(24 * time.Hour),
+			Follow: &pipeline.Follow{Depth: 1},
+		}},
+	})
+	defer stop()
+	checked := func(name string) {
+		t.Helper()
+		waitFor(t, "a version of "+name, func() bool {
+			p, err := index.Load(r.transport.State(flow.GroupIndex, filesource.URL(filepath.Join(folder, name))))
+			return err == nil && len(p.Documents) == 1 && p.Documents[0].N > 0 && p.Open == nil
+		})
+	}
+	checked("a.md")
+	write("a.md", "one text\nArgus came\n")
+	<-box.came
+	write("b.md", "a new file\n")
+	checked("b.md")
+	write("b.md", "a new file\nArgus too\n")
+	<-box.came
+	stop()
+	for i, n := range box.take() {
+		if want := filesource.URL(filepath.Join(folder, []string{"a.md", "b.md"}[i])); n.URL != want || len(n.Diffs) != 1 {
+			t.Errorf("got %d diffs of %s, want 1 of %s", len(n.Diffs), n.URL, want)
+		}
+	}
+}
+
 func TestFilesMustBePermitted(t *testing.T) {
 	box := newMailbox()
 	cfg := Config{

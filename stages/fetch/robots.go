@@ -64,6 +64,9 @@ func (r *robots) allow(ctx context.Context, page string) error {
 	if err != nil {
 		return &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not a URL", Err: err}
 	}
+	if u.Host == "" { // a file
+		return nil
+	}
 	h := r.host(u.Scheme + "://" + u.Host)
 	select {
 	case h.lock <- struct{}{}:
