@@ -238,7 +238,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 // followed from a page of Config.Only is checked, too.
 func (s *Stage) budget(st flow.State, p Page, page string, do action) (*int, error) {
 	begun, ok := do.(follow)
-	if s.cfg.Only != nil && !s.cfg.Only(page) && !(ok && s.cfg.Only(begun.Root)) {
+	if s.cfg.Only != nil && !s.cfg.Only(page) && (!ok || !s.cfg.Only(begun.Root)) {
 		followed, err := followedFrom(st, p, s.cfg.Only)
 		if err != nil || !followed {
 			return new(int), err
