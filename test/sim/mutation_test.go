@@ -328,7 +328,6 @@ func TestCatches(t *testing.T) {
 		{"memory ahead of the commit", flow.GroupDiff, hasty, "no change to version"},
 		{"an old outcome taken for the new", flow.GroupIndex,
 			readdressed(func(o *flow.Outcome, last flow.Request) { o.Check, o.Nonce = last.Check, last.Nonce }), "versions were told"},
-		{"a subscription without its beginning", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.From = 0 }), "invented"},
 		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = flow.Forever }), ""},
 		{"a change that does not wait", flow.GroupMatch,
 			input(alter(flow.TypeChange, func(c *flow.Change) { c.Stamp = 0 })), ""},
@@ -440,6 +439,19 @@ func TestCatches(t *testing.T) {
 			caught(t, "ended", func(seed uint64) Config { return Config{Seed: seed, Late: late} })
 		})
 	}
+	// Only a subscription that begins while an earlier change still waits for match shows it: longer
+	// histories have more of these.
+	t.Run("a subscription without its beginning", func(t *testing.T) {
+		begin := stamp(func(s *flow.Stamped) { s.From = 0 })
+		caught(t, "invented", func(seed uint64) Config {
+			return Config{Seed: seed, Steps: 3000, Processes: 1, Wrap: func(group string, p flow.Processor) flow.Processor {
+				if group == flow.GroupMatch {
+					return begin()(p)
+				}
+				return p
+			}}
+		})
+	})
 	t.Run("every attempt made twice", func(t *testing.T) {
 		caught(t, "times", func(seed uint64) Config { return Config{Seed: seed, Twice: true} })
 	})
