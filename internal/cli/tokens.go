@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/vokter/vokter/internal/reading"
+	filesource "github.com/vokter/vokter/sources/file"
 )
 
 // tokenFlags are the flags of how words are compared.
@@ -77,7 +78,7 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 	if err != nil {
 		return err
 	}
-	t, err := reading.TokensOf(ctx, body, f.lang)
+	t, err := reading.TokensOf(ctx, filesource.ContentType(name), body, f.lang)
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}

@@ -48,11 +48,17 @@ func TestTokens(t *testing.T) {
 	short := file(t, "short.html", `<p lang="en">The houses of the gods</p>`)
 	german := file(t, "german.html", `<html lang="de-AT"><p>Die Häuser der Götter</p>`)
 	long := file(t, "long.txt", "O gigante dos cem olhos vigiava a novilha de dia e de noite.\n")
+	items := file(t, "items.json", `{"items":[{"title":"The first house"},{"title":"The second house"}]}`)
+	feed := file(t, "feed.rss", `<rss version="2.0"><channel><language>de</language><title>Neues</title><item><title>Die Häuser</title></item></channel></rss>`)
+	table := file(t, "table.csv", "name,price\nhouse,12.50\n")
 	for _, c := range []struct {
 		args string
 		code int
 		want string
 	}{
+		{items, 0, "The first house"},
+		{feed, 0, "German (de), declared by the page"},
+		{table, 0, "12.50"},
 		{short, 0, "English (en), assumed"},
 		{german, 0, "German (de), declared by the page"},
 		{long, 0, "Portuguese (pt), detected"},

@@ -9,8 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
-	"github.com/vokter/vokter/stages/fetch/readers/plain"
+	"github.com/vokter/vokter/stages/fetch/readers"
 )
 
 // Tokens is how a body is read.
@@ -41,11 +40,15 @@ type Token struct {
 	Stop bool
 }
 
-// TokensOf reads body as a fetched page is read: as HTML, or as plain text if it does not look
-// like HTML. The language is given if it is not empty.
-func TokensOf(ctx context.Context, body []byte, given string) (Tokens, error) {
+// TokensOf reads body as a fetched page of type contentType is read. Where contentType is empty,
+// the body tells its type. The language is given if it is not empty.
+func TokensOf(ctx context.Context, contentType string, body []byte, given string) (Tokens, error) {
+	header := http.Header{}
+	if contentType != "" {
+		header.Set("Content-Type", contentType)
+	}
 	outcomes := fetch.Read(ctx, flow.Request{Documents: []flow.RequestDocument{{}}},
-		fetch.Page{Status: http.StatusOK, Header: http.Header{}, Body: body}, fetch.NewReaders(html.New(), plain.New()))
+		fetch.Page{Status: http.StatusOK, Header: header, Body: body}, fetch.NewReaders(readers.Builtin()...))
 	if len(outcomes) == 0 {
 		return Tokens{}, ctx.Err()
 	}

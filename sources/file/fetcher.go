@@ -131,7 +131,7 @@ func (f *Fetcher) read(r pipeline.FetchRequest, root *os.Root, path, name string
 	if tag != "" {
 		resp.Header.Set("ETag", tag)
 	}
-	if t := types[strings.ToLower(filepath.Ext(name))]; t != "" {
+	if t := ContentType(name); t != "" {
 		resp.Header.Set("Content-Type", t)
 	}
 	return resp, nil
@@ -155,6 +155,10 @@ var types = map[string]string{
 	".xml": "application/xml", ".rss": "application/rss+xml", ".atom": "application/atom+xml", ".rdf": "application/rdf+xml", ".svg": "image/svg+xml",
 	".opml": "text/x-opml", ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".ics": "text/calendar", ".pdf": "application/pdf",
 }
+
+// ContentType returns the media type of the file called name by its extension, or "" where its
+// content has to tell.
+func ContentType(name string) string { return types[strings.ToLower(filepath.Ext(name))] }
 
 var (
 	errNotPermitted = errors.New("it is in no permitted folder")

@@ -1,0 +1,18 @@
+// Package readers lists the readers that are built in.
+package readers
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/calendar"
+	"github.com/vokter/vokter/stages/fetch/readers/csv"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
+	"github.com/vokter/vokter/stages/fetch/readers/json"
+	"github.com/vokter/vokter/stages/fetch/readers/markdown"
+	"github.com/vokter/vokter/stages/fetch/readers/plain"
+	"github.com/vokter/vokter/stages/fetch/readers/xml"
+)
+
+// Builtin returns the readers that need no configuration and no other program.
+func Builtin() []pipeline.Reader {
+	return []pipeline.Reader{html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New()}
+}
