@@ -68,6 +68,9 @@ type Config struct {
 	Readers []pipeline.Reader
 	// Stemmers replace the built-in stemmers of their languages, or add languages.
 	Stemmers []pipeline.Stemmer
+	// Language is the language of pages whose language nothing tells: no subscription, no Document,
+	// not the page, and not its text. It is a BCP 47 tag. Default text.DefaultLanguage.
+	Language string
 	// Fetch says how pages are fetched.
 	Fetch FetchConfig
 	// Delivery says how notifications are delivered.
@@ -129,6 +132,9 @@ type Document struct {
 	// Interval is pipeline.Never for a page that is only pushed: it is fetched only where a
 	// subscription asks for that. Otherwise it is 0.
 	Interval pipeline.Duration
+	// Language is the language of the page, a BCP 47 tag, if what the page declares is missing or
+	// wrong. The Language of a subscription comes before it.
+	Language string
 }
 
 // FetchConfig says how pages are fetched.

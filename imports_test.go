@@ -47,7 +47,7 @@ var direction = []struct {
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/file", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
-	{pkg: "internal/cli", may: []string{"inspect", "pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm", "internal/outbound", "internal/render", "internal/nearest", "internal/reading"}},
+	{pkg: "internal/cli", may: []string{"inspect", "pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "pipeline/text"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
 	{pkg: "internal/manage", may: []string{"inspect", "pipeline/flow", "", "pipeline"}},

@@ -75,14 +75,64 @@ func TestShortPagesWithoutALanguage(t *testing.T) {
 	}
 }
 
+// TestWhatDecidesTheLanguage has one page for each thing that decides in which language it is
+// compared. Their new texts are too short for detection.
+func TestWhatDecidesTheLanguage(t *testing.T) {
+	const house = `<p class=status>Die Häuser</p>`
+	const story = `<p>Jeden Morgen gingen die Kinder durch den alten Wald zur Schule, und am Abend kamen sie müde zurück.</p>`
+	pages := map[string]string{
+		"/page":      `<html lang="de">` + house,
+		"/document":  `<html lang="sv">` + house,
+		"/both":      `<html lang="sv">` + house,
+		"/selected":  story + house,
+		"/nearest":   `<html lang="sv"><div lang="de"><section>` + house + `</section></div><p>Huset</p>`,
+		"/unlabeled": `<html lang="de"><div lang="sv">Huset</div>` + house,
+	}
+	var subscriptions []pipeline.Subscription
+	for path := range pages {
+		s := pipeline.Subscription{URL: path, Client: "c", Keywords: []string{"Haus"}, Stem: true}
+		switch path {
+		case "/both":
+			s.Language = "de"
+		case "/selected", "/nearest", "/unlabeled":
+			s.Select = []pipeline.Selector{{CSS: ".status"}}
+		}
+		subscriptions = append(subscriptions, s)
+	}
+	told := afterChange(t, pages, subscriptions, func(cfg *Config, site string) {
+		cfg.Documents = []Document{{URL: site + "/document", Keep: true, Language: "de"}, {URL: site + "/both", Keep: true, Language: "nl"}}
+	})
+	for path := range pages {
+		if n := told["c "+path]; len(n) != 1 || len(n[0].Diffs) != 1 || n[0].Diffs[0].Keyword != "Haus" {
+			t.Errorf("%s: got %+v, want one notification about Haus", path, n)
+		}
+	}
+	for fallback, want := range map[string]int{"": 0, "de": 1} {
+		told := afterChange(t, map[string]string{"/": house}, []pipeline.Subscription{{URL: "/", Client: "c", Keywords: []string{"Haus"}, Stem: true}},
+			func(cfg *Config, _ string) { cfg.Language = fallback })
+		if n := told["c /"]; len(n) != want {
+			t.Errorf("fallback %q: got %+v, want %d", fallback, n, want)
+		}
+	}
+}
+
+func TestInvalidLanguages(t *testing.T) {
+	err := Config{Language: "german", Documents: []Document{{URL: "https://example.com/", Keep: true, Language: "x y"}}}.Validate()
+	for _, want := range []string{`language: "german" is not a language tag; write one such as en or pt-BR`, `document 1 (https://example.com/): language: "x y" is not`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 // afterChange watches pages, by path, that stood empty at first, and returns the notifications by
 // client and path.
-func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline.Subscription) map[string][]pipeline.Notification {
+func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline.Subscription, configure ...func(cfg *Config, site string)) map[string][]pipeline.Notification {
 	t.Helper()
 	var changed atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		body := "<p>-1-</p>"
+		body := "<p class=status>-1-</p>"
 		if changed.Load() {
 			body = pages[r.URL.Path]
 		}
@@ -95,6 +145,9 @@ func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline
 	for i := range cfg.Subscriptions {
 		cfg.Subscriptions[i].URL = server.URL + cfg.Subscriptions[i].URL
 		cfg.Subscriptions[i].Sinks = []string{"box"}
+	}
+	for _, c := range configure {
+		c(&cfg, server.URL)
 	}
 	runs(t, cfg)
 	changed.Store(true)

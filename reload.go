@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
 	filesource "github.com/vokter/vokter/sources/file"
 	"github.com/vokter/vokter/stages/index"
@@ -51,6 +53,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.readers.Replace(cfg.Readers...)
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
+	r.stages.index.SetLanguage(cfg.Language)
 	if err := r.publish(ctx, old, &cfg); err != nil {
 		r.halfway = true
 		return nil, err
@@ -137,6 +140,9 @@ func differences(old, cfg *Config) []string {
 	if !reflect.DeepEqual(old.Delivery, cfg.Delivery) {
 		add("delivery changed")
 	}
+	if old.Language != cfg.Language {
+		add("language changed: %s", cmp.Or(cfg.Language, text.DefaultLanguage))
+	}
 	if old.Expire != cfg.Expire {
 		add("expire changed")
 	}
@@ -192,6 +198,7 @@ type wish struct {
 	keep          bool
 	keepOnly      bool // only keep changes, not the subscriptions
 	keepInterval  pipeline.Duration
+	language      string // of the page, if it is kept
 	subscriptions []pipeline.Subscription
 }
 
@@ -223,7 +230,7 @@ func wishes(cfg *Config) []*wish {
 		w := at(d.URL, "")
 		w.keepOnly = len(cfg.Only) > 0
 		w.keep = w.keep || d.Keep
-		w.keepInterval = d.Interval
+		w.keepInterval, w.language = d.Interval, d.Language
 	}
 	return all
 }
@@ -231,7 +238,7 @@ func wishes(cfg *Config) []*wish {
 // command returns the command that makes w the whole configuration of its page.
 func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
-		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, KeepOnly: w.keepOnly,
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
 		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
 }

@@ -19,14 +19,8 @@ import (
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
 	"github.com/vokter/vokter/stages/fetch"
-	"github.com/vokter/vokter/stages/fetch/readers/calendar"
-	"github.com/vokter/vokter/stages/fetch/readers/csv"
-	"github.com/vokter/vokter/stages/fetch/readers/html"
-	"github.com/vokter/vokter/stages/fetch/readers/json"
-	"github.com/vokter/vokter/stages/fetch/readers/markdown"
+	"github.com/vokter/vokter/stages/fetch/readers"
 	"github.com/vokter/vokter/stages/fetch/readers/pdf"
-	"github.com/vokter/vokter/stages/fetch/readers/plain"
-	"github.com/vokter/vokter/stages/fetch/readers/xml"
 	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
@@ -102,7 +96,7 @@ func (r *Router) build() (*stages, error) {
 		fetch: fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
-			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(),
+			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(), Language: r.cfg.Language,
 			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
@@ -138,7 +132,7 @@ func (r *Router) only() func(page string) bool {
 
 // plugins returns the readers and languages that cfg asks for, beside the built-in ones.
 func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
-	builtin := []pipeline.Reader{html.New(), plain.New(), xml.New(), json.New(), markdown.New(), csv.New(), calendar.New()}
+	builtin := readers.Builtin()
 	if cfg.Fetch.PDF {
 		r, err := pdf.New("pdftotext")
 		if err != nil {
@@ -146,13 +140,13 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 		}
 		builtin = append(builtin, r)
 	}
-	readers := fetch.NewReaders(builtin...)
-	readers.Replace(cfg.Readers...)
+	registry := fetch.NewReaders(builtin...)
+	registry.Replace(cfg.Readers...)
 	languages := text.NewLanguages()
 	for _, s := range cfg.Stemmers {
 		languages.Register(s)
 	}
-	return readers, languages, nil
+	return registry, languages, nil
 }
 
 // handler returns the Watermill handler that runs p with the middleware of this package, in the

@@ -135,6 +135,9 @@ func (c Config) validatePages() error {
 		default:
 			seen[page] = i
 		}
+		if err := text.CheckLanguage(d.Language); err != nil {
+			errs = append(errs, fmt.Errorf("document %d (%s): language: %w", i+1, d.URL, err))
+		}
 		if d.Interval != 0 && d.Interval != pipeline.Never {
 			errs = append(errs, fmt.Errorf("document %d: its interval can only be Never; subscriptions say how often a page is fetched", i+1))
 		}
@@ -202,6 +205,9 @@ func (c Config) validateNumbers() error {
 		if err := filesource.CheckAllow(path); err != nil {
 			errs = append(errs, fmt.Errorf("files of fetch: %w", err))
 		}
+	}
+	if err := text.CheckLanguage(c.Language); err != nil {
+		errs = append(errs, fmt.Errorf("language: %w", err))
 	}
 	notNegative("checks", c.Checks < 0)
 	notNegative("min free", c.MinFree < 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/text"
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
@@ -23,6 +24,7 @@ type file struct {
 	MinFree       registry.Size          `yaml:"min_free"`
 	Memory        registry.Size          `yaml:"memory"`
 	Listen        listen                 `yaml:"listen"`
+	Language      string                 `yaml:"language"`
 	Transport     transport              `yaml:"transport"`
 	Allow         allow                  `yaml:"allow"`
 	Fetch         fetch                  `yaml:"fetch"`
@@ -68,6 +70,7 @@ type document struct {
 	URL      string    `yaml:"url"`
 	Keep     bool      `yaml:"keep"`
 	Interval onlyNever `yaml:"interval"`
+	Language string    `yaml:"language"`
 }
 
 type subscription struct {
@@ -111,10 +114,11 @@ const Origin = "yaml"
 // convert turns f into a Config without sinks and reports what is wrong in it.
 func (d *decoder) convert(f *file) *Config {
 	c := vokter.Config{
-		Dir:     f.Data,
-		MinFree: int64(f.MinFree),
-		Memory:  int64(f.Memory),
-		Origin:  Origin,
+		Dir:      f.Data,
+		MinFree:  int64(f.MinFree),
+		Memory:   int64(f.Memory),
+		Origin:   Origin,
+		Language: f.Language,
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
@@ -127,6 +131,9 @@ func (d *decoder) convert(f *file) *Config {
 		if err := filesource.CheckAllow(path); err != nil {
 			d.fail(fmt.Sprintf("allow.files[%d]", i), "allow.files[%d]: %v", i, err)
 		}
+	}
+	if err := text.CheckLanguage(f.Language); err != nil {
+		d.fail("language", "language: %v", err)
 	}
 	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
@@ -195,7 +202,10 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if !doc.Keep {
 			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "must be true, since an entry without it does nothing; write keep: true or remove the entry"})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Interval: pipeline.Duration(doc.Interval)})
+		if err := text.CheckLanguage(doc.Language); err != nil {
+			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
+		}
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: pipeline.Duration(doc.Interval)})
 	}
 	return docs
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/index"
 )
 
@@ -95,13 +96,16 @@ type Page struct {
 
 // Document is one document of a page: its text, as a view of the page selects it.
 type Document struct {
-	ID       string        `json:"id"`
-	View     pipeline.View `json:"view,omitzero"`
-	State    string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
-	Version  uint64        `json:"version"` // the current one, 0 for none
-	Time     time.Time     `json:"time,omitzero"`
-	Title    string        `json:"title,omitempty"`
-	Language string        `json:"language,omitempty"`
+	ID      string        `json:"id"`
+	View    pipeline.View `json:"view,omitzero"`
+	State   string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
+	Version uint64        `json:"version"` // the current one, 0 for none
+	Time    time.Time     `json:"time,omitzero"`
+	Title   string        `json:"title,omitempty"`
+	// Language is the language of the current version, a BCP 47 tag, and LanguageFrom says what
+	// decided it.
+	Language     string              `json:"language,omitempty"`
+	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
 	// ContentType is the media type of the page.
 	ContentType string `json:"contentType,omitempty"`
 	TextHash    string `json:"text_hash,omitempty"`

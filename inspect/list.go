@@ -209,7 +209,8 @@ func document(d index.Document, st flow.State) (Document, error) {
 	if err != nil || !ok {
 		return doc, err
 	}
-	doc.Version, doc.Time, doc.Title, doc.Language, doc.ContentType = d.N, v.Time, v.Title, v.Language, v.ContentType
+	doc.Version, doc.Time, doc.Title, doc.ContentType = d.N, v.Time, v.Title, v.ContentType
+	doc.Language, doc.LanguageFrom = v.Language, v.LanguageFrom
 	return doc, nil
 }
 

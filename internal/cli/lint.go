@@ -21,7 +21,9 @@ import (
 	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -76,9 +78,37 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	case a.flags.format == stdout.FormatJSON:
 		return c, nil
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: ok (%s, %s, %s)\n", a.flags.config, count(len(c.Router.Subscriptions), "subscription"),
+	out := a.results()
+	out.text("%s: ok (%s, %s, %s)", a.flags.config, count(len(c.Router.Subscriptions), "subscription"),
 		count(len(c.Router.Documents), "document"), count(len(c.Router.Sinks), "sink"))
-	return c, err
+	for _, line := range comparedIn(c.Router) {
+		out.text("%s", line)
+	}
+	return c, out.end()
+}
+
+// comparedIn says in which languages the subscriptions of c compare words, and why.
+func comparedIn(c vokter.Config) []string {
+	ofPage := make(map[string]string)
+	for _, d := range c.Documents {
+		page, _ := pageurl.Canonical(d.URL) // c is valid
+		ofPage[page] = d.Language
+	}
+	counts := make(map[string]int)
+	for _, s := range c.Subscriptions {
+		page, _ := pageurl.Canonical(s.URL)
+		language, from := text.LanguageChoice{Subscription: s.Language, Document: ofPage[page], Fallback: c.Language}.Language()
+		why := from.Reason()
+		if from == text.FromFallback {
+			language, why = "of each page", "what the page declares, else what is detected, else "+language
+		}
+		counts[fmt.Sprintf("language: %s (%s)", language, why)]++
+	}
+	var lines []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		lines = append(lines, what+": "+count(counts[what], "subscription"))
+	}
+	return lines
 }
 
 // sinkCheckLine is the JSON of lint about the receiver of a sink.

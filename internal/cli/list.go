@@ -13,6 +13,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 func (a *app) list() *cobra.Command {
@@ -203,6 +204,9 @@ func (r *results) page(p inspect.Page) {
 		if len(p.Documents) > 1 {
 			document = "document " + s.Document
 		}
+		if s.Language != "" {
+			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
+		}
 		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), state})
 	}
 	r.table(indent, subscriptions)
@@ -272,9 +276,12 @@ func (r *results) checks(p inspect.Page) string {
 
 // document returns the table row of d. several says that its page has other documents.
 func (r *results) document(d inspect.Document, several bool) []string {
-	row := []string{"no version yet", "", d.Language, ""}
+	row := []string{"no version yet", "", "", ""}
 	if d.Version > 0 {
 		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
+	}
+	if d.Language != "" {
+		row[2] = fmt.Sprintf("language: %s (%s)", d.Language, d.LanguageFrom.Reason())
 	}
 	if d.Title != "" {
 		row[1] = `"` + d.Title + `"`

@@ -9,6 +9,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // printed is the text that print makes at noon.
@@ -40,7 +41,7 @@ func samplePages() []inspect.Page {
 		{
 			URL: "https://example.com/terms", State: inspect.StateActive, Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
 			Documents: []inspect.Document{
-				{ID: "D1", State: inspect.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", TextHash: "h"},
+				{ID: "D1", State: inspect.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", LanguageFrom: text.FromPage, TextHash: "h"},
 				{ID: "D2", State: inspect.StateSelectorGone, View: main, Version: 1, Time: ago(time.Hour), TextHash: "i"},
 			},
 			Subscriptions: []inspect.Subscription{
@@ -69,8 +70,8 @@ func TestListText(t *testing.T) {
 	})
 	want := `active   https://example.com/terms
          12 checks, the last 11:59:00, the next 12:09:00
-         version 3 of 27 Feb 12:00  "Terms [2Jof service"  en  document D1
-         version 1 of 11:00:00                                 document D2  its selector matches nothing, or its text is empty
+         version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)  document D1
+         version 1 of 11:00:00                                                                  document D2  its selector matches nothing, or its text is empty
          legal  privacy, personal data  to ops, team  document D1
          shop   price                   to ops, team  document D1  expired since 11:00:00: all its receivers expired
          kept by yaml
@@ -177,7 +178,7 @@ unused  never used              0        0
 func TestDuplicates(t *testing.T) {
 	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
 	want := `the same text 2 times
-  https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  en
+  https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)
   https://example.com/same   version 1 of 11:59:59
 `
 	if got != want {

@@ -60,10 +60,10 @@ func TestSinkTestOfEachKind(t *testing.T) {
 			code, answer := k.status, k.taken
 			r := newTested(t, func(w http.ResponseWriter, req *http.Request) {
 				if req.Method == http.MethodGet && code == k.status { // the state of a room, which is not encrypted
-					text(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`)(w, req)
+					answering(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`)(w, req)
 					return
 				}
-				text(code, answer)(w, req)
+				answering(code, answer)(w, req)
 			})
 			path := sinkFile(t, r, strings.ReplaceAll(fmt.Sprintf("{%s: %s}", k.kind, k.config), "TOKEN", token))
 			if got := vs(t, "sink", "test", "team", "-c", path); got.code != 0 || !strings.HasPrefix(got.stdout, "team: delivered, answered ") || got.stderr != "" {
@@ -224,11 +224,11 @@ func TestMatrixRoom(t *testing.T) {
 		sent      string // by sink test
 		connected string // by lint --connect
 	}{
-		"not encrypted":      {text(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`), "", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
-		"encrypted":          {text(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), "", 1, encrypted, encrypted},
-		"encrypted, allowed": {text(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), ", allow_unencrypted: true", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
-		"outside":            {text(403, `{"errcode":"M_FORBIDDEN","error":"User @v:example.org not in room"}`), "", 1, outside, outside},
-		"wrong token":        {text(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"x"}`), "", 1, "check its token, secret or password", "check its token, secret or password"},
+		"not encrypted":      {answering(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`), "", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
+		"encrypted":          {answering(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), "", 1, encrypted, encrypted},
+		"encrypted, allowed": {answering(200, `{"algorithm":"m.megolm.v1.aes-sha2"}`), ", allow_unencrypted: true", 0, "team: delivered, answered 200 OK", "sink team: ok\n"},
+		"outside":            {answering(403, `{"errcode":"M_FORBIDDEN","error":"User @v:example.org not in room"}`), "", 1, outside, outside},
+		"wrong token":        {answering(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"x"}`), "", 1, "check its token, secret or password", "check its token, secret or password"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTested(t, func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +236,7 @@ func TestMatrixRoom(t *testing.T) {
 					tt.state(w, r)
 					return
 				}
-				text(200, `{"event_id":"$1"}`)(w, r)
+				answering(200, `{"event_id":"$1"}`)(w, r)
 			})
 			path := sinkFile(t, r, fmt.Sprintf(`{matrix: {homeserver: "URL", room: "!r:example.org", token: %s%s}}`, testSecret, tt.option))
 			got := vs(t, "lint", "--connect", "-c", path)

@@ -57,7 +57,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-func text(code int, body string) http.HandlerFunc {
+func answering(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -89,12 +89,12 @@ func TestSinkTest(t *testing.T) {
 			fmt.Fprint(w, r.RequestURI, r.Header)
 		}, 1, "answered 302 Found, to http://169.254.169.254; redirects are not followed; check its address"},
 		"nobody there":        {`{webhook: {url: "http://127.0.0.1:1/"}}`, nil, 1, "connection refused; check its address, and whether it is up"},
-		"slack":               {bot, text(200, `{"ok":true,"ts":"1.2","channel":"C1"}`), 0, "team: delivered"},
-		"slack, wrong token":  {bot, text(200, `{"ok":false,"error":"invalid_auth"}`), 1, "sink team: the token is refused: answered invalid_auth; write the right token into the file; delivery tries again"},
-		"slack, not invited":  {bot, text(200, `{"ok":false,"error":"not_in_channel"}`), 1, "sink team: access is refused: answered not_in_channel: invite the bot to the channel; put that right in the file, or at the receiver; delivery tries again"},
-		"slack webhook":       {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, text(200, "ok"), 0, "team: delivered, answered 200 OK"},
-		"slack, wrong one":    {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, text(404, "no_service"), 1, "answered 404 Not Found: no_service"},
-		"slack, another site": {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, text(200, "<html>"), 1, "sink team: "},
+		"slack":               {bot, answering(200, `{"ok":true,"ts":"1.2","channel":"C1"}`), 0, "team: delivered"},
+		"slack, wrong token":  {bot, answering(200, `{"ok":false,"error":"invalid_auth"}`), 1, "sink team: the token is refused: answered invalid_auth; write the right token into the file; delivery tries again"},
+		"slack, not invited":  {bot, answering(200, `{"ok":false,"error":"not_in_channel"}`), 1, "sink team: access is refused: answered not_in_channel: invite the bot to the channel; put that right in the file, or at the receiver; delivery tries again"},
+		"slack webhook":       {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, answering(200, "ok"), 0, "team: delivered, answered 200 OK"},
+		"slack, wrong one":    {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, answering(404, "no_service"), 1, "answered 404 Not Found: no_service"},
+		"slack, another site": {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, answering(200, "<html>"), 1, "sink team: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTested(t, tt.answer)

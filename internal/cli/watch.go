@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/internal/reading"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/stdout"
 	filesource "github.com/vokter/vokter/sources/file"
 )
@@ -33,6 +34,7 @@ func (a *app) watch() *cobra.Command {
 		limits limitFlags
 		free   size
 		pdf    bool
+		lang   string
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "watch URL KEYWORD...",
@@ -44,16 +46,19 @@ func (a *app) watch() *cobra.Command {
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
   vokter-stream watch https://example.com/news Argus --select main --interval 5m`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watchPage(cmd, args, &s, &limits, free, pdf) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.watchPage(cmd, args, &s, &limits, free, pdf, lang)
+		},
 	}, outputFlags|pipelineFlags)
 	cmd.Flags().Var(&free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
 	cmd.Flags().BoolVar(&pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
+	cmd.Flags().StringVar(&lang, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size, pdf bool) error {
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size, pdf bool, lang string) error {
 	switch len(args) {
 	case 0:
 		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
@@ -68,6 +73,9 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	s, err := flags.subscription(cmd, args[0], args[1:])
 	if err != nil {
 		return err
+	}
+	if err := text.CheckLanguage(lang); err != nil {
+		return usage(cmd, "--fallback-language: %v", err)
 	}
 	cluster, err := a.flags.cluster(cmd, nil)
 	if err != nil {
@@ -86,6 +94,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printer: watching{out, s.URL, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
+		Language:      lang,
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: pdf},
 	}
 	if path, _, err := filesource.Path(s.URL); err == nil { // who names a file may read it
@@ -350,8 +359,9 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 		} else {
 			log.Info(what+"; the next run reports what changed", "url", s.URL)
 		}
+		log.Info(fmt.Sprintf("language: %s (%s)", r.Language, r.From.Reason()))
 		if r.Unstemmed {
-			log.Warn("nothing is stemmed: the language of the page is not known, or has no stems; name it, such as with --language en")
+			log.Warn(fmt.Sprintf("nothing is stemmed: there are no stems for the language %q; if it is another, name it, such as with --language en", r.Language))
 		}
 		for _, k := range r.Keywords {
 			sayKeyword(log, k)

@@ -184,8 +184,8 @@ warning: "out of stok" is not on the page now: "stok" is not there, but "stock" 
 "zeus" is not on the page now
 `
 	for _, read := range []string{
-		`read "The Lantern Shop", 12 words: this is the baseline; changes are reported from now on: ` + p.URL + " (check every 1h)\n" + keywords,
-		`read "The Lantern Shop", 12 words; changes are reported from now on: ` + p.URL + " (check every 1h)\n" + keywords,
+		`read "The Lantern Shop", 12 words: this is the baseline; changes are reported from now on: ` + p.URL + " (check every 1h)\nlanguage: en (declared by the page)\n" + keywords,
+		`read "The Lantern Shop", 12 words; changes are reported from now on: ` + p.URL + " (check every 1h)\nlanguage: en (declared by the page)\n" + keywords,
 	} {
 		s := start(t, args...)
 		s.await(t, &s.err, "zeus")

@@ -20,6 +20,10 @@ import (
 type Reading struct {
 	Title string
 	Words int
+	// Language is the language in which keywords are compared, a BCP 47 tag, and From says what
+	// decided it.
+	Language string
+	From     text.LanguageSource
 	// Baseline says that it is the first version, with which the next one is compared.
 	Baseline bool
 	// Unstemmed says that the subscription asks for stemming, but the language of the text is
@@ -98,13 +102,13 @@ func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 	if err != nil {
 		return Reading{}, err
 	}
-	language := v.Language
+	language, from := v.Language, v.LanguageFrom
 	if s.Language != "" {
-		language = s.Language
+		language, from = s.Language, text.FromSubscription
 	}
 	languages := text.NewLanguages()
 	doc := text.Analyze(content)
-	r := Reading{Title: v.Title, Words: len(doc.Tokens), Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
+	r := Reading{Title: v.Title, Words: len(doc.Tokens), Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
 	var words map[string]bool
 	for _, keyword := range s.Keywords {
 		k := Keyword{Keyword: keyword, Found: match.Count(content, language, keyword, s, languages)}

@@ -91,15 +91,10 @@ func (t Tokens) Describe() string {
 	if t.Name != "" {
 		s = fmt.Sprintf("Language: %s (%s)", t.Name, t.Language)
 	}
-	switch t.From {
-	case text.FromSubscription:
+	if t.From == text.FromSubscription {
 		s += ", given"
-	case text.FromPage:
-		s += ", declared by the page"
-	case text.FromText:
-		s += ", detected"
-	default:
-		s += ", assumed: the page declares none, and the text is too short or not clear"
+	} else {
+		s += ", " + t.From.Reason()
 	}
 	switch {
 	case !t.HasStemmer && !t.HasStopwords:

@@ -134,11 +134,14 @@ type Outcome struct {
 	LastModified string `json:"last_modified,omitempty"`
 	// Title, Language (declared, a BCP 47 tag), TextHash and Extractor describe the text;
 	// ContentType is the media type by which it was read.
-	Title       string `json:"title,omitempty"`
-	Language    string `json:"language,omitempty"`
-	ContentType string `json:"content_type,omitempty"`
-	TextHash    string `json:"text_hash,omitempty"`
-	Extractor   string `json:"extractor,omitempty"`
+	Title    string `json:"title,omitempty"`
+	Language string `json:"language,omitempty"`
+	// PageLanguage is the language detected in the text of the whole page, if the text is a selected
+	// part of it that is too short for its own language to be detected.
+	PageLanguage string `json:"page_language,omitempty"`
+	ContentType  string `json:"content_type,omitempty"`
+	TextHash     string `json:"text_hash,omitempty"`
+	Extractor    string `json:"extractor,omitempty"`
 	// Items are the keys of the items in the text of a document with View.Items: for each 8 bytes of
 	// the hash of its identity, in unpadded URL-safe base64.
 	Items []string `json:"items,omitempty"`

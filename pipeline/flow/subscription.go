@@ -34,6 +34,8 @@ type ApplyCommand struct {
 	// unless that is Never.
 	Keep         bool              `json:"keep,omitempty"`
 	KeepInterval pipeline.Duration `json:"keep_interval,omitempty"`
+	// Language is the language of the page where Keep is set, as a BCP 47 tag; empty if unknown.
+	Language string `json:"language,omitempty"`
 	// KeepOnly changes no subscription; Subscriptions is empty then.
 	KeepOnly      bool                    `json:"keep_only,omitempty"`
 	Subscriptions []pipeline.Subscription `json:"subscriptions"`

@@ -2,6 +2,7 @@ package text
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,6 +26,31 @@ const (
 	FromText         LanguageSource = "text" // Detect
 	FromFallback     LanguageSource = "fallback"
 )
+
+// Reason says in words for people what decided the language.
+func (s LanguageSource) Reason() string {
+	switch s {
+	case FromSubscription:
+		return "set by the subscription"
+	case FromDocument:
+		return "set for the document"
+	case FromPage:
+		return "declared by the page"
+	case FromText:
+		return "detected"
+	default:
+		return "assumed: the page declares none, and the text is too short or not clear"
+	}
+}
+
+// CheckLanguage returns what is wrong with tag, the language that a user wrote. The empty one is
+// valid.
+func CheckLanguage(tag string) error {
+	if tag == "" || primary(tag) != "" {
+		return nil
+	}
+	return fmt.Errorf("%q is not a language tag; write one such as en or pt-BR", tag)
+}
 
 // LanguageChoice holds what may decide the language of a text, as BCP 47 tags. Each may be
 // empty.

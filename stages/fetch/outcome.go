@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -108,10 +109,14 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	parts := make([]flow.Outcome, 0, len(req.Documents))
 	failed, wanted := false, false // of a part, and the body
 	old := earlier(req.Rebase, readers)
+	whole := sync.OnceValue(func() pipeline.Text {
+		t, _, _ := readText(ctx, raw, reader.Reader, pipeline.View{})
+		return t
+	})
 	for i, doc := range req.Documents {
 		o := base
 		o.Part, o.Document = i, doc.ID
-		err := readPart(ctx, &o, raw, reader.Reader, doc)
+		err := readPart(ctx, &o, raw, reader.Reader, doc, whole)
 		switch {
 		case err != nil:
 			fail(&o, err)
@@ -203,8 +208,8 @@ func (f format) raw(p Page) (pipeline.Raw, error) {
 // and changes with them. Without it the name is the media type.
 type Extractor interface{ Extractor() string }
 
-// readPart reads one document into o.
-func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc flow.RequestDocument) error {
+// readPart reads one document into o; whole returns the text of the whole page.
+func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc flow.RequestDocument, whole func() pipeline.Text) error {
 	t, by, err := readText(ctx, raw, reader, doc.View)
 	o.Extractor = by
 	if err != nil {
@@ -222,6 +227,11 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 		return nil
 	}
 	o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(t.Content)
+	if o.Language == "" && len(doc.View.Select) > 0 && text.Detect(t.Content) == "" {
+		// A line such as "Closed" is in the language of its page.
+		page := whole()
+		o.Language, o.PageLanguage = page.Language, text.Detect(page.Content)
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // event is something that happened to a page, with everything that apply needs to handle it.
@@ -69,7 +70,9 @@ type replace struct {
 	Origin, Client string
 	Keep           bool
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
-	KeepInterval  pipeline.Duration
+	KeepInterval pipeline.Duration
+	// Language is the language of the page, if Origin keeps it and knows its language.
+	Language      string
 	Subscriptions []pipeline.Subscription
 	// Resume also restarts expired subscriptions that are listed unchanged.
 	Resume bool
@@ -149,13 +152,14 @@ type ask struct {
 type version struct {
 	// Snapshot is complete except for the texts and the language.
 	Snapshot flow.Snapshot
-	// Packed is the text, packed with flow.PackText; Declared the language that the page
-	// declares; Extractor names what extracted the text.
+	// Packed is the text, packed with flow.PackText; Extractor names what extracted it.
 	Packed    []byte
-	Declared  string
 	Extractor string
 	// Feed is set if the document has View.Items.
 	Feed *reading
+	// Language holds what may decide the language besides the text. In its Text is what was
+	// detected in the whole page, of which the text is a short part.
+	Language text.LanguageChoice
 }
 
 // rebase replaces the text of version N of a document by one that was extracted again.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // outcome handles the outcome of a check and reports whether it counts. It does not if it is of
@@ -189,7 +190,8 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
 		},
-		Packed: o.Packed, Declared: o.Language, Extractor: o.Extractor,
+		Packed: o.Packed, Extractor: o.Extractor,
+		Language: text.LanguageChoice{Document: a.p.language(), Page: o.Language, Text: o.PageLanguage},
 	}
 	if d.View.Items {
 		r := a.reading

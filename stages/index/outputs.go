@@ -158,19 +158,18 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	if snap.New, err = flow.UnpackText(v.Packed); err != nil {
 		return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 	}
-	last := "" // the language of the previous version
+	var last StoredVersion
 	if snap.Previous > 0 {
-		old, ok, err := LoadVersion(st, snap.Document, snap.Previous)
-		if err != nil {
+		var ok bool
+		if last, ok, err = LoadVersion(st, snap.Document, snap.Previous); err != nil {
 			return err
 		}
 		if !ok {
 			return failure.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
-		if snap.Old, err = flow.UnpackText(old.Packed); err != nil {
+		if snap.Old, err = flow.UnpackText(last.Packed); err != nil {
 			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
-		last = old.Language
 		if v.Feed != nil {
 			snap.Old = v.Feed.base
 			snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
@@ -186,10 +185,12 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	if snap.NewTokens, err = storeAnalysis(st, snap.Document, text.Analyze(snap.New)); err != nil {
 		return err
 	}
-	snap.Language = languageOf(snap, v.Declared, last)
+	v.Language.Fallback = s.fallback()
+	language, from := languageOf(snap, v.Language, last)
+	snap.Language = language
 	b, err := encode(StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
-		Language: snap.Language, Extractor: v.Extractor, Packed: v.Packed,
+		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed,
 	})
 	if err != nil {
 		return err
@@ -288,20 +289,23 @@ func (s *Stage) held(page string, p Page) {
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
 }
 
-// languageOf returns the language of the version in snap. declared is what the page declares,
-// last the language of the previous version. It detects the language of the text only if the
-// page declares none and most of the text is new.
-func languageOf(snap flow.Snapshot, declared, last string) string {
-	choice := text.LanguageChoice{Page: declared, Text: last}
-	language, from := choice.Language()
-	if from == text.FromPage || snap.Previous > 0 && !mostlyNew(snap.Old, snap.New) {
-		return language
+// languageOf returns the language of the version in snap, and what decided it. last is the previous
+// version. Where neither the user nor the page names the language, it is detected in the text. A
+// detected language stands until most of the text is new.
+func languageOf(snap flow.Snapshot, choice text.LanguageChoice, last StoredVersion) (string, text.LanguageSource) {
+	page := choice.Text
+	choice.Text = ""
+	if language, from := choice.Language(); from != text.FromFallback {
+		return language, from
 	}
-	if detected := text.Detect(snap.New); detected != "" {
-		choice.Text = detected
+	if snap.Previous > 0 && last.LanguageFrom == text.FromText {
+		choice.Text = last.Language
+		if !mostlyNew(snap.Old, snap.New) {
+			return choice.Language()
+		}
 	}
-	language, _ = choice.Language()
-	return language
+	choice.Text = cmp.Or(text.Detect(snap.New), page, choice.Text)
+	return choice.Language()
 }
 
 // buckets is how many counters mostlyNew has for words. Words that share a counter can make two

@@ -90,6 +90,8 @@ type Page struct {
 	// Unasked lists the origins that keep the page, or kept it before it expired, without
 	// requesting checks. It is sorted.
 	Unasked []string `cbor:"35,keyasint,omitempty"`
+	// Languages are the languages of the page, by the origins that keep the page and name one.
+	Languages map[string]string `cbor:"41,keyasint,omitempty"`
 	// Pushes counts the times that this incarnation of the page was pushed. Seen holds hashes
 	// of the IDs of the last pushes, the latest last.
 	Pushes uint64 `cbor:"36,keyasint,omitempty"`
@@ -304,4 +306,27 @@ func (p *Page) keepEvery(origin string, every pipeline.Duration) {
 		p.Unasked = append(p.Unasked, origin)
 		slices.Sort(p.Unasked)
 	}
+}
+
+// keepIn notes the language that origin names for the page; "" if it names none.
+func (p *Page) keepIn(origin, language string) {
+	p.Languages = maps.Clone(p.Languages)
+	if language == "" {
+		delete(p.Languages, origin)
+		return
+	}
+	if p.Languages == nil {
+		p.Languages = make(map[string]string)
+	}
+	p.Languages[origin] = language
+}
+
+// language returns the language of the page by the first of the origins that keep it and name one.
+func (p *Page) language() string {
+	for _, origin := range p.Keep {
+		if l := p.Languages[origin]; l != "" {
+			return l
+		}
+	}
+	return ""
 }

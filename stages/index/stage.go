@@ -52,6 +52,9 @@ type Config struct {
 	// documents. SetExpiry changes both.
 	ExpireAfter  int
 	SelectorGone bool
+	// Language is the language of texts whose language nothing tells, as a BCP 47 tag. Default
+	// text.DefaultLanguage. SetLanguage changes it.
+	Language string
 	// FetchTimeout is how long a fetch may last. Default 30 s.
 	FetchTimeout time.Duration
 	// Memory bounds the memory for texts that are split into words. Default: no bound.
@@ -132,6 +135,21 @@ func New(cfg Config) *Stage {
 	}
 	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
 	return s
+}
+
+// SetLanguage changes Config.Language for versions that are made from now on. It is safe for
+// concurrent use.
+func (s *Stage) SetLanguage(fallback string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Language = fallback
+}
+
+// fallback returns the language of texts whose language nothing tells.
+func (s *Stage) fallback() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.cfg.Language
 }
 
 // SetExpiry changes Config.ExpireAfter and Config.SelectorGone for checks that complete from

@@ -119,6 +119,8 @@ type StoredVersion struct {
 	Packed []byte `cbor:"7,keyasint"`
 	// ContentType is the media type of the page.
 	ContentType string `cbor:"8,keyasint,omitempty"`
+	// LanguageFrom says what decided Language.
+	LanguageFrom text.LanguageSource `cbor:"9,keyasint,omitempty"`
 }
 
 // LoadVersion returns version n of a document of the page whose state st is; ok is false if it

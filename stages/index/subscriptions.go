@@ -217,9 +217,11 @@ func (a *application) replaceKeep(r replace) {
 	case r.Keep:
 		a.keep(r.Origin)
 		a.p.keepEvery(r.Origin, r.KeepInterval)
+		a.p.keepIn(r.Origin, r.Language)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
 		a.p.keepEvery(r.Origin, 0)
+		a.p.keepIn(r.Origin, "")
 		a.forgetKept(r.Origin)
 	}
 }
@@ -256,7 +258,7 @@ func (a *application) live() {
 	a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Due: a.Now,
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
-		Unasked: a.p.Unasked,
+		Unasked: a.p.Unasked, Languages: a.p.Languages,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -297,6 +299,6 @@ func (a *application) over(e *Expiry) {
 		a.emit(clearPage{All: true})
 		return
 	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked}
+	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked, Languages: p.Languages}
 	a.emit(clearPage{})
 }

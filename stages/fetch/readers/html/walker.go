@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"context"
+	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -15,8 +16,9 @@ import (
 type walker struct {
 	emitter
 	scope  *selector.Scope
-	lang   string
-	hidden int // > 0 within elements that are not visible
+	lang   string // of the page, or of the first text that is selected
+	chosen bool   // such a text was met
+	hidden int    // > 0 within elements that are not visible
 }
 
 func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, error) {
@@ -65,6 +67,7 @@ func (w *walker) tree(ctx context.Context, root *html.Node) error {
 		case html.TextNode:
 			w.come(n)
 			if w.hidden == 0 && (w.scope.Wanted() || w.inTitle && !w.scope.Removed()) {
+				w.declare(n)
 				w.text([]byte(n.Data))
 			}
 			w.leave(n)
@@ -89,6 +92,23 @@ func (w *walker) tree(ctx context.Context, root *html.Node) error {
 		}
 	}
 	return nil
+}
+
+// declare takes the language of the first text that is selected from the nearest element around it
+// that declares one.
+func (w *walker) declare(n *html.Node) {
+	if w.chosen || !w.scope.Scoped() || !w.scope.Wanted() || strings.TrimSpace(n.Data) == "" {
+		return
+	}
+	w.chosen = true
+	for e := n.Parent; e != nil; e = e.Parent {
+		for _, a := range e.Attr {
+			if a.Namespace == "" && a.Key == "lang" {
+				w.lang = a.Val
+				return
+			}
+		}
+	}
 }
 
 func (w *walker) enter(n *html.Node) node {
