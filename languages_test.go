@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,7 +44,14 @@ func TestStemsOfEveryLanguage(t *testing.T) {
 			pipeline.Subscription{URL: "/" + lang, Client: "plain", Keywords: []string{c.keyword}, IgnoreCase: true})
 	}
 	told := afterChange(t, pages, subscriptions)
+	table, err := os.ReadFile("docs/text.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for lang, c := range inflected {
+		if row := fmt.Sprintf("| `%s` | %s | %s | yes | no |\n", lang, c.keyword, c.text); !strings.Contains(string(table), row) {
+			t.Errorf("docs/text.md lacks the row %s", row)
+		}
 		if n := told["stems /"+lang]; len(n) != 1 || n[0].Language != lang || len(n[0].Diffs) != 1 || n[0].Diffs[0].Keyword != c.keyword {
 			t.Errorf("%s with stems: got %+v, want one notification about %s", lang, n, c.keyword)
 		}
