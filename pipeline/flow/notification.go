@@ -23,8 +23,8 @@ type Addressed struct {
 	Digest *pipeline.Digest `json:"digest,omitempty"`
 }
 
-// HeaderReplay, with the value "1", marks a notification that is delivered although a notification
-// with its ID was delivered before.
+// HeaderReplay marks a notification that is delivered although one with its ID was delivered before.
+// Its value is "1".
 const HeaderReplay = "vokter_replay"
 
 // Withdraw says that a subscription was cancelled. Its notifications to Receiver are dropped, also
