@@ -81,7 +81,7 @@ func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return outbound.Insist(ctx, d.endpoint.Posting(d.verdict), outbound.JSON(rich), func() []byte { return outbound.JSON(plain(m)) })
 }
 
-// verdict reads what Discord answered: the message, or what is wrong.
+// verdict classifies the answer of Discord, which has the message or an error.
 func (d *Discord) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID         string  `json:"id"`
@@ -104,18 +104,18 @@ func (d *Discord) verdict(a *outbound.Answer) error {
 	return d.endpoint.Because(err, said.Message)
 }
 
-// Codes of Discord for a webhook that is not there any more.
+// Discord's error codes for a webhook that no longer exists.
 const (
 	unknownChannel = 10003
 	unknownWebhook = 10015
 )
 
-// special are the characters that mean something in Discord's Markdown within a line; a
-// colon does before the name of an emoji and in the scheme of a URL.
+// special holds the characters with a meaning within a line of Discord's Markdown. A colon
+// begins the name of an emoji and ends the scheme of a URL.
 var special = render.Chars("\\`*_~|<[]@:")
 
-// escape makes s literal: Discord shows any such character behind a backslash as it is,
-// and makes no link, mention or emoji of what it begins.
+// escape makes s literal. Discord shows an escaped character as it is, and it begins no link,
+// mention or emoji.
 func escape(s string) string {
 	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
 		if char != ':' || render.Joins(before, after) || strings.ContainsRune("/+-", after) {
@@ -125,8 +125,8 @@ func escape(s string) string {
 	})
 }
 
-// Bounds of Discord, and how much plain text says, in UTF-16 code units: at least as many
-// as characters, whatever those are.
+// The limits of Discord and the length of plain text, in UTF-16 code units. A text never has
+// more characters than code units.
 const (
 	maxContent     = 2000
 	maxTitle       = 256
@@ -140,11 +140,11 @@ var budget = render.Budget{
 	Length: func(s string) int { return render.UTF16(s) + special.Count(s) }, // at least as much as it takes
 }
 
-// message is what a webhook is executed with.
+// message is the body of a request to the webhook.
 type message struct {
 	Content string  `json:"content,omitempty"`
 	Embeds  []embed `json:"embeds,omitempty"`
-	// Mentions are those that a message may have.
+	// Mentions lists the mentions that are allowed in the message.
 	Mentions mentions `json:"allowed_mentions"`
 }
 
@@ -158,10 +158,10 @@ type embed struct {
 	Description string `json:"description,omitempty"`
 }
 
-// noMentions lets a message mention nobody, whatever stands in it.
+// noMentions allows no mentions, whatever the text contains.
 var noMentions = mentions{Parse: []string{}}
 
-// embedded is m with its differences in an embed.
+// embedded returns m with its differences in an embed.
 func embedded(m render.Message) message {
 	e := embed{
 		Title: render.Cut(render.Literal(m.Title, escape), maxTitle, render.UTF16), URL: m.URL,
@@ -174,7 +174,7 @@ func embedded(m render.Message) message {
 	return said
 }
 
-// plain is m as short text.
+// plain returns m as short text.
 func plain(m render.Message) message {
 	return message{Content: render.AsPlain(m, maxPlain, escape), Mentions: noMentions}
 }

@@ -99,7 +99,7 @@ func (e *Email) subject(ctx context.Context, n pipeline.Notification, l render.M
 	return strings.ReplaceAll(s, "=?", "= ?")
 }
 
-// domain is that of the sender.
+// domain returns the domain of the sender's address.
 func (e *Email) domain() string {
 	return e.from.Address[strings.LastIndexByte(e.from.Address, '@')+1:]
 }
@@ -134,8 +134,8 @@ var pageSource string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 
-// page is the HTML part. All that is of a page goes through html/template, and the one link
-// shows where it leads.
+// page renders the HTML part. All text of a page goes through html/template, and the text of the
+// only link is its URL.
 func page(l render.Message, n pipeline.Notification) (string, error) {
 	var b strings.Builder
 	err := pageTemplate.Execute(&b, struct {
@@ -148,7 +148,7 @@ func page(l render.Message, n pipeline.Notification) (string, error) {
 // maxHeader bounds the value of a header of the configuration, in runes.
 const maxHeader = 500
 
-// ours are the headers that the sink or mail servers set, and what to write instead.
+// ours maps the headers that the sink or mail servers set to the hint in the error.
 var ours = map[string]string{
 	"From": "write from", "To": "write to", "Cc": "write all recipients in to", "Bcc": "write all recipients in to",
 	"Reply-To": "write reply_to", "Subject": "write subject or subject_prefix", "List-Id": "write list_id",

@@ -65,10 +65,10 @@ func (r refused) unknown() bool {
 	return r.answer.Code >= 500 && wrongAddress.MatchString(r.answer.Msg)
 }
 
-// settle says what the refusals mean, once the server has taken the message for the other
-// recipients, if there are any. One whose address is wrong does not hold up the others: they are
-// delivered to, and a health event names it. Of the rest it is noted who has the message, so that
-// the next attempt sends it to nobody twice.
+// settle classifies the refusals after the server has accepted the message for the other
+// recipients, if there are any. A wrong address does not hold up the other recipients: a health
+// event names it. For other refusals settle notes the recipients that have the message, so that
+// the next attempt does not send it to them again.
 func (e *Email) settle(a pipeline.Attempt, id string, list []refused) error {
 	later := slices.DeleteFunc(slices.Clone(list), refused.unknown)
 	switch {
@@ -85,7 +85,7 @@ func (e *Email) settle(a pipeline.Attempt, id string, list []refused) error {
 	return nil
 }
 
-// describe says what the server answered, and of which recipient where there are several.
+// describe returns the server's answer. With several recipients it also names the refused one.
 func (e *Email) describe(list []refused) string {
 	var parts []string
 	for _, r := range list {

@@ -29,7 +29,7 @@ const quitFor = time.Second
 // maxAnswer bounds how much of an answer is reported, in runes.
 const maxAnswer = 200
 
-// step is how far a talk has come.
+// step is the step of SMTP that a talk has reached.
 type step int
 
 const (
@@ -127,10 +127,10 @@ func (t *talk) options() []gomail.Option {
 	return opts
 }
 
-// bare is the address in angle brackets, without a name.
+// bare returns the address in angle brackets, without a name.
 func bare(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
 
-// failure says why the message is not delivered, and what to do.
+// failure returns an error that says why the message was not delivered and what to do.
 func (t *talk) failure(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.refusal(answer)
@@ -160,7 +160,7 @@ func (t *talk) failure(err error) error {
 }
 
 // wrongAddress are the enhanced status codes (RFC 3463) that say that the recipient's
-// address is no good: no such mailbox, no such domain, ill-formed, moved, no mail there.
+// address is wrong: no such mailbox, no such domain, ill-formed, moved, no mail there.
 // Others of the family are about the sender's, or can be.
 var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 
@@ -240,7 +240,7 @@ func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return t.conn, nil
 }
 
-// What to try where the configured way to encrypt is not that of the server.
+// What to try if the server does not support the configured encryption.
 const (
 	adviceStartTLS = "try tls: starttls (mostly on port 587)"
 	adviceImplicit = "try tls: implicit (mostly on port 465)"

@@ -56,10 +56,10 @@ type Config struct {
 	Env map[string]registry.Secret `yaml:"env"`
 }
 
-// inherited are the variables that a command has from this process.
+// inherited lists the variables that a command inherits from this process.
 var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
 
-// names is what the name of a variable looks like.
+// names matches the name of a variable.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It looks for
@@ -177,7 +177,7 @@ const (
 	exConfig  = 78
 )
 
-// verdict says what the exit status code means; it is -1 where a signal ended the command.
+// verdict classifies the exit status code, which is -1 if a signal ended the command.
 func (e *Exec) verdict(code int, err error, reason string) error {
 	text := fmt.Sprintf("%s: %v", filepath.Base(e.path), err)
 	if reason = render.Short(render.Clean(reason), maxReason); reason != "" {
@@ -204,7 +204,7 @@ const (
 	maxReason = 200
 )
 
-// tail keeps the end of what is written to it, so many bytes. cut says that it is not all.
+// tail keeps the last bytes that are written to it, at most keep. cut is set if it dropped some.
 type tail struct {
 	keep int
 	b    []byte

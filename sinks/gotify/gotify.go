@@ -25,7 +25,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// defaultPriority makes a sound. That of an application is 0 until somebody changes it.
+// defaultPriority makes a sound. The default of an application in Gotify is 0, which makes none.
 const defaultPriority = 5
 
 // Config is the configuration of a Gotify sink.
@@ -82,12 +82,12 @@ type Gotify struct {
 
 var _ pipeline.Sink = (*Gotify)(nil)
 
-// maxText bounds a message, in runes: databases of Gotify's may hold 64 KB of it.
+// maxText bounds a message, in runes: some databases of Gotify store at most 64 KB.
 const maxText = 16_000
 
 var budget = render.Budget{Total: 12_000, Lines: 40}
 
-// message is what Gotify takes as JSON.
+// message is the body of a request to Gotify.
 type message struct {
 	Title    string `json:"title"`
 	Message  string `json:"message"`
@@ -123,7 +123,7 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return s.endpoint.Send(ctx, http.MethodPost, s.url, s.header, body, s.verdict)
 }
 
-// verdict reads what Gotify answered: the ID of the message, or what is wrong.
+// verdict classifies the answer of Gotify, which has the ID of the message or an error.
 func (s *Gotify) verdict(a *outbound.Answer) error {
 	type answer struct {
 		ID          uint64 `json:"id"`

@@ -105,7 +105,7 @@ func TestNoBroker(t *testing.T) {
 	}
 }
 
-// TestLogin: a login that is refused is told, without the password.
+// TestLogin: the error reports a refused login, without the password.
 func TestLogin(t *testing.T) {
 	cluster := startFake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "right-secret"))
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t", SASL: kafkacluster.SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("right-secret")}}
@@ -153,8 +153,8 @@ func produced(c *kfake.Cluster, f func() *kerr.Error) {
 	})
 }
 
-// TestRights: what the brokers refuse is told in words, and mended by itself, by a new
-// producer.
+// TestRights: the error says in words what the brokers refuse. Once they permit it, a new
+// producer delivers without a restart.
 func TestRights(t *testing.T) {
 	for failed, want := range map[*kerr.Error]string{
 		kerr.TopicAuthorizationFailed:   "allow Write and Describe on it",
@@ -261,7 +261,7 @@ func TestEndOfTheContext(t *testing.T) {
 	}
 }
 
-// TestDeadline: brokers that do not answer a write in time get it anew on other connections.
+// TestDeadline: a write that the brokers do not answer in time is repeated on new connections.
 func TestDeadline(t *testing.T) {
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}

@@ -99,7 +99,7 @@ func New(c Config) (*Sink, error) {
 	return newSink(c, conf), nil
 }
 
-// cluster is where c writes to.
+// cluster returns the cluster to which c writes.
 func (c Config) brokers() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }
@@ -135,17 +135,17 @@ type Sink struct {
 	conf *sarama.Config
 	// room is a semaphore for records in flight; a record that is sent alone takes all of it.
 	room chan struct{}
-	// alone is the lock of the one that takes all of room.
+	// alone is the lock of the delivery that takes all of room.
 	alone chan struct{}
 	// life ends with Close.
 	life context.Context
 	end  context.CancelFunc
 
 	mu sync.Mutex
-	// current is the producer in use, and opening the one that is being made; nil: none.
+	// current is the producer in use, opening the one that is connecting. Either may be nil.
 	current *producer
 	opening *opening
-	// open are all producers that have not ended.
+	// open holds all producers that are not closed yet.
 	open map[*producer]struct{}
 }
 
@@ -221,7 +221,7 @@ func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMess
 	return s.send(ctx, p, m)
 }
 
-// take takes n places of room, or none where ctx is done before.
+// take takes n places of room, or none if ctx is done first.
 func take(ctx context.Context, room chan struct{}, n int) error {
 	for i := range n {
 		select {
@@ -258,7 +258,7 @@ func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage)
 	}
 }
 
-// judge says what err, with which the producer ended m, means.
+// judge classifies err, the result of the producer for m.
 func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error) {
 	switch {
 	case err == nil:
@@ -278,7 +278,7 @@ func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error
 	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, reason))
 }
 
-// known explains an err with which nothing was written, and is nil for all others.
+// known explains an err after which nothing was written. It returns nil for all other errors.
 func (s *Sink) known(err error) error {
 	switch {
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):

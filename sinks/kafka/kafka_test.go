@@ -69,7 +69,7 @@ func TestRegister(t *testing.T) {
 	decode := func(c Config) registry.Decode {
 		return func(v any) error { *v.(*Config) = c; return nil }
 	}
-	// Nothing listens there, and nobody asks.
+	// Nothing listens there, and the test does not connect.
 	s, err := build(decode(Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"}), registry.Env{})
 	if err != nil || s == nil {
 		t.Errorf("got %v, %v", s, err)

@@ -17,15 +17,16 @@ const (
 
 var errSlow = errors.New("kafka: the brokers did not answer within " + openFor.String())
 
-// producer is one of sarama's with its connections. Whoever writes with it holds it, since
-// sarama's panics where a message comes to one that was closed.
+// producer is a sarama producer with its connections. A delivery acquires it before it writes,
+// since a closed sarama producer panics when it gets a message.
 type producer struct {
 	client sarama.Client
 	async  sarama.AsyncProducer
-	// users hold it, and retired says that nobody else will; Sink.mu guards both.
+	// users counts the deliveries that hold it; a retired producer gets no new ones. Sink.mu
+	// guards both.
 	users   int
 	retired bool
-	// gone is closed when everything of it has ended.
+	// gone is closed when its goroutines and connections have ended.
 	gone chan struct{}
 }
 
@@ -35,7 +36,7 @@ type opening struct {
 	err  error
 }
 
-// acquire returns the producer, after connecting where there is none. The caller releases it.
+// acquire returns the producer. It connects first if there is none. The caller releases it.
 func (s *Sink) acquire(ctx context.Context) (*producer, error) {
 	for {
 		s.mu.Lock()
@@ -66,7 +67,7 @@ func (s *Sink) acquire(ctx context.Context) (*producer, error) {
 	}
 }
 
-// connect makes the producer that o promises. Only the context of the sink ends it, since
+// connect makes the producer for o. Only the context of the sink ends it, since
 // several deliveries may wait for it.
 func (s *Sink) connect(o *opening) {
 	p, err := s.newProducer()
@@ -106,7 +107,7 @@ func (s *Sink) newProducer() (*producer, error) {
 	return &producer{client: client, async: async, gone: make(chan struct{})}, nil
 }
 
-// unopened explains an err before anything was written, and gives up client.
+// unopened explains an err that occurred before anything was written, and closes client.
 func (s *Sink) unopened(client sarama.Client, err error) error {
 	_ = client.Close() // what went wrong is err
 	if known := s.known(err); known != nil {
@@ -148,13 +149,13 @@ func (s *Sink) release(p *producer, broken bool) {
 	p.closeIfUnused()
 }
 
-// retire closes p once nobody uses it. Sink.mu is held.
+// retire closes p once no delivery uses it. Sink.mu is held.
 func (p *producer) retire() {
 	p.retired = true
 	p.closeIfUnused()
 }
 
-// closeIfUnused begins to close p if it is retired and nobody holds it. Sink.mu is held.
+// closeIfUnused starts to close p if it is retired and no delivery holds it. Sink.mu is held.
 func (p *producer) closeIfUnused() {
 	if p.retired && p.users == 0 {
 		p.async.AsyncClose()

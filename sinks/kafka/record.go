@@ -54,8 +54,8 @@ func (s *Sink) key(ctx context.Context, n pipeline.Notification) string {
 	return page(n)
 }
 
-// page names what n is about: the page as its topics in the pipeline have it, and for other
-// events of health the receiver or the process.
+// page returns the page of n, spelled as in the pipeline's topics. For health events about no
+// page it returns the receiver or the process.
 func page(n pipeline.Notification) string {
 	if n.Health != nil && n.URL == "" {
 		return flow.HealthMessage(*n.Health).Key

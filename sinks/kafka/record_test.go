@@ -54,7 +54,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// golden compares m with what stands in testdata.
+// golden compares m with a file in testdata.
 func golden(t *testing.T, name string, m *sarama.ConsumerMessage) {
 	t.Helper()
 	var got bytes.Buffer

@@ -71,7 +71,7 @@ const (
 	msgText   = "m.text"
 )
 
-// rooms is what an ID of a room looks like; those of newer versions have no server in them.
+// rooms matches the ID of a room. IDs of newer room versions contain no server.
 var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
@@ -149,7 +149,7 @@ type content struct {
 	Ours     ours     `json:"io.vokter.notification"`
 }
 
-// ours tells a program of whoever reads along which notification it is.
+// ours holds the ID of the notification, for programs that read the room.
 type ours struct {
 	ID string `json:"id"`
 }
@@ -182,22 +182,22 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return outbound.Insist(ctx, send, outbound.JSON(c), func() []byte { return outbound.JSON(plain) })
 }
 
-// inRoom is the URL of what belongs to the room.
+// inRoom returns the URL of a resource of the room.
 func (s *Matrix) inRoom(path ...string) *url.URL {
 	return s.homeserver.JoinPath("_matrix/client/v3/rooms", url.PathEscape(s.room)).JoinPath(path...)
 }
 
-// denied says what the homeserver refuses by its errors that somebody has to mend.
+// denied describes the error codes that the operator has to fix.
 var denied = map[string]string{
 	"M_UNKNOWN_TOKEN": outbound.TokenRefused, "M_MISSING_TOKEN": outbound.TokenRefused,
 	"M_USER_DEACTIVATED": "the account is deactivated", "M_GUEST_ACCESS_FORBIDDEN": "guests may not write to the room",
 }
 
-// outside matches what homeservers say of an account that is not in the room. There is no code
+// outside matches the error text for an account that is not in the room. Matrix has no error code
 // for that: "User @bot:example.org not in room !x:example.org", or "You aren't a member of the room".
 var outside = regexp.MustCompile(`(?i)not in (the )?room|not a member|aren't a member|not joined`)
 
-// answer is what a homeserver says.
+// answer is the body of a homeserver's answer.
 type answer struct {
 	EventID    string  `json:"event_id"`
 	Code       string  `json:"errcode"`
@@ -205,7 +205,7 @@ type answer struct {
 	RetryAfter float64 `json:"retry_after_ms"`
 }
 
-// verdict reads what the homeserver answered to a message: the ID of the event, or what is wrong.
+// verdict classifies the answer to a message, which has the ID of the event or an error.
 func (s *Matrix) verdict(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	if a.Err() != nil {
@@ -217,7 +217,7 @@ func (s *Matrix) verdict(a *outbound.Answer) error {
 	return s.because(a.Without("the ID of an event"), said)
 }
 
-// refusal is the error of a, whose status is not 2xx.
+// refusal returns the error for a, whose status is not 2xx.
 func (s *Matrix) refusal(a *outbound.Answer, said answer) error {
 	err := a.Err()
 	switch {
@@ -237,7 +237,7 @@ func (s *Matrix) refusal(a *outbound.Answer, said answer) error {
 	return s.because(err, said)
 }
 
-// because adds to err what the homeserver said.
+// because adds the homeserver's error text to err.
 func (s *Matrix) because(err error, said answer) error {
 	if said.Code != "" {
 		said.Error = said.Code + ": " + said.Error

@@ -6,10 +6,10 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// lineCost is what a difference takes in HTML at most besides its texts, in bytes.
+// lineCost is the most bytes that a difference takes in HTML besides its texts.
 const lineCost = 120
 
-// markup is m as HTML, of the elements that Matrix knows.
+// markup returns m as HTML. It uses only elements that Matrix allows.
 func markup(m render.Message) string {
 	var b strings.Builder
 	b.WriteString("<p><strong>" + render.HTML(m.Headline) + "</strong>")
@@ -40,7 +40,7 @@ func markup(m render.Message) string {
 	return b.String()
 }
 
-// span is s with its marks.
+// span returns s with its marks as HTML.
 func span(s render.Span) string {
 	text := render.HTML(s.Text)
 	if s.Keyword {

@@ -109,12 +109,12 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// threadFor is how long a thread takes further messages.
+// threadFor is how long new messages are added to a thread.
 const threadFor = 24 * time.Hour
 
 // thread is the note about the thread of a document.
 type thread struct {
-	// For is the channel as it is configured, Channel its ID as Slack told it.
+	// For is the channel as it is configured, Channel the ID that Slack returned for it.
 	For     string `json:"for"`
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
@@ -163,7 +163,7 @@ func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, 
 	return nil
 }
 
-// begun is the thread that begins with p.
+// begun returns the thread that begins with p.
 func (s *Slack) begun(p posted) thread {
 	return thread{For: s.channel, Channel: p.channel, TS: p.ts, Since: s.post.Now().Unix()}
 }

@@ -33,9 +33,9 @@ var budget = render.Budget{
 	Total: maxChars - ours - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: oursPerLine, Length: render.UTF16,
 }
 
-// message is what is posted.
+// message is one message to post.
 type message struct {
-	// id is the notification's; empty where it is not to be sent.
+	// id is the ID of the notification. It is empty if it must not be sent.
 	id string
 	// text is what notifications and screen readers show, escaped.
 	text string

@@ -139,7 +139,7 @@ const defaultAPI = "https://slack.com/api/"
 type Slack struct {
 	post     outbound.Sender
 	template render.Template
-	// send posts one message, in the way of a bot or of a webhook.
+	// send posts one message, as a bot or through a webhook.
 	send func(context.Context, message) error
 
 	// api, token, channel and thread are those of a bot.

@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Bounds of what is printed, in runes and in columns.
+// Limits of the printed text, in runes and in columns.
 const (
 	maxSnippet = 240
 	maxURL     = 200
@@ -37,7 +37,7 @@ const (
 type printer struct {
 	color    bool
 	location *time.Location
-	// width is that of the terminal in columns; 0: not known, lines are not broken.
+	// width is the width of the terminal in columns. 0 means unknown: lines are not broken.
 	width int
 }
 
@@ -175,7 +175,7 @@ func (p printer) paragraph(s string, indent int, styleAt func(int) string) strin
 	return b.String()
 }
 
-// blankStyle is the style of the blank before byte i: that of both its sides.
+// blankStyle returns the style of the blank before byte i: that of its neighbours, if they agree.
 func blankStyle(styleAt func(int) string, i int) string {
 	if i < 2 || styleAt(i-2) != styleAt(i) {
 		return ""
@@ -190,7 +190,7 @@ func (p printer) style(s, style string) string {
 	return style + s + reset
 }
 
-// health returns the rest of the heading, and what it means.
+// health returns the rest of the heading, the reason and the pages of a health event.
 func (p printer) health(m render.Message) string {
 	color, sign := yellow, "!"
 	if m.Good {
@@ -207,7 +207,7 @@ func (p printer) health(m render.Message) string {
 	return head + "\n" + body
 }
 
-// note returns text behind sign, in lines of the terminal's width.
+// note returns text after sign, in lines of the terminal's width.
 func (p printer) note(sign, color, text string) string {
 	body := p.paragraph(text, 2+utf8.RuneCountInString(sign)+1, func(int) string { return color })
 	return "  " + p.style(sign, color) + " " + body + "\n"

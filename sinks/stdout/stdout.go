@@ -97,7 +97,7 @@ func Register(r *registry.Registry, byDefault Config) {
 type Stdout struct {
 	w      io.Writer
 	encode func(pipeline.Notification) ([]byte, error)
-	// turn holds a token while nobody writes.
+	// turn holds a token while no write is in progress.
 	turn chan struct{}
 	// torn says that the last write ended within a line; late is the ID of the
 	// notification that was written after its Deliver had given up. Both belong to the
@@ -113,7 +113,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth is that of w in columns, or 0.
+// terminalWidth returns the width of the terminal w in columns, or 0.
 func terminalWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

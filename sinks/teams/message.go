@@ -20,16 +20,16 @@ const (
 // many bytes as 200 characters of any language.
 var budget = render.Budget{Total: 24_000, Lines: 40, Line: 600, LineCost: 560, Length: encoded}
 
-// encoded is how many bytes s, which is clean, takes in a card.
+// encoded returns the number of bytes that s takes in a card. s must be cleaned.
 func encoded(s string) int {
 	return len(inert(s)) + strings.Count(s, `"`) + strings.Count(s, `\`)
 }
 
-// special are the characters that functions and expressions of cards begin with.
+// special holds the first characters of functions and expressions in cards.
 var special = render.Chars("{$")
 
 // inert breaks the functions and expressions that cards have, {{DATE(...)}} and ${...}, by
-// a character that nobody sees.
+// an invisible character.
 func inert(s string) string {
 	return render.EscapeChars(s, special, func(b *strings.Builder, _ rune, char byte, after rune) {
 		b.WriteByte(char)
@@ -104,8 +104,8 @@ func paragraph(runs ...run) block {
 
 const bolder = "Bolder"
 
-// formatted is m as blocks: one for each difference, whose first run says which keywords
-// were found.
+// formatted returns m as blocks, one for each difference. The first run of a block names the
+// keywords that were found.
 func formatted(m render.Message) []block {
 	blocks := []block{paragraph(run{Text: m.Headline, Weight: bolder})}
 	for _, text := range []string{m.Title, m.Reason} {
@@ -132,7 +132,7 @@ func formatted(m render.Message) []block {
 	return blocks
 }
 
-// lines is a text, in which nothing is to be broken any more, as blocks.
+// lines returns text as blocks, one for each line. The text is inert already.
 func lines(text string) []block {
 	var blocks []block
 	for line := range strings.SplitSeq(text, "\n") {
@@ -141,5 +141,5 @@ func lines(text string) []block {
 	return blocks
 }
 
-// written is how many bytes text takes as blocks.
+// written returns the number of bytes that text takes as blocks.
 func written(text string) int { return len(outbound.JSON(lines(text))) }

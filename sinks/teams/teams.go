@@ -80,8 +80,8 @@ func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
 	})
 }
 
-// verdict reads what the workflow answered. Success is a status: what a workflow says with
-// it is up to its owner.
+// verdict classifies the answer of the workflow. Only the status counts for success, since the
+// owner of the workflow chooses the body.
 func (s *Teams) verdict(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {

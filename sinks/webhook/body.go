@@ -63,7 +63,7 @@ func encodeJSON(v any) ([]byte, error) {
 	return b, nil
 }
 
-// What the first server sent.
+// The body that the first server sent.
 type (
 	v1Body struct {
 		Status string   `json:"status"`
@@ -96,7 +96,7 @@ func encodeV1(n pipeline.Notification) ([]byte, error) {
 }
 
 // maxAttribute bounds an attribute in a header, in bytes: servers refuse headers of some
-// kilobytes. Only the subject, which is optional and stands in the data as well, can be longer.
+// kilobytes. Only the subject, which is optional and is also in the data, can be longer.
 const maxAttribute = 4 << 10
 
 // encodeEvent returns n as a CloudEvent.
@@ -125,7 +125,7 @@ func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, h
 	if err != nil {
 		return nil, nil, err
 	}
-	// The data is not encoded again, but put behind the attributes.
+	// The data is already encoded and is appended to the attributes.
 	b = append(b[:len(b)-1], `,"data":`...)
 	b = append(b, m.Body...)
 	return append(b, '}'), h, nil

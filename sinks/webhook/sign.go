@@ -58,9 +58,9 @@ type verification struct {
 	Challenge string `json:"challenge"`
 }
 
-// prove asks the receiver to prove that it wants notifications, unless w knows that it has, or
-// the note of the document says so, which an earlier process may have left. Its errors are to be
-// retried, unless the receiver is gone or must not be reached.
+// prove asks the receiver to confirm that it wants notifications. It does not ask if the receiver
+// has confirmed in this process, or if the note of the document, which an earlier process may have
+// written, says so. Its errors are retried, unless the receiver is gone or must not be reached.
 func (w *Webhook) prove(ctx context.Context) error {
 	attempt, proof := pipeline.AttemptFrom(ctx), w.proof()
 	if attempt.Note() == proof {
@@ -110,8 +110,8 @@ func (w *Webhook) challenge(ctx context.Context) error {
 	return err
 }
 
-// echoes returns nil if the body of an answer is the challenge alone. One that has more of
-// the request may come from whatever returns all that it gets.
+// echoes returns nil if the body of an answer is the challenge alone. A body with more of the
+// request may come from a server that echoes every request.
 func echoes(body []byte, challenge string) error {
 	text := strings.TrimSpace(string(body))
 	var said map[string]any

@@ -202,7 +202,7 @@ func (w *Webhook) send(ctx context.Context, sender outbound.Sender, id string, h
 	return sender.Do(ctx, http.MethodPost, w.url, h, body)
 }
 
-// quoted is an ID as the value of Idempotency-Key: a string in quotes.
+// quoted returns id as the value of Idempotency-Key: a string in quotes.
 func quoted(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
@@ -261,7 +261,7 @@ func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
 	w.body = body
 }
 
-// ours are the headers that the sink sets itself, and what to write instead.
+// ours maps the headers that the sink sets itself to the hint in the error.
 var ours = map[string]string{
 	"Content-Type":      "it follows from format, or write content_type beside body",
 	"User-Agent":        "it names this program",
