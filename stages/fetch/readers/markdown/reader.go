@@ -40,6 +40,9 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	if len(body) > pipeline.MaxText {
 		return pipeline.Text{}, blocks.TooLarge()
 	}
+	if err := check(body); err != nil {
+		return pipeline.Text{}, err
+	}
 	doc := r.markdown.Parser().Parse(text.NewReader(body))
 	var page bytes.Buffer
 	if err := r.markdown.Renderer().Render(&page, body, doc); err != nil {
