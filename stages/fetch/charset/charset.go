@@ -31,9 +31,10 @@ const (
 // Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
 // order: a byte order mark; UTF-8 that is valid and not just ASCII; the charset that
 // contentType or the page itself declares, unless it is UTF-8 and most of the body's bytes
-// beyond ASCII are not; the zeros of UTF-16 and the escapes of ISO-2022-JP; ASCII; what the bytes
-// look like; and where all of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be
-// body itself.
+// beyond ASCII are not; the zeros of UTF-16 and the escapes of ISO-2022-JP; ASCII; UTF-8 where
+// nothing is declared in JSON or XML, whose standards say so, and where there are at least ten
+// characters of several bytes for each byte that is not UTF-8; what the bytes look like; and where
+// all of these fail, windows-1252. What cannot be decoded becomes U+FFFD. The result may be body itself.
 func Decode(body []byte, contentType string) []byte {
 	switch {
 	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
@@ -47,14 +48,19 @@ func Decode(body []byte, contentType string) []byte {
 	if isUTF8 && !ascii {
 		return body
 	}
-	if name, enc := declared(body, contentType); enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || mostlyUTF8(body)) {
+	good, bad := countUTF8(body)
+	name, enc := declared(body, contentType)
+	// A page in UTF-8 with some broken bytes is in UTF-8 still, one in Latin-1 is not.
+	if enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || good >= bad) {
 		return decode(body, enc)
 	}
-	switch enc := escaped(body); {
-	case enc != nil:
-		return decode(body, enc)
+	switch by := escaped(body); {
+	case by != nil:
+		return decode(body, by)
 	case ascii:
 		return body
+	case enc == nil && isUTF8ByStandard(body, contentType), good >= 10*bad:
+		return valid(body)
 	}
 	return decode(body, detected(body))
 }
@@ -82,10 +88,9 @@ func escaped(body []byte) encoding.Encoding {
 	return nil
 }
 
-// mostlyUTF8 reports whether body has no more bytes that are no UTF-8 than characters of
-// several bytes: a page with a broken byte is in UTF-8 still, one in Latin-1 is not.
-func mostlyUTF8(body []byte) bool {
-	good, bad := 0, 0
+// countUTF8 returns how many characters of several bytes body has, and how many bytes that are
+// not UTF-8.
+func countUTF8(body []byte) (good, bad int) {
 	for i := 0; i < len(body); {
 		r, n := utf8.DecodeRune(body[i:])
 		switch {
@@ -96,7 +101,25 @@ func mostlyUTF8(body []byte) bool {
 		}
 		i += n
 	}
-	return good >= bad
+	return good, bad
+}
+
+// isUTF8ByStandard reports whether body is JSON or XML, which are in UTF-8 unless something else is declared.
+// Feeds are not always what the standard says: they are read by their bytes, as HTML is.
+func isUTF8ByStandard(body []byte, contentType string) bool {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return false
+	}
+	_, subtype, _ := strings.Cut(mediaType, "/")
+	switch subtype {
+	case "json", "x-ndjson", "ndjson", "jsonl":
+		return true
+	case "rss+xml", "atom+xml", "rdf+xml":
+		return false
+	}
+	isXML := subtype == "xml" || strings.HasSuffix(subtype, "+xml")
+	return strings.HasSuffix(subtype, "+json") || isXML && !xmlDeclaration.Match(body[:min(len(body), prescanned)])
 }
 
 // plainASCII reports whether body, which is ASCII, cannot be what the charset name says

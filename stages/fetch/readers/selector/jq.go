@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,9 @@ func NewJSON(view pipeline.View) (*JSON, error) {
 	return &JSON{sel, rem, view}, nil
 }
 
+// badEscape finds a tilde of a JSON pointer that escapes nothing (RFC 6901).
+var badEscape = regexp.MustCompile(`~([^01]|$)`)
+
 func forJSON(s pipeline.Selector) bool { return s.JQ != "" || s.Path != "" }
 
 func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
@@ -56,6 +60,11 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 			}
 			out = append(out, q)
 		case s.Path != "":
+			// Where it is an XPath, it is for pages in HTML and XML.
+			if _, err := newExpression(s.Path); err != nil && badEscape.MatchString(s.Path) {
+				errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a JSON pointer: a ~ is written ~0 in it, and a / in a name ~1", s.Path)})
+				continue
+			}
 			keys := strings.Split(s.Path[1:], "/")
 			for i, k := range keys {
 				keys[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(k)

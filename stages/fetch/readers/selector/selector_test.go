@@ -15,7 +15,7 @@ import (
 func TestValidate(t *testing.T) {
 	for _, good := range []string{
 		"main", "a:hover > b", "//h1", "xpath:h1", "xpath: //a[contains(@href, 'x')]/@href", "//p/text()", "//li[position() < 3]", "/rss/channel/item[1]",
-		"/items/0/name", "/", "/a b/c~1d", "jq:.items[].title", `jq:.a | select(.b == "c") | {d, e: .f}`, `jq:.items[] | "\(.a): \(.b)"`,
+		"/items/0/name", "/", "/a b/c~1d", "/a~01~0", "/html//a[contains(@href, '/~user')]", "jq:.items[].title", `jq:.a | select(.b == "c") | {d, e: .f}`, `jq:.items[] | "\(.a): \(.b)"`,
 		`jq:[.items[] | .name] | join(", ")`, "jq:.a, .b", `jq:.items | map(select(.x)) | sort_by(.y) | .[:3]`, "jq:(.a, .b) | .c", "jq:.a // .b?",
 		`jq:if .a then .b else .c end`, `jq:.["a b"]`, "jq:..", "jq:.a # b", `jq:.a + " " + .b`, "lines:1", "lines: 3-9", "lines:3-", "lines:-9", "re:^a.*b$",
 	} {
@@ -52,6 +52,9 @@ func TestValidate(t *testing.T) {
 		"jq:.. | ..":                             "more than one ..",
 		"jq:" + strings.Repeat(". + ", 20) + ".": "more than 16 joined",
 		"jq:nothing(.a)":                         "nothing is not supported",
+		"/a~2b":                                  `"/a~2b" is not a JSON pointer`,
+		"/items/0~":                              `"/items/0~" is not a JSON pointer`,
+		"/a~~1b":                                 "a ~ is written ~0",
 		"lines:0":                                "write it as 10-20",
 		"lines:9-3":                              "write it as 10-20",
 		"lines:-":                                "write it as 10-20",
