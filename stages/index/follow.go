@@ -208,17 +208,15 @@ func (s *Stage) tellLinks(tx flow.Tx, st flow.State, m flow.Message, root string
 }
 
 func (s *Stage) reportLinks(tx flow.Tx, m flow.Message, root string, l flow.Links) {
-	tx.Emit(flow.LinksFound{Root: root, Page: m.Key, Links: l}.Message(m.ID, s.cfg.Now()))
+	out := flow.LinksFound{Root: root, Page: m.Key, Links: l}.Message(m.ID, s.cfg.Now())
 	if s.cfg.Checks > 0 && s.cfg.Owned(root) {
-		tx.OnCommit(func() { s.run.report(1) })
+		s.run.report(out.ID, m.Key, root) // before the commit: the report may be handled at once
 	}
+	tx.Emit(out)
 }
 
 // links handles the links of a page that the trees of the page m.Key may have.
 func (s *Stage) links(tx flow.Tx, m flow.Message) error {
-	if s.cfg.Checks > 0 {
-		tx.OnCommit(func() { s.run.report(-1) })
-	}
 	found, err := flow.LinksFoundFrom(m)
 	if err != nil {
 		return err
@@ -245,6 +243,9 @@ func (s *Stage) links(tx flow.Tx, m flow.Message) error {
 		if err := s.grow(tx, st, m, id, t, false); err != nil {
 			return err
 		}
+	}
+	if s.cfg.Checks > 0 { // after the pages that the report adds are expected
+		tx.OnCommit(func() { s.run.reported(m.ID) })
 	}
 	return nil
 }

@@ -17,10 +17,12 @@ type run struct {
 	made     map[string]made        // the last request for each page, which may yet be undone
 	counts   map[string]int         // accepted checks by page, where there is a limit
 	expected map[string]bool
-	waiting  map[string]bool      // expected pages that Finished waits for
-	told     map[string]bool      // pages with a command in this run, if there is a limit
-	reports  int                  // reports of links on their way to a page of this process, if there is a limit
-	late     map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
+	waiting  map[string]bool // expected pages that Finished waits for
+	told     map[string]bool // pages with a command in this run, if there is a limit
+	// reports are the reports of links on their way, by ID, from one page of this process to another, if
+	// there is a limit.
+	reports map[string][2]string
+	late    map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
 // request identifies a request.
@@ -161,12 +163,22 @@ func (r *run) lives(page string, begins bool) {
 	}
 }
 
-// report adds n to the reports of links that are on their way. Such a report may add pages to
-// those that Finished waits for.
-func (r *run) report(n int) {
+// report notes that page sends the report id of its links to root. It may add pages to those that
+// Finished waits for.
+func (r *run) report(id, page, root string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reports = max(r.reports+n, 0)
+	if r.reports == nil {
+		r.reports = map[string][2]string{}
+	}
+	r.reports[id] = [2]string{page, root}
+}
+
+// reported notes that the report id was handled.
+func (r *run) reported(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reports, id)
 }
 
 // hold notes that Finished need not wait for page, and reports whether it did.
@@ -197,7 +209,8 @@ func (s *Stage) Finished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.waiting, func(page string, _ bool) bool { return !s.cfg.Owned(page) })
-	return r.limit > 0 && len(r.waiting) == 0 && r.reports == 0
+	maps.DeleteFunc(r.reports, func(_ string, between [2]string) bool { return !s.cfg.Owned(between[0]) || !s.cfg.Owned(between[1]) })
+	return r.limit > 0 && len(r.waiting) == 0 && len(r.reports) == 0
 }
 
 // overdueAfter is the least time for which a check must be outstanding to be overdue.
