@@ -19,7 +19,7 @@ import (
 
 // web is a site of 50 pages, /p/0 to /p/49, of which page n links to 4n+1 to 4n+4, to the page before
 // it and to the first page. The first page also links to a calendar without end, to a page that
-// robots.txt forbids, and to one that does not exist.
+// robots.txt forbids, to one that redirects to such a page, and to one that does not exist.
 type web struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -37,6 +37,10 @@ func newWeb(t *testing.T) *web {
 		path := r.URL.Path
 		w.gets[path]++
 		links := w.links(path)
+		if path == "/away" {
+			http.Redirect(rw, r, "/private/y", http.StatusFound)
+			return
+		}
 		if _, gone := w.gone[path]; gone || links == nil {
 			if path == "/robots.txt" {
 				fmt.Fprint(rw, "User-agent: *\nDisallow: /private\n")
@@ -73,7 +77,7 @@ func (w *web) links(path string) []string {
 		all = append(all, fmt.Sprintf("/p/%d", k))
 	}
 	if n == 0 {
-		all = append(all, "/cal/1", "/private/x", "/missing")
+		all = append(all, "/cal/1", "/private/x", "/missing", "/away")
 	}
 	return all
 }
@@ -112,7 +116,7 @@ func TestLinkedPagesAreWatched(t *testing.T) {
 	cfg := following(w, box, dir, pipeline.Follow{Depth: 3, MaxPages: 60})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
 	runs(t, cfg)
-	want := map[string]int{"/robots.txt": 1, "/missing": 1}
+	want := map[string]int{"/robots.txt": 1, "/missing": 1, "/away": 1}
 	for n := range 50 {
 		want[fmt.Sprintf("/p/%d", n)] = 1
 	}

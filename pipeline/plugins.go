@@ -24,6 +24,9 @@ type FetchRequest struct {
 	// empty if there was none.
 	ETag         string
 	LastModified string
+	// Redirect is asked before a redirect to url is followed. Its error ends the fetch and is
+	// returned. Nil permits all redirects that the Fetcher follows.
+	Redirect func(ctx context.Context, url string) error
 }
 
 // Response is a fetched page.

@@ -50,9 +50,9 @@ func TestBombs(t *testing.T) {
 				}
 			}
 			z.Close()
-		case "/frames": // no end of zstd frames, each of them skipped
+		case "/frames": // no end of zstd frames of 1 KiB, each of them skipped
 			w.Header().Set("Content-Encoding", "zstd")
-			frames := bytes.Repeat([]byte("\x50\x2a\x4d\x18\x00\x00\x00\x00"), 1000)
+			frames := bytes.Repeat([]byte("\x50\x2a\x4d\x18\x00\x04\x00\x00"+strings.Repeat("x", 1<<10)), 100)
 			for {
 				if _, err := w.Write(frames); err != nil {
 					return

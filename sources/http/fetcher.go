@@ -124,7 +124,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 		req.Header.Set("If-Modified-Since", r.LastModified)
 		conditional = true
 	}
-	resp, err := f.client.Do(req)
+	resp, err := f.following(r.Redirect).Do(req)
 	if err != nil {
 		return pipeline.Response{}, classify(ctx, err, req.URL.Hostname())
 	}
@@ -138,6 +138,21 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 		return pipeline.Response{}, err
 	}
 	return pipeline.Response{URL: withoutUser(resp.Request.URL), Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// following returns the client, which asks permit before each redirect unless that is nil.
+func (f *Fetcher) following(permit func(context.Context, string) error) *http.Client {
+	if permit == nil {
+		return f.client
+	}
+	c := *f.client
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if err := f.client.CheckRedirect(req, via); err != nil {
+			return err
+		}
+		return permit(req.Context(), req.URL.String())
+	}
+	return &c
 }
 
 // refuse returns the error for a response whose status is not a success, or nil.

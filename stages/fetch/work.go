@@ -123,7 +123,11 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	resp, err := f.Fetch(ctx, pipeline.FetchRequest{URL: req.Page, ETag: req.ETag, LastModified: req.LastModified})
+	r := pipeline.FetchRequest{URL: req.Page, ETag: req.ETag, LastModified: req.LastModified}
+	if req.Robots {
+		r.Redirect = s.robots.allow
+	}
+	resp, err := f.Fetch(ctx, r)
 	if err != nil {
 		return Page{}, within(err, s.cfg.Timeout)
 	}
