@@ -131,9 +131,6 @@ func (a *application) countFollow(s flow.Stamped, n int) {
 	}
 	p.Linking += n
 	switch {
-	case p.Linking == 0 && p.LinksHash != "":
-		p.LinksHash = ""
-		a.emit(keepLinks{})
 	case n > 0 && p.LinksHash != "":
 		a.emit(tellLinks{root})
 	case n > 0:
@@ -141,10 +138,22 @@ func (a *application) countFollow(s flow.Stamped, n int) {
 	}
 }
 
+// keepsLinks reports whether the links of p are stored: somebody wants to know them, or may later,
+// when a shorter way to the page is found. A limited run would not fetch the page again then.
+func (p *Page) keepsLinks() bool { return p.Linking > 0 || p.Followed > 0 }
+
+// dropLinks deletes the stored links if nobody needs them any more.
+func (a *application) dropLinks() {
+	if p := &a.p; !p.keepsLinks() && p.LinksHash != "" {
+		p.LinksHash = ""
+		a.emit(keepLinks{})
+	}
+}
+
 // linked notes the links that a check found.
 func (a *application) linked(o flow.Outcome) {
 	p := &a.p
-	if o.Links == nil || p.Linking == 0 {
+	if o.Links == nil || !p.keepsLinks() {
 		return
 	}
 	b, err := json.Marshal(o.Links)

@@ -137,7 +137,7 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	r.KeepBody, r.Links, r.Robots = p.wantsBody(a.Now), p.Linking > 0, p.onlyFollowed()
+	r.KeepBody, r.Links, r.Robots = p.wantsBody(a.Now), p.keepsLinks(), p.onlyFollowed()
 	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
 	since := p.Asked
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false

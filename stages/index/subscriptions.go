@@ -267,6 +267,7 @@ func (a *application) live() {
 
 // tidy removes documents that nobody watches any more. If none is left, the page ends.
 func (a *application) tidy() {
+	a.dropLinks()
 	p := &a.p
 	if !a.exists() {
 		if p.URL != "" && !p.leaves(p.Expiry) {
