@@ -76,7 +76,7 @@ const (
 )
 
 var (
-	sinkName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	pluginName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 	// errDecode stands for mistakes that are already reported.
 	errDecode = errors.New("the configuration has mistakes")
 )
@@ -93,21 +93,36 @@ func shownKey(key string) string {
 	return ""
 }
 
+// pluginPath returns the path of the plugin name in section, and reports a name that cannot be that
+// of what, such as a sink.
+func (d *decoder) pluginPath(section, what, name string) string {
+	path := join(section, name)
+	if !pluginName.MatchString(name) {
+		d.fail(path, "%q cannot be the name of a %s; use letters, digits, \"_\", \"-\" and \".\"", name, what)
+	}
+	return path
+}
+
+// builder returns how a what, such as a sink, of kind is built. It reports a kind that lookUp does not
+// know; an empty one was reported when it was read.
+func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, lookUp func(string) (B, bool), kinds func() []string) (build B, ok bool) {
+	if kind == "" {
+		return build, false
+	}
+	if build, ok = lookUp(kind); !ok {
+		d.failNode(kindKey, "unknown kind of %s%s; %s", what, shownKey(kind), nearest.Hint(kind, kinds()))
+	}
+	return build, ok
+}
+
 // buildSinks builds the sinks of f.
 func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
 	sinks := make(map[string]pipeline.Sink, len(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
 		entry := f.Sinks[name]
-		path := join("sinks", name)
-		if !sinkName.MatchString(name) {
-			d.fail(path, "%q cannot be the name of a sink; use letters, digits, \"_\", \"-\" and \".\"", name)
-		}
-		if entry.kind == "" {
-			continue
-		}
-		build, ok := reg.LookupSink(entry.kind)
+		path := d.pluginPath("sinks", "sink", name)
+		build, ok := builder(d, entry.kind, entry.kindKey, "sink", reg.LookupSink, reg.SinkKinds)
 		if !ok {
-			d.failNode(entry.kindKey, "unknown kind of sink%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SinkKinds()))
 			continue
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
@@ -207,16 +222,9 @@ func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger
 	sources := make(map[string]pipeline.Source, len(f.Sources))
 	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
 		entry := f.Sources[name]
-		path := join("sources", name)
-		if !sinkName.MatchString(name) {
-			d.fail(path, "%q cannot be the name of a source; use letters, digits, \"_\", \"-\" and \".\"", name)
-		}
-		if entry.kind == "" {
-			continue
-		}
-		build, ok := reg.LookupSource(entry.kind)
+		path := d.pluginPath("sources", "source", name)
+		build, ok := builder(d, entry.kind, entry.kindKey, "source", reg.LookupSource, reg.SourceKinds)
 		if !ok {
-			d.failNode(entry.kindKey, "unknown kind of source%s; %s", shownKey(entry.kind), nearest.Hint(entry.kind, reg.SourceKinds()))
 			continue
 		}
 		path = join(path, entry.kind)

@@ -30,10 +30,7 @@ func (d *decoder) buildReaders(f *file, reg *registry.Registry, log *slog.Logger
 	var readers []pipeline.Reader
 	byType := make(map[string]string) // names of readers
 	for _, name := range slices.Sorted(maps.Keys(f.Readers)) {
-		path, node := join("readers", name), f.Readers[name].node
-		if !sinkName.MatchString(name) {
-			d.fail(path, "%q cannot be the name of a reader; use letters, digits, \"_\", \"-\" and \".\"", name)
-		}
+		path, node := d.pluginPath("readers", "reader", name), f.Readers[name].node
 		if node == nil {
 			continue
 		}
