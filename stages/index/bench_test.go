@@ -55,13 +55,71 @@ func BenchmarkApplyUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged is a whole check that finds nothing: the wake that asks for it, and
-// its outcome, through the Stage over maps.
+// checker runs whole checks of a page through a Stage over maps: the outcome of the open
+// request, and the wake that asks for the next check.
+type checker struct {
+	b       *testing.B
+	store   *txtest.Store
+	stage   *Stage
+	now     time.Time
+	request flow.Request
+}
+
+func newChecker(b *testing.B) *checker {
+	c := &checker{b: b, store: txtest.New(), now: t0}
+	c.stage = New(Config{Now: func() time.Time { return c.now }})
+	return c
+}
+
+// next wakes the page when it wants to be, until it asks for a check, and keeps the request.
+func (c *checker) next() {
+	for range 3 {
+		for _, m := range c.store.Take() {
+			if m.Type != flow.TypeRequest {
+				continue
+			}
+			r, err := flow.RequestFrom(m)
+			if err != nil {
+				c.b.Fatal(err)
+			}
+			c.request = r
+			return
+		}
+		w, ok := c.store.Wake(page)
+		if !ok {
+			c.b.Fatal("the page does not want to be woken")
+		}
+		c.now = w.At
+		if err := c.store.Handle(context.Background(), c.stage, flow.Message{ID: "w", Key: page, Type: flow.TypeWake}); err != nil {
+			c.b.Fatal(err)
+		}
+	}
+	c.b.Fatal("the page asks for no check")
+}
+
+// answer handles o as the outcome of the open request.
+func (c *checker) answer(o flow.Outcome) {
+	o.Page, o.Incarnation, o.Check, o.Nonce, o.Time = page, c.request.Incarnation, c.request.Check, c.request.Nonce, c.now
+	if err := c.store.Handle(context.Background(), c.stage, o.Message()); err != nil {
+		c.b.Fatal(err)
+	}
+}
+
+// page returns the stored page.
+func (c *checker) page() Page {
+	p, err := Load(c.store.Begin().State(page))
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	return p
+}
+
+// BenchmarkUnchanged is a whole check that finds nothing.
 func BenchmarkUnchanged(b *testing.B) {
-	store, now := txtest.New(), t0
-	s := New(Config{Now: func() time.Time { return now }})
-	tx := store.Begin()
+	c := newChecker(b)
+	tx := c.store.Begin()
 	p := benchPage()
+	p.Open = nil
 	v, err := encode(p)
 	if err != nil {
 		b.Fatal(err)
@@ -69,58 +127,47 @@ func BenchmarkUnchanged(b *testing.B) {
 	if err := tx.State(page).Set(pageName, v); err != nil {
 		b.Fatal(err)
 	}
+	tx.WakeAt(page, c.now.Add(time.Hour))
 	tx.Commit()
-	ctx := context.Background()
-	wake := flow.Message{ID: "w", Key: page, Type: flow.TypeWake}
-	o := flow.Outcome{Page: page, Incarnation: p.Incarnation, Check: p.Check, Nonce: p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: p.BodyHash, Time: t0}
+	c.next()
+	first := c.request.Check
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := store.Handle(ctx, s, o.Message()); err != nil {
-			b.Fatal(err)
-		}
-		o.Check++
-		now = now.Add(10 * time.Minute)
-		if err := store.Handle(ctx, s, wake); err != nil {
-			b.Fatal(err)
-		}
-		store.Take()
+		c.answer(flow.Outcome{Kind: flow.OutcomeUnchanged, Against: p.BodyHash})
+		c.next()
 	}
-	if got, err := Load(store.Begin().State(page)); err != nil || got.Check != o.Check {
-		b.Fatalf("got check %d (%v), want %d", got.Check, err, o.Check)
+	if got := c.page(); got.Check != first+uint64(b.N) || got.Failures != 0 {
+		b.Fatalf("got check %d and %d failures, want check %d and none", got.Check, got.Failures, first+uint64(b.N))
 	}
 }
 
-// BenchmarkVersion is an outcome with a new text of 20 KB, 1 % of whose words changed.
+// BenchmarkVersion is a whole check that finds a new text of 20 KB, 1 % of whose words changed.
 func BenchmarkVersion(b *testing.B) {
 	content := strings.Repeat("The stock of the shop is counted every evening by those who work there, and it was never as large.\n", 200)
-	changed := strings.Replace(content, "stock", "store", 40)
-	ctx, store := context.Background(), txtest.New()
-	s := New(Config{Now: func() time.Time { return t0 }, Every: new(time.Duration)})
+	c := newChecker(b)
 	body, err := json.Marshal(flow.SubscribeCommand{Origin: "api", Subscription: sub("c", pipeline.View{})})
 	if err != nil {
 		b.Fatal(err)
 	}
 	m := flow.Message{ID: "m", Key: page, Type: flow.TypeSubscribe, Position: "p", Body: body}
-	if err := store.Handle(ctx, s, m); err != nil {
+	if err := c.store.Handle(context.Background(), c.stage, m); err != nil {
 		b.Fatal(err)
 	}
-	check := uint64(0)
-	texts := []string{content, changed}
-	packed := [][]byte{flow.PackText(content), flow.PackText(changed)}
-	hashes := []string{text.Hash(content), text.Hash(changed)}
+	c.next()
+	var outcomes [2]flow.Outcome
+	for i, t := range []string{content, strings.Replace(content, "stock", "store", 40)} {
+		outcomes[i] = flow.Outcome{Parts: 1, Document: whole, Kind: flow.OutcomeRead, TextHash: text.Hash(t), Packed: flow.PackText(t)}
+	}
+	n := 0
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		i := check % uint64(len(texts))
-		check++
-		o := flow.Outcome{Page: page, Incarnation: "p", Check: check, Parts: 1, Document: whole, Kind: flow.OutcomeRead, TextHash: hashes[i], Packed: packed[i], Time: t0}
-		if err := store.Handle(ctx, s, o.Message()); err != nil {
-			b.Fatal(err)
-		}
-		store.Take()
+		c.answer(outcomes[n%2])
+		c.next()
+		n++
 	}
-	if got, err := Load(store.Begin().State(page)); err != nil || got.Documents[0].N != check {
-		b.Fatalf("got %+v (%v), want %d versions", got.Documents, err, check)
+	if got := c.page(); got.Documents[0].N != uint64(n) {
+		b.Fatalf("got %+v, want %d versions", got.Documents, n)
 	}
 }
 
