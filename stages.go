@@ -36,6 +36,8 @@ type stages struct {
 	delivery *sinks.Delivery
 	dead     *sinks.DeadLetters
 	health   *healthStage
+	// memory is the budget that comparisons of texts share.
+	memory flow.Memory
 }
 
 // branches lists which group consumes which topic with which stage.
@@ -91,9 +93,10 @@ func (r *Router) build() (*stages, error) {
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take
 	return &stages{
-		pages: pages,
-		files: files,
-		fetch: fetching,
+		memory: budget,
+		pages:  pages,
+		files:  files,
+		fetch:  fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(), Language: r.cfg.Language,

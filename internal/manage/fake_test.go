@@ -106,3 +106,23 @@ var (
 	someTime  = time.Date(2026, 1, 31, 15, 4, 5, 6, time.UTC)
 	errBroken = errors.New("something broke")
 )
+
+func (f *fake) Versions(_ context.Context, url string, df inspect.DocumentFilter) (inspect.History, error) {
+	f.asked = append(f.asked, url, df)
+	return inspect.History{URL: url, Versions: []inspect.Version{{N: 7}}}, f.err
+}
+
+func (f *fake) Text(_ context.Context, url string, n uint64, df inspect.DocumentFilter) (inspect.Text, error) {
+	f.asked = append(f.asked, url, n, df)
+	return inspect.Text{URL: url, Text: "words", Version: inspect.Version{N: n}}, f.err
+}
+
+func (f *fake) Diff(_ context.Context, url string, df inspect.DiffFilter) (inspect.Difference, error) {
+	f.asked = append(f.asked, url, df)
+	return inspect.Difference{URL: url, Rows: []inspect.Row{{Kind: inspect.RowSkipped, Skipped: 2}}}, f.err
+}
+
+func (f *fake) Occurrences(_ context.Context, url, term string, of inspect.OccurrenceFilter) (inspect.Occurrences, error) {
+	f.asked = append(f.asked, url, term, of)
+	return inspect.Occurrences{URL: url, Term: term}, f.err
+}

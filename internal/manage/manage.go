@@ -14,6 +14,7 @@ import (
 // Manager manages a data directory. It is implemented by a vokter.Router in this process, and
 // by a Client of a Router in another process.
 type Manager interface {
+	Historian
 	// List returns pages and receivers with their state.
 	List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error)
 	// Explain returns what the last checks of a page found and which notifications followed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -50,6 +51,10 @@ func Handler(s Service, p Process, token string) *API {
 	get("/pages", a.pages)
 	get("/receivers", a.receivers)
 	get("/explain", a.explain)
+	get("/versions", a.versions)
+	get("/text", a.text)
+	get("/diff", a.diff)
+	get("/occurrences", a.occurrences)
 	get("/dead-letters", a.deadLetters)
 	get("/backup", a.backup)
 	post("/cancel", a.cancel)
@@ -145,6 +150,9 @@ func (a *api) classify(err error) *apiError {
 			return &apiError{http.StatusConflict, codeConflict, refused.Message}
 		}
 		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}
+	}
+	if _, ok := errors.AsType[*pipeline.FieldError](err); ok {
+		return &apiError{http.StatusBadRequest, codeInvalid, err.Error()}
 	}
 	switch {
 	case errors.Is(err, inspect.ErrElsewhere):

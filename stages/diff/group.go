@@ -9,7 +9,8 @@ import (
 // set is a group in the making: units of both sides, in order.
 type set struct {
 	old, new []int
-	moved    bool
+	// moved says that the words are the same at another place; same that they did not move either.
+	moved, same bool
 }
 
 // sets returns the groups of the two texts in document order: by their first new unit, or if
@@ -27,6 +28,13 @@ func (c *comparison) sets(p pairs) []set {
 	}
 	out = append(out, c.groupRest(p.restOld, p.restNew)...)
 
+	c.sort(out, p)
+	return out
+}
+
+// sort puts sets into document order: by their first new unit, or if they have none, after the pair
+// that precedes them in the old text. p are the texts' pairs.
+func (c *comparison) sort(sets []set, p pairs) {
 	behind := make([]int, len(p.of))
 	last := -1
 	for o, u := range p.of {
@@ -41,11 +49,10 @@ func (c *comparison) sets(p pairs) []set {
 		}
 		return [3]int{behind[s.old[0]], 1, s.old[0]}
 	}
-	slices.SortFunc(out, func(a, b set) int {
+	slices.SortFunc(sets, func(a, b set) int {
 		pa, pb := place(a), place(b)
 		return slices.Compare(pa[:], pb[:])
 	})
-	return out
 }
 
 // sameTokens reports whether the exact tokens of an old and a new unit are equal.

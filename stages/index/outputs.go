@@ -188,10 +188,14 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	v.Language.Fallback = s.fallback()
 	language, from := languageOf(snap, v.Language, last)
 	snap.Language = language
-	b, err := encode(StoredVersion{
+	stored := StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
-		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed,
-	})
+		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed, Previous: snap.Previous,
+	}
+	if v.Feed != nil && snap.Previous > 0 {
+		stored.Base = flow.PackText(snap.Old)
+	}
+	b, err := encode(stored)
 	if err != nil {
 		return err
 	}

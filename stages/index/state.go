@@ -121,6 +121,31 @@ type StoredVersion struct {
 	ContentType string `cbor:"8,keyasint,omitempty"`
 	// LanguageFrom says what decided Language.
 	LanguageFrom text.LanguageSource `cbor:"9,keyasint,omitempty"`
+	// Previous is the version that it was compared with; 0 for a baseline.
+	Previous uint64 `cbor:"10,keyasint,omitempty"`
+	// Base is, for a feed whose items are watched, the text that it was compared with in place of
+	// the text of Previous, packed with flow.PackText.
+	Base []byte `cbor:"11,keyasint,omitempty"`
+}
+
+// OldText returns the text that v, a version of a document of the page whose state st is, was
+// compared with. ok is false where v is a baseline, or that text is no longer stored.
+func (v StoredVersion) OldText(st flow.State, document string) (old string, ok bool, err error) {
+	packed := v.Base
+	if packed == nil && v.Previous > 0 {
+		before, ok, err := LoadVersion(st, document, v.Previous)
+		if err != nil || !ok || before.Extractor != v.Extractor {
+			return "", false, err
+		}
+		packed = before.Packed
+	}
+	if packed == nil {
+		return "", false, nil
+	}
+	if old, err = flow.UnpackText(packed); err != nil {
+		return "", false, failure.Broken(fmt.Errorf("version %d of a document: %w", v.Previous, err))
+	}
+	return old, true, nil
 }
 
 // LoadVersion returns version n of a document of the page whose state st is; ok is false if it

@@ -128,7 +128,7 @@ func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
 	if err != nil {
 		return err
 	}
-	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time}
+	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
 	matched := 0
 	if t == nil {
 		tx.OnCommit(func() {

@@ -144,12 +144,14 @@ func get(value []byte, into any) error {
 // changes, and an expired page keeps it.
 //
 //	history        how many records were written
-//	history SLOT   record n, counted from 0, in slot n modulo maxHistory
+//	history SLOT   record n, counted from 0, in slot n modulo MaxHistory
 const history = "history"
 
-// Bounds of the history.
+// MaxHistory is how many changes of a page are remembered at most.
+const MaxHistory = 20
+
+// Bounds of one record of the history.
 const (
-	maxHistory  = 20 // records of a page
 	maxMatches  = 50 // notifications in one record
 	maxKeywords = 20 // keywords of one notification
 )
@@ -169,6 +171,8 @@ type ChangeRecord struct {
 	// Matches are its notifications, at most maxMatches. Omitted is how many more there were.
 	Matches []Notified `json:"matches,omitempty"`
 	Omitted int        `json:"omitted,omitempty"`
+	// Size is how much changed.
+	Size flow.Size `json:"size,omitzero"`
 }
 
 // Notified is one notification.
@@ -187,7 +191,7 @@ func History(st flow.State) ([]ChangeRecord, error) {
 		return nil, err
 	}
 	var all []ChangeRecord
-	for i := n; i > 0 && i > n-maxHistory; i-- {
+	for i := n; i > 0 && i > n-MaxHistory; i-- {
 		v, ok, err := st.Get(slot(i - 1))
 		if err != nil {
 			return nil, err
@@ -206,7 +210,7 @@ func History(st flow.State) ([]ChangeRecord, error) {
 	return all, nil
 }
 
-func slot(n int) string { return name(history, strconv.Itoa(n%maxHistory)) }
+func slot(n int) string { return name(history, strconv.Itoa(n%MaxHistory)) }
 
 // written returns how many records were ever written.
 func written(st flow.State) (n int, err error) {
@@ -236,7 +240,7 @@ func clearHistory(st flow.State) error {
 		return err
 	}
 	names := []string{history}
-	for i := range min(n, maxHistory) {
+	for i := range min(n, MaxHistory) {
 		names = append(names, slot(i))
 	}
 	return deleteAll(st, names)

@@ -76,17 +76,17 @@ func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 
 func TestHistoryIsARing(t *testing.T) {
 	h := newHouse(t, Config{})
-	for n := 1; n <= 2*maxHistory+3; n++ {
+	for n := 1; n <= 2*MaxHistory+3; n++ {
 		h.says(changed(n, 0, "word"))
 		var want []int
-		for v := n; v > max(n-maxHistory, 0); v-- {
+		for v := n; v > max(n-MaxHistory, 0); v-- {
 			want = append(want, v)
 		}
 		if got := versions(h.past()); !slices.Equal(got, want) {
 			t.Fatalf("after %d changes it holds versions %v", n, got)
 		}
 	}
-	if got := h.named(history); len(got) != maxHistory+1 {
+	if got := h.named(history); len(got) != MaxHistory+1 {
 		t.Errorf("the state holds %q", got)
 	}
 }
@@ -114,17 +114,17 @@ func TestHistoryIsBounded(t *testing.T) {
 // cleared, after it was counted.
 func TestHistoryWhileItIsWritten(t *testing.T) {
 	h := newHouse(t, Config{})
-	for n := 1; n <= maxHistory; n++ {
+	for n := 1; n <= MaxHistory; n++ {
 		h.says(changed(n, 0, "word"))
 	}
 	tx := h.Begin()
-	if err := put(tx.State(page), slot(0), ChangeRecord{N: maxHistory, Version: maxHistory + 1}); err != nil {
+	if err := put(tx.State(page), slot(0), ChangeRecord{N: MaxHistory, Version: MaxHistory + 1}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := History(tx.State(page)); err != nil || len(got) != maxHistory-1 || got[0].Version != maxHistory {
+	if got, err := History(tx.State(page)); err != nil || len(got) != MaxHistory-1 || got[0].Version != MaxHistory {
 		t.Errorf("it holds versions %v, %v", versions(got), err)
 	}
-	for i := range maxHistory {
+	for i := range MaxHistory {
 		_ = tx.State(page).Delete(slot(i))
 	}
 	if got, err := History(tx.State(page)); err != nil || len(got) != 0 {

@@ -1,0 +1,145 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// OccurrenceFilter says how a term is compared with texts, and with which versions.
+type OccurrenceFilter struct {
+	DocumentFilter
+	// Version is the only version to search, 0 for all stored ones.
+	Version uint64 `json:"version,omitempty"`
+	// The fields of a subscription that say how words are compared.
+	IgnoreCase       bool   `json:"ignore_case,omitempty"`
+	IgnoreDiacritics bool   `json:"ignore_diacritics,omitempty"`
+	Stem             bool   `json:"stem,omitempty"`
+	FilterStopwords  bool   `json:"filter_stopwords,omitempty"`
+	Match            string `json:"match,omitempty"`
+	Language         string `json:"language,omitempty"`
+	// SnippetOffset is how many characters of context each side of a snippet has. Nil means
+	// pipeline.DefaultSnippetOffset.
+	SnippetOffset *int `json:"snippet_offset,omitempty"`
+	// Limit is how many occurrences are returned at most. 0 means MaxOccurrences.
+	Limit int `json:"limit,omitempty"`
+}
+
+// MaxOccurrences is how many occurrences Occurrences returns at most.
+const MaxOccurrences = 10_000
+
+// Occurrences is what FindOccurrences returns.
+type Occurrences struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	Term     string `json:"term"`
+	// Versions are the numbers of the versions that were searched, the newest first.
+	Versions    []uint64     `json:"versions"`
+	Occurrences []Occurrence `json:"occurrences"`
+	// Omitted is how many more occurrences there were.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Occurrence is a place of a term: the same snippet in one or several versions.
+type Occurrence struct {
+	// Text is the exact text, and Snippet is it in its context.
+	Text    string `json:"text"`
+	Snippet string `json:"snippet"`
+	// Places say where it is, the newest version first. A version in which the snippet occurs n times
+	// has n Occurrences.
+	Places []Place `json:"places"`
+}
+
+// Place is where an occurrence is in one version.
+type Place struct {
+	Version uint64 `json:"version"`
+	// Position is the number of its first token in the text, from 1.
+	Position int `json:"position"`
+	// Start and End are the bytes [Start, End) of the text.
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// FindOccurrences returns where the stored versions of a document of the page of url contain term, a
+// word or a phrase. If its words may be in any order, each of them is an occurrence. The occurrences
+// of the newest version come first, in the order of its text. FindOccurrences fails like [Versions],
+// with a *flow.Refusal of CodeNotFound where a version is not stored, and with a
+// *pipeline.FieldError where term or a field of f is invalid.
+func FindOccurrences(ctx context.Context, s Store, languages *text.Languages, url, term string, f OccurrenceFilter) (Occurrences, error) {
+	out := Occurrences{Term: term, Versions: []uint64{}, Occurrences: []Occurrence{}}
+	sub := pipeline.Subscription{
+		URL: url, Sinks: []string{"none"}, Keywords: []string{term}, IgnoreCase: f.IgnoreCase, IgnoreDiacritics: f.IgnoreDiacritics, Stem: f.Stem,
+		FilterStopwords: f.FilterStopwords, Match: f.Match, Language: f.Language, SnippetOffset: f.SnippetOffset,
+	}
+	if err := f.check(sub); err != nil {
+		return out, err
+	}
+	d, err := openDocument(s, url, f.DocumentFilter)
+	if err != nil {
+		return out, err
+	}
+	out.URL, out.Document = d.page.URL, d.ID
+	numbers := slices.Collect(d.numbers())
+	if f.Version > 0 {
+		numbers = []uint64{f.Version}
+	}
+	limit := cmp.Or(f.Limit, MaxOccurrences)
+	known := make(map[occurrence]int) // the index in out.Occurrences
+	for _, n := range numbers {
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx)
+		}
+		v, err := d.load(n)
+		if err != nil {
+			if f.Version == 0 && n < d.N {
+				continue // dropped meanwhile
+			}
+			return out, err
+		}
+		out.Versions = append(out.Versions, n)
+		times := make(map[occurrence]int)
+		match.Occurrences(v.text, v.Language, term, sub, languages, func(o match.Occurrence) bool {
+			look := occurrence{text: o.Text, snippet: o.Snippet}
+			look.nth = times[look]
+			times[occurrence{text: o.Text, snippet: o.Snippet}]++
+			i, ok := known[look]
+			switch {
+			case !ok && len(out.Occurrences) == limit:
+				out.Omitted++
+				return ctx.Err() == nil
+			case !ok:
+				i = len(out.Occurrences)
+				known[look] = i
+				out.Occurrences = append(out.Occurrences, Occurrence{Text: o.Text, Snippet: o.Snippet})
+			}
+			at := &out.Occurrences[i]
+			at.Places = append(at.Places, Place{n, o.Position, o.Start, o.End})
+			return ctx.Err() == nil
+		})
+	}
+	return out, nil
+}
+
+// occurrence tells occurrences apart: by what they look like, and the same looks in one version by
+// their number.
+type occurrence struct {
+	text, snippet string
+	nth           int
+}
+
+// check returns what is wrong with f and s, the subscription with its fields, or nil.
+func (f OccurrenceFilter) check(s pipeline.Subscription) error {
+	term := s.Keywords[0]
+	if err := text.ValidKeyword(term); err != nil {
+		return &pipeline.FieldError{Field: "term", Reason: err.Error()}
+	}
+	if f.Limit < 0 || f.Limit > MaxOccurrences {
+		return &pipeline.FieldError{Field: "limit", Reason: fmt.Sprintf("%d is not between 1 and %d", f.Limit, MaxOccurrences)}
+	}
+	return s.Validate()
+}

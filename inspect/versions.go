@@ -1,0 +1,353 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/index"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// DocumentFilter chooses one document of a page. It may be empty for a page with one document.
+type DocumentFilter struct {
+	// Document is the ID of the document, or the beginning of it.
+	Document string `json:"document,omitempty"`
+	// Client is a client that watches the document.
+	Client string `json:"client,omitempty"`
+	// Select is one of the selectors of the document, as users write it; see pipeline.ParseSelector.
+	Select string `json:"select,omitempty"`
+}
+
+// History is what Versions returns.
+type History struct {
+	URL      string        `json:"url"`
+	Document string        `json:"document"`
+	View     pipeline.View `json:"view,omitzero"`
+	// Versions are the stored versions, the newest first.
+	Versions []Version `json:"versions"`
+}
+
+// Version is one stored version of a document.
+type Version struct {
+	N    uint64    `json:"version"` // its number
+	Time time.Time `json:"time"`    // of the check
+	// Check is the number of the check that found it, 0 for a pushed page.
+	Check uint64 `json:"check"`
+	// Baseline says that the version was compared with nothing, so that it notified nobody. It is
+	// the first one of its document, or the first one after the rules that extract texts changed.
+	Baseline bool   `json:"baseline,omitempty"`
+	Title    string `json:"title,omitempty"`
+	// Language is a BCP 47 tag, and LanguageFrom says what decided it.
+	Language     string              `json:"language,omitempty"`
+	LanguageFrom text.LanguageSource `json:"language_from,omitempty"`
+	// ContentType is the media type of the page.
+	ContentType string `json:"contentType,omitempty"`
+	TextHash    string `json:"text_hash"`
+	// Bytes is the size of the text.
+	Bytes int64 `json:"bytes"`
+	// Size is how much changed since the version before, in tokens. It is nil for a baseline, and
+	// where the change is forgotten and the texts are too large to compare them again.
+	Size *flow.Size `json:"size,omitempty"`
+	// Forgotten says that the change is so long ago that its notifications are not known any more.
+	Forgotten bool `json:"forgotten,omitempty"`
+	// Matches are the notifications of the change. Omitted is how many more there were.
+	Matches []Match `json:"matches"`
+	Omitted int     `json:"omitted,omitempty"`
+}
+
+// Text is what VersionText returns: one version with its text.
+type Text struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	Version
+	// Text is the text of the version. Blocks, such as paragraphs and cells, end with a line break.
+	// The offsets in notifications and changes are bytes of this text.
+	Text string `json:"text"`
+}
+
+// comparedAgain is how many bytes of texts Versions compares again, to find out how much changed.
+const comparedAgain = 1 << 20
+
+// Versions returns the stored versions of a document of the page of url, with their notifications.
+// It fails where url is not a URL, with a *flow.Refusal of CodeNotFound where the page or the
+// document is not watched, with a *flow.Refusal of CodeConflict where f does not choose among
+// several documents, with [ErrElsewhere] where another process owns the page, and where the store
+// cannot be read.
+func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (History, error) {
+	h := History{Versions: []Version{}}
+	d, err := openDocument(s, url, f)
+	if err != nil {
+		return h, err
+	}
+	h.URL, h.Document, h.View = d.page.URL, d.ID, d.View
+	records, err := match.History(s.State(flow.GroupMatch, d.page.URL))
+	if err != nil {
+		return h, err
+	}
+	room := int64(comparedAgain)
+	for n := range d.numbers() {
+		if ctx.Err() != nil {
+			return h, context.Cause(ctx)
+		}
+		v, ok, err := index.LoadVersion(d.state, d.ID, n)
+		if err != nil {
+			return h, err
+		}
+		if !ok {
+			continue // dropped meanwhile
+		}
+		version, err := versionOf(n, v)
+		if err != nil {
+			return h, err
+		}
+		if err := version.addChange(s, records, d.ID); err != nil {
+			return h, err
+		}
+		if version.Size == nil && !version.Baseline {
+			if err := version.compareAgain(d, v, &room); err != nil {
+				return h, err
+			}
+		}
+		h.Versions = append(h.Versions, version)
+	}
+	return h, nil
+}
+
+// VersionText returns the text of version n of a document of the page of url; 0 means the current
+// version. It fails like [Versions], and with a *flow.Refusal of CodeNotFound where the version is
+// not stored.
+func VersionText(s Store, url string, n uint64, f DocumentFilter) (Text, error) {
+	d, err := openDocument(s, url, f)
+	if err != nil {
+		return Text{}, err
+	}
+	if n == 0 {
+		n = d.N
+	}
+	v, err := d.load(n)
+	if err != nil {
+		return Text{}, err
+	}
+	version, err := versionOf(n, v.StoredVersion)
+	if err != nil {
+		return Text{}, err
+	}
+	t := Text{URL: d.page.URL, Document: d.ID, Version: version, Text: Plain(v.text)}
+	records, err := match.History(s.State(flow.GroupMatch, d.page.URL))
+	if err != nil {
+		return Text{}, err
+	}
+	return t, t.addChange(s, records, d.ID)
+}
+
+// Plain returns the text of a version without the marks of list items and table rows. Each becomes
+// a line break, so that all offsets stay the same.
+func Plain(content string) string {
+	return strings.Map(func(r rune) rune {
+		if r == pipeline.ItemStart || r == pipeline.ItemEnd {
+			return pipeline.BlockEnd
+		}
+		return r
+	}, content)
+}
+
+// versionOf describes v, version n of a document.
+func versionOf(n uint64, v index.StoredVersion) (Version, error) {
+	out := Version{
+		N: n, Time: v.Time, Check: v.Check, Baseline: v.Previous == 0, Title: v.Title,
+		Language: v.Language, LanguageFrom: v.LanguageFrom, ContentType: v.ContentType, TextHash: v.TextHash,
+		Bytes: flow.UnpackedSize(v.Packed), Matches: []Match{},
+	}
+	if out.Bytes == 0 { // small packed texts do not say it
+		content, err := unpack(v, n)
+		if err != nil {
+			return out, err
+		}
+		out.Bytes = int64(len(content))
+	}
+	return out, nil
+}
+
+// addChange adds the notifications of v, a version of a document, and how much changed, if one of
+// records is its change.
+func (v *Version) addChange(s Store, records []match.ChangeRecord, document string) error {
+	for _, rec := range records {
+		if rec.Document != document || rec.Version != v.N || !rec.Time.Equal(v.Time) {
+			continue
+		}
+		c, err := change(s, rec, ExplainFilter{})
+		if err != nil {
+			return err
+		}
+		v.Matches, v.Omitted = c.Matches, c.Omitted
+		if rec.Size != (flow.Size{}) {
+			size := rec.Size
+			v.Size = &size
+		}
+		return nil
+	}
+	v.Forgotten = !v.Baseline && len(records) == match.MaxHistory && v.Time.Before(records[len(records)-1].Time)
+	return nil
+}
+
+// compareAgain finds out how much changed with v, if its text and the one before have at most room
+// bytes, and takes these from room.
+func (v *Version) compareAgain(d storedDocument, stored index.StoredVersion, room *int64) error {
+	old, ok, err := stored.OldText(d.state, d.ID)
+	if err != nil || !ok {
+		return err
+	}
+	if *room -= int64(len(old)) + v.Bytes; *room < 0 {
+		return nil
+	}
+	content, err := unpack(stored, v.N)
+	if err != nil {
+		return err
+	}
+	_, size := diff.Rows(text.Analyze(old), text.Analyze(content))
+	v.Size = &size
+	return nil
+}
+
+// storedDocument is a document of a page with the state of the page in group index.
+type storedDocument struct {
+	index.Document
+	page  index.Page
+	state flow.State
+}
+
+// openDocument returns the document that f chooses on the page of url.
+func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error) {
+	page, err := pageurl.Canonical(url)
+	if err != nil {
+		return storedDocument{}, err
+	}
+	if err := owned(s, page); err != nil {
+		return storedDocument{}, err
+	}
+	st := s.State(flow.GroupIndex, page)
+	p, err := index.Load(st)
+	if err != nil {
+		return storedDocument{}, err
+	}
+	if p.Incarnation == "" {
+		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+	}
+	subs, err := index.Subscriptions(st)
+	if err != nil {
+		return storedDocument{}, err
+	}
+	var chosen []index.Document
+	for _, d := range p.Documents {
+		if f.chooses(d, subs) {
+			chosen = append(chosen, d)
+		}
+	}
+	switch len(chosen) {
+	case 1:
+		return storedDocument{chosen[0], p, st}, nil
+	case 0:
+		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no document %s; it has %s", page, f, describe(p.Documents, subs))}
+	}
+	return storedDocument{}, &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s has %d documents; choose one by its client, a selector or its ID: %s",
+		page, len(chosen), describe(chosen, subs))}
+}
+
+// chooses reports whether f selects d. subs are the subscriptions of its page.
+func (f DocumentFilter) chooses(d index.Document, subs []flow.Stamped) bool {
+	selector := func(s pipeline.Selector) bool { return s == pipeline.ParseSelector(f.Select) || s.String() == f.Select }
+	watches := func(s flow.Stamped) bool {
+		return s.Document == d.ID && s.Subscription.WithDefaults().Client == f.Client
+	}
+	return strings.HasPrefix(d.ID, f.Document) &&
+		(f.Select == "" || slices.ContainsFunc(d.View.Select, selector)) &&
+		(f.Client == "" || slices.ContainsFunc(subs, watches))
+}
+
+// String says which documents f selects.
+func (f DocumentFilter) String() string {
+	var parts []string
+	for _, p := range [][2]string{{"with the ID", f.Document}, {"with the selector", f.Select}, {"that is watched by the client", f.Client}} {
+		if p[1] != "" {
+			parts = append(parts, fmt.Sprintf("%s %q", p[0], p[1]))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+// maxDescribed is how many documents, and how many clients of one, a message names.
+const maxDescribed = 5
+
+// describe names documents with their selectors and clients.
+func describe(documents []index.Document, subs []flow.Stamped) string {
+	var parts []string
+	for i, d := range documents {
+		if i == maxDescribed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(documents)-i))
+			break
+		}
+		what := "the whole page"
+		if len(d.View.Select) > 0 {
+			what = "select"
+			for _, s := range d.View.Select {
+				what += " " + s.String()
+			}
+		} else if !d.View.IsZero() {
+			what = "the page with other settings"
+		}
+		var clients []string
+		for _, s := range subs {
+			if client := s.Subscription.WithDefaults().Client; s.Document == d.ID && !slices.Contains(clients, client) && len(clients) < maxDescribed {
+				clients = append(clients, client)
+			}
+		}
+		if len(clients) > 0 {
+			what += "; client " + strings.Join(clients, ", ")
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", d.ID, what))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// numbers returns the numbers of the stored versions, the newest first.
+func (d storedDocument) numbers() func(yield func(uint64) bool) {
+	return func(yield func(uint64) bool) {
+		if d.TextHash == "" {
+			return
+		}
+		for n := d.N; n >= max(d.Oldest, 1) && yield(n); n-- {
+		}
+	}
+}
+
+// load returns version n. It fails where n is not stored.
+func (d storedDocument) load(n uint64) (textVersion, error) {
+	v, ok, err := loadText(d.state, d.ID, n)
+	switch {
+	case err != nil:
+		return v, err
+	case ok:
+		return v, nil
+	case d.TextHash == "":
+		return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version yet", d.page.URL)}
+	}
+	return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version %d; versions %d to %d are kept", d.page.URL, n, d.Oldest, d.N)}
+}
+
+// unpack returns the text of v, version n of a document.
+func unpack(v index.StoredVersion, n uint64) (string, error) {
+	content, err := flow.UnpackText(v.Packed)
+	if err != nil {
+		return "", failure.Broken(fmt.Errorf("version %d of a document: %w", n, err))
+	}
+	return content, nil
+}

@@ -1,0 +1,198 @@
+package diff
+
+import (
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// The kinds of a Row.
+const (
+	RowKept    = "kept"    // the same words in both versions
+	RowChanged = "changed" // blocks of both versions that belong together
+	RowRemoved = "removed" // blocks of the old version only
+	RowAdded   = "added"   // blocks of the new version only
+	RowMoved   = "moved"   // the same words at another place
+	RowSkipped = "skipped" // stands for rows of RowKept that were left out
+)
+
+// Row is a part of two texts side by side: blocks of the old one and the blocks of the new one that
+// belong to them.
+type Row struct {
+	Kind string `json:"kind"` // one of the Row constants
+	Old  []Line `json:"old,omitempty"`
+	New  []Line `json:"new,omitempty"`
+	// Skipped is, for RowSkipped, how many rows were left out.
+	Skipped int `json:"skipped,omitempty"`
+}
+
+// Line is one block, such as a paragraph, a heading or a table cell, of one version.
+type Line struct {
+	// Offset is where the block begins in the text of its version, in bytes.
+	Offset   int       `json:"offset"`
+	Segments []Segment `json:"segments"`
+}
+
+// Segment is a piece of a block: kept, or removed from the old version, or added in the new one.
+type Segment struct {
+	Text  string         `json:"text"`
+	Event pipeline.Event `json:"event,omitempty"` // empty for what was kept
+}
+
+// Rows returns both texts side by side, in the order of the new text, and how much of them changed.
+// Rows of RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
+// with all of its blocks. Blocks without a word are left out.
+func Rows(old, new *text.Doc) ([]Row, flow.Size) {
+	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: standard}
+	p := c.pairUnits()
+	var sets []set
+	coarse := c.tooMuch(p)
+	if coarse {
+		sets = c.singleSets(p)
+	} else {
+		sets = c.sets(p)
+	}
+	for o, u := range p.of {
+		if u >= 0 && p.inOrder[o] && c.sameWords(o, u) {
+			sets = append(sets, set{old: []int{o}, new: []int{u}, same: true})
+		}
+	}
+	c.sort(sets, p)
+
+	size := flow.Size{Old: len(old.Tokens), New: len(new.Tokens)}
+	w := &work{left: c.limits.page}
+	rows := make([]Row, 0, len(sets))
+	for _, s := range sets {
+		rows = append(rows, c.row(s, w, coarse, &size))
+	}
+	return rows, size
+}
+
+// row returns the Row of s and adds what changed to size. In a coarse comparison all words of a
+// changed block count as changed.
+func (c *comparison) row(s set, w *work, coarse bool, size *flow.Size) Row {
+	if s.same || s.moved {
+		r := Row{Kind: RowKept, Old: keptLines(c.old, s.old), New: keptLines(c.new, s.new)}
+		if s.moved {
+			r.Kind = RowMoved
+			for _, u := range s.new {
+				size.Moved += unitTokens(c.new, u)
+			}
+		}
+		return r
+	}
+	a, b := c.symbols.sequence(c.old, s.old, exact), c.symbols.sequence(c.new, s.new, exact)
+	var kept []run
+	if !coarse && len(s.old) > 0 && len(s.new) > 0 {
+		kept, _ = w.align(a.symbols, b.symbols, c.limits.region, true)
+	}
+	inA, inB := partners(kept, len(a.symbols), len(b.symbols))
+	r := Row{Kind: RowChanged}
+	switch {
+	case len(s.new) == 0:
+		r.Kind = RowRemoved
+	case len(s.old) == 0:
+		r.Kind = RowAdded
+	}
+	for _, block := range a.blocks {
+		edits := blockEdits(inA[block.first:block.last])
+		r.Old = append(r.Old, line(c.old, block.block, edits, pipeline.Removed))
+		size.Removed += tokensOf(edits)
+	}
+	for _, block := range b.blocks {
+		edits := blockEdits(inB[block.first:block.last])
+		r.New = append(r.New, line(c.new, block.block, edits, pipeline.Added))
+		size.Added += tokensOf(edits)
+	}
+	return r
+}
+
+// singleSets returns a set for each pair of units that differ or moved, and for each unit without a
+// pair.
+func (c *comparison) singleSets(p pairs) []set {
+	var out []set
+	for o, u := range p.of {
+		if u < 0 {
+			continue
+		}
+		same := c.sameWords(o, u)
+		if !same || !p.inOrder[o] {
+			out = append(out, set{old: []int{o}, new: []int{u}, moved: same})
+		}
+	}
+	for _, o := range p.restOld {
+		out = append(out, set{old: []int{o}})
+	}
+	for _, u := range p.restNew {
+		out = append(out, set{new: []int{u}})
+	}
+	return out
+}
+
+// keptLines returns the blocks of units without marks of changes.
+func keptLines(d *text.Doc, units []int) []Line {
+	var lines []Line
+	for _, u := range units {
+		for b := d.Units[u].FirstBlock; b < d.Units[u].LastBlock; b++ {
+			lines = append(lines, line(d, b, nil, ""))
+		}
+	}
+	return lines
+}
+
+// line returns block b of d, in segments. The edits are indexes of tokens within the block.
+func line(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
+	block := d.Blocks[b]
+	l := Line{Offset: block.Start}
+	at := block.Start
+	add := func(end int, event pipeline.Event) {
+		if at < end {
+			l.Segments = append(l.Segments, Segment{d.Content[at:end], event})
+			at = end
+		}
+	}
+	for _, e := range edits {
+		if e[0] == e[1] {
+			continue
+		}
+		add(d.Tokens[block.First+e[0]].Start, "")
+		add(d.Tokens[block.First+e[1]-1].End, event)
+	}
+	add(block.End, "")
+	return l
+}
+
+func tokensOf(edits []flow.Span) (n int) {
+	for _, e := range edits {
+		n += e[1] - e[0]
+	}
+	return n
+}
+
+// Around returns rows without the rows of RowKept that are more than context rows away from all
+// other rows. A row of RowSkipped stands for them.
+func Around(rows []Row, context int) []Row {
+	near := make([]bool, len(rows))
+	for i, r := range rows {
+		if r.Kind == RowKept {
+			continue
+		}
+		for k := max(i-context, 0); k < min(i+context+1, len(rows)); k++ {
+			near[k] = true
+		}
+	}
+	var out []Row
+	for i, r := range rows {
+		switch last := len(out) - 1; {
+		case near[i]:
+			out = append(out, r)
+		case last >= 0 && out[last].Kind == RowSkipped:
+			out[last].Skipped++
+		default:
+			out = append(out, Row{Kind: RowSkipped, Skipped: 1})
+		}
+	}
+	return slices.Clip(out)
+}

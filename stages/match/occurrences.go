@@ -1,0 +1,45 @@
+package match
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// Occurrence is a place where a text contains a keyword.
+type Occurrence struct {
+	// Position is the number of the first token in the text, from 1.
+	Position int
+	// Start and End are the bytes [Start, End) of the text.
+	Start, End int
+	// Text is the exact text of the occurrence. Snippet is it in its context.
+	Text, Snippet string
+}
+
+// Occurrences calls f for each occurrence of keyword in content, a text in the given language, as the
+// subscription s compares words, in the order of the text, until f returns false. If the words of
+// the keyword may be in any order, each of its words in the text is an occurrence.
+func Occurrences(content, language, keyword string, s pipeline.Subscription, languages *text.Languages, f func(Occurrence) bool) {
+	s = s.WithDefaults()
+	s.Keywords, s.Events = []string{keyword}, nil
+	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(0, language)
+	position := 1
+	eachBlock(&whole(content, language).Groups[0], func(_ int, w window) bool {
+		more := true
+		x.scan(&w, func(p int32, st *stream, k int) {
+			tokens := []int{st.at[k]}
+			if !x.patterns[p].any {
+				tokens = x.patterns[p].occurrence(st, k)
+			}
+			if tokens == nil || !more {
+				return
+			}
+			found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
+			h := &hit{w: w.Window, place: place{full: found, core: found}}
+			snippet := h.snippet(*s.SnippetOffset)
+			more = f(Occurrence{position + found[0], w.Offset + h.from, w.Offset + h.to, h.text, snippet})
+		})
+		position += len(w.Tokens)
+		return more
+	})
+}

@@ -1,0 +1,52 @@
+package vokter
+
+import (
+	"context"
+
+	"github.com/vokter/vokter/inspect"
+)
+
+// Versions returns the stored versions of a document of the page of url, the newest first, with how
+// much changed and the notifications that followed; see [inspect.Versions] for the errors. The
+// filter f chooses one of several documents of the page. Versions waits until the Router runs, and
+// fails once Run has ended. A Router of ModeCommands answers for a data directory that no other
+// process runs. Config.Versions says how many versions are kept.
+func (r *Router) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.History{Versions: []inspect.Version{}}, err
+	}
+	h, err := inspect.Versions(ctx, r.transport, url, f)
+	return h, r.unlessClosing(err)
+}
+
+// Text returns version n of a document of the page of url with its text; 0 means the current
+// version. It fails like Versions, and with a *flow.Refusal of CodeNotFound where the version is not
+// stored.
+func (r *Router) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.Text{}, err
+	}
+	t, err := inspect.VersionText(r.transport, url, n, f)
+	return t, r.unlessClosing(err)
+}
+
+// Diff compares two stored versions of a document of the page of url; see [inspect.Diff]. It fails
+// like Text.
+func (r *Router) Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.Difference{Rows: []inspect.Row{}}, err
+	}
+	d, err := inspect.Diff(ctx, r.transport, r.stages.memory, url, f)
+	return d, r.unlessClosing(err)
+}
+
+// Occurrences returns where the stored versions of a document of the page of url contain term; see
+// [inspect.FindOccurrences]. It fails like Text, and with a *pipeline.FieldError where term or a
+// field of f is invalid.
+func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.Occurrences{Term: term, Versions: []uint64{}, Occurrences: []inspect.Occurrence{}}, err
+	}
+	o, err := inspect.FindOccurrences(ctx, r.transport, r.languages, url, term, f)
+	return o, r.unlessClosing(err)
+}
