@@ -75,6 +75,7 @@ type document struct {
 
 type subscription struct {
 	URL              string    `yaml:"url"`
+	Sitemap          string    `yaml:"sitemap"`
 	Client           string    `yaml:"client"`
 	Keywords         []string  `yaml:"keywords"`
 	Events           []string  `yaml:"events"`

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,7 +38,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 		s = s.WithDefaults()
 		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
-			d.fail(join(path, "url"), "%s: client %q already has a subscription to this document in line %d; merge the two or set another client", path, s.Client, d.line(j, "subscriptions"))
+			d.fail(join(path, y.urlKey()), "%s: client %q already has a subscription to this document in line %d; merge the two or set another client", path, s.Client, d.line(j, "subscriptions"))
 			continue
 		}
 		seen[p] = i
@@ -47,10 +48,10 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 
 func (y subscription) subscription() pipeline.Subscription {
 	s := pipeline.Subscription{
-		URL: y.URL, Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Duration(y.Interval),
+		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Duration(y.Interval),
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, IgnoreCase: y.IgnoreCase, IgnoreDiacritics: y.IgnoreDiacritics,
 		Match: y.Match, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
-		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items},
+		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items, Sitemap: y.Sitemap != ""},
 	}
 	for _, e := range y.Events {
 		s.Events = append(s.Events, pipeline.Event(e))
@@ -71,13 +72,29 @@ func (y subscription) subscription() pipeline.Subscription {
 	return s
 }
 
+// urlKey is the key that names the page of y.
+func (y subscription) urlKey() string {
+	if y.Sitemap != "" {
+		return "sitemap"
+	}
+	return "url"
+}
+
 // checkSubscription reports what is wrong with the subscription y at path, which is s.
 func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, path string, sinks, files []string) {
 	if d.broken[path] {
 		return
 	}
-	if _, given := d.at[path+".url"]; !given {
-		d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
+	_, url := d.at[path+".url"]
+	_, sitemap := d.at[path+".sitemap"]
+	switch {
+	case url && sitemap:
+		d.fail(path+".sitemap", "%s has both url and sitemap; keep url to watch that page, or sitemap to watch the pages that the sitemap lists", path)
+		return
+	case sitemap && y.Sitemap == "":
+		return // the decoder has reported it
+	case !url && !sitemap:
+		d.fail(path, "%s has no url; add one such as url: https://example.com/page, or sitemap: with the URL of a sitemap", path)
 	}
 	for _, f := range []struct {
 		name     string
@@ -106,11 +123,14 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		}
 	}
 	for _, fe := range CheckSubscription(s) {
+		if fe.Field == "url" {
+			fe.Field = y.urlKey()
+		}
 		errs = append(errs, fe)
 	}
 	if page, err := pageurl.Canonical(s.URL); err == nil && s.Interval != pipeline.Never {
 		if err := checkFile(page, files); err != nil {
-			errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
+			errs = append(errs, &pipeline.FieldError{Field: y.urlKey(), Reason: err.Error()})
 		}
 	}
 	d.failEach(path, errors.Join(errs...))

@@ -66,7 +66,7 @@ func (d *decoder) warnOf(f *file) {
 		if s.Interval == pipeline.Never {
 			continue
 		}
-		d.warnOfPage(path+".url", y.URL, f.Allow.Fetch)
+		d.warnOfPage(join(path, y.urlKey()), s.URL, f.Allow.Fetch)
 		if s.Interval > 0 && s.Interval < least {
 			at := path + ".interval"
 			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, s.Interval, least)

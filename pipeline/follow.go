@@ -7,9 +7,10 @@ import (
 
 // Bounds and defaults of a Follow.
 const (
-	MaxFollowDepth     = 10
-	MaxFollowPages     = 10_000
-	DefaultFollowPages = 100
+	MaxFollowDepth      = 10
+	MaxFollowPages      = 10_000
+	DefaultFollowPages  = 100
+	DefaultSitemapPages = 1000
 
 	maxFollowPatterns = 100
 	maxFollowPattern  = 1000 // bytes
@@ -18,6 +19,10 @@ const (
 // Follow says which pages are watched besides the page of a subscription: those that it links to,
 // those that these link to, and so on. Such a page is watched for as long as a path of links leads to
 // it. Its first version notifies nobody.
+//
+// For a subscription with View.Sitemap the pages are those that the sitemap lists. Depth is 0 then, and
+// the sitemaps that a sitemap index lists are neither counted as pages nor compared with Include and
+// Exclude.
 type Follow struct {
 	// Depth is how many links a page may be away, at most MaxFollowDepth. 0 means 1: only the pages
 	// that the page of the subscription links to.
@@ -26,7 +31,7 @@ type Follow struct {
 	// this URL redirects to. Nil means true.
 	SameHost *bool `json:"same_host,omitempty"`
 	// MaxPages is how many linked pages are watched at the same time, at most MaxFollowPages. 0 means
-	// DefaultFollowPages. Pages that are fewer links away take precedence, then pages that are linked
+	// DefaultFollowPages, or DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence, then pages that are linked
 	// to earlier in a page. A page that is watched keeps its place.
 	MaxPages int `json:"max_pages,omitempty"`
 	// Include and Exclude are regular expressions (RE2). The URL of a linked page must match one of
@@ -35,7 +40,7 @@ type Follow struct {
 	Exclude []string `json:"exclude,omitempty"`
 }
 
-// WithDefaults returns f with the defaults in place of zero fields.
+// WithDefaults returns f with the defaults in place of zero fields, except those of View.Sitemap.
 func (f Follow) WithDefaults() Follow {
 	if f.Depth == 0 {
 		f.Depth = 1

@@ -32,6 +32,10 @@ type View struct {
 	// Items makes the document the items of an RSS, Atom or JSON feed: a change is a new item, or a
 	// difference within one. Items that leave the feed, move in it or come back are no change.
 	Items bool `json:"items,omitempty"`
+	// Sitemap says that the page is a sitemap or a sitemap index (https://www.sitemaps.org), perhaps
+	// compressed with gzip. A subscription with it watches the pages that the sitemap lists, as
+	// Subscription.Follow says. The sitemap itself has a text that never changes.
+	Sitemap bool `json:"sitemap,omitempty"`
 }
 
 // MaxFlipFlop is the largest value of View.FlipFlop.
@@ -105,7 +109,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items && !v.Sitemap
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

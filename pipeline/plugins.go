@@ -27,6 +27,9 @@ type FetchRequest struct {
 	// Redirect is asked before a redirect to url is followed. Its error ends the fetch and is
 	// returned. Nil permits all redirects that the Fetcher follows.
 	Redirect func(ctx context.Context, url string) error
+	// MaxBody is the size of the largest decoded body that is wanted, in bytes, where that is more
+	// than the Fetcher returns otherwise. 0 means that no more is wanted.
+	MaxBody int64
 }
 
 // Response is a fetched page.

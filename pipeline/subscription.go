@@ -183,9 +183,18 @@ func (s Subscription) Validate() error {
 	}
 	if s.Follow != nil {
 		s.Follow.check(bad)
+		if s.Sitemap && s.Follow.Depth != 0 {
+			bad("follow.depth", "the pages that a sitemap lists are watched, and no links of these pages; remove depth")
+		}
 		if s.Interval == Never {
 			bad("follow", "links are found in pages that are fetched; set an interval other than never")
 		}
+	}
+	if s.Sitemap && s.Items {
+		bad("items", "a sitemap lists pages and is no feed; subscribe to the feed by its url")
+	}
+	if s.Sitemap && s.Interval == Never {
+		bad("sitemap", "the pages of a sitemap are found when it is fetched; set an interval other than never")
 	}
 	if s.Confirm < 0 {
 		bad("confirm", "must be at least 1, not %d", s.Confirm)

@@ -233,6 +233,9 @@ func controls(s inspect.Subscription) string {
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
 	}
+	if s.Sitemap && s.FollowedFrom == "" {
+		set = append(set, "the pages of this sitemap")
+	}
 	if s.Items {
 		set = append(set, "items")
 	}

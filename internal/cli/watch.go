@@ -45,7 +45,8 @@ func (a *app) watch() *cobra.Command {
 			"happened. Processes with the same data directory wait for one another, for up to a minute." + exitCodes,
 		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
-  vokter-stream watch https://example.com/news Argus --select main --interval 5m`,
+  vokter-stream watch https://example.com/news Argus --select main --interval 5m
+  vokter-stream watch --sitemap https://example.com/sitemap.xml Argus`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.watchPage(cmd, args, &s, &limits, free, pdf, lang)
 		},
@@ -59,10 +60,19 @@ func (a *app) watch() *cobra.Command {
 }
 
 func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size, pdf bool, lang string) error {
+	if cmd.Flags().Changed("sitemap") {
+		if flags.sitemap == "" {
+			return usage(cmd, "--sitemap is empty; name a sitemap, such as --sitemap https://example.com/sitemap.xml")
+		}
+		args = append([]string{flags.sitemap}, args...)
+	}
 	switch len(args) {
 	case 0:
 		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
 	case 1:
+		if flags.sitemap != "" {
+			return usage(cmd, "no keyword is given; write %s --sitemap %s KEYWORD...", cmd.CommandPath(), flags.sitemap)
+		}
 		return usage(cmd, "no keyword is given; write %s %s KEYWORD...", cmd.CommandPath(), args[0])
 	}
 	if path, err := filepath.Abs(args[0]); err == nil && !strings.Contains(args[0], ":") {
@@ -201,7 +211,7 @@ func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
-	client, language, match                                    string
+	client, language, match, sitemap                           string
 	events, selects, removes, ignores                          []string
 	interval                                                   time.Duration
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
@@ -230,8 +240,9 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.StringVar(&f.sitemap, "sitemap", "", "watch the pages that the sitemap or sitemap index at `URL` lists, in place of one page")
 	fs.IntVar(&f.followDepth, "follow-depth", 0, "also watch the pages that are up to `N` links away (default none)")
-	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages")
+	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages; with --sitemap the default is 1000")
 	fs.BoolVar(&f.followSameHost, "follow-same-host", true, "follow only links to the host of the page")
 	fs.StringArrayVar(&f.followInclude, "follow-include", nil, "follow only links whose URL matches the regular expression `RE` (repeatable)")
 	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
@@ -247,7 +258,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
-		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
 	}
 	for _, e := range f.events {
 		s.Events = append(s.Events, pipeline.Event(e))
@@ -300,22 +311,26 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 // follow returns which linked pages the flags ask for; nil means none.
 func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
 	given := cmd.Flags().Changed
-	if !given("follow-depth") {
+	if !given("follow-depth") && f.sitemap == "" {
 		for _, name := range []string{"follow-max-pages", "follow-same-host", "follow-include", "follow-exclude"} {
 			if given(name) {
-				return nil, &pipeline.FieldError{Field: name, Reason: "it says which linked pages are watched; add --follow-depth 1 to watch some"}
+				return nil, &pipeline.FieldError{Field: name, Reason: "it says which linked pages are watched; add --follow-depth 1 to watch some, or name a sitemap with --sitemap"}
 			}
 		}
 		return nil, nil
 	}
 	switch {
-	case f.followDepth == 0:
+	case f.followDepth == 0 && f.sitemap == "":
 		return nil, &pipeline.FieldError{Field: "follow-depth", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowDepth)}
 	case f.followMaxPages == 0:
 		return nil, &pipeline.FieldError{Field: "follow-max-pages", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowPages)}
 	}
+	pages := f.followMaxPages
+	if f.sitemap != "" && !given("follow-max-pages") {
+		pages = pipeline.DefaultSitemapPages
+	}
 	return &pipeline.Follow{
-		Depth: f.followDepth, MaxPages: f.followMaxPages, SameHost: &f.followSameHost,
+		Depth: f.followDepth, MaxPages: pages, SameHost: &f.followSameHost,
 		Include: f.followInclude, Exclude: f.followExclude,
 	}, nil
 }
@@ -345,6 +360,10 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 	goesOn := cfg.Checks == 0
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {
 		if !r.Baseline && !goesOn {
+			return
+		}
+		if s.Sitemap {
+			log.Info(fmt.Sprintf("read a %s; the pages that it lists are watched, and their first texts are baselines", r.Title), "url", s.URL, "check_every", every)
 			return
 		}
 		what := fmt.Sprintf("read %s", count(r.Words, "word"))

@@ -15,16 +15,22 @@ type Links struct {
 	// At is the URL of the page after redirects.
 	At string `json:"at"`
 	// URLs are the canonical URLs of the linked pages, http or https, or file if the page is a file, each once, in the order of the
-	// document. They are at most MaxLinks, of MaxLinksSize bytes in all.
+	// document. They are at most MaxLinks, of MaxLinksSize bytes in all, and those of a sitemap at most
+	// MaxSitemapLinks, of MaxSitemapLinksSize bytes in all.
 	URLs []string `json:"urls,omitempty"`
 	// More says that the page has more links than that.
 	More bool `json:"more,omitempty"`
+	// Index says that the page is a sitemap index: URLs are sitemaps.
+	Index bool `json:"index,omitempty"`
 }
 
 // Bounds of Links.
 const (
 	MaxLinks     = 2000
 	MaxLinksSize = 256 << 10
+
+	MaxSitemapLinks     = 50_000
+	MaxSitemapLinksSize = 4 << 20 // as JSON, which writes an ampersand in six bytes
 )
 
 // Followed says why a page is watched that no client named.
@@ -48,8 +54,8 @@ func FollowID(root, document, client string) string {
 type FollowCommand struct {
 	URL string `json:"url"`
 	Followed
-	// Subscription is the subscription that follows links, but with the URL of this page and without
-	// Follow. It is empty with End.
+	// Subscription is the subscription that follows links, but with the URL of this page, and without
+	// Follow unless this page is a sitemap. It is empty with End.
 	Subscription pipeline.Subscription `json:"subscription"`
 	// End ends the subscription that an earlier command began.
 	End bool `json:"end,omitempty"`

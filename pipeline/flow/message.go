@@ -320,5 +320,8 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.Items {
 		parts = append(parts, "items")
 	}
+	if v.Sitemap {
+		parts = append(parts, "sitemap")
+	}
 	return DeriveID(parts...)
 }

@@ -101,8 +101,8 @@ func (f *Fetcher) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Re
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: path + " is a file; write its URL without the slash at the end"}
 	case !info.Mode().IsRegular():
 		return pipeline.Response{}, failure(path, errNotRegular)
-	case info.Size() > f.maxBody:
-		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the file is larger than %d bytes", f.maxBody)}
+	case info.Size() > max(f.maxBody, r.MaxBody):
+		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the file is larger than %d bytes", max(f.maxBody, r.MaxBody))}
 	}
 	return f.read(r, root, path, name)
 }

@@ -132,7 +132,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 		resp.Body.Close()
 		return pipeline.Response{}, failed
 	}
-	body, err := newBody(ctx, resp, f.maxBody, req.URL.Hostname())
+	body, err := newBody(ctx, resp, max(f.maxBody, r.MaxBody), req.URL.Hostname())
 	if err != nil {
 		resp.Body.Close()
 		return pipeline.Response{}, err

@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
-// linksOf returns the links of a page that was read. HTML pages, the listings of folders and sitemaps
-// have links.
+// linksOf returns the links of a page that was read. HTML pages and the listings of folders have
+// links.
 func linksOf(ctx context.Context, raw pipeline.Raw) *flow.Links {
 	l := flow.Links{At: raw.URL}
 	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
@@ -23,14 +23,6 @@ func linksOf(ctx context.Context, raw pipeline.Raw) *flow.Links {
 				l = found
 			}
 			return err
-		})
-	}
-	if mediaType == "text/xml" || mediaType == "application/xml" {
-		_ = guard(func() error {
-			if found, ok := html.Sitemap(ctx, raw); ok {
-				l = found
-			}
-			return nil
 		})
 	}
 	l.At = cut(l.At, maxKept)

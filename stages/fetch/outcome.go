@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/fetch/charset"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 const (
@@ -79,7 +80,7 @@ func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 
 // read returns the outcomes of a page whose body changed.
 func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
-	f, err := formatOf(p, readers)
+	f, err := formatOf(req, p, readers)
 	if err != nil {
 		return []flow.Outcome{unread(base, err)}
 	}
@@ -113,9 +114,21 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 		t, _, _ := readText(ctx, raw, reader.Reader, pipeline.View{})
 		return t
 	})
+	sitemap := sync.OnceValues(func() (*flow.Links, error) { return sitemapOf(ctx, raw) })
 	for i, doc := range req.Documents {
 		o := base
 		o.Part, o.Document = i, doc.ID
+		if doc.View.Sitemap {
+			l, err := sitemap()
+			if readSitemap(&o, doc, l, err); err != nil {
+				failed = true
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			parts = append(parts, o)
+			continue
+		}
 		err := readPart(ctx, &o, raw, reader.Reader, doc, whole)
 		switch {
 		case err != nil:
@@ -136,7 +149,11 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	if wanted {
 		last.Body = keep(raw)
 	}
-	if req.Links {
+	switch {
+	case !req.Links:
+	case wantsSitemap(req):
+		last.Links, _ = sitemap() // none if it cannot be read: what is known stands
+	default:
 		last.Links = linksOf(ctx, raw)
 	}
 	if failed {
@@ -187,17 +204,20 @@ type format struct {
 	reader                 *entry
 }
 
-// formatOf returns the format of p, or why there is no reader for it.
-func formatOf(p Page, readers *Readers) (f format, err error) {
+// formatOf returns the format of p, or why there is no reader for it. A sitemap needs none.
+func formatOf(req flow.Request, p Page, readers *Readers) (f format, err error) {
 	f.contentType, f.mediaType = contentType(p.Header, p.Body)
 	f.reader, err = readers.find(f.mediaType)
+	if err != nil && wantsSitemap(req) {
+		f.reader, err = without(err), nil
+	}
 	return f, err
 }
 
 // raw returns p as its reader gets it: text is decoded.
 func (f format) raw(p Page) (pipeline.Raw, error) {
 	raw := pipeline.Raw{URL: p.URL, ContentType: f.contentType, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
-	if !isText(f.mediaType) {
+	if !isText(f.mediaType) || html.Gzipped(p.Body) {
 		return raw, nil
 	}
 	err := guard(func() error { raw.Body = charset.Decode(p.Body, f.contentType); return nil })

@@ -18,6 +18,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // idleWorkers is how many goroutines are kept for the next fetch.
@@ -108,6 +109,7 @@ type Stage struct {
 	queue    *queue
 	small    int64         // how large a body may be that takes no place, in bytes
 	places   chan struct{} // of larger bodies
+	sitemaps chan struct{} // of larger sitemaps, which may be larger than MaxBody
 	running  chan struct{} // held by Run
 	health   *health
 	robots   *robots
@@ -120,7 +122,7 @@ func New(c Config) *Stage {
 	c = c.withDefaults()
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
-		small: smallBody(c.InFlight), places: newPlaces(c.MaxBody),
+		small: smallBody(c.InFlight), places: newPlaces(c.MaxBody), sitemaps: newPlaces(max(c.MaxBody, html.MaxSitemap)),
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
 			inFlight: c.InFlight, waiting: c.Queue,

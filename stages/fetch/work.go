@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // work carries out j and publishes its outcomes, unless ctx ends first.
@@ -76,6 +77,9 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		}
 	}
 	large := &place{of: s.places}
+	if wantsSitemap(j.req) {
+		large.of = s.sitemaps
+	}
 	defer large.leave()
 	p, err := s.get(ctx, j.req, large)
 	if err != nil && large.waited && ctx.Err() == nil {
@@ -92,9 +96,12 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		return []flow.Outcome{base}
 	}
 	readers := s.cfg.Readers.snapshot()
-	f, err := formatOf(p, readers)
+	f, err := formatOf(j.req, p, readers)
 	if err != nil {
 		return []flow.Outcome{unread(base, err)}
+	}
+	if int64(len(p.Body)) > s.cfg.MaxBody { // it is a sitemap
+		f.reader = without(tooLarge(s.cfg.MaxBody, p.Status))
 	}
 	return s.inTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
 		return readAs(ctx, base, j.req, p, f, readers)
@@ -127,6 +134,11 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	if req.Robots {
 		r.Redirect = s.robots.allow
 	}
+	most := s.cfg.MaxBody
+	if wantsSitemap(req) {
+		most = max(most, html.MaxSitemap)
+		r.MaxBody = most
+	}
 	resp, err := f.Fetch(ctx, r)
 	if err != nil {
 		return Page{}, within(err, s.cfg.Timeout)
@@ -136,11 +148,15 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}
-	p.Body, err = readAll(io.LimitReader(resp.Body, s.cfg.MaxBody+1), s.small, func() error { return large.take(ctx) })
-	if int64(len(p.Body)) > s.cfg.MaxBody {
-		return p, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", s.cfg.MaxBody), Status: resp.Status}
+	p.Body, err = readAll(io.LimitReader(resp.Body, most+1), s.small, func() error { return large.take(ctx) })
+	if int64(len(p.Body)) > most {
+		return p, tooLarge(most, resp.Status)
 	}
 	return p, within(err, s.cfg.Timeout)
+}
+
+func tooLarge(most int64, status int) error {
+	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", most), Status: status}
 }
 
 // The memory of bodies that are already known is used again, if it is between these sizes, in bytes.
@@ -185,8 +201,8 @@ func within(err error, limit time.Duration) error {
 	return err
 }
 
-// bodyMemory bounds the bytes of all small bodies that are being fetched or wait to be read, and those
-// of all large ones.
+// bodyMemory bounds the bytes of all small bodies that are being fetched or wait to be read, those
+// of all large ones, and those of all large sitemaps.
 const bodyMemory = 256 << 20
 
 // smallBody returns the size, in bytes, up to which a body never waits for memory, so that slow hosts

@@ -43,7 +43,9 @@ func followCommand(st flow.State, p Page, page string, m flow.Message) (action, 
 		return nil, r, nil
 	}
 	if !c.End {
-		c.Subscription.Follow = nil
+		if !c.Subscription.Sitemap {
+			c.Subscription.Follow = nil
+		}
 		if r := refuse(page, c.Subscription); r != nil {
 			return nil, r, nil
 		}
@@ -113,11 +115,14 @@ func wantsLinks(s flow.Stamped) string {
 	switch {
 	case s.Followed != nil && s.Followed.Links:
 		return s.Followed.Root
-	case s.Followed == nil && s.Subscription.Follow != nil:
+	case s.Followed == nil && follows(s.Subscription):
 		return s.Page
 	}
 	return ""
 }
+
+// follows reports whether s watches other pages than its own.
+func follows(s pipeline.Subscription) bool { return s.Follow != nil || s.Sitemap }
 
 // countFollow adds n (1 or -1) to the counts of what s asks of its page beside checks.
 func (a *application) countFollow(s flow.Stamped, n int) {
@@ -177,9 +182,9 @@ func (p *Page) onlyFollowed() bool {
 }
 
 // neverRead reports whether p has no version. A link to such a page is a mistake of the page that
-// has the link, and no news.
+// has the link, and no news. A sitemap that cannot be read hides pages, so it is news.
 func (p *Page) neverRead() bool {
-	return !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" })
+	return !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap })
 }
 
 // storeLinks stores the links of a page and reports them to the roots of the trees that it is in.
@@ -267,7 +272,7 @@ func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 	if err != nil {
 		return err
 	}
-	if r.Subscription.Follow == nil || r.Until != flow.Forever {
+	if !follows(r.Subscription) || r.Until != flow.Forever {
 		if t == nil {
 			return nil
 		}
@@ -337,7 +342,10 @@ func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tr
 // tellFollow tells a page of t that it is watched, and how.
 func (s *Stage) tellFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
 	sub := t.Subscription
-	sub.URL, sub.Follow = url, nil
+	sub.URL, sub.Sitemap = url, t.pages[url].Sitemap
+	if !sub.Sitemap {
+		sub.Follow = nil // a sitemap keeps it: it reports again when the rules change, see candidates
+	}
 	c := flow.FollowCommand{
 		URL: url, Followed: flow.Followed{Root: t.root, ID: id, Links: t.expands(t.pages[url])}, Subscription: sub,
 	}
@@ -389,7 +397,7 @@ type LinkedPage struct {
 // shortest paths first, and then in the order of the links. Bounded says why other linked pages are
 // not watched; it is empty if all are.
 func Tree(st flow.State, s flow.Stamped) (pages []LinkedPage, bounded string, err error) {
-	if s.Subscription.Follow == nil || s.Followed != nil {
+	if !follows(s.Subscription) || s.Followed != nil {
 		return nil, "", nil
 	}
 	t, err := loadTree(st, s.Page, flow.FollowID(s.Page, s.Document, s.Subscription.Client))

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -43,7 +44,18 @@ type treePage struct {
 	At    string   `cbor:"3,keyasint,omitempty"`
 	URLs  []string `cbor:"4,keyasint,omitempty"`
 	More  bool     `cbor:"5,keyasint,omitempty"`
+	// Sitemap says that the page is a sitemap, and Index that its URLs are sitemaps. Listed is how
+	// many URLs it lists; of those of pages only the first ones that may be watched are in URLs.
+	Sitemap bool `cbor:"6,keyasint,omitempty"`
+	Index   bool `cbor:"7,keyasint,omitempty"`
+	Listed  int  `cbor:"8,keyasint,omitempty"`
 }
+
+// Bounds of the sitemaps of a tree. An index is not to list another one, but some do.
+const (
+	maxSitemaps     = 500
+	maxSitemapDepth = 4 // of pages
+)
 
 // treeDay is the time in which at most treeTurns times MaxPages pages are added to a tree. URLs
 // that change with every check, such as those with session IDs, would otherwise replace all pages in
@@ -55,14 +67,22 @@ const (
 
 // followRules are the rules of a pipeline.Follow, ready for use.
 type followRules struct {
+	sitemap          bool
 	depth, pages     int
 	sameHost         bool
 	include, exclude []*regexp.Regexp
 }
 
-func newFollowRules(f pipeline.Follow) followRules {
+func newFollowRules(s pipeline.Subscription) followRules {
+	var f pipeline.Follow
+	if s.Follow != nil {
+		f = *s.Follow
+	}
+	if s.Sitemap {
+		f.Depth, f.MaxPages = maxSitemapDepth, cmp.Or(f.MaxPages, pipeline.DefaultSitemapPages)
+	}
 	f = f.WithDefaults()
-	r := followRules{depth: min(f.Depth, pipeline.MaxFollowDepth), pages: min(f.MaxPages, pipeline.MaxFollowPages), sameHost: *f.SameHost}
+	r := followRules{sitemap: s.Sitemap, depth: min(f.Depth, pipeline.MaxFollowDepth), pages: min(f.MaxPages, pipeline.MaxFollowPages), sameHost: *f.SameHost}
 	compile := func(patterns []string) (all []*regexp.Regexp) {
 		for _, p := range patterns {
 			if re, err := regexp.Compile(p); err == nil { // Validate has seen it
@@ -75,9 +95,14 @@ func newFollowRules(f pipeline.Follow) followRules {
 	return r
 }
 
+// near reports whether the host of page may be visited. hosts are those that sameHost permits.
+func (r followRules) near(page string, hosts map[string]bool) bool {
+	return !r.sameHost || hosts[hostOf(page)]
+}
+
 // allow reports whether a link to page may be followed. hosts are those that sameHost permits.
 func (r followRules) allow(page string, hosts map[string]bool) bool {
-	if r.sameHost && !hosts[hostOf(page)] {
+	if !r.near(page, hosts) {
 		return false
 	}
 	matches := func(list []*regexp.Regexp) bool {
@@ -106,16 +131,24 @@ func newTree(root string, state treeState, pages map[string]*treePage) *tree {
 	if t.pages == nil {
 		t.pages = map[string]*treePage{root: {}}
 	}
-	var f pipeline.Follow
-	if state.Subscription.Follow != nil {
-		f = *state.Subscription.Follow
-	}
-	t.rules = newFollowRules(f)
+	t.rules = newFollowRules(state.Subscription)
+	t.pages[root].Sitemap = t.rules.sitemap
 	return t
 }
 
 // expands reports whether the links of p are followed.
-func (t *tree) expands(p *treePage) bool { return p.Depth < t.rules.depth }
+func (t *tree) expands(p *treePage) bool {
+	return p.Depth < t.rules.depth && p.Sitemap == t.rules.sitemap
+}
+
+// hosts are those to which sameHost restricts the links.
+func (t *tree) hosts() map[string]bool {
+	hosts := map[string]bool{hostOf(t.root): true}
+	if at := t.pages[t.root].At; at != "" {
+		hosts[hostOf(at)] = true
+	}
+	return hosts
+}
 
 // report stores the links of a page. It returns false if the page is not in the tree.
 func (t *tree) report(page string, l flow.Links) bool {
@@ -123,8 +156,30 @@ func (t *tree) report(page string, l flow.Links) bool {
 	if p == nil {
 		return false
 	}
-	p.Known, p.At, p.URLs, p.More = true, l.At, l.URLs, l.More
+	p.Known, p.At, p.URLs, p.More, p.Index, p.Listed = true, l.At, l.URLs, l.More, l.Index && t.rules.sitemap, len(l.URLs)
+	if t.rules.sitemap && !l.Index {
+		p.URLs = t.candidates(l.URLs)
+	}
 	return true
+}
+
+// candidates returns the URLs that may be watched, but of those that are not watched only as many as
+// there can be, and one more: a sitemap may list many times that.
+func (t *tree) candidates(urls []string) []string {
+	var all []string
+	hosts := t.hosts()
+	left := t.rules.pages + 1
+	for _, url := range urls {
+		watched := t.pages[url] != nil
+		if !watched && left == 0 || !t.rules.allow(url, hosts) {
+			continue
+		}
+		if !watched {
+			left--
+		}
+		all = append(all, url)
+	}
+	return all
 }
 
 // treeChange is what grow changed.
@@ -152,9 +207,9 @@ func (t *tree) grow(now time.Time) treeChange {
 			delete(t.pages, url)
 			continue
 		}
-		if d != p.Depth {
+		if sitemap := found.sitemaps[url]; d != p.Depth || sitemap != p.Sitemap {
 			before := t.expands(p)
-			p.Depth = d
+			p.Depth, p.Sitemap = d, sitemap
 			c.Depths = append(c.Depths, url)
 			if before != t.expands(p) {
 				c.Moved = append(c.Moved, url)
@@ -164,24 +219,45 @@ func (t *tree) grow(now time.Time) treeChange {
 	if now.Sub(t.Since) >= treeDay || now.Before(t.Since) {
 		t.Since, t.Begun = now, 0
 	}
-	full, fast := 0, 0
+	pages, sitemaps := t.count()
+	full, fast, tooMany := 0, 0, 0
+	most := t.rules.pages
+	if t.rules.sitemap {
+		most += maxSitemaps
+	}
 	for _, url := range found.order {
+		sitemap := found.sitemaps[url]
 		switch {
 		case t.pages[url] != nil:
-		case len(t.pages) > t.rules.pages: // the root does not count
+		case sitemap && sitemaps >= maxSitemaps:
+			tooMany++
+		case !sitemap && pages >= t.rules.pages:
 			full++
-		case t.Begun >= treeTurns*t.rules.pages:
+		case t.Begun >= treeTurns*most:
 			fast++
 		default:
 			t.Begun++
-			t.pages[url] = &treePage{Depth: found.depths[url]}
+			t.pages[url] = &treePage{Depth: found.depths[url], Sitemap: sitemap}
 			c.Begun = append(c.Begun, url)
+			if sitemap {
+				sitemaps++
+			} else {
+				pages++
+			}
 		}
 	}
 	before := t.Bounded
 	switch t.Bounded = ""; {
+	case full > 0 && t.rules.sitemap:
+		t.Bounded = fmt.Sprintf("the sitemap lists more pages than max_pages: %d are watched of the %d URLs that were found; raise max_pages, or choose pages with include and exclude", pages, found.listed)
+	case tooMany > 0:
+		t.Bounded = fmt.Sprintf("the sitemap index lists more than %d sitemaps: %d are not read", maxSitemaps, tooMany)
+	case found.more && t.rules.sitemap:
+		t.Bounded = fmt.Sprintf("a sitemap lists more than %d URLs, or %d MiB of them, or sitemap indexes list each other; the other pages are not watched", flow.MaxSitemapLinks, flow.MaxSitemapLinksSize>>20)
+	case pages == 0 && found.listed > 0:
+		t.Bounded = fmt.Sprintf("none of the %d URLs that the sitemap lists may be watched: they must be of its host unless same_host is false, and include and exclude must admit them", found.listed)
 	case full > 0:
-		t.Bounded = fmt.Sprintf("it links to more pages than max_pages: %d are watched, and at least %d are not; raise max_pages, or choose pages with include and exclude", len(t.pages)-1, full)
+		t.Bounded = fmt.Sprintf("it links to more pages than max_pages: %d are watched, and at least %d are not; raise max_pages, or choose pages with include and exclude", pages, full)
 	case fast > 0:
 		t.Bounded = fmt.Sprintf("its links change too fast: %d other pages were linked within %v, and %d are not watched; leave out URLs that change with every check with exclude", t.Begun, treeDay, fast)
 	case found.more:
@@ -191,6 +267,20 @@ func (t *tree) grow(now time.Time) treeChange {
 	return c
 }
 
+// count returns how many pages of the tree are pages and how many are sitemaps, without the root.
+func (t *tree) count() (pages, sitemaps int) {
+	for url, p := range t.pages {
+		switch {
+		case url == t.root:
+		case p.Sitemap:
+			sitemaps++
+		default:
+			pages++
+		}
+	}
+	return pages, sitemaps
+}
+
 // reached is what reach finds.
 type reached struct {
 	// order has the root and the pages that a path of links leads to, the shortest paths first.
@@ -198,34 +288,48 @@ type reached struct {
 	// depths are the lengths of the shortest paths, and from the pages with the last links of them.
 	depths map[string]int
 	from   map[string]string
-	// more says that a page on a path has more links than are known.
-	more bool
+	// sitemaps are those of the pages that are sitemaps.
+	sitemaps map[string]bool
+	// more says that a page on a path has more links than are known, and listed is how many pages the
+	// sitemaps list.
+	more   bool
+	listed int
 }
 
 // reach finds the pages that a path of links leads to.
 func (t *tree) reach() reached {
-	r := reached{order: []string{t.root}, depths: map[string]int{t.root: 0}, from: make(map[string]string)}
-	hosts := map[string]bool{hostOf(t.root): true}
-	if at := t.pages[t.root].At; at != "" {
-		hosts[hostOf(at)] = true
+	r := reached{
+		order: []string{t.root}, depths: map[string]int{t.root: 0}, from: make(map[string]string),
+		sitemaps: map[string]bool{t.root: t.rules.sitemap},
 	}
+	hosts := t.hosts()
 	refused := make(map[string]bool)
 	for i := 0; i < len(r.order); i++ {
 		from := r.order[i]
 		p, d := t.pages[from], r.depths[from]
-		if p == nil || d >= t.rules.depth {
+		if p == nil || d >= t.rules.depth || r.sitemaps[from] != t.rules.sitemap {
 			continue // its links are not known, or not followed
 		}
 		r.more = r.more || p.More
+		if p.Index && d == t.rules.depth-1 { // no page of these sitemaps could be watched
+			r.more = true
+			continue
+		}
+		if t.rules.sitemap && !p.Index {
+			r.listed += p.Listed
+		}
 		for _, url := range p.URLs {
 			if _, seen := r.depths[url]; seen || refused[url] {
 				continue
 			}
-			if !t.rules.allow(url, hosts) {
+			if p.Index && !t.rules.near(url, hosts) || !p.Index && !t.rules.allow(url, hosts) {
 				refused[url] = true
 				continue
 			}
 			r.depths[url], r.from[url] = d+1, from
+			if p.Index {
+				r.sitemaps[url] = true
+			}
 			r.order = append(r.order, url)
 		}
 	}

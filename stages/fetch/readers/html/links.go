@@ -44,38 +44,6 @@ func Links(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 	return l.links, nil
 }
 
-// Sitemap returns the URLs that the sitemap or sitemap index raw lists (https://www.sitemaps.org). It
-// returns false if raw is XML of another kind.
-func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, bool) {
-	l := newLinkFinder(raw.URL)
-	z := html.NewTokenizer(bytes.NewReader(raw.Body))
-	z.SetMaxBuf(maxToken)
-	z.AllowCDATA(true)
-	known, loc := false, false
-	for n := 1; !l.links.More; n++ {
-		if n%tokensPerCheck == 0 && ctx.Err() != nil {
-			return flow.Links{}, false
-		}
-		switch z.Next() {
-		case html.ErrorToken:
-			return l.links, known
-		case html.StartTagToken:
-			name, _ := z.TagName()
-			if !known && string(name) != "urlset" && string(name) != "sitemapindex" {
-				return flow.Links{}, false
-			}
-			known, loc = true, string(name) == "loc"
-		case html.EndTagToken:
-			loc = false
-		case html.TextToken:
-			if loc && l.base != nil {
-				l.add(string(z.Text()))
-			}
-		}
-	}
-	return l.links, known
-}
-
 // linkFinder collects the links of a page.
 type linkFinder struct {
 	base  *url.URL
@@ -85,10 +53,12 @@ type linkFinder struct {
 	seen  map[string]bool
 	size  int
 	links flow.Links
+	// most and mostSize bound the links: flow.MaxLinks and flow.MaxLinksSize.
+	most, mostSize int
 }
 
 func newLinkFinder(page string) *linkFinder {
-	l := &linkFinder{links: flow.Links{At: page}, seen: make(map[string]bool)}
+	l := &linkFinder{links: flow.Links{At: page}, seen: make(map[string]bool), most: flow.MaxLinks, mostSize: flow.MaxLinksSize}
 	l.base, _ = url.Parse(page)
 	l.file = l.base != nil && l.base.Scheme == "file"
 	return l
@@ -140,7 +110,7 @@ func (l *linkFinder) add(href string) {
 		return
 	}
 	u, err := l.base.Parse(href)
-	if err != nil || !l.follows(u.Scheme) || u.User != nil || binary(u.Path) {
+	if err != nil || !l.follows(u.Scheme) || u.User != nil || binary(u.Path) && !l.links.Index {
 		return
 	}
 	dropSession(u)
@@ -148,12 +118,13 @@ func (l *linkFinder) add(href string) {
 	if err != nil || len(page) > maxLink || l.seen[page] {
 		return
 	}
-	if len(l.links.URLs) == flow.MaxLinks || l.size+len(page) > flow.MaxLinksSize {
+	size := len(page) + 5*strings.Count(page, "&") // JSON writes \u0026
+	if len(l.links.URLs) == l.most || l.size+size > l.mostSize {
 		l.links.More = true
 		return
 	}
 	l.seen[page] = true
-	l.size += len(page)
+	l.size += size
 	l.links.URLs = append(l.links.URLs, page)
 }
 

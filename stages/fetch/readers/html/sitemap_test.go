@@ -1,6 +1,9 @@
 package html
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,30 +12,83 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
+func gzipped(t *testing.T, body string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func sitemap(t *testing.T, body []byte) (flow.Links, error) {
+	t.Helper()
+	return Sitemap(t.Context(), pipeline.Raw{URL: "https://example.com/sitemap.xml", Body: body})
+}
+
 func TestSitemap(t *testing.T) {
 	body := `<?xml version="1.0"?><!-- made --><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <url><loc> https://example.com/a?x=1&amp;y=2 </loc><lastmod>2026-11-21</lastmod><image:image><image:loc>https://example.com/no</image:loc></image:image></url>
 <url><loc><![CDATA[https://example.com/b]]></loc></url><url><loc>https://example.com/b#again</loc></url>
 <url><loc>file:///etc/passwd</loc></url><url><loc>https://example.com/x.png</loc></url></urlset>`
-	l, ok := Sitemap(t.Context(), pipeline.Raw{URL: "https://example.com/sitemap.xml", Body: []byte(body)})
-	if want := "[https://example.com/a?x=1&y=2 https://example.com/b]"; !ok || fmt.Sprint(l.URLs) != want || l.More {
-		t.Errorf("got %v, %v, want %s", l, ok, want)
-	}
-	for body, sitemap := range map[string]bool{
-		"<sitemapindex><sitemap><loc>https://example.com/1.xml</loc></sitemap></sitemapindex>": true,
-		"<urlset></urlset>": true, "<rss><loc>https://example.com/</loc></rss>": false, "": false, "text": false,
-	} {
-		l, ok := Sitemap(t.Context(), pipeline.Raw{URL: "https://example.com/", Body: []byte(body)})
-		if ok != sitemap || len(l.URLs) != strings.Count(body, "1.xml") {
-			t.Errorf("%s: got %v, %v", body, l.URLs, ok)
+	for name, b := range map[string][]byte{"plain": []byte(body), "gzip": gzipped(t, body)} {
+		l, err := sitemap(t, b)
+		if want := "[https://example.com/a?x=1&y=2 https://example.com/b]"; err != nil || fmt.Sprint(l.URLs) != want || l.More || l.Index {
+			t.Errorf("%s: got %+v, %v, want %s", name, l, err, want)
 		}
 	}
-	many := "<urlset>"
-	for i := range flow.MaxLinks + 1 {
-		many += fmt.Sprintf("<url><loc>https://example.com/%d</loc></url>", i)
+	l, err := sitemap(t, []byte("<sitemapindex><sitemap><loc>https://example.com/1.xml.gz</loc></sitemap></sitemapindex>"))
+	if err != nil || !l.Index || fmt.Sprint(l.URLs) != "[https://example.com/1.xml.gz]" {
+		t.Errorf("index: got %+v, %v", l, err)
 	}
-	if l, _ := Sitemap(t.Context(), pipeline.Raw{URL: "https://example.com/", Body: []byte(many)}); len(l.URLs) != flow.MaxLinks || !l.More {
-		t.Errorf("of many: got %d, %v", len(l.URLs), l.More)
+	if l, err := sitemap(t, []byte("<urlset/>")); err != nil || len(l.URLs) != 0 {
+		t.Errorf("empty: got %+v, %v", l, err)
+	}
+}
+
+// TestSitemapsThatCannotBeRead holds what their errors say.
+func TestSitemapsThatCannotBeRead(t *testing.T) {
+	packed := gzipped(t, "<urlset>"+strings.Repeat("<url><loc>https://example.com/</loc></url>", 1000)+"</urlset>")
+	for name, of := range map[string]struct {
+		body  []byte
+		class string
+		want  string
+	}{
+		"feed":  {[]byte("<rss><loc>https://example.com/</loc></rss>"), pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"text":  {[]byte("https://example.com/"), pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"empty": {nil, pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"cut":   {packed[:len(packed)-10], pipeline.FailUnreadable, "it breaks off behind 1 URLs"},
+		"magic": {packed[:5], pipeline.FailUnreadable, "gzip header"},
+		"bomb":  {gzipped(t, "<urlset>"+strings.Repeat("<!--"+strings.Repeat(" ", 1<<20)+"-->", MaxSitemap>>20)), pipeline.FailTooLarge, "larger than 50 MiB"},
+	} {
+		_, err := sitemap(t, of.body)
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != of.class || !strings.Contains(e.Reason, of.want) {
+			t.Errorf("%s: got %v, want %s and %q", name, err, of.class, of.want)
+		}
+	}
+}
+
+func TestSitemapsAreBounded(t *testing.T) {
+	var many strings.Builder
+	many.WriteString("<urlset>")
+	for i := range flow.MaxSitemapLinks + 1 {
+		fmt.Fprintf(&many, "<url><loc>https://example.com/%d</loc></url>", i)
+	}
+	l, err := sitemap(t, []byte(many.String()))
+	if err != nil || len(l.URLs) != flow.MaxSitemapLinks || !l.More {
+		t.Errorf("of many: got %d, %v, %v", len(l.URLs), l.More, err)
+	}
+	l, err = sitemap(t, []byte(strings.ReplaceAll(many.String(), "</loc>", "?"+strings.Repeat("a&amp;", 50)+"</loc>")))
+	size := 0
+	for _, url := range l.URLs {
+		size += len(url) + 5*strings.Count(url, "&")
+	}
+	if err != nil || !l.More || size > flow.MaxSitemapLinksSize || size < flow.MaxSitemapLinksSize-1000 {
+		t.Errorf("of long ones: got %d URLs of %d bytes, %v, %v", len(l.URLs), size, l.More, err)
 	}
 }
 

@@ -1,0 +1,63 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
+)
+
+// wantsSitemap reports whether a document of req is a sitemap.
+func wantsSitemap(req flow.Request) bool {
+	return slices.ContainsFunc(req.Documents, func(d flow.RequestDocument) bool { return d.View.Sitemap })
+}
+
+// sitemapOf returns what the sitemap raw lists.
+func sitemapOf(ctx context.Context, raw pipeline.Raw) (*flow.Links, error) {
+	var l flow.Links
+	err := guard(func() (err error) {
+		l, err = html.Sitemap(ctx, raw)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.At = cut(l.At, maxKept)
+	return &l, nil
+}
+
+// readSitemap reads doc, a sitemap that lists l or cannot be read because of err, into o. Its text is
+// its URL. That never changes, so a sitemap has no changes of its own.
+func readSitemap(o *flow.Outcome, doc flow.RequestDocument, l *flow.Links, err error) {
+	o.Extractor = "sitemap/1"
+	if err != nil {
+		fail(o, err)
+		return
+	}
+	what := "pages"
+	if l.Index {
+		what = "sitemaps"
+	}
+	o.Title, o.Language, o.TextHash, o.ContentType = fmt.Sprintf("sitemap of %d %s", len(l.URLs), what), "en", text.Hash(o.Page), "application/xml"
+	if o.TextHash == doc.TextHash {
+		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
+		return
+	}
+	o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(o.Page)
+}
+
+// without returns an entry for pages that only their sitemaps can be read from. All other documents of
+// such a page fail with err.
+func without(err error) *entry { return &entry{unreadable{err}, make(chan struct{}, 1)} }
+
+type unreadable struct{ err error }
+
+func (unreadable) ContentTypes() []string { return nil }
+
+func (u unreadable) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+	return pipeline.Text{}, u.err
+}
