@@ -68,7 +68,7 @@ func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	if len(m.Match(c)) == 0 {
 		return ""
 	}
-	for _, found := range m.index(0, c.Language).match(c) {
+	for _, found := range m.index(c.Language).parts[0].match(c) {
 		for _, h := range found.list {
 			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
 				return h.spelling()
@@ -270,7 +270,7 @@ func language(s pipeline.Subscription, c *flow.Change) string {
 func Count(content, language, keyword string, s pipeline.Subscription, languages *text.Languages) int {
 	s = s.WithDefaults()
 	s.Keywords, s.Events = []string{keyword}, nil
-	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(0, language)
+	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
 	n := 0
 	for _, g := range whole(content, language).Groups {
 		search := newSearch(x, &g)

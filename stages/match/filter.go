@@ -46,12 +46,11 @@ type filterClass struct {
 	Filtered bool      `json:"filtered"`
 }
 
-// filter returns the filter over m for changes in language.
-func (m *Matcher) filter(analysis string, stamp uint64, language string) *filter {
-	f := &filter{Analysis: analysis, Stamp: stamp, Language: language}
+// filter returns the filter over x, which has the subscriptions as of stamp.
+func (x *index) filter(analysis string, stamp uint64) *filter {
+	f := &filter{Analysis: analysis, Stamp: stamp, Language: x.language}
 	var keys []string
-	for k := range m.parts {
-		x := m.index(k, language)
+	for k, x := range x.parts {
 		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.moved}
 		words := make([][]string, len(x.classes))
 		for c := range x.classes {
@@ -104,13 +103,13 @@ func (p *Processor) closed(st flow.State, at, analysis string, c *flow.Change, a
 		!f.mayTouch(c, p.cfg.Languages), nil
 }
 
-// storeFilter stores the filter of t for changes in language, if t is large. One of an earlier
-// stamp stays in place; it is not used any more.
-func (t *table) storeFilter(st flow.State, at, analysis, language string) error {
-	if len(t.records) < leastFiltered {
+// storeFilter stores the filter of t, if t is large. One of an earlier stamp stays in place; it
+// is not used any more.
+func (t *table) storeFilter(st flow.State, at, analysis string) error {
+	if t.index.len() < leastFiltered {
 		return nil
 	}
-	return put(st, at, t.matcher.filter(analysis, t.stamp, language))
+	return put(st, at, t.index.filter(analysis, t.stamp))
 }
 
 // mayTouch reports whether c may match a keyword. False means that it does not.

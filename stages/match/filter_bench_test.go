@@ -37,11 +37,11 @@ func BenchmarkFilter(b *testing.B) {
 				})
 			}
 			measure("table", func(st flow.State, c *flow.Change) {
-				records, err := load(st, c.Incarnation, c.Document, c.Version)
-				if err != nil || len(records) != bench.subscriptions {
-					b.Fatalf("%d records, %v", len(records), err)
+				t := newTable(docKey{"inc", "doc", "en"}, 1, 0, langs)
+				if err := t.load(st); err != nil || t.index.len() != bench.subscriptions {
+					b.Fatalf("%d records, %v", t.index.len(), err)
 				}
-				newTable(1, records, func(es []Entry) *Matcher { return NewMatcher(es, langs) }).matcher.Match(c)
+				t.index.find(c)
 			})
 			measure("filter", func(st flow.State, c *flow.Change) {
 				var f filter
@@ -96,7 +96,7 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 			b.Fatal(err)
 		}
 		st := benchState{db, batch, benchPage(i)}
-		records := map[string]*flow.Stamped{}
+		t := newTable(docKey{"inc", "doc", "en"}, 1, 0, langs)
 		for k := range subscriptions {
 			s := stamped(k, k+1, 0, flow.Forever)
 			s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
@@ -106,10 +106,9 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 			s.Subscription = s.Subscription.WithDefaults()
 			at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
 			err = errors.Join(err, put(st, at, s))
-			records[at] = &s
+			t.add(strings.TrimPrefix(at, t.prefix), &s)
 		}
-		m := newTable(1, records, func(es []Entry) *Matcher { return NewMatcher(es, langs) }).matcher
-		err = errors.Join(err, put(st, name(filtered, "inc", "doc"), m.filter(text.Version, 1, "en")))
+		err = errors.Join(err, put(st, name(filtered, "inc", "doc"), t.index.filter(text.Version, 1)))
 		if err := errors.Join(err, batch.Commit(false), batch.Close()); err != nil {
 			b.Fatal(err)
 		}

@@ -7,33 +7,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// ownFirst sorts the matches of subscriptions that a client made before those that are there
-// because other pages link to this one.
-func ownFirst(found []Match, records map[string]*flow.Stamped) []Match {
-	slices.SortStableFunc(found, func(a, b Match) int {
-		x, y := records[a.ID].Followed != nil, records[b.ID].Followed != nil
-		switch {
-		case x == y:
-			return 0
-		case y:
-			return -1
-		}
-		return 1
-	})
-	return found
-}
-
-// repeats holds the notifications of one change, to find those that repeat another one. A page to
-// which several pages of a client link has several subscriptions of this client, and perhaps one that
-// the client made. It is nil where no page links to this one.
+// repeats holds the notifications of a client for one change, to find those that repeat another
+// one. A page to which several pages of a client link has several subscriptions of this client,
+// and perhaps one that the client made.
 type repeats map[repeatKey][]sent
-
-func newRepeats(found []Match, records map[string]*flow.Stamped) repeats {
-	if slices.ContainsFunc(found, func(m Match) bool { return records[m.ID].Followed != nil }) {
-		return make(repeats)
-	}
-	return nil
-}
 
 type repeatKey struct {
 	client string

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/vokter/vokter/pipeline"
@@ -34,60 +36,35 @@ type Match struct {
 type Matcher struct {
 	entries []Entry
 	langs   *text.Languages
-	// parts are the entries by language: that of the document (""), or the one that the
-	// subscription names.
-	parts []part
 
 	mu      sync.Mutex
-	indexes map[indexKey]*patternIndex
+	indexes map[string]*index // by the language of the document
 }
 
-type part struct {
-	language string
-	entries  []int32
-}
-
-type indexKey struct {
-	part     int
-	language string
-}
-
-// maxIndexes bounds the indexes that a Matcher holds in addition to one for each part. The
-// language of a document may be detected differently each time.
+// maxIndexes bounds the indexes of a Matcher. The language of a document may be detected
+// differently each time.
 const maxIndexes = 8
 
 // NewMatcher returns a Matcher for subs, which must not be changed afterwards. It builds an
 // index when a change first needs it; languages that are registered later do not affect it.
 func NewMatcher(subs []Entry, langs *text.Languages) *Matcher {
-	m := &Matcher{entries: subs, langs: langs, indexes: map[indexKey]*patternIndex{}}
-	at := map[string]int{}
-	for i := range subs {
-		l := subs[i].Subscription.Language
-		k, ok := at[l]
-		if !ok {
-			k = len(m.parts)
-			at[l] = k
-			m.parts = append(m.parts, part{language: l})
-		}
-		m.parts[k].entries = append(m.parts[k].entries, int32(i))
-	}
-	return m
+	return &Matcher{entries: subs, langs: langs, indexes: map[string]*index{}}
 }
 
-// index returns the index of part k for a document in language.
-func (m *Matcher) index(k int, language string) *patternIndex {
-	if own := m.parts[k].language; own != "" {
-		language = own
-	}
+// index returns the index for a document in language.
+func (m *Matcher) index(language string) *index {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	x := m.indexes[indexKey{k, language}]
+	x := m.indexes[language]
 	if x == nil {
-		if len(m.indexes) >= len(m.parts)+maxIndexes {
+		if len(m.indexes) >= maxIndexes {
 			clear(m.indexes)
 		}
-		x = newIndex(m.entries, m.parts[k].entries, m.langs.Normalizer(language))
-		m.indexes[indexKey{k, language}] = x
+		x = newIndex(language, m.langs)
+		for i := range m.entries {
+			x.add(strconv.Itoa(i), m.entries[i].Subscription)
+		}
+		m.indexes[language] = x
 	}
 	return x
 }
@@ -96,29 +73,23 @@ func (m *Matcher) index(k int, language string) *patternIndex {
 // The windows of c must be as package diff makes them: tokens ascend, and edits lie within
 // them.
 func (m *Matcher) Match(c *flow.Change) []Match {
-	found := map[int32][]finding{}
-	for k := range m.parts {
-		x := m.index(k, c.Language)
-		for p, hits := range x.match(c) {
-			for _, h := range x.patterns[p].subs {
-				found[h.entry] = append(found[h.entry], finding{h.keyword, *hits})
-			}
-		}
-	}
-	who := make([]int32, 0, len(found))
-	for e := range found {
-		if s := &m.entries[e].Subscription; s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
-			who = append(who, e)
-		}
-	}
-	slices.Sort(who)
+	found := m.index(c.Language).find(c)
 	var out []Match
-	for _, e := range who {
-		if diffs, omitted := assemble(m.entries[e].Subscription.WithDefaults(), c.Title, found[e]); len(diffs) > 0 {
+	for _, e := range slices.Sorted(maps.Keys(found)) {
+		if diffs, omitted := diffsFor(c, m.entries[e].Subscription, found[e]); len(diffs) > 0 {
 			out = append(out, Match{m.entries[e].ID, diffs, omitted})
 		}
 	}
 	return out
+}
+
+// diffsFor returns the diffs of a notification of c for s, in which found was found, and how many
+// more there were. There are none where the change is smaller than s asks for.
+func diffsFor(c *flow.Change, s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, omitted int) {
+	if !s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
+		return nil, 0
+	}
+	return assemble(s.WithDefaults(), c.Title, found)
 }
 
 // match returns the hits of each pattern that c matches, in the order of the text.

@@ -43,7 +43,7 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(m.indexes) > len(m.parts)+maxIndexes {
+	if len(m.indexes) > maxIndexes {
 		t.Errorf("%d indexes are kept", len(m.indexes))
 	}
 }
@@ -57,24 +57,15 @@ func TestNoSubscriptions(t *testing.T) {
 
 // TestKeysAreRare holds that a phrase is found by the pair that the fewest others have.
 func TestKeysAreRare(t *testing.T) {
-	var entries []Entry
+	x := newPatternIndex(text.NewLanguages().Normalizer("en"))
 	for i := range 100 {
-		entries = append(entries, Entry{fmt.Sprint(i), kw(fmt.Sprintf("out of word%d", i), fmt.Sprintf("word%d", i))})
+		x.add(int32(i), kw(fmt.Sprintf("out of word%d", i), fmt.Sprintf("word%d", i)))
 	}
-	x := newIndex(entries, everyEntry(len(entries)), text.NewLanguages().Normalizer("en"))
-	for k, ps := range x.postings {
-		if len(ps) != 1 {
-			t.Errorf("%d patterns have the key %v", len(ps), k)
+	for k, list := range x.postings {
+		if list.n != 1 {
+			t.Errorf("%d patterns have the key %v", list.n, k)
 		}
 	}
-}
-
-func everyEntry(n int) []int32 {
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = int32(i)
-	}
-	return out
 }
 
 // BenchmarkMatch matches a change of 50 tokens, of which few are keywords. What it costs must
@@ -112,14 +103,16 @@ func BenchmarkMatch(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{30, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			entries := make([]Entry, n)
-			for i := range entries {
-				entries[i] = Entry{fmt.Sprint(i), kw(fmt.Sprintf("word%d", i), fmt.Sprintf("out of word%d", i%100), "argus")}
+			names, subs := make([]string, n), make([]pipeline.Subscription, n)
+			for i := range subs {
+				names[i], subs[i] = fmt.Sprint(i), kw(fmt.Sprintf("word%d", i), fmt.Sprintf("out of word%d", i%100), "argus")
 			}
-			norm := text.NewLanguages().Normalizer("en")
-			all := everyEntry(n)
+			langs := text.NewLanguages()
 			for b.Loop() {
-				newIndex(entries, all, norm)
+				x := newIndex("en", langs)
+				for i := range subs {
+					x.add(names[i], subs[i])
+				}
 			}
 		})
 	}
@@ -217,7 +210,7 @@ func TestCoarseFilter(t *testing.T) {
 	langs := text.NewLanguages()
 	for keyword, want := range map[string]bool{"needle": true, "absent": false} {
 		m := NewMatcher([]Entry{{"s", kw(keyword)}}, langs)
-		f := m.filter("test", 1, "")
+		f := m.index("").filter("test", 1)
 		if got := f.mayTouch(&flow.Change{Groups: []flow.Group{g}}, langs); got != want {
 			t.Errorf("%q: may touch %v, want %v", keyword, got, want)
 		}

@@ -317,7 +317,7 @@ func TestAgainstBruteForce(t *testing.T) {
 				t.Fatalf("seed %d, %+v\n%s\n got %q\nwant %q", seed, s, show(sides), g, w)
 			}
 		}
-		if !m.filter("", 0, c.Language).mayTouch(c, langs) {
+		if !m.index(c.Language).filter("", 0).mayTouch(c, langs) {
 			closed++
 			if len(got) > 0 {
 				t.Fatalf("seed %d: the filter says that nothing is touched, but %d are", seed, len(got))

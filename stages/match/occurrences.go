@@ -22,7 +22,7 @@ type Occurrence struct {
 func Occurrences(content, language, keyword string, s pipeline.Subscription, languages *text.Languages, f func(Occurrence) bool) {
 	s = s.WithDefaults()
 	s.Keywords, s.Events = []string{keyword}, nil
-	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(0, language)
+	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
 	position := 1
 	eachBlock(&whole(content, language).Groups[0], func(_ int, w window) bool {
 		more := true

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
@@ -22,65 +21,68 @@ type key struct {
 
 // pattern is one normalized keyword. Several subscriptions may share it.
 type pattern struct {
-	class uint8
 	// terms are the terms of a phrase in order. With any, they are the terms that a difference
 	// must contain: at least two, distinct and ascending.
 	terms []uint32
+	subs  []holder
+	class uint8
 	any   bool
-	// at is the index of the term that is the key; with pair, that term and the next one are.
-	at   int
-	pair bool
-	subs []holder
+	pair  bool // the key is the term at index at and the next one
+	at    uint16
+	next  int32 // the next pattern with the same key, or none
 }
+
+// none is the end of a list of patterns.
+const none = -1
 
 // holder is a subscription with the pattern as one of its keywords.
 type holder struct{ entry, keyword int32 }
 
-// patternIndex is an inverted index of the patterns of some subscriptions in one language. It is
-// immutable once it is built.
+// posting is the list of the patterns with one key.
+type posting struct{ first, n int32 }
+
+// patternIndex is an inverted index of keywords in one language.
 type patternIndex struct {
 	norm    *text.Normalizer
 	classes []class
 	// dicts number the terms of each class, from 1. Classes of one form share a dictionary.
 	dicts    []map[string]uint32
 	patterns []pattern
-	postings map[key][]int32 // indexes of patterns
-	longest  int             // tokens of the longest phrase
-	moved    bool            // a subscription wants moved blocks
+	postings map[key]posting
+	longest  int  // tokens of the longest phrase
+	moved    bool // a subscription wants moved blocks
 }
 
-// newIndex indexes the entries at the positions in which.
-func newIndex(entries []Entry, which []int32, norm *text.Normalizer) *patternIndex {
-	x := &patternIndex{norm: norm, postings: map[key][]int32{}}
-	known := map[string]int32{}
-	for _, e := range which {
-		s := entries[e].Subscription.WithDefaults()
-		x.moved = x.moved || s.Moved
-		for k, word := range s.Keywords {
-			p, ok := x.parse(s, word)
-			if !ok {
-				continue
-			}
-			id := p.identity()
-			n, ok := known[id]
-			if !ok {
-				n = int32(len(x.patterns))
-				known[id] = n
-				x.patterns = append(x.patterns, p)
-			}
-			if p := &x.patterns[n]; !p.holds(entries, e, word) {
-				p.subs = append(p.subs, holder{e, int32(k)})
-			}
+func newPatternIndex(norm *text.Normalizer) *patternIndex {
+	return &patternIndex{norm: norm, postings: map[key]posting{}}
+}
+
+// add indexes the keywords of s as those of entry e, which must be greater than all before.
+func (x *patternIndex) add(e int32, s pipeline.Subscription) {
+	s = s.WithDefaults()
+	x.moved = x.moved || s.Moved
+	for k, word := range s.Keywords {
+		p, ok := x.parse(s, word)
+		if !ok {
+			continue
+		}
+		n := x.like(&p)
+		if n == none {
+			n = int32(len(x.patterns))
+			x.post(n, &p)
+			x.patterns = append(x.patterns, p)
+		}
+		if p := &x.patterns[n]; !p.holds(s.Keywords, e, word) {
+			p.subs = append(p.subs, holder{e, int32(k)})
 		}
 	}
-	x.post()
-	return x
 }
 
-// holds reports whether p already has the keyword word of entry e, the last one indexed.
-func (p *pattern) holds(entries []Entry, e int32, word string) bool {
+// holds reports whether p already has word, one of the keywords of entry e, the last one
+// indexed.
+func (p *pattern) holds(keywords []string, e int32, word string) bool {
 	for i := len(p.subs) - 1; i >= 0 && p.subs[i].entry == e; i-- {
-		if entries[e].Subscription.Keywords[p.subs[i].keyword] == word {
+		if keywords[p.subs[i].keyword] == word {
 			return true
 		}
 	}
@@ -146,36 +148,53 @@ func (x *patternIndex) class(c class) uint8 {
 	return uint8(len(x.classes) - 1)
 }
 
-// post chooses the keys of all patterns, the rarest for each, and fills postings.
-func (x *patternIndex) post() {
-	uses := map[key]int{}
-	for i := range x.patterns {
-		x.patterns[i].keys(func(_ int, k key) { uses[k]++ })
+// post chooses the key of p, the one that the fewest other patterns have, and adds p as
+// pattern n to its list.
+func (x *patternIndex) post(n int32, p *pattern) {
+	var best key
+	least := int32(-1)
+	p.keys(func(at int, k key) {
+		if uses := x.postings[k].n; least < 0 || uses < least {
+			least, best, p.at = uses, k, uint16(at)
+		}
+	})
+	p.pair, p.next = best.b != 0, none
+	list, ok := x.postings[best]
+	if ok {
+		p.next = list.first
 	}
-	for i := range x.patterns {
-		p := &x.patterns[i]
-		var best key
-		least := -1
-		p.keys(func(at int, k key) {
-			if least < 0 || uses[k] < least {
-				least, best, p.at = uses[k], k, at
-			}
-		})
-		p.pair = best.b != 0
-		x.postings[best] = append(x.postings[best], int32(i))
+	x.postings[best] = posting{n, list.n + 1}
+}
+
+// with calls f with each pattern whose key is k.
+func (x *patternIndex) with(k key, f func(p int32)) {
+	list, ok := x.postings[k]
+	if !ok {
+		return
+	}
+	for p := list.first; p != none; p = x.patterns[p].next {
+		f(p)
 	}
 }
 
-// identity returns a string that is equal for equal patterns.
-func (p *pattern) identity() string {
-	b := []byte{p.class, 0}
-	if p.any {
-		b[1] = 1
-	}
-	for _, t := range p.terms {
-		b = binary.BigEndian.AppendUint32(b, t)
-	}
-	return string(b)
+// like returns the pattern that is equal to p, or none. It is in the list of one of the keys.
+func (x *patternIndex) like(p *pattern) int32 {
+	found := int32(none)
+	p.keys(func(_ int, k key) {
+		if found == none {
+			x.with(k, func(n int32) {
+				if x.patterns[n].equal(p) {
+					found = n
+				}
+			})
+		}
+	})
+	return found
+}
+
+// equal reports whether p and q match the same texts.
+func (p *pattern) equal(q *pattern) bool {
+	return p.class == q.class && p.any == q.any && slices.Equal(p.terms, q.terms)
 }
 
 // keys calls f with every possible key of p, and the index of its term.

@@ -65,22 +65,18 @@ func (x *patternIndex) lookUp(c uint8, s *stream, f func(p int32, s *stream, i i
 		if t == 0 {
 			continue
 		}
-		for _, p := range x.postings[key{class: c, a: t}] {
-			f(p, s, i)
-		}
+		x.with(key{class: c, a: t}, func(p int32) { f(p, s, i) })
 		if i+1 == len(s.terms) || s.terms[i+1] == 0 {
 			continue
 		}
-		for _, p := range x.postings[key{c, t, s.terms[i+1]}] {
-			f(p, s, i)
-		}
+		x.with(key{c, t, s.terms[i+1]}, func(p int32) { f(p, s, i) })
 	}
 }
 
 // occurrence returns the tokens of the occurrence of phrase p whose key is at i, or nil if
 // there is none.
 func (p *pattern) occurrence(s *stream, i int) []int {
-	from := i - p.at
+	from := i - int(p.at)
 	if from < 0 || from+len(p.terms) > len(s.terms) {
 		return nil
 	}

@@ -43,6 +43,9 @@ type Config struct {
 	// Cache is how many indexed subscriptions are kept in memory, besides those of the current
 	// document. Default 200,000, about 100 MB.
 	Cache int
+	// Batch is how many notifications of a change one transaction emits at most. Where a change has
+	// more, further transactions follow. Default 1000.
+	Batch int
 	// Memory bounds the memory for reading large changes. Default: no bound.
 	Memory flow.Memory
 }
@@ -71,6 +74,9 @@ func New(cfg Config) *Processor {
 	if cfg.Cache <= 0 {
 		cfg.Cache = 200_000
 	}
+	if cfg.Batch <= 0 {
+		cfg.Batch = 1000
+	}
 	return &Processor{cfg: cfg, cache: newCache(cfg.Cache), run: rand.Text()}
 }
 
@@ -92,11 +98,14 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	defer free()
 	switch m.Type {
 	case flow.TypeStamp:
-		err = handle(m, func(s *flow.Stamped) error { return applyStamp(tx.State(m.Key), s) })
-	case flow.TypeChange:
-		err = handle(m, func(c *flow.Change) error { return p.change(tx, m, c) })
-	case flow.TypeEnded:
-		err = handle(m, func(e *flow.Ended) error { return p.ended(tx, m, e) })
+		var s *flow.Stamped
+		if s, err = bodyOf[flow.Stamped](m); err == nil {
+			err = applyStamp(tx.State(m.Key), s)
+		}
+	case flow.TypeChange, flow.TypeEnded:
+		err = p.inOrder(tx, m)
+	case flow.TypeWake:
+		err = p.resume(tx, m.Key)
 	default:
 		return m.UnknownType(flow.GroupMatch)
 	}
@@ -106,165 +115,217 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	return nil
 }
 
-// handle calls f with the body of m.
-func handle[T any](m flow.Message, f func(*T) error) error {
-	var body T
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return failure.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
+// bodyOf returns the decoded body of m.
+func bodyOf[T any](m flow.Message) (*T, error) {
+	b := new(T)
+	if err := json.Unmarshal(m.Body, b); err != nil {
+		return nil, failure.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
 	}
-	return f(&body)
+	return b, nil
 }
 
-func (p *Processor) change(tx flow.Tx, m flow.Message, c *flow.Change) error {
-	if err := checkWindows(c); err != nil {
-		return failure.Permanent(err)
-	}
-	st := tx.State(m.Key)
+// change emits a batch of the notifications of c. It returns false if there are more.
+func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress) (done bool, err error) {
+	st := tx.State(key)
 	applied, err := waitFor(st, c.Incarnation, c.Stamp)
 	if err != nil {
-		return err
+		return false, err
 	}
 	t, err := p.table(st, c, applied)
 	if err != nil {
-		return err
+		return false, err
 	}
-	r := ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
-	matched := 0
+	if at.After == "" {
+		at.Record = ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
+	}
 	if t == nil {
 		tx.OnCommit(func() {
 			p.cfg.Observe.Note(flow.Observation{Kind: flow.KindFiltered, Page: c.Page, Document: c.Document, URL: c.URL, ID: c.ID, Time: c.Time})
 		})
-	} else if matched, err = p.notify(tx, c, t, &r); err != nil {
-		return err
+	} else if done, err := p.notify(tx, st, c, t, at); err != nil || !done {
+		return false, err
 	}
-	if matched > 0 {
+	if matched := at.Matched; matched > 0 {
 		tx.OnCommit(func() {
 			p.cfg.Logger.Debug("keywords matched", "url", c.URL, "version", c.Version, "subscriptions", matched, "change", c.ID)
 		})
 	}
-	return remember(st, r)
+	return true, remember(st, at.Record)
 }
 
 // ended notifies the clients of a page that expired, and deletes the state of the page's
-// incarnation. It deletes the history too, unless the page is listed as expired.
-func (p *Processor) ended(tx flow.Tx, m flow.Message, e *flow.Ended) error {
-	st := tx.State(m.Key)
-	if _, err := waitFor(st, e.Incarnation, e.Stamp); err != nil {
-		return err
-	}
+// incarnation. It deletes the history too, unless the page is listed as expired. It returns false
+// if more clients are to be notified before.
+func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (done bool, err error) {
+	st := tx.State(key)
 	if e.Expiry != nil {
-		if err := p.timeOut(tx, st, e); err != nil {
-			return err
+		if done, err := p.timeOut(tx, st, e, at); err != nil || !done {
+			return false, err
+		}
+		if err := remember(st, at.Record); err != nil {
+			return false, err
 		}
 	}
 	if !e.Listed {
 		if err := clearHistory(st); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := forget(st, e.Incarnation); err != nil {
-		return err
+		return false, err
 	}
 	tx.OnCommit(func() { p.cache.drop(e.Incarnation) })
-	return nil
+	return true, nil
 }
 
-// notify emits the notifications of c for the subscriptions of t and notes them in r. It
-// returns how many subscriptions matched.
-func (p *Processor) notify(tx flow.Tx, c *flow.Change, t *table, r *ChangeRecord) (int, error) {
-	matched := 0
-	matches := ownFirst(t.matcher.Match(c), t.records)
-	told := newRepeats(matches, t.records)
-	for _, found := range matches {
-		s := t.records[found.ID]
-		if c.Version <= s.From || c.Version > s.Until {
+// notify emits notifications of c for the subscriptions of t, from at on. It returns false if it
+// stopped because they are enough for one transaction; all of a client are in one where pages
+// that link to this one are among them.
+func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
+	found := t.index.find(c)
+	all, err := t.candidates(st, found)
+	if err != nil {
+		return false, err
+	}
+	all = behind(all, at.After)
+	b := batch{p: p, tx: tx, record: &at.Record}
+	if len(all) > 0 && all[0].client != "" {
+		b.told = repeats{}
+	}
+	for i, next := range all {
+		if b.full() && (next.client == "" || next.client != all[i-1].client) {
+			return false, nil
+		}
+		s, err := readRecord(st, next.name)
+		if err != nil {
+			return false, err
+		}
+		at.After = next.place
+		if s == nil || c.Version <= s.From || c.Version > s.Until {
 			continue
 		}
-		matched++
-		n := pipeline.Notification{
-			Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: found.Diffs, Type: pipeline.NotificationType, Time: c.Time,
-			Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
-			Truncated: found.Omitted > 0, Omitted: found.Omitted,
+		diffs, omitted := diffsFor(c, s.Subscription, found[next.entry])
+		if len(diffs) == 0 {
+			continue
 		}
-		for _, to := range s.Subscription.Receivers() {
-			if told.note(s, to, n) {
-				continue
-			}
-			n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
-			if err := p.send(tx, s, to, n, s.Subscription.Digest, r); err != nil {
-				return matched, err
-			}
+		at.Matched++
+		if err := b.add(c, s, diffs, omitted); err != nil {
+			return false, err
 		}
 	}
-	return matched, nil
+	return true, nil
 }
 
-// timeOut emits one timeout notification for each client and receiver of an expired page. Its
-// ID names the smallest incarnation of the client's subscriptions that ended with the page and
-// name that receiver, so that cancelling that subscription withdraws it.
-func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended) error {
-	over, err := expiredRecords(st, e.Incarnation)
+// timeOut emits timeout notifications, from at on: one for each client and receiver of an expired
+// page. Its ID names the smallest incarnation of the client's subscriptions that ended with the
+// page and name that receiver, so that cancelling that subscription withdraws it. It returns false
+// if there are more.
+func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progress) (done bool, err error) {
+	all, err := expiredRecords(st, e.Incarnation)
 	if err != nil {
-		return err
+		return false, err
 	}
 	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s", e.Expiry.Failures, cmp.Or(e.Expiry.Reason, e.Expiry.Class))
-	r := ChangeRecord{Time: e.Expiry.Time, Expired: reason}
-	type recipient struct {
-		client   string
-		receiver pipeline.Receiver
+	if at.After == "" {
+		at.Record = ChangeRecord{Time: e.Expiry.Time, Expired: reason}
 	}
-	done := map[recipient]bool{}
-	for _, s := range over {
-		client := s.Subscription.WithDefaults().Client
+	b := batch{p: p, tx: tx, record: &at.Record}
+	var client string
+	told := map[pipeline.Receiver]bool{}
+	for _, next := range behind(all, at.After) {
+		if next.client != client {
+			if b.full() {
+				return false, nil
+			}
+			client = next.client
+			clear(told)
+		}
+		s, err := readRecord(st, next.name)
+		if err != nil {
+			return false, err
+		}
+		at.After = next.place
 		n := pipeline.Notification{
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
 			Time: e.Expiry.Time, Client: client, Reason: reason,
 		}
 		for _, to := range s.Subscription.Receivers() {
-			if done[recipient{client, to}] {
+			if told[to] {
 				continue
 			}
-			done[recipient{client, to}] = true
+			told[to] = true
 			n.ID = flow.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.Sink)
-			if err := p.send(tx, s, to, n, nil, &r); err != nil {
-				return err
+			if err := b.send(s, to, n, nil); err != nil {
+				return false, err
 			}
 		}
 	}
-	return remember(st, r)
+	return true, nil
 }
 
-// expiredRecords returns the subscriptions that ended because the page expired, sorted by
-// client and then by incarnation.
-func expiredRecords(st flow.State, incarnation string) ([]*flow.Stamped, error) {
-	var all []*flow.Stamped
-	for _, v := range st.Scan(name(expired, incarnation, "")) {
+// expiredRecords returns the subscriptions that ended because the page expired, by client and then
+// by incarnation.
+func expiredRecords(st flow.State, incarnation string) ([]candidate, error) {
+	var all []candidate
+	for n, v := range st.Scan(name(expired, incarnation, "")) {
 		if v.Err != nil {
 			return nil, v.Err
 		}
-		s := new(flow.Stamped)
-		if err := get(v.Bytes, s); err != nil {
+		var s flow.Stamped
+		if err := get(v.Bytes, &s); err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		client := s.Subscription.WithDefaults().Client
+		all = append(all, candidate{place: name(client, s.Incarnation), name: n, client: client})
 	}
-	slices.SortFunc(all, func(a, b *flow.Stamped) int {
-		return cmp.Or(cmp.Compare(a.Subscription.WithDefaults().Client, b.Subscription.WithDefaults().Client), cmp.Compare(a.Incarnation, b.Incarnation))
-	})
+	slices.SortFunc(all, candidate.compare)
 	return all, nil
 }
 
-// send emits n, a notification of s, to one receiver and notes it in r. With a digest, the
-// receiver collects it.
-func (p *Processor) send(tx flow.Tx, s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification, digest *pipeline.Digest, r *ChangeRecord) error {
+// batch emits the notifications of one transaction.
+type batch struct {
+	p      *Processor
+	tx     flow.Tx
+	record *ChangeRecord
+	told   repeats // nil where none can repeat another
+	n      int
+	bytes  int
+}
+
+func (b *batch) full() bool { return b.n >= b.p.cfg.Batch || b.bytes >= maxBatchBytes }
+
+// add emits a notification of c for s to each of its receivers.
+func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omitted int) error {
+	n := pipeline.Notification{
+		Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
+		Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
+		Truncated: omitted > 0, Omitted: omitted,
+	}
+	for _, to := range s.Subscription.Receivers() {
+		if b.told.note(s, to, n) {
+			continue
+		}
+		n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
+		if err := b.send(s, to, n, s.Subscription.Digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send emits n, a notification of s, to one receiver and notes it in the record. With a digest,
+// the receiver collects it.
+func (b *batch) send(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification, digest *pipeline.Digest) error {
 	out, err := flow.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n, Digest: digest}.Message()
 	if err != nil {
 		return err
 	}
-	tx.Emit(out)
-	r.note(to, n)
-	tx.OnCommit(func() {
-		p.cfg.Observe.Note(flow.Observation{Kind: flow.KindNotification, Page: s.Page, Document: s.Document,
+	b.tx.Emit(out)
+	b.n++
+	b.bytes += len(out.Body)
+	b.record.note(to, n)
+	b.tx.OnCommit(func() {
+		b.p.cfg.Observe.Note(flow.Observation{Kind: flow.KindNotification, Page: s.Page, Document: s.Document,
 			URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time})
 	})
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/test/txtest"
 )
 
@@ -292,22 +293,18 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache(25)
-	tables := map[docKey]*table{}
+	key := func(i int) docKey { return docKey{"inc", fmt.Sprint(i), "en"} }
+	empty := func(stamp uint64) *table { return newTable(docKey{"inc", "doc", "en"}, stamp, 0, text.NewLanguages()) }
 	for i := range 4 {
-		k := docKey{"inc", fmt.Sprint(i)}
-		tables[k] = &table{stamp: 1}
-		c.put(k, tables[k])
-		c.get(docKey{"inc", "0"}, 1, 0) // keeps the first in use
+		c.put(key(i), empty(1))
+		c.put(key(0), c.take(key(0))) // keeps the first in use
 	}
-	if len(c.items) != 2 || c.size != 20 || c.get(docKey{"inc", "0"}, 1, 0) == nil || c.get(docKey{"inc", "3"}, 1, 0) == nil {
+	if len(c.items) != 2 || c.size != 20 || c.take(key(3)) == nil || c.take(key(1)) != nil {
 		t.Errorf("%d tables of weight %d are left", len(c.items), c.size)
 	}
-	if c.get(docKey{"inc", "0"}, 2, 0) != nil || c.get(docKey{"inc", "0"}, 1, 1) != nil {
-		t.Error("a table of another stamp or of other languages was returned")
-	}
-	c.put(docKey{"inc", "0"}, &table{stamp: 2, records: make(map[string]*flow.Stamped)})
-	if c.get(docKey{"inc", "0"}, 2, 0) == nil || c.size != 20 {
-		t.Errorf("replacing a table gives weight %d", c.size)
+	c.put(key(0), empty(2))
+	if got := c.take(key(0)); got == nil || got.stamp != 2 || c.size != 0 || c.take(key(0)) != nil {
+		t.Errorf("replacing and taking a table gives %v and weight %d", got, c.size)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 		h.stamp(stamped(i, i+1, 0, flow.Forever, "argus"))
 	}
 	h.says(changed(1, leastFiltered, "zeus"))
-	h.p.cache.put(docKey{"x", "y"}, &table{})
+	h.evict()
 	h.says(changed(2, leastFiltered, "hera"))
 	if filtered != 1 {
 		t.Errorf("%d changes were filtered, want 1", filtered)

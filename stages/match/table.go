@@ -2,32 +2,112 @@ package match
 
 import (
 	"container/list"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
-// table is the indexed subscriptions of one document as of one stamp. It is immutable.
+// table is the indexed subscriptions of one document as of one stamp, for changes in one
+// language. It holds their keywords; the rest of a subscription is read from the state when a
+// keyword is found. Changes of one page are handled one at a time, so a table needs no lock.
 type table struct {
+	prefix     string // of the names of the document's records; the names in a table are without it
 	stamp      uint64
 	generation uint64 // of the languages
-	matcher    *Matcher
-	records    map[string]*flow.Stamped // by the ID of their Entry
+	index      *index
+	// ending are the records of subscriptions that ended, by name, with the last version that
+	// they match.
+	ending map[string]uint64
+	// followed are the names of records that are there because other pages link to this one.
+	followed map[string]bool
 }
 
-func newTable(stamp uint64, records map[string]*flow.Stamped, build func([]Entry) *Matcher) *table {
-	entries := make([]Entry, 0, len(records))
-	for id, s := range records {
-		entries = append(entries, Entry{id, s.Subscription})
+func newTable(k docKey, stamp, generation uint64, langs *text.Languages) *table {
+	prefix := name(record, k.incarnation, k.document, "")
+	return &table{prefix: prefix, stamp: stamp, generation: generation, index: newIndex(k.language, langs), ending: map[string]uint64{}, followed: map[string]bool{}}
+}
+
+// add adds the record of the document with that name, in place of its earlier state.
+func (t *table) add(name string, s *flow.Stamped) {
+	t.remove(name)
+	t.index.add(name, s.Subscription)
+	if s.Until < flow.Forever {
+		t.ending[name] = s.Until
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
-	return &table{stamp: stamp, matcher: build(entries), records: records}
+	if s.Followed != nil {
+		t.followed[name] = true
+	}
 }
 
-// cache holds the most recently used tables. A table's key covers everything that it was made
-// from, so a table from a transaction that failed does no harm.
+func (t *table) remove(name string) {
+	t.index.remove(name)
+	delete(t.ending, name)
+	delete(t.followed, name)
+}
+
+// load adds all records of the document, and returns an error if one of them cannot be read.
+func (t *table) load(st flow.State) error {
+	for n, v := range st.Scan(t.prefix) {
+		if v.Err != nil {
+			return v.Err
+		}
+		s := new(flow.Stamped)
+		if err := get(v.Bytes, s); err != nil {
+			return err
+		}
+		t.add(strings.Clone(n[len(t.prefix):]), s) // a substring would keep the whole
+	}
+	return nil
+}
+
+// advance adds what the stamps after that of t up to stamp did to the document. It returns false
+// if it cannot, because the last of them are too many or t is of a later stamp: t must be made
+// again then.
+func (t *table) advance(st flow.State, incarnation string, stamp uint64) (bool, error) {
+	if t.stamp > stamp || stamp-t.stamp > maxLog {
+		return false, nil
+	}
+	for ; t.stamp < stamp; t.stamp++ {
+		e, err := logged(st, incarnation, t.stamp+1)
+		if err != nil || e == nil {
+			return false, err
+		}
+		n, ok := strings.CutPrefix(e.Record, t.prefix)
+		if !ok {
+			continue // it is of another document
+		}
+		s, err := readRecord(st, e.Record)
+		switch {
+		case err != nil:
+			return false, err
+		case s == nil:
+			t.remove(n)
+		default:
+			t.add(strings.Clone(n), s)
+		}
+	}
+	return !t.index.wasteful(), nil
+}
+
+// expire removes the subscriptions that ended before version, from t and from the state: no
+// version for them will come.
+func (t *table) expire(st flow.State, version uint64) error {
+	for n, until := range t.ending {
+		if until >= version {
+			continue
+		}
+		if err := st.Delete(t.prefix + n); err != nil {
+			return err
+		}
+		t.remove(n)
+	}
+	return nil
+}
+
+// cache holds the most recently used tables. The records as of a stamp are the same at each
+// attempt, so a table that a transaction which failed has made or advanced does no harm.
 type cache struct {
 	limit int
 
@@ -37,7 +117,7 @@ type cache struct {
 	items map[docKey]*list.Element
 }
 
-type docKey struct{ incarnation, document string }
+type docKey struct{ incarnation, document, language string }
 
 type cached struct {
 	key docKey
@@ -50,24 +130,22 @@ func newCache(limit int) *cache {
 
 // weight is more than 0 for an empty table, so that tables without subscriptions are bounded
 // too.
-func (t *table) weight() int { return len(t.records) + 10 }
+func (t *table) weight() int { return len(t.index.names) + 10 }
 
-func (c *cache) get(k docKey, stamp, generation uint64) *table {
+// take removes the table of k, if there is one, and returns it.
+func (c *cache) take(k docKey) *table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.items[k]
 	if e == nil {
 		return nil
 	}
-	t := e.Value.(*cached).table
-	if t.stamp != stamp || t.generation != generation {
-		return nil
-	}
-	c.used.MoveToFront(e)
-	return t
+	c.remove(e)
+	return e.Value.(*cached).table
 }
 
-// put adds t and evicts the least recently used tables. t itself stays, however large it is.
+// put adds t and evicts the least recently used tables. t itself stays, however large it is. It
+// must not be changed as long as it is in the cache.
 func (c *cache) put(k docKey, t *table) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,22 +182,30 @@ func (c *cache) drop(incarnation string) {
 // the stored filter says that c matches none of their keywords.
 func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table, error) {
 	generation := p.cfg.Languages.Generation()
-	k := docKey{c.Incarnation, c.Document}
-	if t := p.cache.get(k, applied, generation); t != nil {
-		return t, nil
+	k := docKey{c.Incarnation, c.Document, c.Language}
+	t := p.cache.take(k)
+	ok := t != nil && t.generation == generation
+	if ok {
+		var err error
+		if ok, err = t.advance(st, c.Incarnation, applied); err != nil {
+			return nil, err
+		}
 	}
-	at, analysis := name(filtered, c.Incarnation, c.Document), p.analysis(generation)
-	closed, err := p.closed(st, at, analysis, c, applied)
-	if err != nil || closed {
-		return nil, err
+	if !ok {
+		at, analysis := name(filtered, c.Incarnation, c.Document), p.analysis(generation)
+		closed, err := p.closed(st, at, analysis, c, applied)
+		if err != nil || closed {
+			return nil, err
+		}
+		t = newTable(k, applied, generation, p.cfg.Languages)
+		if err := t.load(st); err != nil {
+			return nil, err
+		}
+		if err := t.storeFilter(st, at, analysis); err != nil {
+			return nil, err
+		}
 	}
-	records, err := load(st, c.Incarnation, c.Document, c.Version)
-	if err != nil {
-		return nil, err
-	}
-	t := newTable(applied, records, func(es []Entry) *Matcher { return NewMatcher(es, p.cfg.Languages) })
-	t.generation = generation
-	if err := t.storeFilter(st, at, analysis, c.Language); err != nil {
+	if err := t.expire(st, c.Version); err != nil {
 		return nil, err
 	}
 	p.cache.put(k, t)

@@ -34,7 +34,7 @@ func (w *world) build(p *process) {
 	if w.cfg.Late != 0 && expireAfter > 0 {
 		expireAfter += w.cfg.Late
 	}
-	matcher := match.New(match.Config{})
+	matcher := match.New(match.Config{Batch: 2})
 	p.procs = map[consumerID]flow.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
 		consumers[1]:     w.fetcher(p),

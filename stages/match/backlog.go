@@ -1,0 +1,250 @@
+package match
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// A change that matches very many subscriptions is not handled in one transaction: the
+// transaction would be large, and other pages of the lane would wait for it. Each transaction
+// emits one batch of notifications and wakes the page for the next one. Messages of the page
+// that arrive meanwhile wait in its backlog, behind the change.
+//
+//	backlog        the numbers of the messages in it, and how far the first one is
+//	backlog NUMBER a message
+const backlogName = "backlog"
+
+// maxBatchBytes bounds the notifications of one transaction, besides Config.Batch.
+const maxBatchBytes = 8 << 20
+
+// backlog is the messages of a page that wait, the first of them half done. It is empty where
+// First equals Next.
+type backlog struct {
+	First uint64   `json:"first"`
+	Next  uint64   `json:"next"`
+	At    progress `json:"at"` // of the first one
+}
+
+// progress is how far the notifications of a change are.
+type progress struct {
+	After   string       `json:"after"` // the place of the last subscription done; see candidate
+	Matched int          `json:"matched"`
+	Record  ChangeRecord `json:"record"`
+}
+
+// waiting is a message in a backlog.
+type waiting struct {
+	ID   string          `json:"id"`
+	Type string          `json:"type"`
+	Body json.RawMessage `json:"body"`
+}
+
+func backlogged(n uint64) string { return name(backlogName, fmt.Sprintf("%016x", n)) }
+
+func readBacklog(st flow.State) (b backlog, err error) {
+	v, ok, err := st.Get(backlogName)
+	if err != nil || !ok {
+		return b, err
+	}
+	return b, get(v, &b)
+}
+
+func (b *backlog) empty() bool { return b.First == b.Next }
+
+// push adds m.
+func (b *backlog) push(st flow.State, m flow.Message) error {
+	if err := put(st, backlogged(b.Next), waiting{m.ID, m.Type, m.Body}); err != nil {
+		return err
+	}
+	b.Next++
+	return b.store(st)
+}
+
+// pop removes the first message.
+func (b *backlog) pop(st flow.State) error {
+	if err := st.Delete(backlogged(b.First)); err != nil {
+		return err
+	}
+	b.First++
+	b.At = progress{}
+	return b.store(st)
+}
+
+func (b *backlog) store(st flow.State) error {
+	if b.empty() {
+		return st.Delete(backlogName)
+	}
+	return put(st, backlogName, b)
+}
+
+// first returns the first message.
+func (b *backlog) first(st flow.State, key string) (flow.Message, error) {
+	v, ok, err := st.Get(backlogged(b.First))
+	if err != nil {
+		return flow.Message{}, err
+	}
+	if !ok {
+		return flow.Message{}, failure.Broken(fmt.Errorf("state: message %d of the backlog is missing", b.First))
+	}
+	var w waiting
+	if err := get(v, &w); err != nil {
+		return flow.Message{}, err
+	}
+	return flow.Message{ID: w.ID, Key: key, Type: w.Type, Body: w.Body}, nil
+}
+
+// inOrder handles a change or an end, or adds it to the backlog of its page.
+func (p *Processor) inOrder(tx flow.Tx, m flow.Message) error {
+	st := tx.State(m.Key)
+	b, err := readBacklog(st)
+	if err != nil {
+		return err
+	}
+	work, err := decode(m)
+	if err != nil {
+		return err
+	}
+	if err := work.ready(st); err != nil {
+		return err
+	}
+	if !b.empty() {
+		return b.push(st, m)
+	}
+	done, err := p.do(tx, m.Key, work, &b.At)
+	if err != nil || done {
+		return err
+	}
+	wake(tx, m.Key)
+	return b.push(st, m)
+}
+
+// resume continues with the backlog of the page key.
+func (p *Processor) resume(tx flow.Tx, key string) error {
+	st := tx.State(key)
+	b, err := readBacklog(st)
+	if err != nil || b.empty() {
+		return err
+	}
+	m, err := b.first(st, key)
+	if err != nil {
+		return err
+	}
+	work, err := decode(m)
+	if err != nil {
+		return err
+	}
+	done, err := p.do(tx, key, work, &b.At)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		err = b.pop(st)
+	default:
+		err = b.store(st)
+	}
+	if !b.empty() {
+		wake(tx, key)
+	}
+	return err
+}
+
+// wake wakes key at once.
+func wake(tx flow.Tx, key string) { tx.WakeAt(key, time.Unix(1, 0)) }
+
+// work is what a message of a page asks for: one of both.
+type work struct {
+	change *flow.Change
+	ended  *flow.Ended
+}
+
+func decode(m flow.Message) (w work, err error) {
+	if m.Type == flow.TypeEnded {
+		w.ended, err = bodyOf[flow.Ended](m)
+		return w, err
+	}
+	if w.change, err = bodyOf[flow.Change](m); err != nil {
+		return w, err
+	}
+	if err := checkWindows(w.change); err != nil {
+		return w, failure.Permanent(err)
+	}
+	return w, nil
+}
+
+// ready returns an error of class NotYet if a stamp that w names has not arrived yet.
+func (w work) ready(st flow.State) error {
+	if w.ended != nil {
+		_, err := waitFor(st, w.ended.Incarnation, w.ended.Stamp)
+		return err
+	}
+	_, err := waitFor(st, w.change.Incarnation, w.change.Stamp)
+	return err
+}
+
+// do continues w from at. It returns false if w is not done yet; at then is where to go on.
+func (p *Processor) do(tx flow.Tx, key string, w work, at *progress) (done bool, err error) {
+	if w.ended != nil {
+		return p.ended(tx, key, w.ended, at)
+	}
+	return p.change(tx, key, w.change, at)
+}
+
+// candidate is a subscription that a change matches, or that ended with its page. Place orders the
+// candidates.
+type candidate struct {
+	place  string
+	name   string // of the record
+	client string // only where it decides about repeats
+	entry  int32
+}
+
+func (c candidate) compare(d candidate) int { return cmp.Compare(c.place, d.place) }
+
+// behind returns the candidates whose place is after the given one.
+func behind(all []candidate, after string) []candidate {
+	i, found := slices.BinarySearchFunc(all, after, func(c candidate, after string) int { return cmp.Compare(c.place, after) })
+	if found {
+		i++
+	}
+	return all[i:]
+}
+
+// candidates returns the subscriptions of t that are in found, in the order in which they are
+// notified: by name. Where some are there because other pages link to this one, the order is by
+// client, and the subscriptions that a client made come before these.
+func (t *table) candidates(st flow.State, found map[int32][]finding) ([]candidate, error) {
+	all := make([]candidate, 0, len(found))
+	followed := false
+	for e := range found {
+		n := t.index.names[e]
+		all = append(all, candidate{place: n, name: t.prefix + n, entry: e})
+		followed = followed || t.followed[n]
+	}
+	for i := range all {
+		if !followed {
+			break
+		}
+		c := &all[i]
+		s, err := readRecord(st, c.name)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil {
+			continue
+		}
+		kind := "1 made"
+		if s.Followed != nil {
+			kind = "2 followed"
+		}
+		c.client = s.Subscription.WithDefaults().Client
+		c.place = name(c.client, kind, c.place)
+	}
+	slices.SortFunc(all, candidate.compare)
+	return all, nil
+}

@@ -1,0 +1,167 @@
+package match
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// told handles m and returns who is notified of what: "change/client".
+func (h house) told(m flow.Message) []string {
+	h.t.Helper()
+	if err := h.Handle(context.Background(), h.p, m); err != nil {
+		h.t.Fatal(err)
+	}
+	var out []string
+	for _, m := range h.Take() {
+		var a flow.Addressed
+		if err := json.Unmarshal(m.Body, &a); err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, a.Notification.Change+"/"+a.Notification.Client)
+	}
+	return out
+}
+
+// TestBacklog matches far more subscriptions than one transaction notifies, while further
+// messages of the page arrive and the process restarts.
+func TestBacklog(t *testing.T) {
+	const batch = 10
+	const n = 2*batch + 3
+	h := newHouse(t, Config{Batch: batch})
+	for i := range n {
+		s := stamped(i, i+1, 0, flow.Forever, "argus")
+		s.Subscription.Sinks = []string{"hook"}
+		h.stamp(s)
+	}
+	got := h.told(body(flow.TypeChange, changed(1, n, "argus")))
+	if len(got) != batch || len(h.named(history)) != 0 {
+		t.Fatalf("the first transaction has %d notifications and the history %q", len(got), h.named(history))
+	}
+	// The last client cancels and another one is new, the same process sees the next change, and
+	// the page ends.
+	cancelled := ended(stamped(n-1, n, 0, 0, "argus"), n+1, 0)
+	cancelled.Since, cancelled.End = uint64(n), flow.EndCancelled
+	late := stamped(n, n+2, 1, flow.Forever, "argus")
+	late.Subscription.Sinks = []string{"hook"}
+	h.stamp(cancelled, late)
+	for _, m := range []flow.Message{
+		body(flow.TypeChange, changed(2, n+2, "argus")),
+		body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: n + 2}),
+	} {
+		if got := h.told(m); len(got) != 0 {
+			t.Fatalf("%s is handled before those in front of it: %d notifications", m.Type, len(got))
+		}
+	}
+	for turns := 0; len(h.named(backlogName)) > 0; turns++ {
+		if w, ok := h.Wake(page); !ok || w.At.IsZero() || turns > 10 {
+			t.Fatalf("after %d turns %q is left, and the wake is %v", turns, h.named(backlogName), w)
+		}
+		if turns%2 == 0 {
+			h.p = New(Config{Batch: batch})
+		}
+		more := h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
+		if len(more) > batch {
+			t.Errorf("a transaction has %d notifications", len(more))
+		}
+		got = append(got, more...)
+	}
+	var want []string
+	for version, clients := range []int{n - 1, n} { // all but the cancelled one, and with the late one
+		for i := range clients {
+			if i == n-1 {
+				i = n
+			}
+			want = append(want, fmt.Sprintf("change%d/c%d", version+1, i))
+		}
+	}
+	if slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(a[:7], b[:7]) }) == false {
+		t.Error("a notification of the second change is before one of the first")
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d notifications, want %d", len(got), len(want))
+	}
+	if left := h.Names(page); len(left) != 0 {
+		t.Errorf("%q is left after the end", left)
+	}
+}
+
+// TestBacklogKeepsClients has a page to which pages of many clients link: what one of them is
+// notified of stays in one transaction, in which repeats are found.
+func TestBacklogKeepsClients(t *testing.T) {
+	const clients = 23
+	h := newHouse(t, Config{Batch: 10})
+	stamp := 0
+	for i := range clients {
+		for k := range 3 { // one that the client made, and two by links
+			stamp++
+			s := stamped(stamp, stamp, 0, flow.Forever, "argus")
+			s.Subscription.Client, s.Subscription.Sinks = fmt.Sprint("c", i), []string{"hook"}
+			if k != 1 {
+				s.Followed = &flow.Followed{}
+			}
+			h.stamp(s)
+		}
+	}
+	got := h.told(body(flow.TypeChange, changed(1, stamp, "argus")))
+	for len(h.named(backlogName)) > 0 {
+		got = append(got, h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
+	}
+	if len(got) != clients {
+		t.Errorf("%d clients get %d notifications", clients, len(got))
+	}
+}
+
+// TestTableAdvances compares a Processor that keeps its tables with one that reads them before
+// each change, while subscriptions come, change and end.
+func TestTableAdvances(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	kept, fresh := newHouse(t, Config{}), newHouse(t, Config{})
+	words := strings.Fields("argus zeus hera io hermes")
+	live := map[int]flow.Stamped{}
+	stamp, version := 0, 0
+	for range 600 {
+		for range r.IntN(4) {
+			stamp++
+			i := r.IntN(40)
+			s, ok := live[i]
+			switch {
+			case !ok:
+				s = stamped(i, stamp, version, flow.Forever, words[r.IntN(len(words))])
+				live[i] = s
+			case r.IntN(3) == 0: // another keyword
+				s.Stamp, s.Subscription.Keywords = uint64(stamp), []string{words[r.IntN(len(words))]}
+				live[i] = s
+			default:
+				s = ended(s, stamp, uint64(version))
+				if r.IntN(2) == 0 {
+					s.End = flow.EndCancelled
+				}
+				delete(live, i)
+			}
+			kept.stamp(s)
+			fresh.stamp(s)
+		}
+		version++
+		c := changed(version, stamp, words[r.IntN(len(words))])
+		if r.IntN(10) == 0 {
+			c.Language = "de"
+		}
+		fresh.evict()
+		if got, want := kept.told(body(flow.TypeChange, c)), fresh.told(body(flow.TypeChange, c)); !slices.Equal(got, want) {
+			t.Fatalf("version %d: told %q, want %q", version, got, want)
+		}
+	}
+	// Both deleted the same ended records.
+	if got, want := kept.named(record), fresh.named(record); !slices.Equal(got, want) {
+		t.Errorf("records %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,109 @@
+package match
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/txtest"
+)
+
+// subscribers returns the state of a page with n subscriptions, each with a keyword of its own and
+// one of a thousand others, and the last stamp.
+func subscribers(b *testing.B, n int) *txtest.Store {
+	b.Helper()
+	st := txtest.New()
+	for at := 0; at < n; {
+		tx := st.Begin()
+		for range min(n-at, 10_000) {
+			at++
+			s := subscriber(at)
+			if err := applyStamp(tx.State(page), &s); err != nil {
+				b.Fatal(err)
+			}
+		}
+		tx.Commit()
+	}
+	return st
+}
+
+func subscriber(i int) flow.Stamped {
+	s := stamped(i, i, 0, flow.Forever, fmt.Sprint("keyword", i))
+	s.Incarnation = fmt.Sprintf("%026d", i)
+	s.Subscription.Sinks = []string{"hook"}
+	return s
+}
+
+// BenchmarkSubscribers shows what a page with many subscriptions costs: a change that no keyword
+// is in, one more subscription before each change, and the start, which reads all of them.
+func BenchmarkSubscribers(b *testing.B) {
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		if testing.Short() && n > 100_000 {
+			continue
+		}
+		st := subscribers(b, n)
+		p := New(Config{})
+		ctx := context.Background()
+		r := rand.New(rand.NewPCG(1, 2))
+		stamp, version := n, 0
+		changes := make([]flow.Message, 64)
+		next := func() flow.Message {
+			version++
+			m := changes[version%len(changes)]
+			if m.Body == nil {
+				c := unrelated(r)
+				c.Version, c.Stamp = 1, 1
+				m = body(flow.TypeChange, c)
+				changes[version%len(changes)] = m
+			}
+			return m
+		}
+		change := func(b *testing.B) {
+			if err := st.Handle(ctx, p, next()); err != nil {
+				b.Fatal(err)
+			}
+			st.Take()
+		}
+		change(b)
+		b.Run(fmt.Sprintf("%d/change", n), func(b *testing.B) {
+			for b.Loop() {
+				change(b)
+			}
+		})
+		b.Run(fmt.Sprintf("%d/another", n), func(b *testing.B) {
+			for b.Loop() {
+				stamp++
+				if err := st.Handle(ctx, p, body(flow.TypeStamp, subscriber(stamp))); err != nil {
+					b.Fatal(err)
+				}
+				change(b)
+			}
+		})
+		b.Run(fmt.Sprintf("%d/build", n), func(b *testing.B) {
+			var size float64
+			for b.Loop() {
+				p.cache = newCache(0)
+				before := heap()
+				t := newTable(docKey{"inc", "doc", "en"}, 1, 0, p.cfg.Languages)
+				if err := t.load(st.Begin().State(page)); err != nil || t.index.len() < n {
+					b.Fatal(errors.Join(err, fmt.Errorf("%d subscriptions", t.index.len())))
+				}
+				size = float64(heap()-before) / float64(n)
+				runtime.KeepAlive(t)
+			}
+			b.ReportMetric(size, "B/subscription")
+		})
+	}
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
