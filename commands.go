@@ -357,6 +357,15 @@ func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	return l, r.unlessClosing(err)
 }
 
+// Pages returns a part of the pages of List; see [inspect.Pages].
+func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.Page{}, "", err
+	}
+	pages, next, err = inspect.Pages(ctx, r.transport, f)
+	return pages, next, r.unlessClosing(err)
+}
+
 // Explain returns what the last checks of the page of url found, what happened to its last changes,
 // and why keywords did not match; see [inspect.Explain]. It waits until the Router runs, and fails
 // once Run has ended. Only one call works at a time, to leave processors to the stages.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,7 +43,9 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 		return e, err
 	case !ok:
 		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
-	case !e.Page.only(f.Client):
+	case !e.Page.only(f.Client, f.Clients) && f.Client == "": // another client may not learn that it is watched
+		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+	case len(e.Page.Subscriptions) == 0 && f.Client != "":
 		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
 	}
 	checks, err := index.History(st)
@@ -53,6 +56,10 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 		e.Page.LastCheck = checks[0].Time // the page knows when it was asked for
 	}
 	for _, c := range checks {
+		if f.Clients != nil {
+			c.Versions = maps.Clone(c.Versions)
+			maps.DeleteFunc(c.Versions, func(document string, _ uint64) bool { return !e.Page.subscribed(document) })
+		}
 		e.Checks = append(e.Checks, Check(c))
 	}
 	records, err := match.History(s.State(flow.GroupMatch, page))
@@ -60,6 +67,9 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 		return e, err
 	}
 	for _, c := range records {
+		if f.Clients != nil && c.Document != "" && !e.Page.subscribed(c.Document) {
+			continue
+		}
 		info, err := change(s, c, f)
 		if err != nil {
 			return e, err
@@ -77,7 +87,7 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 		Matches: []Match{}, Omitted: rec.Omitted,
 	}
 	for _, m := range rec.Matches {
-		if f.Client != "" && m.Client != f.Client ||
+		if f.Client != "" && m.Client != f.Client || f.Clients != nil && !slices.Contains(f.Clients, m.Client) ||
 			f.Keyword != "" && rec.Expired == "" && !slices.Contains(m.Keywords, f.Keyword) {
 			continue
 		}

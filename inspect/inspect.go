@@ -60,6 +60,15 @@ type ListFilter struct {
 	Sketches bool `json:"sketches,omitempty"`
 	// Tree adds the linked pages of subscriptions that follow links.
 	Tree bool `json:"tree,omitempty"`
+	// State selects the pages in this state, for example StateFailing.
+	State string `json:"state,omitempty"`
+	// Clients restricts the list to the subscriptions and documents of these clients. Nil means no
+	// restriction.
+	Clients []string `json:"clients,omitempty"`
+	// After and Limit select a part of the pages: those whose URL is behind After, at most Limit. A
+	// Limit of 0 means all.
+	After string `json:"after,omitempty"`
+	Limit int    `json:"limit,omitempty"`
 }
 
 // Listing is what List returns: pages in the order of their URLs, receivers in that of their sinks.
@@ -173,6 +182,9 @@ type Receiver struct {
 type ExplainFilter struct {
 	Client  string `json:"client,omitempty"`
 	Keyword string `json:"keyword,omitempty"`
+	// Clients restricts the explanation to the subscriptions, documents and notifications of these
+	// clients. Nil means no restriction.
+	Clients []string `json:"clients,omitempty"`
 }
 
 // Explanation is what Explain returns.

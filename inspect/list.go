@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -24,53 +23,141 @@ import (
 // such a page, where f.URL is not a URL, and where the store cannot be read.
 func List(ctx context.Context, s Store, f ListFilter, configured []string) (Listing, error) {
 	l := Listing{Pages: []Page{}, Receivers: []Receiver{}}
-	states := s.States(flow.GroupIndex)
-	if f.URL != "" {
-		page, err := pageurl.Canonical(f.URL)
-		if err != nil {
-			return l, err
-		}
-		if err := owned(s, page); err != nil {
-			return l, err
-		}
-		states = one(page, s.State(flow.GroupIndex, page))
-	}
-	for url, st := range states {
-		if err := ctx.Err(); err != nil {
-			return l, context.Cause(ctx)
-		}
-		p, ok, err := load(url, st)
-		if err == nil && f.Sketches {
-			err = p.addSketches(st)
-		}
-		if err == nil && f.Tree {
-			err = p.addTrees(st)
-		}
-		if err != nil {
-			return l, err
-		}
-		if ok && p.only(f.Client) {
-			l.Pages = append(l.Pages, p)
-		}
-	}
-	slices.SortFunc(l.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
 	var err error
+	if l.Pages, _, err = Pages(ctx, s, f); err != nil {
+		return l, err
+	}
 	l.Receivers, err = receivers(s, l.Pages, f, configured)
 	return l, err
 }
 
-func one(page string, st flow.State) iter.Seq2[string, flow.State] {
-	return func(yield func(string, flow.State) bool) { yield(page, st) }
+// Pages returns the pages that f selects, in the order of their URLs, as List does. If there may be
+// more than f.Limit, next is the value of f.After with which the list goes on; otherwise it is
+// empty. One call reads the state of about as many pages as it returns, and the keys of all.
+func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next string, err error) {
+	pages = []Page{}
+	if f.URL != "" {
+		page, err := pageurl.Canonical(f.URL)
+		if err != nil {
+			return pages, "", err
+		}
+		if err := owned(s, page); err != nil {
+			return pages, "", err
+		}
+		if page <= f.After {
+			return pages, "", nil
+		}
+		pages, err = addPage(pages, page, s.State(flow.GroupIndex, page), f)
+		return pages, "", err
+	}
+	if f.Limit <= 0 {
+		for url, st := range s.States(flow.GroupIndex) {
+			if err := ctx.Err(); err != nil {
+				return pages, "", context.Cause(ctx)
+			}
+			if url <= f.After && url != "" {
+				continue
+			}
+			if pages, err = addPage(pages, url, st, f); err != nil {
+				return pages, "", err
+			}
+		}
+		slices.SortFunc(pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
+		return pages, "", nil
+	}
+	for after := f.After; ; {
+		// Some of the keys are of pages that f does not select.
+		keys, err := nextKeys(ctx, s, after, max(f.Limit+1, minKeys))
+		if err != nil {
+			return pages, "", err
+		}
+		for _, url := range keys {
+			if len(pages) == f.Limit {
+				return pages, after, nil
+			}
+			if err := ctx.Err(); err != nil {
+				return pages, "", context.Cause(ctx)
+			}
+			if pages, err = addPage(pages, url, s.State(flow.GroupIndex, url), f); err != nil {
+				return pages, "", err
+			}
+			after = url
+		}
+		if len(keys) == 0 {
+			return pages, "", nil
+		}
+	}
 }
 
-// only removes the subscriptions of other clients, and reports whether any are left. An empty
-// client means all.
-func (p *Page) only(client string) bool {
-	if client == "" {
+// minKeys is how many keys Pages looks for at least in one pass over all.
+const minKeys = 1000
+
+// nextKeys returns the n smallest keys of pages behind after, in order.
+func nextKeys(ctx context.Context, s Store, after string, n int) ([]string, error) {
+	var keys []string
+	last := "" // no key behind it is needed any more, once it is set
+	cut := func() {
+		slices.Sort(keys)
+		if len(keys) > n {
+			keys = keys[:n]
+			last = keys[n-1]
+		}
+	}
+	for url, st := range s.States(flow.GroupIndex) {
+		if url == "" { // the iteration failed
+			if _, err := index.Load(st); err != nil {
+				return nil, err
+			}
+		}
+		if url <= after || last != "" && url >= last {
+			continue
+		}
+		if keys = append(keys, url); len(keys) >= 4*n {
+			if err := ctx.Err(); err != nil {
+				return nil, context.Cause(ctx)
+			}
+			cut()
+		}
+	}
+	cut()
+	return keys, nil
+}
+
+// addPage appends the page with the state st to pages if f selects it.
+func addPage(pages []Page, url string, st flow.State, f ListFilter) ([]Page, error) {
+	p, ok, err := load(url, st)
+	if err == nil && f.Sketches {
+		err = p.addSketches(st)
+	}
+	if err == nil && f.Tree {
+		err = p.addTrees(st)
+	}
+	if err != nil || !ok || !p.only(f.Client, f.Clients) || f.State != "" && p.State != f.State {
+		return pages, err
+	}
+	return append(pages, p), nil
+}
+
+// only removes the subscriptions of clients other than client, which is empty for any, and those of
+// clients that are not in clients, which is nil for all. In the latter case it also removes the
+// documents of other clients. It reports whether p is still selected.
+func (p *Page) only(client string, clients []string) bool {
+	if client == "" && clients == nil {
 		return true
 	}
-	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool { return s.Client != client })
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool {
+		return client != "" && s.Client != client || clients != nil && !slices.Contains(clients, s.Client)
+	})
+	if clients != nil {
+		p.Keep = nil
+		p.Documents = slices.DeleteFunc(p.Documents, func(d Document) bool { return !p.subscribed(d.ID) })
+	}
 	return len(p.Subscriptions) > 0
+}
+
+// subscribed reports whether a subscription in p is to the document with this ID.
+func (p *Page) subscribed(document string) bool {
+	return slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.Document == document })
 }
 
 // load returns the page with the state st. It returns ok false where the page is neither watched
@@ -264,7 +351,7 @@ func (p *Page) addTrees(st flow.State) error {
 // receivers returns the receivers that the subscriptions of pages name. Where f selects all pages
 // it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
 func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
-	all := f.URL == "" && f.Client == ""
+	all := f.URL == "" && f.Client == "" && f.Clients == nil
 	known := make(map[string]bool)
 	for _, p := range pages {
 		for _, sub := range p.Subscriptions {

@@ -25,6 +25,9 @@ type DocumentFilter struct {
 	Client string `json:"client,omitempty"`
 	// Select is one of the selectors of the document, as users write it; see pipeline.ParseSelector.
 	Select string `json:"select,omitempty"`
+	// Clients restricts the choice to documents that these clients watch, and the notifications of
+	// versions to theirs. Nil means no restriction.
+	Clients []string `json:"clients,omitempty"`
 }
 
 // History is what Versions returns.
@@ -109,7 +112,7 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 		if err != nil {
 			return h, err
 		}
-		if err := version.addChange(s, records, d.ID); err != nil {
+		if err := version.addChange(s, records, d); err != nil {
 			return h, err
 		}
 		if version.Size == nil && !version.Baseline {
@@ -146,7 +149,7 @@ func VersionText(s Store, url string, n uint64, f DocumentFilter) (Text, error) 
 	if err != nil {
 		return Text{}, err
 	}
-	return t, t.addChange(s, records, d.ID)
+	return t, t.addChange(s, records, d)
 }
 
 // Plain returns the text of a version without the marks of list items and table rows. Each becomes
@@ -177,14 +180,14 @@ func versionOf(n uint64, v index.StoredVersion) (Version, error) {
 	return out, nil
 }
 
-// addChange adds the notifications of v, a version of a document, and how much changed, if one of
+// addChange adds the notifications of v, a version of d, and how much changed, if one of
 // records is its change.
-func (v *Version) addChange(s Store, records []match.ChangeRecord, document string) error {
+func (v *Version) addChange(s Store, records []match.ChangeRecord, d storedDocument) error {
 	for _, rec := range records {
-		if rec.Document != document || rec.Version != v.N || !rec.Time.Equal(v.Time) {
+		if rec.Document != d.ID || rec.Version != v.N || !rec.Time.Equal(v.Time) {
 			continue
 		}
-		c, err := change(s, rec, ExplainFilter{})
+		c, err := change(s, rec, ExplainFilter{Clients: d.clients})
 		if err != nil {
 			return err
 		}
@@ -223,6 +226,8 @@ type storedDocument struct {
 	index.Document
 	page  index.Page
 	state flow.State
+	// clients is that of the DocumentFilter.
+	clients []string
 }
 
 // openDocument returns the document that f chooses on the page of url.
@@ -246,6 +251,15 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	if err != nil {
 		return storedDocument{}, err
 	}
+	if f.Clients != nil {
+		subs = slices.DeleteFunc(subs, func(s flow.Stamped) bool { return !slices.Contains(f.Clients, s.Subscription.WithDefaults().Client) })
+		p.Documents = slices.DeleteFunc(p.Documents, func(d index.Document) bool {
+			return !slices.ContainsFunc(subs, func(s flow.Stamped) bool { return s.Document == d.ID })
+		})
+		if len(p.Documents) == 0 {
+			return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+		}
+	}
 	var chosen []index.Document
 	for _, d := range p.Documents {
 		if f.chooses(d, subs) {
@@ -254,7 +268,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	}
 	switch len(chosen) {
 	case 1:
-		return storedDocument{chosen[0], p, st}, nil
+		return storedDocument{chosen[0], p, st, f.Clients}, nil
 	case 0:
 		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no document %s; it has %s", page, f, describe(p.Documents, subs))}
 	}

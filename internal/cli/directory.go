@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
 )
 
@@ -102,12 +103,15 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 // processOf returns a client of the process that runs the data directory dir, or nil and the
 // reason why there is none. It ignores the file DATA/listen of a killed process, even where
 // another process listens at that address now.
-func processOf(ctx context.Context, dir string) (*manage.Client, error) {
+func processOf(ctx context.Context, dir string) (*client.Client, error) {
 	c, err := manage.Find(dir)
 	if err != nil {
 		return nil, err
 	}
 	p, err := c.Process(ctx)
+	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Type == client.ProblemUnauthorized {
+		err = fmt.Errorf("%w in the data directory", err)
+	}
 	if err == nil && !sameDirectory(dir, p.Data) {
 		err = fmt.Errorf("the process that answers has the data directory %s", p.Data)
 	}
@@ -155,7 +159,7 @@ func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do fu
 // sayLanes writes to standard error which share of the lanes m has, if other processes have
 // some.
 func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
-	c, ok := m.(*manage.Client)
+	c, ok := m.(*client.Client)
 	if !ok {
 		return nil
 	}

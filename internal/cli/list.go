@@ -48,7 +48,7 @@ func (a *app) list() *cobra.Command {
 			}
 			f.Sinks, f.Sketches = sinks, duplicates && !suggest
 			var configured []string // empty where a running process answers: it knows its sinks
-			if f == (inspect.ListFilter{Sinks: true}) {
+			if f.Sinks && f.URL == "" && f.Client == "" && !f.Sketches && !f.Tree {
 				if configured, err = a.configuredSinks(cmd); err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 )
@@ -55,7 +56,7 @@ func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error
 		}
 		return sinkIn(cmd, name, names)
 	}
-	if c, ok := m.(*manage.Client); ok {
+	if c, ok := m.(*client.Client); ok {
 		if p, err := c.Process(cmd.Context()); err != nil || p.Lanes != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -58,7 +59,10 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
-	api := manage.Handler(r, manage.Process{Data: data}, token)
+	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token})
+	if err != nil {
+		return nil, errors.Join(err, on.Close())
+	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
 		Handler: routes(r, api), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -41,7 +42,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	p, err := c.Process(ctx)
-	check("process", p, Process{Data: "/var/lib/vokter"}, err)
+	check("process", p, client.Process{Data: "/var/lib/vokter"}, err)
 	l, err := c.List(ctx, inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"})
 	check("list", l, f.listing, err)
 	l, err = c.List(ctx, inspect.ListFilter{Sinks: true})
@@ -66,8 +67,12 @@ func TestRoundTrip(t *testing.T) {
 	check("retry", tried, []vokter.Retried{{Sink: "ops", Waiting: 3}}, err)
 
 	lf := inspect.ListFilter{URL: "https://example.com/?a=1&b=2", Client: "a b"}
+	limited := func(f inspect.ListFilter) inspect.ListFilter {
+		f.Limit = 1000
+		return f
+	}
 	check("what was asked", f.asked, []any{
-		lf, lf, inspect.ListFilter{}, inspect.ListFilter{Sinks: true}, inspect.ListFilter{Sketches: true}, inspect.ListFilter{}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
+		limited(lf), lf, limited(inspect.ListFilter{}), inspect.ListFilter{Sinks: true}, limited(inspect.ListFilter{Sketches: true}), inspect.ListFilter{}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)
@@ -131,7 +136,7 @@ func TestOtherServers(t *testing.T) {
 		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 	} {
 		s := httptest.NewServer(h)
-		c := NewClient(strings.TrimPrefix(s.URL, "http://"), aToken)
+		c := client.New(strings.TrimPrefix(s.URL, "http://"), aToken)
 		if _, err := c.Process(t.Context()); err == nil || !strings.Contains(err.Error(), "has no such API") {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -175,7 +180,7 @@ func TestLanes(t *testing.T) {
 		{Name: flow.GaugeLanesRestoring, Value: 2},
 	}})
 	p, err := c.Process(t.Context())
-	if want := (Process{Data: "/var/lib/vokter", Lanes: &Lanes{11, 2, 32}}); err != nil || !reflect.DeepEqual(p, want) {
+	if want := (client.Process{Data: "/var/lib/vokter", Lanes: &client.Lanes{Owned: 11, Restoring: 2, All: 32}}); err != nil || !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v, %v, want %+v", p, err, want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/vokter/vokter/inspect/client"
 )
 
 // Files in a data directory with which other processes of the machine find the process that
@@ -81,10 +83,10 @@ var (
 	ErrToken = errors.New("the token of the process that runs the data directory")
 )
 
-// Find returns a Client of the process that announced itself in the data directory dir. The
+// Find returns a client.Client of the process that announced itself in the data directory dir. The
 // process may have ended. Find returns ErrNoAddress, ErrToken, or an error about an invalid
 // address.
-func Find(dir string) (*Client, error) {
+func Find(dir string) (*client.Client, error) {
 	path := filepath.Join(dir, addressFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +100,7 @@ func Find(dir string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewClient(addr, token), nil
+	return client.New(addr, token), nil
 }
 
 // reachable returns the address at which to ask a process of this machine that listens at addr.

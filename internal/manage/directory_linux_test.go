@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/vokter/vokter/inspect/client"
 )
 
 // TestTokenOfAnotherUser: a verb of another user than the process's says what to do.
@@ -36,4 +38,4 @@ func TestTokenOfAnotherUser(t *testing.T) {
 	}
 }
 
-func second(_ *Client, err error) error { return err }
+func second(_ *client.Client, err error) error { return err }

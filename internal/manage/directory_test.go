@@ -13,18 +13,24 @@ func TestAnnounce(t *testing.T) {
 	if _, err := Find(dir); !errors.Is(err, ErrNoAddress) {
 		t.Errorf("before: got %v", err)
 	}
-	if err := Announce(dir, "127.0.0.1:9000", "first"); err != nil {
+	_, base := serve(t, &fake{})
+	addr := strings.TrimPrefix(base, "http://")
+	if err := Announce(dir, addr, aToken); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Find(dir)
-	if err != nil || c.base != "http://127.0.0.1:9000" || c.token != "first" {
-		t.Errorf("got %+v, %v", c, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if p, err := c.Process(t.Context()); err != nil || p.Data != "/var/lib/vokter" {
+		t.Errorf("got %+v, %v", p, err)
 	}
 	Withdraw(dir, "127.0.0.1:9001", "another") // of one that ended later than its successor began
 	if _, err := Find(dir); err != nil {
 		t.Errorf("after the end of another one: %v", err)
 	}
-	Withdraw(dir, "127.0.0.1:9000", "first")
+	Withdraw(dir, addr, aToken)
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

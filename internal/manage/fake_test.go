@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -34,6 +34,11 @@ type fake struct {
 func (f *fake) List(_ context.Context, lf inspect.ListFilter) (inspect.Listing, error) {
 	f.asked = append(f.asked, lf)
 	return f.listing, f.err
+}
+
+func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, string, error) {
+	f.asked = append(f.asked, lf)
+	return append([]inspect.Page{}, f.listing.Pages...), "", f.err
 }
 
 func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) (inspect.Explanation, error) {
@@ -90,12 +95,22 @@ func (f *fake) Running() <-chan struct{} {
 
 func (f *fake) Gauges() []flow.Gauge { return f.gauges }
 
-// serve serves f and returns a client of it, and its URL.
-func serve(t *testing.T, f *fake) (*Client, string) {
+// newAPIOf returns the API of f with the token aToken.
+func newAPIOf(t *testing.T, f *fake, more Access) *API {
 	t.Helper()
-	s := httptest.NewServer(Handler(f, Process{Data: "/var/lib/vokter"}, aToken))
+	a, err := New(f, Options{Process: client.Process{Data: "/var/lib/vokter"}, Token: aToken, Access: more})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// serve serves f and returns a client of it, and its URL.
+func serve(t *testing.T, f *fake) (*client.Client, string) {
+	t.Helper()
+	s := httptest.NewServer(newAPIOf(t, f, Access{}))
 	t.Cleanup(s.Close)
-	c := NewClient(strings.TrimPrefix(s.URL, "http://"), aToken)
+	c := client.New(s.URL, aToken)
 	t.Cleanup(c.Close)
 	return c, s.URL
 }

@@ -3,8 +3,6 @@ package manage
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/vokter/vokter/inspect"
 )
@@ -21,161 +19,86 @@ type Historian interface {
 	Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error)
 }
 
-// documentQuery names the parameters that choose a document.
-var documentQuery = []string{"url", "document", "client", "select"}
-
-// documentOf returns the query of r, in which the parameters known are allowed as well, and the
-// document that it chooses.
-func documentOf(r *http.Request, known ...string) (url.Values, inspect.DocumentFilter, error) {
-	q, err := query(r, append(known, documentQuery...)...)
-	if err == nil {
-		err = checkURL(q.Get("url"))
-	}
-	return q, inspect.DocumentFilter{Document: q.Get("document"), Client: q.Get("client"), Select: q.Get("select")}, err
+// DocumentInput chooses a document of a page.
+type DocumentInput struct {
+	URL      string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+	Document string `query:"document" doc:"The ID of a document of the page, or the beginning of it. Needed only if the page has several."`
+	Client   string `query:"client" doc:"A client that watches the document, instead of its ID."`
+	Select   string `query:"select" doc:"A selector of the document, instead of its ID."`
 }
 
-// number returns the parameter name of q, a whole number of at least 0, or 0 if it is missing.
-func number(q url.Values, name string) (uint64, error) {
-	if q.Get(name) == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(q.Get(name), 10, 63)
-	if err != nil {
-		return 0, invalid("%s: %q is not a whole number", name, q.Get(name))
-	}
-	return n, nil
+// filter returns the filter of in for the caller.
+func (in DocumentInput) filter(ctx context.Context) (inspect.DocumentFilter, error) {
+	f := inspect.DocumentFilter{Document: in.Document, Client: in.Client, Select: in.Select, Clients: callerOf(ctx).Clients}
+	return f, checkURL("query.url", in.URL)
 }
 
-func (a *api) versions(w *writer, r *http.Request) error {
-	q, f, err := documentOf(r)
-	if err != nil {
-		return err
-	}
-	h, err := a.service.Versions(r.Context(), q.Get("url"), f)
-	if err != nil {
-		return err
-	}
-	return w.reply(h)
-}
-
-func (a *api) text(w *writer, r *http.Request) error {
-	q, f, err := documentOf(r, "version")
-	if err != nil {
-		return err
-	}
-	n, err := number(q, "version")
-	if err != nil {
-		return err
-	}
-	t, err := a.service.Text(r.Context(), q.Get("url"), n, f)
-	if err != nil {
-		return err
-	}
-	return w.reply(t)
-}
-
-func (a *api) diff(w *writer, r *http.Request) error {
-	q, document, err := documentOf(r, "from", "to", "context")
-	if err != nil {
-		return err
-	}
-	f := inspect.DiffFilter{DocumentFilter: document}
-	if f.From, err = number(q, "from"); err != nil {
-		return err
-	}
-	if f.To, err = number(q, "to"); err != nil {
-		return err
-	}
-	if text := q.Get("context"); text != "" {
-		if f.Context, err = strconv.Atoi(text); err != nil {
-			return invalid("context: %q is not a whole number; write -1 for the whole text", text)
-		}
-	}
-	d, err := a.service.Diff(r.Context(), q.Get("url"), f)
-	if err != nil {
-		return err
-	}
-	return w.reply(d)
-}
-
-func (a *api) occurrences(w *writer, r *http.Request) error {
-	q, document, err := documentOf(r, "term", "version", "ignore_case", "ignore_diacritics", "stem", "filter_stopwords", "match", "language", "snippet_offset", "limit")
-	if err != nil {
-		return err
-	}
-	f := inspect.OccurrenceFilter{DocumentFilter: document, Match: q.Get("match"), Language: q.Get("language")}
-	for name, into := range map[string]*bool{
-		"ignore_case": &f.IgnoreCase, "ignore_diacritics": &f.IgnoreDiacritics, "stem": &f.Stem, "filter_stopwords": &f.FilterStopwords,
-	} {
-		if *into, err = flag(q, name); err != nil {
-			return err
-		}
-	}
-	if f.Version, err = number(q, "version"); err != nil {
-		return err
-	}
-	limit, err := number(q, "limit")
-	if err != nil {
-		return err
-	}
-	f.Limit = int(limit)
-	if q.Has("snippet_offset") {
-		n, err := number(q, "snippet_offset")
+func (a *api) addHistory() {
+	add(a, route{
+		method: http.MethodGet, path: "/versions", id: "list-versions", scope: Read,
+		summary: "Lists the stored versions of a document, the newest first, with how much changed and who was notified",
+	}, func(ctx context.Context, in *DocumentInput) (inspect.History, error) {
+		f, err := in.filter(ctx)
 		if err != nil {
-			return err
+			return inspect.History{}, err
 		}
-		offset := int(n)
-		f.SnippetOffset = &offset
+		return a.service.Versions(ctx, in.URL, f)
+	})
+
+	type textInput struct {
+		DocumentInput
+		Version uint64 `query:"version" maximum:"9007199254740991" doc:"The number of the version; without it the current one."`
 	}
-	o, err := a.service.Occurrences(r.Context(), q.Get("url"), q.Get("term"), f)
-	if err != nil {
-		return err
-	}
-	return w.reply(o)
-}
-
-// documentValues returns the query for a document.
-func documentValues(page string, f inspect.DocumentFilter, pairs ...string) url.Values {
-	return values(append(pairs, "url", page, "document", f.Document, "client", f.Client, "select", f.Select)...)
-}
-
-// Versions implements Historian.
-func (c *Client) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (h inspect.History, err error) {
-	return h, c.get(ctx, "/versions", documentValues(url, f), &h)
-}
-
-// Text implements Historian.
-func (c *Client) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (t inspect.Text, err error) {
-	return t, c.get(ctx, "/text", documentValues(url, f, "version", decimal(n)), &t)
-}
-
-// Diff implements Historian.
-func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d inspect.Difference, err error) {
-	q := documentValues(url, f.DocumentFilter, "from", decimal(f.From), "to", decimal(f.To))
-	q.Set("context", strconv.Itoa(f.Context))
-	return d, c.get(ctx, "/diff", q, &d)
-}
-
-// Occurrences implements Historian.
-func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
-	q := documentValues(url, f.DocumentFilter, "term", term, "version", decimal(f.Version), "match", f.Match, "language", f.Language, "limit", decimal(uint64(f.Limit)))
-	for name, set := range map[string]bool{
-		"ignore_case": f.IgnoreCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
-	} {
-		if set {
-			q.Set(name, "true")
+	add(a, route{
+		method: http.MethodGet, path: "/text", id: "get-text", scope: Read, summary: "Returns the text of one version",
+		description: "Offsets in notifications and changes are bytes of this text.",
+	}, func(ctx context.Context, in *textInput) (inspect.Text, error) {
+		f, err := in.filter(ctx)
+		if err != nil {
+			return inspect.Text{}, err
 		}
-	}
-	if f.SnippetOffset != nil {
-		q.Set("snippet_offset", strconv.Itoa(*f.SnippetOffset))
-	}
-	return o, c.get(ctx, "/occurrences", q, &o)
-}
+		return a.service.Text(ctx, in.URL, in.Version, f)
+	})
 
-// decimal returns n for a query, empty if n is 0.
-func decimal(n uint64) string {
-	if n == 0 {
-		return ""
+	type diffInput struct {
+		DocumentInput
+		From    uint64 `query:"from" maximum:"9007199254740991" doc:"The number of the older version; without it the one before to."`
+		To      uint64 `query:"to" maximum:"9007199254740991" doc:"The number of the newer version; without it the current one."`
+		Context int    `query:"context" minimum:"-1" maximum:"100000" doc:"How many unchanged blocks around each change are returned; -1 returns all."`
 	}
-	return strconv.FormatUint(n, 10)
+	add(a, route{
+		method: http.MethodGet, path: "/diff", id: "compare-versions", scope: Read, summary: "Compares two versions side by side",
+	}, func(ctx context.Context, in *diffInput) (inspect.Difference, error) {
+		f, err := in.filter(ctx)
+		if err != nil {
+			return inspect.Difference{}, err
+		}
+		return a.service.Diff(ctx, in.URL, inspect.DiffFilter{DocumentFilter: f, From: in.From, To: in.To, Context: in.Context})
+	})
+
+	type occurrencesInput struct {
+		DocumentInput
+		Term             string `query:"term" required:"true" doc:"A word or phrase."`
+		Version          uint64 `query:"version" maximum:"9007199254740991" doc:"Only this version; without it all stored ones."`
+		IgnoreCase       bool   `query:"ignore_case" doc:"As in a subscription."`
+		IgnoreDiacritics bool   `query:"ignore_diacritics" doc:"As in a subscription."`
+		Stem             bool   `query:"stem" doc:"As in a subscription."`
+		FilterStopwords  bool   `query:"filter_stopwords" doc:"As in a subscription."`
+		Match            string `query:"match" enum:"phrase,terms" doc:"As in a subscription."`
+		Language         string `query:"language" doc:"As in a subscription."`
+		SnippetOffset    int    `query:"snippet_offset" minimum:"0" maximum:"500" default:"50" doc:"As in a subscription."`
+		Limit            int    `query:"limit" minimum:"0" maximum:"10000" doc:"How many occurrences are returned at most; 0 returns as many as possible."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/occurrences", id: "find-occurrences", scope: Read, summary: "Finds a term in the stored versions of a document",
+	}, func(ctx context.Context, in *occurrencesInput) (inspect.Occurrences, error) {
+		f, err := in.filter(ctx)
+		if err != nil {
+			return inspect.Occurrences{}, err
+		}
+		return a.service.Occurrences(ctx, in.URL, in.Term, inspect.OccurrenceFilter{
+			DocumentFilter: f, Version: in.Version, IgnoreCase: in.IgnoreCase, IgnoreDiacritics: in.IgnoreDiacritics, Stem: in.Stem,
+			FilterStopwords: in.FilterStopwords, Match: in.Match, Language: in.Language, SnippetOffset: &in.SnippetOffset, Limit: in.Limit,
+		})
+	})
 }

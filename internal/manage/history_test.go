@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 )
 
 // TestHistoryRoundTrip asks for versions, texts, differences and occurrences over HTTP.
@@ -47,10 +48,10 @@ func TestHistoryRefusesMistakes(t *testing.T) {
 	_, base := serve(t, f)
 	for _, path := range []string{
 		"/versions", "/versions?url=x", "/versions?url=https://example.com/&version=1", "/text?url=https://example.com/&version=-1",
-		"/diff?url=https://example.com/&from=a", "/diff?url=https://example.com/&context=few", "/occurrences?url=https://example.com/&term=a&stem=1",
+		"/diff?url=https://example.com/&from=a", "/diff?url=https://example.com/&context=few", "/occurrences?url=https://example.com/&term=a&stem=yes",
 		"/occurrences?url=https://example.com/&term=a&limit=many", "/occurrences?url=https://example.com/&term=a&snippet_offset=-1",
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+Prefix+path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+client.Prefix+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestHistoryRefusesMistakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusBadRequest {
+		if resp.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s: answered %s", path, resp.Status)
 		}
 	}

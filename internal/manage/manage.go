@@ -1,5 +1,5 @@
-// Package manage is the management API of a running process: a server over a
-// vokter.Router, and a client that offers the same methods to other processes.
+// Package manage is the management API of a running process: a server over a vokter.Router, whose
+// counterpart is package client, and the files by which other processes of the machine find it.
 package manage
 
 import (
@@ -8,11 +8,12 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Manager manages a data directory. It is implemented by a vokter.Router in this process, and
-// by a Client of a Router in another process.
+// by a client.Client of a Router in another process.
 type Manager interface {
 	Historian
 	// List returns pages and receivers with their state.
@@ -35,30 +36,29 @@ type Manager interface {
 	Backup(ctx context.Context, w io.Writer) error
 }
 
-// Prefix begins the paths of the API.
-const Prefix = "/api/v1"
+var (
+	_ Manager = (*vokter.Router)(nil)
+	_ Manager = (*client.Client)(nil)
+)
 
-// Process describes the process that answers.
-type Process struct {
-	// Data is the absolute path of its data directory. It is empty for a process that keeps
-	// everything in memory.
-	Data string `json:"data"`
-	// Lanes counts the lanes that it owns. It is nil if the process owns all lanes or does not
-	// know them yet.
-	Lanes *Lanes `json:"lanes,omitempty"`
+// Service is a Manager whose API is served, with its state. A vokter.Router is one.
+type Service interface {
+	Manager
+	// Pages returns a part of the pages of List, and where the list goes on.
+	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
+	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.
+	Ready() error
+	// Running is closed when the pipeline has begun to work.
+	Running() <-chan struct{}
+	// Gauges returns the metrics of the pipeline.
+	Gauges() []flow.Gauge
 }
 
-// Lanes counts the lanes of a transport that several processes share.
-type Lanes struct {
-	Owned int `json:"owned"` // by this process
-	// Restoring is how many of Owned are not ready, because their state is still being read.
-	Restoring int `json:"restoring,omitempty"`
-	All       int `json:"all"`
-}
+var _ Service = (*vokter.Router)(nil)
 
 // lanesOf returns the lanes in gauges, or nil if there are none.
-func lanesOf(gauges []flow.Gauge) *Lanes {
-	var l Lanes
+func lanesOf(gauges []flow.Gauge) *client.Lanes {
+	var l client.Lanes
 	for _, g := range gauges {
 		switch g.Name {
 		case flow.GaugeLanes:
@@ -74,49 +74,3 @@ func lanesOf(gauges []flow.Gauge) *Lanes {
 	}
 	return &l
 }
-
-// Bodies of requests and responses.
-type (
-	pagesBody struct {
-		Pages []inspect.Page `json:"pages"`
-	}
-	receiversBody struct {
-		Receivers []inspect.Receiver `json:"receivers"`
-	}
-	lettersBody struct {
-		DeadLetters []flow.DeadLetter `json:"dead_letters"`
-	}
-	retriedBody struct {
-		Receivers []vokter.Retried `json:"receivers"`
-	}
-	replayedBody struct {
-		Replayed int `json:"replayed"`
-	}
-	targetBody struct {
-		URL    string `json:"url"`
-		Client string `json:"client,omitempty"`
-	}
-	errorBody struct {
-		Error failure `json:"error"`
-	}
-	failure struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}
-)
-
-// Codes of errors.
-const (
-	codeInvalid      = "invalid"      // 400: the request is malformed
-	codeUnauthorized = "unauthorized" // 401: the token is missing or wrong
-	codeForbidden    = "forbidden"    // 403: another web site or host sent it, or there is no token
-	codeNotFound     = "not_found"    // 404: there is no such page, subscription or route
-	codeMethod       = "method"       // 405
-	codeConflict     = "conflict"     // 409: the current state does not allow it
-	codeElsewhere    = "elsewhere"    // 421: another process owns the page, or none does at the moment
-	codeTooLarge     = "too_large"    // 413
-	codeMediaType    = "media_type"   // 415
-	codeInternal     = "internal"     // 500
-	codeBusy         = "busy"         // 503: it was not decided in time; ask again
-	codeUnavailable  = "unavailable"  // 503: the pipeline is not ready
-)

@@ -1,174 +1,257 @@
 package manage
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
-	"sync"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter"
-	"github.com/vokter/vokter/inspect"
-	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/vokter/vokter/inspect/client"
 )
 
-// Service is a Manager whose API is served, with its state.
-type Service interface {
-	Manager
-	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.
-	Ready() error
-	// Running is closed when the pipeline has begun to work.
-	Running() <-chan struct{}
-	// Gauges returns the metrics of the pipeline.
-	Gauges() []flow.Gauge
-}
-
-// maxBody is the largest body of a request, in bytes.
-const maxBody = 64 << 10
+// maxBody is the largest body of a request, in bytes: a subscription has at most 10,000 keywords.
+const maxBody = 1 << 20
 
 // stall is how long a client may read nothing of a response before the response is aborted.
 const stall = 30 * time.Second
 
-// Handler returns the API of s below Prefix. p describes the process. Requests must carry token
-// as a bearer token; if token is empty, all are refused. Handler also refuses requests that a
-// browser sends for another site. On a loopback address it refuses every Host other than a
-// loopback address or localhost, because a web site could let its own name point here. Until s
-// is running only the route /process works.
-func Handler(s Service, p Process, token string) *API {
-	a := &api{service: s, copying: make(chan struct{}, 1)}
-	mux := http.NewServeMux()
-	get := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodGet, a.running(h))) }
-	post := func(path string, h handler) { mux.Handle(Prefix+path, a.answer(http.MethodPost, a.running(h))) }
-	mux.Handle(Prefix+"/process", a.answer(http.MethodGet, func(w *writer, r *http.Request) error {
-		if _, err := query(r); err != nil {
-			return err
-		}
-		p := p
-		p.Lanes = lanesOf(s.Gauges())
-		return w.reply(p)
-	}))
-	get("/pages", a.pages)
-	get("/receivers", a.receivers)
-	get("/explain", a.explain)
-	get("/versions", a.versions)
-	get("/text", a.text)
-	get("/diff", a.diff)
-	get("/occurrences", a.occurrences)
-	get("/dead-letters", a.deadLetters)
-	get("/backup", a.backup)
-	post("/cancel", a.cancel)
-	post("/resume", a.resume)
-	post("/replay", a.replay)
-	post("/retry", a.retry)
-	mux.Handle("/", a.answer("", func(_ *writer, r *http.Request) error {
-		return &apiError{http.StatusNotFound, codeNotFound, "there is no " + r.URL.Path}
-	}))
-	return &API{guarded(authorized(mux, token)), a}
+// Options configure the API of a process.
+type Options struct {
+	// Process describes the process.
+	Process client.Process
+	// Token is the token in the data directory, which may do everything. If it is empty there is
+	// none.
+	Token string
+	Access
+}
+
+// Access is the part of Options that can be replaced while the API is served.
+type Access struct {
+	// Tokens are the tokens of other callers.
+	Tokens []Token
+	// Origins are the web sites whose pages may use the API from a browser, such as
+	// https://vokter.example.com. There are none by default.
+	Origins []string
 }
 
 // API is the handler of the API.
 type API struct {
-	http.Handler
-	api *api
+	api     *api
+	options Options
+	mux     *http.ServeMux
+	access  atomic.Pointer[access]
+}
+
+// access is an Access that is ready for use.
+type access struct {
+	callers callers
+	origins map[string]bool
+	browser *http.CrossOriginProtection
+}
+
+// New returns the API of s below client.Prefix. Requests must carry a token as a bearer token. The
+// API refuses requests that a browser sends for another site than Options.Origins. On a loopback
+// address it refuses every Host other than a loopback address or localhost, because a web site
+// could let its own name point here. Until s is running only a few routes work.
+func New(s Service, o Options) (*API, error) {
+	mux := http.NewServeMux()
+	a := &API{api: newAPI(mux, s, o.Process), options: o, mux: mux}
+	return a, a.Configure(o.Access)
+}
+
+// Configure replaces tokens and origins. Connections stay open; their next requests need a token
+// that is still valid.
+func (a *API) Configure(to Access) error {
+	tokens := to.Tokens
+	if a.options.Token != "" {
+		tokens = append([]Token{{Name: "data directory", Hash: HashToken(a.options.Token), Scopes: []Scope{Read, Write, Admin}}}, tokens...)
+	}
+	now := &access{callers: newCallers(tokens), origins: make(map[string]bool), browser: http.NewCrossOriginProtection()}
+	for _, o := range to.Origins {
+		if err := now.browser.AddTrustedOrigin(o); err != nil {
+			return err
+		}
+		now.origins[o] = true
+	}
+	a.access.Store(now)
+	return nil
 }
 
 // Close refuses new backups, and waits until the current one has ended and removed its files.
 // Close the connections first, so that the current backup fails.
 func (a *API) Close() { a.api.closed.Do(func() { a.api.copying <- struct{}{} }) }
 
-type api struct {
-	service Service
-	// copying holds a token while a backup is sent, and for ever after Close.
-	copying chan struct{}
-	closed  sync.Once
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := newWriter(rw)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	now := a.access.Load()
+	if why := now.foreign(r); why != "" {
+		refuse(w, http.StatusForbidden, "", why)
+		return
+	}
+	if origin := r.Header.Get("Origin"); now.origins[origin] {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Add("Vary", "Origin")
+		if r.Method == http.MethodOptions {
+			w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+			w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	who, ok := now.authorized(w, r)
+	if !ok {
+		return
+	}
+	if err := whole(w, r); err != nil {
+		status, says := http.StatusBadRequest, "the body cannot be read"
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			status, says = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit)
+		} else if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+			status, says = http.StatusRequestTimeout, "the body arrives too slowly"
+		}
+		refuse(w, status, "", says)
+		return
+	}
+	if why := unclear(r.URL); why != "" {
+		refuse(w, http.StatusBadRequest, "", why)
+		return
+	}
+	a.route(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 }
 
-// handler answers a request. If it returns an error after it has written, the response is
-// aborted.
-type handler func(w *writer, r *http.Request) error
-
-// running returns a handler that calls h once the pipeline works, and fails before: h would
-// wait.
-func (a *api) running(h handler) handler {
-	return func(w *writer, r *http.Request) error {
-		select {
-		case <-a.service.Running():
-			return h(w, r)
-		default:
-		}
-		why := a.service.Ready()
-		if why == nil {
-			return h(w, r)
-		}
-		return &apiError{http.StatusServiceUnavailable, codeUnavailable, why.Error()}
+// foreign returns why a request that a browser may have sent for another web site is refused.
+func (now *access) foreign(r *http.Request) string {
+	if atLoopback(r) && !local(r.Host) {
+		return "the Host of the request is not a loopback address; write 127.0.0.1 or localhost"
 	}
+	// A GET can be expensive, so it gets the same check as a POST.
+	asPost := *r
+	asPost.Method = http.MethodPost
+	if now.browser.Check(&asPost) != nil {
+		return "the request comes from another web site"
+	}
+	return ""
 }
 
-// answer returns an http.Handler that calls h for requests with method (empty: any) and sends
-// its errors as responses.
-func (a *api) answer(method string, h handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w := newWriter(rw)
-		r.Body = http.MaxBytesReader(rw, r.Body, maxBody)
-		var err error
-		if r.Method == http.MethodGet { // for other methods decode does it after it has read the body
-			err = w.patient()
-		}
-		switch {
-		case err != nil:
-		case method == "" || r.Method == method:
-			err = h(w, r)
-		default:
-			rw.Header().Set("Allow", method)
-			err = &apiError{http.StatusMethodNotAllowed, codeMethod, r.URL.Path + " is asked for with " + method}
-		}
-		switch {
-		case err == nil:
-		case w.began:
-			panic(http.ErrAbortHandler) // so that the client sees that the response is incomplete
-		default:
-			e := a.classify(err)
-			if e.Code == codeBusy || e.Code == codeUnavailable {
-				rw.Header().Set("Retry-After", "5")
-			}
-			_ = w.send(e.Status, errorBody{failure{e.Code, e.Message}})
-		}
-	})
+// authorized returns who sent r, or answers that it is refused.
+func (now *access) authorized(w *writer, r *http.Request) (*caller, bool) {
+	if len(now.callers) == 0 {
+		refuse(w, http.StatusForbidden, "", "the API is off: its token would be in the data directory, and this process has none; configure api.tokens")
+		return nil, false
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	var who *caller
+	if strings.EqualFold(scheme, "Bearer") {
+		who = now.callers.find(token)
+	}
+	if who == nil {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
+		refuse(w, http.StatusUnauthorized, client.ProblemUnauthorized,
+			"send a token as Authorization: Bearer TOKEN: one that the configuration names, or the one in the file "+tokenFile+" of the data directory")
+		return nil, false
+	}
+	if who.limit != nil && !who.limit.Allow() {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "", fmt.Sprintf("more than %s requests a second; wait a second", strconv.Itoa(who.Rate)))
+		return nil, false
+	}
+	return who, true
 }
 
-// classify returns the response for err.
-func (a *api) classify(err error) *apiError {
-	if e, ok := errors.AsType[*apiError](err); ok {
-		return e
+// whole reads the body of r while the read timeout of the server holds, and then removes the
+// timeout: it would cancel longer work.
+func whole(w *writer, r *http.Request) error {
+	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
+	if err != nil {
+		return err
 	}
-	if refused, ok := errors.AsType[*flow.Refusal](err); ok {
-		switch refused.Code {
-		case flow.CodeNotFound:
-			return &apiError{http.StatusNotFound, codeNotFound, refused.Message}
-		case flow.CodeConflict:
-			return &apiError{http.StatusConflict, codeConflict, refused.Message}
-		}
-		return &apiError{http.StatusBadRequest, codeInvalid, refused.Message}
-	}
-	if _, ok := errors.AsType[*pipeline.FieldError](err); ok {
-		return &apiError{http.StatusBadRequest, codeInvalid, err.Error()}
-	}
-	switch {
-	case errors.Is(err, inspect.ErrElsewhere):
-		return &apiError{http.StatusMisdirectedRequest, codeElsewhere, err.Error()}
-	case errors.Is(err, vokter.ErrBusy):
-		return &apiError{http.StatusServiceUnavailable, codeBusy, err.Error()}
-	case a.service.Ready() != nil:
-		return &apiError{http.StatusServiceUnavailable, codeUnavailable, err.Error()}
-	}
-	return &apiError{http.StatusInternalServerError, codeInternal, err.Error()}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return supported(w.control.SetReadDeadline(time.Time{}))
 }
 
-const (
-	mediaJSON = "application/json"
-	mediaTar  = "application/x-tar"
-)
+// unclear returns what is wrong with the query of u: it is malformed, or a parameter is given twice.
+func unclear(u *url.URL) string {
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "the query is malformed: " + err.Error()
+	}
+	for name, values := range q {
+		if len(values) > 1 {
+			return fmt.Sprintf("%s is given %d times", name, len(values))
+		}
+	}
+	return ""
+}
+
+// route answers r with the handler of its route.
+func (a *API) route(w *writer, r *http.Request) {
+	h, pattern := a.mux.Handler(r)
+	if pattern != "" {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	// The mux knows whether it is the path or the method that has no route.
+	says := &silent{header: make(http.Header)}
+	h.ServeHTTP(says, r)
+	if says.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", says.header.Get("Allow"))
+		refuse(w, says.status, "", fmt.Sprintf("%s is asked for with %s", r.URL.Path, says.header.Get("Allow")))
+		return
+	}
+	refuse(w, http.StatusNotFound, "", "there is no "+r.URL.Path)
+}
+
+// silent keeps the header of a response and drops its body.
+type silent struct {
+	header http.Header
+	status int
+}
+
+func (s *silent) Header() http.Header         { return s.header }
+func (s *silent) Write(b []byte) (int, error) { return len(b), nil }
+func (s *silent) WriteHeader(status int)      { s.status = status }
+
+// refuse sends a problem.
+func refuse(w http.ResponseWriter, status int, kind, detail string) {
+	b, err := json.Marshal(&huma.ErrorModel{Type: kind, Title: http.StatusText(status), Status: status, Detail: detail})
+	if err != nil {
+		b = nil // cannot happen: the fields are text
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// atLoopback reports whether r arrived at a loopback address. It returns true if the address is
+// not known.
+func atLoopback(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !ok || at.IP.IsLoopback()
+}
+
+// local reports whether host, with or without a port, is a loopback address or localhost.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
 
 // writer writes a response that may take longer than the timeouts of the server, as long as the
 // client reads something within stall.
@@ -182,50 +265,22 @@ func newWriter(w http.ResponseWriter) *writer {
 	return &writer{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
-// patient removes the server's read timeout. Call it when the request has been read, because
-// the timeout would cancel longer work.
-func (w *writer) patient() error { return supported(w.control.SetReadDeadline(time.Time{})) }
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// begin sends the header of a response of the given media type.
-func (w *writer) begin(status int, media string) {
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
+// WriteHeader sends the header.
+func (w *writer) WriteHeader(status int) {
 	w.began = true
-	w.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write sends b as a part of the body.
 func (w *writer) Write(b []byte) (int, error) {
+	w.began = true
 	if err := supported(w.control.SetWriteDeadline(time.Now().Add(stall))); err != nil {
 		return 0, err
 	}
 	return w.ResponseWriter.Write(b)
-}
-
-// reply sends v as JSON.
-func (w *writer) reply(v any) error { return w.send(http.StatusOK, v) }
-
-// send sends v as JSON under status.
-func (w *writer) send(status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.begin(status, mediaJSON)
-	_, err = w.Write(append(b, '\n'))
-	return err
-}
-
-// tarWriter sends the header of its response with the first byte, so that an error before that
-// can still be sent.
-type tarWriter struct{ *writer }
-
-func (w *tarWriter) Write(b []byte) (int, error) {
-	if !w.began {
-		w.begin(http.StatusOK, mediaTar)
-	}
-	return w.writer.Write(b)
 }
 
 // supported returns nil if err says that the connection has no deadlines, as in tests.

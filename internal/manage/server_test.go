@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -25,47 +26,49 @@ func TestHostile(t *testing.T) {
 		method, path, body string
 		header             map[string]string
 		status             int
-		code               string
 	}{
-		"rebinding":                {"GET", "/pages", "", map[string]string{"Host": "evil.example:9000"}, 403, codeForbidden},
-		"rebinding by address":     {"GET", "/pages", "", map[string]string{"Host": "192.168.1.7"}, 403, codeForbidden},
-		"rebinding looks local":    {"POST", "/cancel", target, map[string]string{"Host": "127.0.0.1.evil.example"}, 403, codeForbidden},
-		"cross-origin":             {"POST", "/cancel", target, map[string]string{"Origin": "https://evil.example"}, 403, codeForbidden},
-		"cross-site":               {"POST", "/replay", "{}", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, codeForbidden},
-		"same site, other origin":  {"POST", "/resume", target, map[string]string{"Sec-Fetch-Site": "same-site"}, 403, codeForbidden},
-		"cross-site image":         {"GET", "/backup", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, codeForbidden},
-		"GET of a command":         {"GET", "/cancel", target, nil, 405, codeMethod},
-		"POST of a list":           {"POST", "/pages", "{}", nil, 405, codeMethod},
-		"DELETE":                   {"DELETE", "/pages", "", nil, 405, codeMethod},
-		"unknown route":            {"GET", "/secrets", "", nil, 404, codeNotFound},
-		"form":                     {"POST", "/cancel", "url=x", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415, codeMediaType},
-		"JSON as text":             {"POST", "/cancel", target, map[string]string{"Content-Type": "text/plain"}, 415, codeMediaType},
-		"no media type":            {"POST", "/cancel", target, map[string]string{"Content-Type": ""}, 415, codeMediaType},
-		"huge body":                {"POST", "/cancel", `{"url":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, codeTooLarge},
-		"huge tail":                {"POST", "/cancel", target + strings.Repeat(" ", maxBody), nil, 413, codeTooLarge},
-		"unknown field":            {"POST", "/cancel", `{"url":"https://example.com/","client":"c","force":true}`, nil, 400, codeInvalid},
-		"unknown field of filters": {"POST", "/replay", `{"sinks":"x"}`, nil, 400, codeInvalid},
-		"two objects":              {"POST", "/replay", `{} {}`, nil, 400, codeInvalid},
-		"no object":                {"POST", "/replay", `[]`, nil, 400, codeInvalid},
-		"no body":                  {"POST", "/replay", ``, nil, 400, codeInvalid},
-		"wrong type":               {"POST", "/cancel", `{"url":7}`, nil, 400, codeInvalid},
-		"no URL":                   {"POST", "/resume", `{}`, nil, 400, codeInvalid},
-		"no client":                {"POST", "/cancel", `{"url":"https://example.com/"}`, nil, 400, codeInvalid},
-		"query at a command":       {"POST", "/cancel?client=c", target, nil, 400, codeInvalid},
-		"unknown parameter":        {"GET", "/pages?ulr=x", "", nil, 400, codeInvalid},
-		"parameter twice":          {"GET", "/pages?client=a&client=b", "", nil, 400, codeInvalid},
-		"malformed query":          {"GET", "/pages?client=%zz", "", nil, 400, codeInvalid},
-		"explain nothing":          {"GET", "/explain", "", nil, 400, codeInvalid},
-		"no time":                  {"GET", "/dead-letters?since=yesterday", "", nil, 400, codeInvalid},
-		"path up":                  {"GET", "/explain?url=../../etc/passwd", "", nil, 400, codeInvalid},
+		"rebinding":                {"GET", "/pages", "", map[string]string{"Host": "evil.example:9000"}, 403},
+		"rebinding by address":     {"GET", "/pages", "", map[string]string{"Host": "192.168.1.7"}, 403},
+		"rebinding looks local":    {"POST", "/cancel", target, map[string]string{"Host": "127.0.0.1.evil.example"}, 403},
+		"cross-origin":             {"POST", "/cancel", target, map[string]string{"Origin": "https://evil.example"}, 403},
+		"cross-site":               {"POST", "/replay", "{}", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"same site, other origin":  {"POST", "/resume", target, map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"cross-site image":         {"GET", "/backup", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"preflight":                {"OPTIONS", "/cancel", "", map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}, 403},
+		"GET of a command":         {"GET", "/cancel", target, nil, 405},
+		"POST of a list":           {"POST", "/pages", "{}", nil, 405},
+		"DELETE":                   {"DELETE", "/pages", "", nil, 405},
+		"unknown route":            {"GET", "/secrets", "", nil, 404},
+		"form":                     {"POST", "/cancel", "url=x", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415},
+		"JSON as text":             {"POST", "/cancel", target, map[string]string{"Content-Type": "text/plain"}, 415},
+		"huge body":                {"POST", "/cancel", `{"url":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413},
+		"huge tail":                {"POST", "/cancel", target + strings.Repeat(" ", maxBody), nil, 413},
+		"unknown field":            {"POST", "/cancel", `{"url":"https://example.com/","client":"c","force":true}`, nil, 422},
+		"unknown field of filters": {"POST", "/replay", `{"sinks":"x"}`, nil, 422},
+		"two objects":              {"POST", "/replay", `{} {}`, nil, 400},
+		"no object":                {"POST", "/replay", `[]`, nil, 422},
+		"no body":                  {"POST", "/replay", ``, nil, 400},
+		"wrong type":               {"POST", "/cancel", `{"url":7}`, nil, 422},
+		"no URL":                   {"POST", "/resume", `{}`, nil, 422},
+		"no client":                {"POST", "/cancel", `{"url":"https://example.com/"}`, nil, 422},
+		"query at a command":       {"POST", "/cancel?client=c", target, nil, 422},
+		"unknown parameter":        {"GET", "/pages?ulr=x", "", nil, 422},
+		"parameter twice":          {"GET", "/pages?client=a&client=b", "", nil, 400},
+		"malformed query":          {"GET", "/pages?client=%zz", "", nil, 400},
+		"explain nothing":          {"GET", "/explain", "", nil, 422},
+		"no time":                  {"GET", "/dead-letters?since=yesterday", "", nil, 422},
+		"path up":                  {"GET", "/explain?url=../../etc/passwd", "", nil, 422},
+		"no cursor":                {"GET", "/pages?cursor=!", "", nil, 422},
+		"no limit":                 {"GET", "/pages?limit=1001", "", nil, 422},
+		"no state":                 {"GET", "/pages?state=good", "", nil, 422},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
 			_, base := serve(t, f)
-			status, header, body := send(t, c.method, base+Prefix+c.path, c.body, c.header)
-			var e errorBody
-			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Error.Code != c.code || e.Error.Message == "" || header.Get("Content-Type") != "application/json" {
-				t.Errorf("got %d %s, %v, want %d %s", status, body, err, c.status, c.code)
+			status, header, body := send(t, c.method, base+client.Prefix+c.path, c.body, c.header)
+			var e client.Problem
+			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Status != c.status || e.Detail == "" || header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("got %d %s, %v, want %d", status, body, err, c.status)
 			}
 			if len(f.asked) > 0 {
 				t.Errorf("it was carried out: %v", f.asked)
@@ -85,11 +88,11 @@ func TestToken(t *testing.T) {
 		f := &fake{copied: "the store"}
 		_, base := serve(t, f)
 		for path, method := range map[string]string{
-			Prefix + "/backup": "GET", Prefix + "/pages": "GET", Prefix + "/process": "GET", Prefix + "/cancel": "POST", Prefix + "/no": "GET", "/": "GET", "/debug/pprof/": "GET",
+			client.Prefix + "/backup": "GET", client.Prefix + "/pages": "GET", client.Prefix + "/process": "GET", client.Prefix + "/cancel": "POST", client.Prefix + "/no": "GET", "/": "GET", "/debug/pprof/": "GET",
 		} {
 			status, header, body := send(t, method, base+path, target, map[string]string{"Authorization": given})
-			var e errorBody
-			if err := json.Unmarshal(body, &e); err != nil || status != 401 || e.Error.Code != codeUnauthorized || !strings.HasPrefix(header.Get("WWW-Authenticate"), "Bearer ") {
+			var e client.Problem
+			if err := json.Unmarshal(body, &e); err != nil || status != 401 || e.Type != client.ProblemUnauthorized || !strings.HasPrefix(header.Get("WWW-Authenticate"), "Bearer ") {
 				t.Errorf("%s, %s: got %d %s %v", name, path, status, body, header)
 			}
 		}
@@ -97,10 +100,15 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: it was carried out: %v", name, f.asked)
 		}
 	}
-	if status, _, _ := send(t, "GET", serveURL(t, Handler(&fake{}, Process{}, aToken))+Prefix+"/pages", "", map[string]string{"Authorization": "bearer " + aToken}); status != 200 {
+	_, base := serve(t, &fake{})
+	if status, _, _ := send(t, "GET", base+client.Prefix+"/pages", "", map[string]string{"Authorization": "bearer " + aToken}); status != 200 {
 		t.Errorf("a scheme in lower case: got %d", status)
 	}
-	if status, _, body := send(t, "GET", serveURL(t, Handler(&fake{}, Process{}, ""))+Prefix+"/pages", "", map[string]string{"Authorization": "Bearer "}); status != 403 || !strings.Contains(string(body), "data directory") {
+	none, err := New(&fake{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _, body := send(t, "GET", serveURL(t, none)+client.Prefix+"/pages", "", map[string]string{"Authorization": "Bearer "}); status != 403 || !strings.Contains(string(body), "data directory") {
 		t.Errorf("a process without a token: got %d %s", status, body)
 	}
 }
@@ -121,11 +129,11 @@ func TestHosts(t *testing.T) {
 		{"127.0.0.1", "evil.example:9000", 403}, {"::1", "evil.example:9000", 403}, {"127.0.0.1", "localhost:9000", 200},
 		{"192.0.2.7", "vokter.example:9000", 200}, {"192.0.2.7", "192.0.2.7:9000", 200}, {"2001:db8::7", "[2001:db8::7]:9000", 200},
 	} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, Prefix+"/pages", nil)
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, client.Prefix+"/pages", nil)
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.at), Port: 9000}))
 		r.Host = c.host
 		r.Header.Set("Authorization", "Bearer "+aToken)
-		Handler(&fake{}, Process{}, aToken).ServeHTTP(w, r)
+		newAPIOf(t, &fake{}, Access{}).ServeHTTP(w, r)
 		if w.Code != c.want {
 			t.Errorf("%s at %s: got %d %s, want %d", c.host, c.at, w.Code, w.Body, c.want)
 		}
@@ -181,18 +189,18 @@ func TestStatuses(t *testing.T) {
 		code   string
 		retry  bool
 	}{
-		"not found": {fake{err: &flow.Refusal{Code: flow.CodeNotFound, Message: "none"}}, 404, codeNotFound, false},
-		"conflict":  {fake{err: &flow.Refusal{Code: flow.CodeConflict, Message: "one"}}, 409, codeConflict, false},
-		"refused":   {fake{err: &flow.Refusal{Code: flow.CodeFormat, Message: "bad"}}, 400, codeInvalid, false},
-		"busy":      {fake{err: vokter.ErrBusy}, 503, codeBusy, true},
-		"no room":   {fake{err: down, down: down}, 503, codeUnavailable, true},
-		"broken":    {fake{err: errBroken}, 500, codeInternal, false},
+		"not found": {fake{err: &flow.Refusal{Code: flow.CodeNotFound, Message: "none"}}, 404, client.ProblemNotFound, false},
+		"conflict":  {fake{err: &flow.Refusal{Code: flow.CodeConflict, Message: "one"}}, 409, client.ProblemConflict, false},
+		"refused":   {fake{err: &flow.Refusal{Code: flow.CodeFormat, Message: "bad"}}, 422, "", false},
+		"busy":      {fake{err: vokter.ErrBusy}, 503, client.ProblemBusy, true},
+		"no room":   {fake{err: down, down: down}, 503, client.ProblemUnavailable, true},
+		"broken":    {fake{err: errBroken}, 500, "", false},
 	} {
 		_, base := serve(t, &c.f)
 		for _, path := range []string{"/pages", "/receivers", "/explain?url=https://example.com/", "/dead-letters", "/backup"} {
-			status, header, body := send(t, "GET", base+Prefix+path, "", nil)
-			var e errorBody
-			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Error.Code != c.code || (header.Get("Retry-After") != "") != c.retry {
+			status, header, body := send(t, "GET", base+client.Prefix+path, "", nil)
+			var e client.Problem
+			if err := json.Unmarshal(body, &e); err != nil || status != c.status || e.Type != c.code || (header.Get("Retry-After") != "") != c.retry {
 				t.Errorf("%s %s: got %d %s %v, want %d %s", name, path, status, body, header, c.status, c.code)
 			}
 		}
@@ -203,7 +211,7 @@ func TestStatuses(t *testing.T) {
 func TestEmptyLists(t *testing.T) {
 	_, base := serve(t, &fake{})
 	for path, want := range map[string]string{"/pages": `{"pages":[]}`, "/receivers": `{"receivers":[]}`, "/dead-letters": `{"dead_letters":[]}`} {
-		if _, _, body := send(t, "GET", base+Prefix+path, "", nil); strings.TrimSpace(string(body)) != want {
+		if _, _, body := send(t, "GET", base+client.Prefix+path, "", nil); strings.TrimSpace(string(body)) != want {
 			t.Errorf("%s: got %s, want %s", path, body, want)
 		}
 	}
@@ -211,12 +219,12 @@ func TestEmptyLists(t *testing.T) {
 
 // TestAnswersOutliveTheLimitsOfTheServer serves with a limit that is over at once.
 func TestAnswersOutliveTheLimitsOfTheServer(t *testing.T) {
-	s := httptest.NewUnstartedServer(Handler(&fake{copied: "a tar stream"}, Process{}, aToken))
+	s := httptest.NewUnstartedServer(newAPIOf(t, &fake{copied: "a tar stream"}, Access{}))
 	s.Config.WriteTimeout = time.Nanosecond
 	s.Start()
 	defer s.Close()
 	for _, path := range []string{"/pages", "/backup"} {
-		if status, _, body := send(t, "GET", s.URL+Prefix+path, "", nil); status != 200 || len(body) == 0 {
+		if status, _, body := send(t, "GET", s.URL+client.Prefix+path, "", nil); status != 200 || len(body) == 0 {
 			t.Errorf("%s: got %d %q", path, status, body)
 		}
 	}
@@ -236,7 +244,7 @@ func TestOneBackupAtATime(t *testing.T) {
 	if err := c.Backup(t.Context(), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "another backup is being made; try again") {
 		t.Errorf("a second one: got %v", err)
 	}
-	if status, header, _ := send(t, "GET", base+Prefix+"/backup", "", nil); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+	if status, header, _ := send(t, "GET", base+client.Prefix+"/backup", "", nil); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 		t.Errorf("a second one: got %d, %v", status, header)
 	}
 	close(end)
@@ -252,9 +260,9 @@ func TestOneBackupAtATime(t *testing.T) {
 func TestCloseWaitsForBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		a := Handler(&fake{copied: "a tar stream", copying: func() { <-end }}, Process{}, aToken)
+		a := newAPIOf(t, &fake{copied: "a tar stream", copying: func() { <-end }}, Access{})
 		backup := func() int {
-			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, Prefix+"/backup", nil)
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, client.Prefix+"/backup", nil)
 			r.Host = "127.0.0.1"
 			r.Header.Set("Authorization", "Bearer "+aToken)
 			a.ServeHTTP(w, r)

@@ -1,8 +1,8 @@
-package manage
+// Package client asks a running vokter-stream process over its management API, which docs/api.md
+// describes. The verbs of the command line use it too.
+package client
 
 import (
-	"github.com/vokter/vokter/inspect"
-
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,24 +12,29 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Client manages the Router of another process over HTTP.
+// Client asks one process. Its methods may be called concurrently. They return the errors that the
+// methods of a vokter.Router return in the same case, and a *Problem otherwise.
 type Client struct {
 	base, token string
 	http        *http.Client
 }
 
-var _ Manager = (*Client)(nil)
-
-// NewClient returns a Client of the process that listens at addr (HOST:PORT) and accepts token.
-func NewClient(addr, token string) *Client {
-	return &Client{"http://" + addr, token, &http.Client{
-		// Without Proxy: both processes are on one machine.
+// New returns a Client of the process at server, a URL such as https://vokter.example.com or an
+// address such as 127.0.0.1:9000, which is asked over plain HTTP. The process must accept token.
+func New(server, token string) *Client {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	return &Client{strings.TrimSuffix(server, "/"), token, &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			ResponseHeaderTimeout: 10 * time.Minute, // a large replay or backup takes long
@@ -52,54 +57,75 @@ func (c *Client) Process(ctx context.Context) (p Process, err error) {
 	return p, c.get(ctx, "/process", nil, &p)
 }
 
-// List implements Manager.
+// List returns the pages and receivers that f selects. It asks for pages until it has all.
 func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
+	l := inspect.Listing{Pages: []inspect.Page{}}
+	for f.Limit = listLimit; ; {
+		part, err := c.Pages(ctx, f)
+		if err != nil {
+			return inspect.Listing{}, err
+		}
+		l.Pages = append(l.Pages, part.Pages...)
+		if f.After = part.Next; f.After == "" {
+			break
+		}
+	}
+	var receivers Receivers
 	q := values("url", f.URL, "client", f.Client)
+	if f.Sinks {
+		q.Set("sinks", "true")
+	}
+	if err := c.get(ctx, "/receivers", q, &receivers); err != nil {
+		return inspect.Listing{}, err
+	}
+	l.Receivers = receivers.Receivers
+	return l, nil
+}
+
+// listLimit is how many pages List asks for at once.
+const listLimit = 1000
+
+// Pages returns the part of the list of pages that f selects. Field After of f is the cursor Next
+// of the part before; it is empty for the first part. Field Sinks has no meaning.
+func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
+	q := values("url", f.URL, "client", f.Client, "cursor", f.After)
 	if f.Sketches {
 		q.Set("sketches", "true")
 	}
 	if f.Tree {
 		q.Set("tree", "true")
 	}
-	var pages pagesBody
-	if err := c.get(ctx, "/pages", q, &pages); err != nil {
-		return inspect.Listing{}, err
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
 	}
-	q.Del("sketches")
-	q.Del("tree")
-	if f.Sinks {
-		q.Set("sinks", "true")
-	}
-	var receivers receiversBody
-	if err := c.get(ctx, "/receivers", q, &receivers); err != nil {
-		return inspect.Listing{}, err
-	}
-	return inspect.Listing{Pages: pages.Pages, Receivers: receivers.Receivers}, nil
+	return p, c.get(ctx, "/pages", q, &p)
 }
 
-// Explain implements Manager.
+// Explain returns what the last checks of the page of url found and which notifications followed.
 func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (e inspect.Explanation, err error) {
 	return e, c.get(ctx, "/explain", values("url", url, "client", f.Client, "keyword", f.Keyword), &e)
 }
 
-// Cancel implements Manager.
+// Cancel ends the subscriptions of client on the page of url.
 func (c *Client) Cancel(ctx context.Context, url, client string) error {
-	return c.post(ctx, "/cancel", targetBody{url, client}, &struct{}{})
+	return c.post(ctx, "/cancel", Target{url, client}, nil)
 }
 
-// Resume implements Manager.
+// Resume restarts the expired subscriptions of client on the page of url, or those of all clients
+// where client is empty.
 func (c *Client) Resume(ctx context.Context, url, client string) error {
-	return c.post(ctx, "/resume", targetBody{url, client}, &struct{}{})
+	return c.post(ctx, "/resume", Target{url, client}, nil)
 }
 
-// Retry implements Manager.
+// Retry attempts the pending notifications of the receivers that f selects, and returns these
+// receivers.
 func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retried, error) {
-	var done retriedBody
+	var done RetriedReceivers
 	err := c.post(ctx, "/retry", f, &done)
 	return done.Receivers, err
 }
 
-// DeadLetters implements Manager.
+// DeadLetters returns the dead letters that f selects, the oldest first.
 func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	q := values("sink", f.Sink, "client", f.Client, "url", f.URL)
 	if !f.Since.IsZero() {
@@ -108,19 +134,29 @@ func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 	if f.Messages {
 		q.Set("messages", "true")
 	}
-	var found lettersBody
-	err := c.get(ctx, "/dead-letters", q, &found)
-	return found.DeadLetters, err
+	q.Set("limit", strconv.Itoa(listLimit))
+	found := []flow.DeadLetter{}
+	for {
+		var part DeadLetters
+		if err := c.get(ctx, "/dead-letters", q, &part); err != nil {
+			return nil, err
+		}
+		found = append(found, part.DeadLetters...)
+		if part.Next == "" {
+			return found, nil
+		}
+		q.Set("cursor", part.Next)
+	}
 }
 
-// Replay implements Manager.
+// Replay queues the dead letters that f selects for delivery again and returns how many.
 func (c *Client) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
-	var done replayedBody
+	var done Replayed
 	err := c.post(ctx, "/replay", f, &done)
 	return done.Replayed, err
 }
 
-// Backup implements Manager. If it fails, w holds an incomplete copy.
+// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it. If it fails, w holds an incomplete copy.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/backup", nil)
 	if err != nil {
@@ -169,21 +205,24 @@ func (c *Client) post(ctx context.Context, path string, body, into any) error {
 	return c.ask(r, into)
 }
 
-// ask sends r and decodes the response into into.
+// ask sends r and decodes the response, if it has a body, into into.
 func (c *Client) ask(r *http.Request, into any) error {
 	resp, err := c.do(r, mediaJSON)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 		return fmt.Errorf("the answer of the process at %s cannot be read: %w", r.Host, err)
 	}
 	return nil
 }
 
-// do sends r. It returns the response if it has status 200 and the given media type, and
-// otherwise the error in it.
+// do sends r. It returns the response if it is a success without a body or with the given media
+// type, and otherwise the error in it.
 func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := c.http.Do(r)
@@ -193,34 +232,48 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("the process at %s does not answer: %w", r.URL.Host, err)
 	}
-	if resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == media {
+	if resp.StatusCode == http.StatusNoContent || resp.StatusCode < http.StatusMultipleChoices && resp.Header.Get("Content-Type") == media {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	var e errorBody
+	var p Problem
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil || json.Unmarshal(b, &e) != nil || e.Error.Message == "" {
+	if err != nil || resp.Header.Get("Content-Type") != mediaProblem || json.Unmarshal(b, &p) != nil {
 		return nil, fmt.Errorf("the process at %s has no such API; it answered %s", r.URL.Host, resp.Status)
 	}
-	if e.Error.Code == codeUnauthorized {
-		return nil, fmt.Errorf("the process at %s refuses the token in the data directory", r.URL.Host)
+	return nil, p.err(r.URL.Host)
+}
+
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json"
+	mediaTar     = "application/x-tar"
+)
+
+// Error returns what is wrong, in words for the user.
+func (p *Problem) Error() string {
+	says := []string{p.Detail}
+	for _, e := range p.Errors {
+		says = append(says, strings.TrimPrefix(e.Location+": "+e.Message, ": "))
 	}
-	return nil, e.Error.err()
+	return strings.Join(says, "; ")
 }
 
 // err returns the error that a Router returns in the same case.
-func (f failure) err() error {
-	switch f.Code {
-	case codeNotFound:
-		return &flow.Refusal{Code: flow.CodeNotFound, Message: f.Message}
-	case codeConflict:
-		return &flow.Refusal{Code: flow.CodeConflict, Message: f.Message}
-	case codeBusy:
-		return remote{vokter.ErrBusy, f.Message}
-	case codeElsewhere:
-		return remote{inspect.ErrElsewhere, f.Message}
+func (p *Problem) err(host string) error {
+	switch p.Type {
+	case ProblemNotFound:
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: p.Error()}
+	case ProblemConflict:
+		return &flow.Refusal{Code: flow.CodeConflict, Message: p.Error()}
+	case ProblemBusy:
+		return remote{vokter.ErrBusy, p.Error()}
+	case ProblemElsewhere:
+		return remote{inspect.ErrElsewhere, p.Error()}
+	case ProblemUnauthorized:
+		return remote{p, fmt.Sprintf("the process at %s refuses the token", host)}
 	}
-	return errors.New(f.Message)
+	return p
 }
 
 // remote is an error of package vokter with the message of the process that returned it.

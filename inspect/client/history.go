@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/vokter/vokter/inspect"
+)
+
+// documentValues returns the query for a document.
+func documentValues(page string, f inspect.DocumentFilter, pairs ...string) url.Values {
+	return values(append(pairs, "url", page, "document", f.Document, "client", f.Client, "select", f.Select)...)
+}
+
+// Versions returns the stored versions of a document of the page of url, the newest first.
+func (c *Client) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (h inspect.History, err error) {
+	return h, c.get(ctx, "/versions", documentValues(url, f), &h)
+}
+
+// Text returns version n of a document of the page of url, or the current one for 0.
+func (c *Client) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (t inspect.Text, err error) {
+	return t, c.get(ctx, "/text", documentValues(url, f, "version", decimal(n)), &t)
+}
+
+// Diff compares two versions of a document of the page of url.
+func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d inspect.Difference, err error) {
+	q := documentValues(url, f.DocumentFilter, "from", decimal(f.From), "to", decimal(f.To))
+	q.Set("context", strconv.Itoa(f.Context))
+	return d, c.get(ctx, "/diff", q, &d)
+}
+
+// Occurrences returns where the versions of a document of the page of url contain term.
+func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
+	q := documentValues(url, f.DocumentFilter, "term", term, "version", decimal(f.Version), "match", f.Match, "language", f.Language, "limit", decimal(uint64(f.Limit)))
+	for name, set := range map[string]bool{
+		"ignore_case": f.IgnoreCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
+	} {
+		if set {
+			q.Set(name, "true")
+		}
+	}
+	if f.SnippetOffset != nil {
+		q.Set("snippet_offset", strconv.Itoa(*f.SnippetOffset))
+	}
+	return o, c.get(ctx, "/occurrences", q, &o)
+}
+
+// decimal returns n for a query, empty if n is 0.
+func decimal(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}

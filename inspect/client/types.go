@@ -1,0 +1,91 @@
+package client
+
+import (
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Prefix begins the paths of the API.
+const Prefix = "/api/v1"
+
+// Process describes the process that answers.
+type Process struct {
+	// Data is the absolute path of its data directory. It is empty for a process that keeps
+	// everything in memory, and for a token that is limited to some clients.
+	Data string `json:"data"`
+	// Version is the version of the program.
+	Version string `json:"version"`
+	// Lanes counts the lanes that it owns. It is nil if the process owns all lanes or does not
+	// know them yet.
+	Lanes *Lanes `json:"lanes,omitempty"`
+}
+
+// Lanes counts the lanes of a transport that several processes share.
+type Lanes struct {
+	Owned int `json:"owned"` // by this process
+	// Restoring is how many of Owned are not ready, because their state is still being read.
+	Restoring int `json:"restoring,omitempty"`
+	All       int `json:"all"`
+}
+
+// Pages is a part of the list of pages, in the order of their URLs. Next is the cursor of the
+// following part; it is empty after the last page.
+type Pages struct {
+	Pages []inspect.Page `json:"pages"`
+	Next  string         `json:"next,omitempty"`
+}
+
+// Receivers is the list of receivers, in the order of their sinks.
+type Receivers struct {
+	Receivers []inspect.Receiver `json:"receivers"`
+}
+
+// DeadLetters is a part of the list of dead letters, the oldest first. Next is the cursor of the
+// following part; it is empty after the last one.
+type DeadLetters struct {
+	DeadLetters []flow.DeadLetter `json:"dead_letters"`
+	Next        string            `json:"next,omitempty"`
+}
+
+// RetriedReceivers are the receivers whose pending notifications are attempted again.
+type RetriedReceivers struct {
+	Receivers []vokter.Retried `json:"receivers"`
+}
+
+// Replayed says how many dead letters are delivered again.
+type Replayed struct {
+	Replayed int `json:"replayed"`
+}
+
+// Target names the subscriptions of a client on a page.
+type Target struct {
+	URL    string `json:"url"`
+	Client string `json:"client,omitempty"`
+}
+
+// Problem is an error response as RFC 9457 describes it.
+type Problem struct {
+	// Type is one of the Problem constants, or empty where Status says everything.
+	Type   string         `json:"type,omitempty"`
+	Title  string         `json:"title,omitempty"`
+	Status int            `json:"status"`
+	Detail string         `json:"detail,omitempty"`
+	Errors []ProblemField `json:"errors,omitempty"`
+}
+
+// ProblemField says what is wrong with one part of a request.
+type ProblemField struct {
+	Message  string `json:"message"`
+	Location string `json:"location,omitempty"` // such as body.keywords[0] or query.url
+}
+
+// Types of problems that a program may want to tell apart.
+const (
+	ProblemNotFound     = "urn:vokter:problem:not-found"    // 404: there is no such page, subscription or sink
+	ProblemConflict     = "urn:vokter:problem:conflict"     // 409: the current state does not allow it
+	ProblemElsewhere    = "urn:vokter:problem:elsewhere"    // 421: another process owns the page, or none does at the moment
+	ProblemBusy         = "urn:vokter:problem:busy"         // 503: it was not decided in time; ask again
+	ProblemUnavailable  = "urn:vokter:problem:unavailable"  // 503: the pipeline is not ready
+	ProblemUnauthorized = "urn:vokter:problem:unauthorized" // 401: the token is missing or wrong
+)

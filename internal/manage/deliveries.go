@@ -1,0 +1,113 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+func (a *api) addDeliveries() {
+	type receiversInput struct {
+		OptionalPage
+		Client string `query:"client" doc:"Only receivers of subscriptions of this client."`
+		Sinks  bool   `query:"sinks" doc:"Adds the configured sinks that no notification was ever meant for."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: Read, shared: true,
+		summary: "Lists receivers with their state and how many notifications wait for them",
+	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
+		if err := in.check(); err != nil {
+			return client.Receivers{}, err
+		}
+		l, err := a.service.List(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Sinks: in.Sinks})
+		return client.Receivers{Receivers: append([]inspect.Receiver{}, l.Receivers...)}, err
+	})
+
+	type deadInput struct {
+		Part
+		OptionalPage
+		Sink     string    `query:"sink" doc:"Only dead letters of this sink."`
+		Client   string    `query:"client" doc:"Only dead letters of this client."`
+		Since    time.Time `query:"since" doc:"Only dead letters since then, such as 2026-01-31T15:04:05Z."`
+		Messages bool      `query:"messages" doc:"Adds messages that could not be handled, such as pushed pages."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/dead-letters", id: "list-dead-letters", scope: Read,
+		summary: "Lists notifications that could not be delivered, the oldest first",
+	}, func(ctx context.Context, in *deadInput) (client.DeadLetters, error) {
+		return a.deadLetters(ctx, in.Part, in.OptionalPage, flow.DeadFilter{
+			Sink: in.Sink, Client: in.Client, URL: in.URL, Since: in.Since, Messages: in.Messages,
+		})
+	})
+
+	type retryInput struct{ Body vokter.RetryFilter }
+	add(a, route{
+		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: Admin, shared: true, within: patience,
+		summary: "Attempts pending notifications now", description: "Returns the receivers that have pending notifications, and does not wait for the attempts.",
+	}, func(ctx context.Context, in *retryInput) (r client.RetriedReceivers, err error) {
+		if in.Body.URL != "" {
+			if err := checkURL("body.url", in.Body.URL); err != nil {
+				return r, err
+			}
+		}
+		r.Receivers, err = a.service.Retry(ctx, in.Body)
+		return r, err
+	})
+
+	type replayInput struct{ Body flow.DeadFilter }
+	add(a, route{
+		method: http.MethodPost, path: "/replay", id: "replay-dead-letters", scope: Admin, shared: true, within: patience,
+		summary: "Delivers dead letters again", description: "Without fields it delivers all.",
+	}, func(ctx context.Context, in *replayInput) (r client.Replayed, err error) {
+		if in.Body.URL != "" {
+			if err := checkURL("body.url", in.Body.URL); err != nil {
+				return r, err
+			}
+		}
+		r.Replayed, err = a.service.Replay(ctx, in.Body)
+		return r, err
+	})
+}
+
+// deadLetters returns a part of the dead letters that f selects and the caller may see.
+func (a *api) deadLetters(ctx context.Context, p Part, of OptionalPage, f flow.DeadFilter) (found client.DeadLetters, err error) {
+	if err := of.check(); err != nil {
+		return found, err
+	}
+	after, err := p.after()
+	if err != nil {
+		return found, err
+	}
+	all, err := a.service.DeadLetters(ctx, f)
+	if err != nil {
+		return found, err
+	}
+	who := callerOf(ctx)
+	all = slices.DeleteFunc(all, func(d flow.DeadLetter) bool {
+		return letterKey(d) <= after || who.Clients != nil && (d.Addressed == nil || !who.owns(d.Addressed.Notification.Client))
+	})
+	slices.SortFunc(all, func(a, b flow.DeadLetter) int { return strings.Compare(letterKey(a), letterKey(b)) })
+	if len(all) > p.Limit {
+		all = all[:p.Limit]
+		found.Next = cursor(letterKey(all[p.Limit-1]))
+	}
+	found.DeadLetters = append([]flow.DeadLetter{}, all...)
+	return found, nil
+}
+
+// letterKey orders dead letters by their time.
+func letterKey(d flow.DeadLetter) string {
+	key := d.Time.UTC().Format("2006-01-02T15:04:05.000000000Z")
+	if d.Addressed != nil {
+		return key + " " + d.Addressed.Receiver.Sink + " " + d.Addressed.Notification.ID
+	}
+	return key + "  " + flow.DeriveID("letter", d.Group, d.Topic, fmt.Sprint(d.Headers))
+}

@@ -1,0 +1,118 @@
+package manage
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+)
+
+// Part selects a part of a list.
+type Part struct {
+	Cursor string `query:"cursor" maxLength:"8192" doc:"The field next of the part before. Without it the list begins."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many entries are returned at most."`
+}
+
+// after returns the key behind which the part begins.
+func (p Part) after() (string, error) {
+	b, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil {
+		return "", invalid(&huma.ErrorDetail{Message: "is not a cursor that the API returned", Location: "query.cursor", Value: p.Cursor})
+	}
+	return string(b), nil
+}
+
+// cursor returns the cursor of the part behind key. It is empty for an empty key.
+func cursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+
+// OptionalPage selects a page by its URL, as a parameter that may be missing.
+type OptionalPage struct {
+	URL string `query:"url" maxLength:"8192" doc:"Only this page."`
+}
+
+func (p OptionalPage) check() error {
+	if p.URL == "" {
+		return nil
+	}
+	return checkURL("query.url", p.URL)
+}
+
+func (a *api) addProcess() {
+	add(a, route{
+		method: http.MethodGet, path: "/process", id: "get-process", scope: Read, early: true,
+		summary: "Describes the process", description: "With a transport that processes share it also says which share of the lanes this process has.",
+	}, func(ctx context.Context, _ *struct{}) (client.Process, error) {
+		p := a.process
+		p.Lanes = lanesOf(a.service.Gauges())
+		if callerOf(ctx).Clients != nil {
+			p.Data = ""
+		}
+		return p, nil
+	})
+	huma.Register(a.API, route{
+		method: http.MethodGet, path: "/openapi.json", id: "get-openapi", scope: Read, early: true, summary: "Describes the API as an OpenAPI 3.1 document",
+		responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{mediaJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}},
+	}.operation(), func(context.Context, *struct{}) (*openAPI, error) {
+		b, err := a.document()
+		if err != nil {
+			return nil, err
+		}
+		return &openAPI{mediaJSON, b}, nil
+	})
+}
+
+// openAPI is the response with the document.
+type openAPI struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (a *api) addPages() {
+	type pagesInput struct {
+		Part
+		OptionalPage
+		Client   string `query:"client" doc:"Only subscriptions of this client, and pages that have one."`
+		State    string `query:"state" enum:"active,failing,expired" doc:"Only pages in this state."`
+		Sketches bool   `query:"sketches" doc:"Adds a sketch of each document, by which similar texts are found."`
+		Tree     bool   `query:"tree" doc:"Adds the linked pages of subscriptions that follow links."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/pages", id: "list-pages", scope: Read,
+		summary:     "Lists pages with their state, their next check, documents and subscriptions",
+		description: "The pages are in the order of their URLs. Where several processes share the pages, each lists its own.",
+	}, func(ctx context.Context, in *pagesInput) (p client.Pages, err error) {
+		if err := in.check(); err != nil {
+			return p, err
+		}
+		after, err := in.after()
+		if err != nil {
+			return p, err
+		}
+		next := ""
+		p.Pages, next, err = a.service.Pages(ctx, inspect.ListFilter{
+			URL: in.URL, Client: in.Client, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
+			Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
+		})
+		p.Next = cursor(next)
+		return p, err
+	})
+
+	type explainInput struct {
+		URL     string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+		Client  string `query:"client" doc:"Only the subscriptions and notifications of this client."`
+		Keyword string `query:"keyword" doc:"Only this keyword."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/explain", id: "explain-page", scope: Read,
+		summary: "Says what the last checks of a page found, what followed from each, and why keywords did not match",
+	}, func(ctx context.Context, in *explainInput) (inspect.Explanation, error) {
+		if err := checkURL("query.url", in.URL); err != nil {
+			return inspect.Explanation{}, err
+		}
+		return a.service.Explain(ctx, in.URL, inspect.ExplainFilter{Client: in.Client, Keyword: in.Keyword, Clients: callerOf(ctx).Clients})
+	})
+}
