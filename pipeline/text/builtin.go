@@ -30,7 +30,7 @@ import (
 // builtin lists the languages that every registry begins with, in the order of their names.
 // Languages whose characters are tokens have neither stems nor stop words; they stand here
 // for their names.
-var builtin = []struct {
+var builtin = [...]struct {
 	code, name string
 	stem       func(string) string // nil: no stemmer
 	stopwords  bool                // stopwords/CODE.txt exists

@@ -98,21 +98,47 @@ const (
 // BCP 47 primary subtag; "" where that is not clear. It reads the longest lines of the first
 // 64 KiB, up to 1,000 characters. A script that only one language uses decides from 4 letters
 // on: Greek, Thai, Hangul, Han, kana, Tamil and others. Languages that share a script are
-// told apart from 40 letters on; those in Latin letters only where the detector is sure, since
-// the fallback is likely to be one of them.
+// told apart from 40 letters on: by their stop words, and where these are not clear by the
+// frequencies of three letters. In Latin letters only a sure result counts, since the fallback
+// is likely to be one of these languages.
 func Detect(content string) string {
 	s := sample(content)
 	if code, decided := byScript(s); decided {
 		return code
 	}
-	info := whatlanggo.DetectWithOptions(s, whatlanggo.Options{Blacklist: otherAlphabets(s)})
-	switch {
-	case info.Lang == whatlanggo.Pes: // Iranian Persian
-		return "fa"
-	case info.Lang < 0 || info.Script == unicode.Latin && !info.IsReliable():
+	others := otherAlphabets(s)
+	words := findStopwords(s)
+	best := words.best()
+	if words.evidence(best) == certain && !hasCode(others, best) {
+		return best
+	}
+	info := whatlanggo.DetectWithOptions(s, whatlanggo.Options{Blacklist: others})
+	code := codeOf(info.Lang)
+	if info.Script == unicode.Latin && !info.IsReliable() && words.evidence(code) < likely {
 		return ""
 	}
-	return primary(cmp.Or(info.Lang.Iso6391(), info.Lang.Iso6393()))
+	return code
+}
+
+// hasCode reports whether the language code is one of languages.
+func hasCode(languages map[whatlanggo.Lang]bool, code string) bool {
+	for lang := range languages {
+		if codeOf(lang) == code {
+			return true
+		}
+	}
+	return false
+}
+
+// codeOf returns the BCP 47 primary subtag of lang, and "" for none.
+func codeOf(lang whatlanggo.Lang) string {
+	switch {
+	case lang < 0:
+		return ""
+	case lang == whatlanggo.Pes: // Iranian Persian
+		return "fa"
+	}
+	return primary(cmp.Or(lang.Iso6391(), lang.Iso6393()))
 }
 
 // scripts are those that only one language of weight is written in. Japanese is one that has

@@ -190,6 +190,13 @@ var texts = map[string]string{
 	"pt": "O gigante dos cem olhos vigiava a novilha de dia e de noite, e nunca todos os seus olhos dormiam ao mesmo tempo.",
 	"nl": "De reus met de honderd ogen bewaakte de koe bij dag en bij nacht, en nooit sliepen al zijn ogen tegelijk.",
 	"sv": "Jätten med de hundra ögonen vaktade kvigan både dag och natt, och aldrig sov alla hans ögon på samma gång.",
+	"da": "Kæmpen med de hundrede øjne vogtede over kvien hver dag efter solnedgang, og han sov aldrig, hvad der end blev sagt.",
+	"no": "Kjempen med de hundre øynene voktet kvigen både dag og natt, og etter hva noen forteller, ble han aldri trett av å våke.",
+	"ca": "El gegant dels cent ulls vigilava la vedella de dia i de nit, i mai no dormien tots els seus ulls alhora.",
+	"cs": "Obr se sto očima hlídal jalovici ve dne i v noci a nikdy nespaly všechny jeho oči najednou, protože se střídaly.",
+	"sk": "Obor so sto očami strážil jalovicu vo dne aj v noci a nikdy nespali všetky jeho oči naraz, pretože sa striedali.",
+	"pl": "Olbrzym o stu oczach strzegł jałówki we dnie i w nocy, i nigdy wszystkie jego oczy nie spały jednocześnie.",
+	"ro": "Uriașul cu o sută de ochi păzea juninca zi și noapte, și niciodată nu dormeau toți ochii lui în același timp.",
 	"fi": "Satasilmäinen jättiläinen vartioi hiehoa yötä päivää, eivätkä kaikki hänen silmänsä koskaan nukkuneet yhtä aikaa.",
 	"hu": "A százszemű óriás éjjel-nappal őrizte az üszőt, és soha nem aludt egyszerre minden szeme, mindig volt köztük éber.",
 	"tr": "Yüz gözlü dev, düveyi gece gündüz gözetliyordu ve gözlerinin hepsi hiçbir zaman aynı anda uyumuyordu, derler.",
@@ -203,6 +210,19 @@ var texts = map[string]string{
 	"el": "Ο Πανόπτης", "th": "ยักษ์ร้อยตา", "ko": "백 개의 눈", "ja": "百の目を持つ巨人", "zh": "百眼巨人", "hy": "Հարյուրաչք", "ta": "நூறு கண்கள்",
 }
 
+const (
+	danishPage = "Butikken i Torvegade har åbent alle hverdage fra klokken ti til seks, og om lørdagen lukker vi klokken to. " +
+		"Du kan bestille på nettet og hente varerne samme dag. Vi skriver til dig, når ordren er klar. Sko og tøj kan byttes inden for " +
+		"tredive dage, hvis mærket stadig sidder på. Det er også muligt at betale med gavekort. Er du i tvivl om størrelsen, hjælper " +
+		"personalet gerne. Parkering findes bag bygningen, hvor de første to timer er gratis. Vi glæder os til at se dig. Restauranten " +
+		"ved siden af serverer frokost hver dag, og børn under seks år spiser gratis sammen med deres forældre."
+	norwegianPage = "Butikken i Torggata har åpent alle hverdager fra klokken ti til seks, og på lørdager stenger vi klokken to. " +
+		"Du kan bestille på nettet og hente varene samme dag. Vi skriver til deg når ordren er klar. Sko og klær kan byttes innen " +
+		"tretti dager hvis merket fortsatt sitter på. Det er også mulig å betale med gavekort. Er du i tvil om størrelsen, hjelper " +
+		"de ansatte gjerne. Parkering finnes bak bygningen, der de første to timene er gratis. Vi gleder oss til å se deg. Restauranten " +
+		"ved siden av serverer lunsj hver dag, og barn under seks år spiser gratis sammen med foreldrene sine."
+)
+
 func TestDetect(t *testing.T) {
 	for want, content := range texts {
 		for range 3 {
@@ -212,6 +232,9 @@ func TestDetect(t *testing.T) {
 		}
 	}
 	english, german := texts["en"], texts["de"]
+	if allocs := testing.AllocsPerRun(10, func() { Detect(strings.Repeat(english+"\n", 10)) }); allocs > 100 {
+		t.Errorf("%v allocations: the detector was asked about a text that its stop words decide", allocs)
+	}
 	for _, c := range []struct{ name, content, want string }{
 		{"nothing", "", ""},
 		{"numbers", "12 34\n", ""},
@@ -225,6 +248,13 @@ func TestDetect(t *testing.T) {
 		{"the prefix ends in a letter", strings.Repeat("я", samplePrefix), ""},
 		{"Han with few kana", strings.Repeat("東京都知事選挙開票速報", 5) + "の", ""},
 		{"mostly Han, with kana", "東京都知事選挙の開票速報", "ja"},
+		{"Nynorsk", "Kjempa med dei hundre auga vakta kviga både dag og natt, og aldri sov alle auga hans på same tid, seier dei.", "no"},
+		{"a line of Danish", "Du kan hente varen i butikken efter to dage, hvis der er noget på lager af den.", "da"},
+		{"a line of Norwegian", "Du kan hente varen i butikken etter to dager hvis noe av den er på lager.", "no"},
+		{"Danish and Norwegian alike", "Restaurant og bar i Torvgade, kjole og sko, mandag fredag lørdag, telefon.", ""},
+		{"100 words of Danish", danishPage, "da"},
+		{"100 words of Norwegian", norwegianPage, "no"},
+		{"Serbian is not Bulgarian", "Див са стотину очију чувао је јуницу дању и ноћу, и никада нису све његове очи спавале у исто време.", "sr"},
 		{"Chinese that quotes kana", strings.Repeat("日本的平假名包括这个字", 5) + "の", "zh"},
 	} {
 		if c.name == "Han with few kana" {

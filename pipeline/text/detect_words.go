@@ -1,0 +1,133 @@
+package text
+
+import (
+	"math/bits"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// evidence says how sure the stop words of a text are of a language.
+type evidence int
+
+const (
+	unlikely evidence = iota
+	likely            // enough if the detector names the same language, even without being sure
+	certain
+)
+
+const (
+	// minStopwords and minStopwordShare are how many of the different words of a text must be
+	// stop words of a language, and how many per cent of them. A related language that has no
+	// list, such as Afrikaans beside Dutch, mostly reaches a smaller share.
+	minStopwords     = 4
+	minStopwordShare = 25
+)
+
+// stopwordsIn are the stop words of a text.
+type stopwordsIn struct {
+	words int      // different words in the text, whether stop words or not
+	found []uint64 // of each different stop word, the languages that have it: bit i is builtin[i]
+}
+
+func findStopwords(s string) stopwordsIn {
+	lists := languagesOfStopwords()
+	s = romanianRules.letters.Replace(strings.ToLower(s)) // the lists have ş, many pages ș
+	seen := map[string]bool{}
+	var found []uint64
+	for w := range strings.FieldsFuncSeq(s, notInWord) {
+		if seen[w] {
+			continue
+		}
+		seen[w] = true
+		if languages := lists[w]; languages != 0 {
+			found = append(found, languages)
+		}
+	}
+	return stopwordsIn{words: len(seen), found: found}
+}
+
+// best returns the language that has most of the stop words.
+func (f stopwordsIn) best() string {
+	var counts [len(builtin)]int
+	best := 0
+	for _, languages := range f.found {
+		for ; languages != 0; languages &= languages - 1 {
+			i := bits.TrailingZeros64(languages)
+			counts[i]++
+			if counts[i] > counts[best] {
+				best = i
+			}
+		}
+	}
+	return builtin[best].code
+}
+
+// evidence compares the language code with all others by the words that only one of the two
+// has among its stop words. That tells languages apart whose letters are distributed alike,
+// such as Danish and Norwegian.
+func (f stopwordsIn) evidence(code string) evidence {
+	at := -1
+	for i, b := range builtin {
+		if b.code == code {
+			at = i
+		}
+	}
+	if at < 0 {
+		return unlikely
+	}
+	var own int
+	var more, less [len(builtin)]int // stop words of code that another language has not, and the reverse
+	for _, languages := range f.found {
+		has := languages>>at&1 == 1
+		if has {
+			own++
+		}
+		for i := range builtin {
+			switch other := languages>>i&1 == 1; {
+			case has && !other:
+				more[i]++
+			case other && !has:
+				less[i]++
+			}
+		}
+	}
+	if own < minStopwords || own*100 < f.words*minStopwordShare {
+		return unlikely
+	}
+	sure := certain
+	for i := range builtin {
+		switch {
+		case i == at || more[i] >= 3 && more[i] >= 4*less[i]:
+		case more[i] >= 1 && more[i] >= 2*less[i]:
+			sure = likely
+		default:
+			return unlikely
+		}
+	}
+	return sure
+}
+
+func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+
+// moreDanish are Danish words that only the Norwegian list has, and others as frequent. Without
+// them most Danish texts have more words of the Norwegian list, which is twice as long. They are no
+// stop words.
+const moreDanish = "begge bare blevet både da din fordi før hver hvem hvilke hvilken hvordan hvorfor ingen ja kan kom kun lige " +
+	"mellem mere nogen samme siden så uden ved"
+
+// languagesOfStopwords has the languages of each stop word: bit i is builtin[i].
+var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
+	languages := map[string]uint64{}
+	for i, b := range builtin {
+		for _, w := range builtinLanguages()[b.code].Stopwords {
+			languages[w] |= 1 << i
+		}
+		if b.code == "da" {
+			for w := range strings.FieldsSeq(moreDanish) {
+				languages[w] |= 1 << i
+			}
+		}
+	}
+	return languages
+})
