@@ -28,13 +28,6 @@ func (c *comparison) sets(p pairs) []set {
 	}
 	out = append(out, c.groupRest(p.restOld, p.restNew)...)
 
-	c.sort(out, p)
-	return out
-}
-
-// sort puts sets into document order: by their first new unit, or if they have none, after the pair
-// that precedes them in the old text. p are the texts' pairs.
-func (c *comparison) sort(sets []set, p pairs) {
 	behind := make([]int, len(p.of))
 	last := -1
 	for o, u := range p.of {
@@ -49,10 +42,11 @@ func (c *comparison) sort(sets []set, p pairs) {
 		}
 		return [3]int{behind[s.old[0]], 1, s.old[0]}
 	}
-	slices.SortFunc(sets, func(a, b set) int {
+	slices.SortFunc(out, func(a, b set) int {
 		pa, pb := place(a), place(b)
 		return slices.Compare(pa[:], pb[:])
 	})
+	return out
 }
 
 // sameTokens reports whether the exact tokens of an old and a new unit are equal.

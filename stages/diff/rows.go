@@ -42,6 +42,7 @@ type Segment struct {
 }
 
 // Rows returns both texts side by side, in the order of the new text, and how much of them changed.
+// What was removed follows what stood in front of it.
 // Rows of RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
 // with all of its blocks. Blocks without a word are left out.
 func Rows(old, new *text.Doc) ([]Row, flow.Size) {
@@ -59,7 +60,7 @@ func Rows(old, new *text.Doc) ([]Row, flow.Size) {
 			sets = append(sets, set{old: []int{o}, new: []int{u}, same: true})
 		}
 	}
-	c.sort(sets, p)
+	inReadingOrder(sets, p)
 
 	size := flow.Size{Old: len(old.Tokens), New: len(new.Tokens)}
 	w := &work{left: c.limits.page}
@@ -68,6 +69,41 @@ func Rows(old, new *text.Doc) ([]Row, flow.Size) {
 		rows = append(rows, c.row(s, w, coarse, &size))
 	}
 	return rows, size
+}
+
+// inReadingOrder sorts sets by their first new unit. Those without one follow the set of the old
+// unit in front of them. p are the texts' pairs.
+func inReadingOrder(sets []set, p pairs) {
+	at := make([]int, len(p.of)) // the new unit of each old one, or -1
+	for o, u := range p.of {
+		if at[o] = -1; p.inOrder[o] {
+			at[o] = u
+		}
+	}
+	for _, s := range sets {
+		if len(s.new) > 0 && !s.moved {
+			for _, o := range s.old {
+				at[o] = s.new[0]
+			}
+		}
+	}
+	last := -1
+	for o, u := range at {
+		if u < 0 {
+			at[o] = last
+		}
+		last = at[o]
+	}
+	place := func(s set) [3]int {
+		if len(s.new) > 0 {
+			return [3]int{s.new[0], 0, 0}
+		}
+		return [3]int{at[s.old[0]], 1, s.old[0]}
+	}
+	slices.SortFunc(sets, func(a, b set) int {
+		x, y := place(a), place(b)
+		return slices.Compare(x[:], y[:])
+	})
 }
 
 // row returns the Row of s and adds what changed to size. In a coarse comparison all words of a

@@ -1,6 +1,8 @@
 package match
 
 import (
+	"slices"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -23,23 +25,31 @@ func Occurrences(content, language, keyword string, s pipeline.Subscription, lan
 	s = s.WithDefaults()
 	s.Keywords, s.Events = []string{keyword}, nil
 	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
+	if len(x.patterns) == 0 {
+		return
+	}
+	p := &x.patterns[0]
 	position := 1
 	eachBlock(&whole(content, language).Groups[0], func(_ int, w window) bool {
-		more := true
-		x.scan(&w, func(p int32, st *stream, k int) {
-			tokens := []int{st.at[k]}
-			if !x.patterns[p].any {
-				tokens = x.patterns[p].occurrence(st, k)
+		st := x.read(&w, p.class, flow.Span{0, len(w.Tokens)}, x.keep(p.class, &w))
+		for k, term := range st.terms {
+			var tokens []int
+			if !p.any {
+				tokens = p.occurrence(st, k+int(p.at))
+			} else if slices.Contains(p.terms, term) {
+				tokens = st.at[k : k+1]
 			}
-			if tokens == nil || !more {
-				return
+			if len(tokens) == 0 {
+				continue
 			}
 			found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
 			h := &hit{w: w.Window, place: place{full: found, core: found}}
 			snippet := h.snippet(*s.SnippetOffset)
-			more = f(Occurrence{position + found[0], w.Offset + h.from, w.Offset + h.to, h.text, snippet})
-		})
+			if !f(Occurrence{position + found[0], w.Offset + h.from, w.Offset + h.to, h.text, snippet}) {
+				return false
+			}
+		}
 		position += len(w.Tokens)
-		return more
+		return true
 	})
 }

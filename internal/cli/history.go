@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// addDocumentFlags adds the flags that choose a document of a page.
+func addDocumentFlags(fs *pflag.FlagSet, f *inspect.DocumentFilter) {
+	fs.StringVar(&f.Client, "client", "", "the document that the client `NAME` watches, if the page has several")
+	fs.StringVar(&f.Select, "select", "", "the document with this `SELECTOR`, if the page has several")
+	fs.StringVar(&f.Document, "document", "", "the document with this `ID`, if the page has several")
+}
+
+// onDocument calls do for the page in args. An error about several documents names the flags that
+// choose one.
+func (a *app) onDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m manage.Manager, url string) error) error {
+	err := a.onPage(cmd, args, do)
+	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeConflict {
+		return fmt.Errorf("%w; write --client, --select or --document", err)
+	}
+	return err
+}
+
+func (a *app) history() *cobra.Command {
+	var f inspect.DocumentFilter
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "history URL (--data DIR | -c FILE)",
+		Short: "Lists the stored versions of a page",
+		Long: "Lists the stored versions of a page, the newest first: when each was found, how many words were removed (-), were added (+) and moved (~), and who was notified. " +
+			"show prints the text of a version, diff compares two versions, grep finds words in them.",
+		Example: `  vokter-stream history https://example.com/terms -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				h, err := m.Versions(ctx, url, f)
+				if err != nil {
+					return err
+				}
+				out := a.results()
+				out.history(h)
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	addDocumentFlags(cmd.Flags(), &f)
+	return cmd
+}
+
+func (a *app) show() *cobra.Command {
+	var (
+		f inspect.DocumentFilter
+		n uint64
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "show URL (--data DIR | -c FILE)",
+		Short: "Prints the text of a version of a page",
+		Long: "Prints the text of a version of a page, as it is compared. The offsets in notifications are bytes of this text, as --format json " +
+			"prints it; the text for people has no characters that could steer a terminal, and no empty lines.",
+		Example: `  vokter-stream show https://example.com/terms -c vokter.yaml
+  vokter-stream show https://example.com/terms --version 3 -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkVersion(cmd, "version"); err != nil {
+				return err
+			}
+			return a.onDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				t, err := m.Text(ctx, url, n, f)
+				if err != nil {
+					return err
+				}
+				out := a.results()
+				out.object(versionLine{"text", t})
+				for line := range strings.SplitSeq(t.Text, "\n") {
+					if strings.TrimSpace(line) != "" {
+						out.text("%s", line)
+					}
+				}
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	addDocumentFlags(cmd.Flags(), &f)
+	cmd.Flags().Uint64Var(&n, "version", 0, "the `NUMBER` of the version (default the current one)")
+	return cmd
+}
+
+// checkVersion returns an error if one of the flags, numbers of versions, was given as 0.
+func checkVersion(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "0" {
+			return usage(cmd, "--%s: versions are numbered from 1; history lists those that are stored", name)
+		}
+	}
+	return nil
+}
+
+func (a *app) grep() *cobra.Command {
+	var (
+		f      inspect.OccurrenceFilter
+		offset int
+		color  string
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "grep URL TERM (--data DIR | -c FILE)",
+		Short: "Finds a word or phrase in the stored versions of a page",
+		Long: "Finds a word or phrase in the stored versions of a page, as a subscription compares words: the versions that have it, the number of its first " +
+			"word in the text, its bytes in the text, and its context.",
+		Example: `  vokter-stream grep https://example.com/terms "personal data" -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage(cmd, "name a page and a word or phrase; write %s URL TERM (--data DIR | -c FILE)", cmd.CommandPath())
+			}
+			if err := errors.Join(checkVersion(cmd, "version"), checkColor(cmd, color)); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("snippet-offset") {
+				f.SnippetOffset = &offset
+			}
+			return a.onDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m manage.Manager, url string) error {
+				o, err := m.Occurrences(ctx, url, args[1], f)
+				if err != nil {
+					return err
+				}
+				out := a.results()
+				out.occurrences(o, a.color(color))
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	addDocumentFlags(fs, &f.DocumentFilter)
+	fs.Uint64Var(&f.Version, "version", 0, "search only the version with this `NUMBER` (default all stored ones)")
+	fs.BoolVar(&f.IgnoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.IgnoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
+	fs.BoolVar(&f.Stem, "stem", false, "find other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.FilterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
+	fs.StringVar(&f.Match, "match", "", "`HOW` the words are found: phrase, or terms to find each of them (default phrase; terms with --filter-stopwords)")
+	fs.StringVar(&f.Language, "language", "", "the `TAG` of the page's language, such as en (default that of the version)")
+	fs.IntVar(&offset, "snippet-offset", 50, "`N` characters of context on each side")
+	addColorFlag(fs, &color)
+	return cmd
+}
+
+// Lines of JSON.
+type (
+	historyLine struct {
+		Kind string `json:"kind"`
+		inspect.Version
+	}
+	versionLine struct {
+		Kind string `json:"kind"`
+		inspect.Text
+	}
+	occurrenceLine struct {
+		Kind string `json:"kind"`
+		inspect.Occurrence
+	}
+)
+
+// history prints the versions of h.
+func (r *results) history(h inspect.History) {
+	r.text("%s", h.URL)
+	if !h.View.IsZero() {
+		what := "the page with other settings"
+		if len(h.View.Select) > 0 {
+			what = "select " + fmt.Sprint(h.View.Select)
+		}
+		r.text("  document %s (%s)", h.Document, what)
+	}
+	if len(h.Versions) == 0 {
+		r.text("  no version is stored yet")
+	}
+	rows := make([][]string, 0, len(h.Versions))
+	for _, v := range h.Versions {
+		r.object(historyLine{"version", v})
+		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), when(v.Time, r.now), checkName(v.Check), howMuch(v), notified(v)})
+	}
+	r.table("  ", rows)
+}
+
+// howMuch says how many words were removed (-), were added (+) and moved (~) with v.
+func howMuch(v inspect.Version) string {
+	switch {
+	case v.Baseline:
+		return "baseline"
+	case v.Size == nil:
+		return "not compared"
+	}
+	var parts []string
+	for _, p := range []struct {
+		sign string
+		n    int
+	}{{"-", v.Size.Removed}, {"+", v.Size.Added}, {"~", v.Size.Moved}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s%d", p.sign, p.n))
+		}
+	}
+	if len(parts) == 0 {
+		return "no word changed"
+	}
+	return strings.Join(parts, " ") + fmt.Sprintf(" of %s", count(v.Size.Length(), "word"))
+}
+
+// maxNamed is how many notifications one line of history names.
+const maxNamed = 3
+
+// notified says who was notified of v.
+func notified(v inspect.Version) string {
+	switch {
+	case v.Forgotten:
+		return "too long ago to know who was notified"
+	case len(v.Matches) == 0 && v.Baseline:
+		return ""
+	case len(v.Matches) == 0:
+		return "nobody notified"
+	}
+	var names []string
+	for _, m := range v.Matches[:min(len(v.Matches), maxNamed)] {
+		state := ""
+		if m.Delivery != inspect.DeliveryDelivered {
+			state = ", " + m.Delivery
+		}
+		names = append(names, fmt.Sprintf("%s (%s%s)", m.Client, m.Sink, state))
+	}
+	if more := len(v.Matches) - len(names) + v.Omitted; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "notified " + strings.Join(names, ", ")
+}
+
+// occurrences prints o.
+func (r *results) occurrences(o inspect.Occurrences, color bool) {
+	if len(o.Occurrences) == 0 {
+		r.text("%q is in none of the %s that are stored", o.Term, count(len(o.Versions), "version"))
+	}
+	for _, found := range o.Occurrences {
+		r.object(occurrenceLine{"occurrence", found})
+		if r.json || len(found.Places) == 0 {
+			continue
+		}
+		var versions []uint64
+		for _, p := range found.Places {
+			versions = append(versions, p.Version)
+		}
+		at := found.Places[0]
+		where := fmt.Sprintf("%s: word %d, bytes %d-%d", versionRange(versions), at.Position, at.Start, at.End)
+		if len(versions) > 1 {
+			where += fmt.Sprintf(" of version %d", at.Version)
+		}
+		r.text("%s", where)
+		snippet := render.Wrap("  "+render.Clean(found.Snippet), r.columns, 0)
+		if term := render.Clean(found.Text); color && term != "" {
+			snippet = strings.Replace(snippet, term, "\x1b[1;31m"+term+"\x1b[0m", 1)
+		}
+		r.write(snippet + "\n")
+	}
+	if o.Omitted > 0 {
+		r.text("and %d more", o.Omitted)
+	}
+}
+
+// versionRange names versions, which are in falling order: "versions 2-5, 7".
+func versionRange(versions []uint64) string {
+	if len(versions) == 1 {
+		return fmt.Sprintf("version %d", versions[0])
+	}
+	var parts []string
+	for i := len(versions) - 1; i >= 0; {
+		first := versions[i]
+		for i--; i >= 0 && versions[i] == versions[i+1]+1; i-- {
+		}
+		if last := versions[i+1]; last != first {
+			parts = append(parts, fmt.Sprintf("%d-%d", first, last))
+		} else {
+			parts = append(parts, fmt.Sprint(first))
+		}
+	}
+	return "versions " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,93 @@
+package diff
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// TestRowsAgreeWithDiff compares random texts: the rows hold every block of both texts once, at its
+// offset, and what they mark is as much as Diff finds.
+func TestRowsAgreeWithDiff(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields("a lantern of bronze made in the workshop by harbour which burns for eight hours Zeus zeus Hera café")
+	make := func() string {
+		var b strings.Builder
+		for range random.IntN(12) {
+			for range 1 + random.IntN(9) {
+				b.WriteString(words[random.IntN(len(words))] + []string{" ", ", ", "  "}[random.IntN(3)])
+			}
+			b.WriteString([]string{"\n", "\n\n", "\x03", "\x02"}[random.IntN(4)])
+		}
+		return b.String()
+	}
+	edit := func(s string) string {
+		blocks := strings.SplitAfter(s, "\n")
+		for range random.IntN(4) {
+			i, j := random.IntN(len(blocks)), random.IntN(len(blocks))
+			switch random.IntN(4) {
+			case 0:
+				blocks[i], blocks[j] = blocks[j], blocks[i]
+			case 1:
+				blocks[i] = make()
+			case 2:
+				blocks[i] = strings.TrimSuffix(blocks[i], "\n") + " "
+			default:
+				blocks[i] = strings.Replace(blocks[i], " ", " "+words[random.IntN(len(words))]+" ", 1)
+			}
+		}
+		return strings.Join(blocks, "")
+	}
+	for range 500 {
+		before := make()
+		old, new := text.Analyze(before), text.Analyze(edit(before))
+		rows, size := Rows(old, new)
+		if want := sizeOf(old, new, Diff(old, new)); size != want {
+			t.Fatalf("%q, %q: size %+v, but Diff finds %+v", old.Content, new.Content, size, want)
+		}
+		for side, doc := range []*text.Doc{old, new} {
+			var offsets []int
+			for _, r := range rows {
+				for _, l := range [][]Line{r.Old, r.New}[side] {
+					content := ""
+					for _, s := range l.Segments {
+						content += s.Text
+					}
+					if !strings.HasPrefix(doc.Content[l.Offset:], content) || content == "" {
+						t.Fatalf("%q: a row holds %q at %d", doc.Content, content, l.Offset)
+					}
+					offsets = append(offsets, l.Offset)
+				}
+			}
+			seen := map[int]bool{}
+			for _, o := range offsets {
+				seen[o] = true
+			}
+			if len(offsets) != len(doc.Blocks) || len(seen) != len(doc.Blocks) {
+				t.Fatalf("%q: %d of %d blocks in the rows, %d different ones", doc.Content, len(offsets), len(doc.Blocks), len(seen))
+			}
+		}
+		if around := Around(rows, len(rows)); size.Changed(true) > 0 && len(around) != len(rows) {
+			t.Fatalf("%d of %d rows around the changes", len(around), len(rows))
+		}
+	}
+}
+
+// TestRowsOfHugeTexts checks that a change beyond the limits is shown block by block.
+func TestRowsOfHugeTexts(t *testing.T) {
+	var old, new strings.Builder
+	for i := range 60_000 {
+		old.WriteString("old " + strings.Repeat("x", i%7+1) + "\n")
+		new.WriteString("new " + strings.Repeat("y", i%5+1) + "\n")
+	}
+	a, b := text.Analyze("same\n"+old.String()), text.Analyze("same\n"+new.String())
+	rows, size := Rows(a, b)
+	if len(rows) != 120_001 || rows[0].Kind != RowKept || size != sizeOf(a, b, Diff(a, b)) {
+		t.Errorf("%d rows, the first one %s, size %+v", len(rows), rows[0].Kind, size)
+	}
+	if got := Around(rows[:1], 3); len(got) != 1 || got[0].Skipped != 1 {
+		t.Errorf("without a change: %+v", got)
+	}
+}
