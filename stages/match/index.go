@@ -1,13 +1,15 @@
 package match
 
 import (
+	"slices"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // index holds the keywords of the subscriptions of one document, for texts in one language. It
-// needs about 270 bytes for a subscription with a keyword that no other one has, and less where
+// needs about 280 bytes for a subscription with a keyword that no other one has, and less where
 // keywords are shared. It is not safe for concurrent use.
 type index struct {
 	language string
@@ -15,10 +17,14 @@ type index struct {
 	// parts are the keywords by language: that of the document (""), or the one that the
 	// subscription names.
 	parts []part
-	// names are the names of the entries by number, and numbers the reverse. A removed entry has
-	// the name "", and its keywords stay until the index is built again.
-	names   []string
-	numbers map[string]int32
+	// names are the names of the entries by number. The first ones, as they are read from the
+	// store, are ascending; numbers has the others.
+	names     []string
+	ascending int
+	numbers   map[string]int32
+	// removed are the numbers of removed entries. Their keywords stay until the index is built
+	// again.
+	removed map[int32]bool
 }
 
 type part struct {
@@ -27,15 +33,19 @@ type part struct {
 }
 
 func newIndex(language string, langs *text.Languages) *index {
-	return &index{language: language, langs: langs, numbers: map[string]int32{}}
+	return &index{language: language, langs: langs, numbers: map[string]int32{}, removed: map[int32]bool{}}
 }
 
 // add adds the subscription s under name, in place of the one that has the name.
 func (x *index) add(name string, s pipeline.Subscription) {
 	x.remove(name)
 	e := int32(len(x.names))
+	if x.ascending == len(x.names) && (e == 0 || name > x.names[e-1]) {
+		x.ascending++
+	} else {
+		x.numbers[name] = e
+	}
 	x.names = append(x.names, name)
-	x.numbers[name] = e
 	x.part(s.Language).add(e, s)
 }
 
@@ -58,16 +68,18 @@ func (x *index) part(language string) *patternIndex {
 // remove removes the subscription with that name, if there is one.
 func (x *index) remove(name string) {
 	if e, ok := x.numbers[name]; ok {
-		x.names[e] = ""
+		x.removed[e] = true
 		delete(x.numbers, name)
+	} else if i, ok := slices.BinarySearch(x.names[:x.ascending], name); ok {
+		x.removed[int32(i)] = true
 	}
 }
 
 // len returns how many subscriptions there are.
-func (x *index) len() int { return len(x.numbers) }
+func (x *index) len() int { return len(x.names) - len(x.removed) }
 
 // wasteful reports whether most entries are removed ones.
-func (x *index) wasteful() bool { return len(x.names) > 2*len(x.numbers)+1000 }
+func (x *index) wasteful() bool { return len(x.removed) > x.len()+1000 }
 
 // find returns what c matches, by the number of the subscription.
 func (x *index) find(c *flow.Change) map[int32][]finding {
@@ -75,7 +87,7 @@ func (x *index) find(c *flow.Change) map[int32][]finding {
 	for _, part := range x.parts {
 		for p, hits := range part.match(c) {
 			for _, h := range part.patterns[p].subs {
-				if x.names[h.entry] != "" {
+				if !x.removed[h.entry] {
 					found[h.entry] = append(found[h.entry], finding{h.keyword, *hits})
 				}
 			}
