@@ -11,6 +11,7 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	httpsource "github.com/vokter/vokter/sources/http"
 )
 
 // Config says what a Router does. The zero value of every field is useful: it stands for the default
@@ -73,6 +74,9 @@ type Config struct {
 	Language string
 	// Fetch says how pages are fetched.
 	Fetch FetchConfig
+	// Access says, by names of its own, how the built-in fetcher reaches hosts and pages that ask
+	// for headers, cookies, a login, a proxy or a client certificate.
+	Access map[string]httpsource.Access
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
 	// Expire says when the subscriptions of a failing page end.
@@ -157,6 +161,9 @@ type FetchConfig struct {
 	// it and below it, a file permits itself. Symbolic links that lead out of a folder are refused.
 	// Changes are noticed at once where the system reports them. Default: nothing may be read.
 	Files []string
+	// Robots says that robots.txt of its host must allow a page to be fetched. Default: it must only
+	// for pages that are watched because others link to them.
+	Robots bool
 	// MaxBody is the size of the largest body, decoded, in bytes. Default 10 MiB.
 	MaxBody int64
 	// PDF makes pages in PDF readable, by the program pdftotext of Poppler, which must be installed.

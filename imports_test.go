@@ -46,7 +46,7 @@ var direction = []struct {
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/outbound"}},
 	{pkg: "sources/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
-	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/file", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
+	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/file", "sources/http", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "pipeline/flow", "", "config", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "pipeline/text"}},
 	{pkg: "internal/compare", may: []string{"inspect", "internal/render", "pipeline"}},

@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload applies the Subscriptions, Documents, Sinks, Readers, Health, Delivery and Expire of cfg to
+// Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Delivery and Expire of cfg to
 // a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
 // with the current version as its baseline.
 //
@@ -52,6 +52,9 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	// Sinks come first, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.readers.Replace(cfg.Readers...)
+	if err := r.stages.pages.SetAccess(cfg.Access); err != nil {
+		return nil, err // a file of a certificate changed since Validate
+	}
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	if err := r.publish(ctx, old, &cfg); err != nil {
@@ -132,6 +135,18 @@ func differences(old, cfg *Config) []string {
 	for _, name := range slices.Sorted(maps.Keys(old.Sinks)) {
 		if cfg.Sinks[name] == nil {
 			add("sink removed: %s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Access)) {
+		if before, ok := old.Access[name]; !ok {
+			add("access added: %s", name)
+		} else if !reflect.DeepEqual(before, cfg.Access[name]) {
+			add("access changed: %s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.Access)) {
+		if _, ok := cfg.Access[name]; !ok {
+			add("access removed: %s", name)
 		}
 	}
 	if !slices.Equal(old.Health, cfg.Health) {

@@ -3,7 +3,6 @@ package vokter
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"time"
 
@@ -27,7 +26,7 @@ import (
 
 // stages are the processors of one Run.
 type stages struct {
-	pages    io.Closer           // the built-in fetcher
+	pages    *httpsource.Fetcher // the built-in fetcher
 	files    *filesource.Fetcher // nil where no files may be read
 	fetch    *fetch.Stage
 	index    *index.Stage
@@ -78,6 +77,9 @@ func (r *Router) build() (*stages, error) {
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})
+	if err := pages.SetAccess(r.live.Load().Access); err != nil {
+		return nil, err // a file of a certificate changed since Validate
+	}
 	fetchers := []pipeline.Fetcher{pages}
 	var files *filesource.Fetcher
 	if r.cfg.builtInFiles() {
@@ -88,7 +90,7 @@ func (r *Router) build() (*stages, error) {
 	fetching := fetch.New(fetch.Config{
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
-		UserAgent: r.cfg.Fetch.UserAgent, OfflineSince: offline,
+		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
 		Room: r.transport.Room, Now: r.cfg.Now,
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take

@@ -17,12 +17,13 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	filesource "github.com/vokter/vokter/sources/file"
+	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // Validate returns all that is wrong with c, joined, or nil.
 func (c Config) Validate() error {
-	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers())
+	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess())
 }
 
 func (c Config) validateSubscriptions() error {
@@ -110,6 +111,13 @@ func (c Config) validate(s pipeline.Subscription) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) validateAccess() error {
+	if err := httpsource.CheckAccess(c.Access); err != nil {
+		return fmt.Errorf("access: %w", err)
+	}
+	return nil
 }
 
 func (c Config) validatePages() error {

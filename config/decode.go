@@ -332,12 +332,18 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-// table fills the map v, whose keys are strings, from a mapping.
+// table fills the map v, whose keys are strings, from a mapping. A value that can stand in a file of
+// its own does so where its key ends in _file.
 func (d *decoder) table(n ast.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeMap(v.Type()))
 	d.mapping(n, path, func(key string, _, value ast.Node) {
 		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(value, e, join(path, key))
+		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && inFile[e.Type()] {
+			d.fromFile(value, e, join(path, key))
+			key = name
+		} else {
+			d.value(value, e, join(path, key))
+		}
 		v.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), e)
 	})
 }

@@ -16,26 +16,28 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
 	filesource "github.com/vokter/vokter/sources/file"
+	httpsource "github.com/vokter/vokter/sources/http"
 )
 
 // file is the shape of a configuration.
 type file struct {
-	Data          string                 `yaml:"data"`
-	MinFree       registry.Size          `yaml:"min_free"`
-	Memory        registry.Size          `yaml:"memory"`
-	Listen        listen                 `yaml:"listen"`
-	Language      string                 `yaml:"language"`
-	Transport     transport              `yaml:"transport"`
-	Allow         allow                  `yaml:"allow"`
-	Fetch         fetch                  `yaml:"fetch"`
-	Delivery      delivery               `yaml:"delivery"`
-	Expire        expire                 `yaml:"expire"`
-	Health        []string               `yaml:"health"`
-	Documents     []document             `yaml:"documents"`
-	Sources       map[string]sourceEntry `yaml:"sources"`
-	Readers       map[string]readerEntry `yaml:"readers"`
-	Sinks         map[string]sinkEntry   `yaml:"sinks"`
-	Subscriptions []subscription         `yaml:"subscriptions"`
+	Data          string                       `yaml:"data"`
+	MinFree       registry.Size                `yaml:"min_free"`
+	Memory        registry.Size                `yaml:"memory"`
+	Listen        listen                       `yaml:"listen"`
+	Language      string                       `yaml:"language"`
+	Transport     transport                    `yaml:"transport"`
+	Allow         allow                        `yaml:"allow"`
+	Fetch         fetch                        `yaml:"fetch"`
+	Access        map[string]httpsource.Access `yaml:"access"`
+	Delivery      delivery                     `yaml:"delivery"`
+	Expire        expire                       `yaml:"expire"`
+	Health        []string                     `yaml:"health"`
+	Documents     []document                   `yaml:"documents"`
+	Sources       map[string]sourceEntry       `yaml:"sources"`
+	Readers       map[string]readerEntry       `yaml:"readers"`
+	Sinks         map[string]sinkEntry         `yaml:"sinks"`
+	Subscriptions []subscription               `yaml:"subscriptions"`
 }
 
 type allow struct {
@@ -49,6 +51,7 @@ type fetch struct {
 	UserAgent   string        `yaml:"user_agent"`
 	MinInterval time.Duration `yaml:"min_interval"`
 	PDF         bool          `yaml:"pdf"`
+	Robots      bool          `yaml:"robots"`
 	PerHost     struct {
 		Concurrency *int `yaml:"concurrency"`
 		Rate        rate `yaml:"rate"`
@@ -121,9 +124,10 @@ func (d *decoder) convert(f *file) *Config {
 		Origin:   Origin,
 		Language: f.Language,
 		Fetch: vokter.FetchConfig{
-			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF,
+			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF, Robots: f.Fetch.Robots,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
 		},
+		Access:   f.Access,
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health,
@@ -133,6 +137,10 @@ func (d *decoder) convert(f *file) *Config {
 			d.fail(fmt.Sprintf("allow.files[%d]", i), "allow.files[%d]: %v", i, err)
 		}
 	}
+	for name := range f.Access {
+		d.pluginPath("access", "group of access settings", name)
+	}
+	d.failEach("access", httpsource.CheckAccess(f.Access))
 	if err := text.CheckLanguage(f.Language); err != nil {
 		d.fail("language", "language: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,7 @@ func (d *decoder) warnOf(f *file) {
 			d.warnOfPage(fmt.Sprintf("documents[%d].url", i), y.URL, f.Allow.Fetch)
 		}
 	}
+	d.warnOfAccess(f)
 	least := pipeline.Duration(f.Fetch.MinInterval)
 	if least == 0 {
 		least = pipeline.Duration(pipeline.DefaultMinInterval)
@@ -70,6 +72,31 @@ func (d *decoder) warnOf(f *file) {
 		if s.Interval > 0 && s.Interval < least {
 			at := path + ".interval"
 			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, s.Interval, least)
+		}
+	}
+}
+
+// warnOfAccess warns of a login in clear, and of pages over http of hosts whose access is for https.
+func (d *decoder) warnOfAccess(f *file) {
+	secure := make(map[string]string) // names, by host
+	for name, a := range f.Access {
+		path := join("access", name)
+		if a.Login != nil && strings.HasPrefix(strings.ToLower(a.Login.URL), "http:") {
+			at := join(path, "login.url")
+			d.warnAt(d.place(at), "%s: the password is sent without encryption; write https if the website has it", at)
+		}
+		for _, h := range a.Hosts {
+			secure[strings.TrimPrefix(strings.ToLower(h), "https://")] = name
+		}
+	}
+	for i, y := range f.Subscriptions {
+		u, err := url.Parse(y.URL)
+		if err != nil || u.Scheme != "http" {
+			continue
+		}
+		if name := secure[strings.ToLower(u.Host)]; name != "" && !slices.Contains(f.Access[name].Pages, y.URL) {
+			at := fmt.Sprintf("subscriptions[%d].url", i)
+			d.warnAt(d.place(at), "%s: access %s is not used for it, since it begins with http and %s in hosts means https; write https here, or http://%[3]s in hosts", at, name, u.Host)
 		}
 	}
 }

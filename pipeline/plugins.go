@@ -24,6 +24,12 @@ type FetchRequest struct {
 	// empty if there was none.
 	ETag         string
 	LastModified string
+	// Access is that of the last Response. A Fetcher whose settings for the page have another one by
+	// now ignores ETag and LastModified.
+	Access string
+	// Page is the page for which URL is fetched, where URL is not the page itself but robots.txt of
+	// its host. The settings for the page, such as a proxy, are used then. Empty means URL.
+	Page string
 	// Redirect is asked before a redirect to url is followed. Its error ends the fetch and is
 	// returned. Nil permits all redirects that the Fetcher follows.
 	Redirect func(ctx context.Context, url string) error
@@ -40,6 +46,9 @@ type Response struct {
 	// returned as a *FetchError.
 	Status int
 	Header http.Header
+	// Access identifies the settings of the Fetcher with which the page was fetched, such as headers
+	// or a login, without revealing them. It is stored. Empty where there are none.
+	Access string
 	// Body is the decompressed body, never nil. A Read beyond the size limit fails with a
 	// *FetchError of class FailTooLarge.
 	Body io.ReadCloser
@@ -94,7 +103,8 @@ const (
 	FailEmpty        = "empty"         // the page has no text
 	FailReplaced     = "page_replaced" // the page looks replaced; see View.Replaced
 	FailURL          = "url"           // the URL is invalid
-	FailRobots       = "robots"        // robots.txt of the host forbids to follow links to it
+	FailRobots       = "robots"        // robots.txt of the host forbids to fetch it
+	FailLogin        = "login"         // the login form of the website did not open a session
 )
 
 // Reader extracts the text of a document. It is safe for concurrent use.

@@ -23,7 +23,7 @@ import (
 // newSender returns a Sender that connects as c says, or all mistakes in c as joined
 // *pipeline.FieldErrors.
 func newSender(c registry.Connection) (Sender, error) {
-	g, s, err := guarded(c)
+	g, s, err := ConfigOf(c)
 	if err != nil {
 		return Sender{}, err
 	}
@@ -38,17 +38,18 @@ func newSender(c registry.Connection) (Sender, error) {
 	return sender, nil
 }
 
-// ConfigOf returns the Config for connections other than HTTP, and the secrets of c. Its errors
-// are like those of newSender.
-func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
-	g, s, err := guarded(c)
+// SocketConfigOf is ConfigOf for connections other than HTTP.
+func SocketConfigOf(c registry.Connection) (Config, Scrubber, error) {
+	g, s, err := ConfigOf(c)
 	if err == nil && g.Proxy != nil && !isSocks(g.Proxy) {
 		err = &pipeline.FieldError{Field: "proxy", Reason: "this sink can use a socks5:// or socks5h:// proxy only"}
 	}
 	return g, s, err
 }
 
-func guarded(c registry.Connection) (Config, Scrubber, error) {
+// ConfigOf returns the Config for connections as c says, and the secrets of c. Its error joins all
+// mistakes in c as *pipeline.FieldErrors.
+func ConfigOf(c registry.Connection) (Config, Scrubber, error) {
 	// The context of the attempt limits how long a receiver may take to answer.
 	g := Config{Allow: c.Allow, RootCAs: c.RootCAs, ResponseHeaderTimeout: -1}
 	var secrets Scrubber
@@ -184,10 +185,17 @@ func (c Config) proxied(t *http.Transport) {
 	}
 	t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("the proxy answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+			return &ProxyError{answer.StatusCode}
 		}
 		return nil
 	}
+}
+
+// ProxyError says that an HTTP proxy refused to connect.
+type ProxyError struct{ Status int }
+
+func (e *ProxyError) Error() string {
+	return fmt.Sprintf("the proxy answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
 // toProxy returns the dialer for the proxy itself.

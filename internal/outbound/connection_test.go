@@ -132,10 +132,10 @@ func TestBadConnections(t *testing.T) {
 			t.Errorf("%+v: got %v, want %s: %s", tt.c, err, tt.field, tt.says)
 		}
 	}
-	if _, _, err := ConfigOf(registry.Connection{Proxy: registry.NewSecret("http://a:3128")}); err == nil || !strings.Contains(err.Error(), "socks5") {
+	if _, _, err := SocketConfigOf(registry.Connection{Proxy: registry.NewSecret("http://a:3128")}); err == nil || !strings.Contains(err.Error(), "socks5") {
 		t.Errorf("got %v, want that another kind of proxy is needed", err)
 	}
-	if _, _, err := ConfigOf(registry.Connection{Proxy: registry.NewSecret("socks5://a:1080")}); err != nil {
+	if _, _, err := SocketConfigOf(registry.Connection{Proxy: registry.NewSecret("socks5://a:1080")}); err != nil {
 		t.Error(err)
 	}
 }

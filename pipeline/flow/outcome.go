@@ -24,6 +24,8 @@ type Request struct {
 	// ETag and LastModified are for a conditional request; both are empty for a full fetch.
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
+	// Access is Response.Access of the last body.
+	Access string `json:"access,omitempty"`
 	// BodyHash is the hash of the last body. An equal body gives OutcomeUnchanged. It is empty for a
 	// full fetch.
 	BodyHash string `json:"body_hash,omitempty"`
@@ -127,11 +129,12 @@ type Outcome struct {
 	Status int           `json:"status,omitempty"`
 	Bytes  int64         `json:"bytes,omitempty"`
 	Took   time.Duration `json:"took,omitempty"`
-	// BodyHash, ETag and LastModified describe the body. LastModified is empty where it cannot be
-	// trusted for a conditional request.
+	// BodyHash, ETag, LastModified and Access describe the body. LastModified is empty where it cannot
+	// be trusted for a conditional request. Access is Response.Access.
 	BodyHash     string `json:"body_hash,omitempty"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
+	Access       string `json:"access,omitempty"`
 	// Title, Language (declared, a BCP 47 tag), TextHash and Extractor describe the text;
 	// ContentType is the media type by which it was read.
 	Title    string `json:"title,omitempty"`

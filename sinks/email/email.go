@@ -138,7 +138,7 @@ func New(c Config) (*Email, error) {
 	e.heading = bad.Template("subject", c.Subject)
 	e.text = bad.Template("template", c.Template)
 	e.html = bad.Template("template_html", c.TemplateHTML)
-	g, secrets, err := outbound.ConfigOf(c.Connection)
+	g, secrets, err := outbound.SocketConfigOf(c.Connection)
 	bad.Join(err)
 	if err := bad.Err(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@
 package httpsource
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,7 +14,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,8 +30,7 @@ const (
 	DefaultMaxBody = 10 << 20
 	// maxRedirects is how many redirects a fetch follows.
 	maxRedirects = 10
-	// maxRetryAfter is the longest wait that a host can ask for. A longer one is shortened to it. A longer one is shortened to
-	// it.
+	// maxRetryAfter is the longest wait that a host can ask for. A longer one is shortened to it.
 	maxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
@@ -66,7 +68,9 @@ func DefaultUserAgent(version string) string {
 // Fetcher fetches pages over http and https. It connects to public addresses and to those that
 // Config.Allow lists. It has no timeout of its own: the context of a fetch limits it.
 type Fetcher struct {
+	config    Config
 	client    *http.Client
+	access    atomic.Pointer[accesses]
 	userAgent string
 	maxBody   int64
 	now       func() time.Time
@@ -76,14 +80,8 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
-	f := &Fetcher{
-		client: outbound.NewClient(outbound.Config{
-			Allow: c.Allow, CheckRedirect: outbound.Redirects(maxRedirects), RootCAs: c.RootCAs, Resolver: c.Resolver,
-			DialTimeout: dialTimeout, ResponseHeaderTimeout: -1, KeepCompressed: true,
-			MaxIdleConnsPerHost: c.Concurrency,
-		}),
-		userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now,
-	}
+	f := &Fetcher{config: c, userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now}
+	f.client = outbound.NewClient(f.outbound(outbound.Config{RootCAs: c.RootCAs}))
 	if f.userAgent == "" {
 		f.userAgent = DefaultUserAgent(c.Version)
 	}
@@ -94,6 +92,38 @@ func New(c Config) *Fetcher {
 		f.now = time.Now
 	}
 	return f
+}
+
+// outbound returns c with the settings of all connections of the Fetcher.
+func (f *Fetcher) outbound(c outbound.Config) outbound.Config {
+	c.Allow, c.Resolver, c.CheckRedirect = f.config.Allow, f.config.Resolver, outbound.Redirects(maxRedirects)
+	c.DialTimeout, c.ResponseHeaderTimeout, c.KeepCompressed = dialTimeout, -1, true
+	c.MaxIdleConnsPerHost = f.config.Concurrency
+	if c.RootCAs == nil {
+		c.RootCAs = f.config.RootCAs
+	}
+	return c
+}
+
+// SetAccess replaces the settings of single hosts and pages, by their names, for the fetches that
+// begin later. Open sessions of settings that stay the same stay open. Its error is that of
+// CheckAccess.
+func (f *Fetcher) SetAccess(settings map[string]Access) error {
+	old := f.access.Load()
+	if old != nil && reflect.DeepEqual(old.settings, settings) {
+		return nil
+	}
+	all, err := f.newAccesses(settings, old)
+	if err != nil {
+		return err
+	}
+	f.access.Store(all)
+	if old != nil {
+		for _, a := range old.named {
+			a.client.CloseIdleConnections()
+		}
+	}
+	return nil
 }
 
 // Schemes returns http and https.
@@ -108,13 +138,35 @@ func (f *Fetcher) Close() error {
 // Fetch fetches r. If ctx is cancelled it returns the error of ctx. Every other error, of Fetch
 // and of Response.Body, is a *pipeline.FetchError.
 func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	a := f.access.Load().of(cmp.Or(r.Page, r.URL))
+	id := ""
+	if a != nil {
+		id = a.id()
+	}
+	if r.Access != id {
+		r.ETag, r.LastModified = "", ""
+	}
+	var resp pipeline.Response
+	var err error
+	switch {
+	case a == nil:
+		resp, err = f.get(ctx, f.client, r)
+	case a.session == nil || r.Page != "" && r.Page != r.URL:
+		resp, err = f.get(ctx, a.client, r)
+	default:
+		resp, err = f.withSession(ctx, a, r)
+	}
+	resp.Access = id
+	return resp, err
+}
+
+// get fetches r with client.
+func (f *Fetcher) get(ctx context.Context, client *http.Client, r pipeline.FetchRequest) (pipeline.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil || req.URL.Hostname() == "" || (req.URL.Scheme != "http" && req.URL.Scheme != "https") {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
 	}
-	req.Header.Set("User-Agent", f.userAgent)
-	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
-	req.Header.Set("Accept-Encoding", acceptEncoding)
+	f.setHeaders(req)
 	conditional := false
 	if r.ETag != "" {
 		req.Header.Set("If-None-Match", r.ETag)
@@ -124,13 +176,13 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 		req.Header.Set("If-Modified-Since", r.LastModified)
 		conditional = true
 	}
-	resp, err := f.following(r.Redirect).Do(req)
+	resp, err := following(client, r.Redirect).Do(req)
 	if err != nil {
 		return pipeline.Response{}, classify(ctx, err, req.URL.Hostname())
 	}
 	if failed := f.refuse(resp, conditional); failed != nil {
 		resp.Body.Close()
-		return pipeline.Response{}, failed
+		return pipeline.Response{URL: withoutUser(resp.Request.URL)}, failed
 	}
 	body, err := newBody(ctx, resp, max(f.maxBody, r.MaxBody), req.URL.Hostname())
 	if err != nil {
@@ -140,14 +192,21 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	return pipeline.Response{URL: withoutUser(resp.Request.URL), Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
-// following returns the client, which asks permit before each redirect unless that is nil.
-func (f *Fetcher) following(permit func(context.Context, string) error) *http.Client {
+// setHeaders sets the headers of every request.
+func (f *Fetcher) setHeaders(req *http.Request) {
+	req.Header.Set("User-Agent", f.userAgent)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
+	req.Header.Set("Accept-Encoding", acceptEncoding)
+}
+
+// following returns client, which asks permit before each redirect unless that is nil.
+func following(client *http.Client, permit func(context.Context, string) error) *http.Client {
 	if permit == nil {
-		return f.client
+		return client
 	}
-	c := *f.client
+	c := *client
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		if err := f.client.CheckRedirect(req, via); err != nil {
+		if err := client.CheckRedirect(req, via); err != nil {
 			return err
 		}
 		return permit(req.Context(), req.URL.String())
@@ -215,6 +274,9 @@ func reasonOf(ctx context.Context, err error, host string) (class, reason string
 	if ctx.Err() != nil || isTimeout(err) {
 		return pipeline.FailTimeout, host + " did not answer in time"
 	}
+	if reason, ok := proxyReason(err); ok {
+		return pipeline.FailNetwork, reason
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return pipeline.FailRefused, host + " refused the connection"
 	}
@@ -236,6 +298,27 @@ func reasonOf(ctx context.Context, err error, host string) (class, reason string
 		return pipeline.FailNetwork, host + " closed the connection before the page was complete"
 	}
 	return pipeline.FailNetwork, "the connection to " + host + " failed"
+}
+
+// proxyReason returns why a proxy did not connect, and whether that is the cause of err. The name of
+// the proxy is not shown, since it can be a secret.
+func proxyReason(err error) (reason string, ok bool) {
+	op, isOp := errors.AsType[*net.OpError](err)
+	if p, is := errors.AsType[*outbound.ProxyError](err); is {
+		return p.Error(), true
+	}
+	if !isOp || op.Op != "proxyconnect" && op.Op != "socks connect" { // of net/http and of x/net/proxy
+		return "", false
+	}
+	switch text := op.Err.Error(); {
+	case errors.Is(op.Err, syscall.ECONNREFUSED):
+		return "the proxy refused the connection", true
+	case strings.Contains(text, "authentication"):
+		return "the proxy refused the user name and password", true
+	case op.Op == "socks connect":
+		return "the proxy did not connect: " + fmt.Sprintf("%.100q", text), true
+	}
+	return "the connection to the proxy failed", true
 }
 
 func isTimeout(err error) bool {
@@ -262,7 +345,11 @@ func tlsReason(err error, host string) (string, bool) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the certificate of " + host + " is not valid", true
 	}
-	_, alert := errors.AsType[tls.AlertError](err)
+	const certificateRequired = 116 // RFC 8446, section 6
+	number, alert := errors.AsType[tls.AlertError](err)
+	if alert && number == certificateRequired || strings.Contains(err.Error(), "tls: certificate required") {
+		return host + " asks for a client certificate; give it one with cert and key in access", true
+	}
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	if alert || record || errors.Is(err, http.ErrSchemeMismatch) || strings.Contains(err.Error(), "tls: ") {
 		return "no secure connection to " + host + " could be agreed on", true

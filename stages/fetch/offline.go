@@ -47,12 +47,12 @@ func resultOf(outcomes []flow.Outcome) result {
 		switch o.Class {
 		case pipeline.FailSelectorGone, pipeline.FailEmpty, pipeline.FailBusy:
 			return answered
-		case pipeline.FailStatus, pipeline.FailType, pipeline.FailUnreadable, pipeline.FailTooLarge, pipeline.FailRedirect:
+		case pipeline.FailStatus, pipeline.FailType, pipeline.FailUnreadable, pipeline.FailTooLarge, pipeline.FailRedirect, pipeline.FailLogin:
 			if strings.HasPrefix(o.Page, "https:") {
 				return answered
 			}
 			r = failing
-		case pipeline.FailAddress, pipeline.FailURL:
+		case pipeline.FailAddress, pipeline.FailURL, pipeline.FailRobots:
 		default:
 			r = failing
 		}

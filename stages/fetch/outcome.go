@@ -40,6 +40,8 @@ type Page struct {
 	// Status is 200, or 304 where the request's validators held.
 	Status int
 	Header http.Header
+	// Access is Response.Access.
+	Access string
 	// Body is the decompressed body; empty with 304.
 	Body []byte
 	// Time is when the fetch began, and Took how long it lasted.
@@ -63,7 +65,7 @@ func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flo
 func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	o = flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
-		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)),
+		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)), Access: p.Access,
 	}
 	if p.Status == http.StatusNotModified {
 		return notModified(o, req, p), true

@@ -31,8 +31,8 @@ const (
 
 // robots knows what the robots.txt of hosts allow. It is safe for concurrent use.
 type robots struct {
-	agent string // the product token, by which robots.txt names this program
-	get   func(ctx context.Context, url string) (pipeline.Response, error)
+	agent string                                                                 // the product token, by which robots.txt names this program
+	get   func(ctx context.Context, url, page string) (pipeline.Response, error) // page is what url is needed for
 	now   func() time.Time
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ type robotsHost struct {
 	err    error                 // why
 }
 
-func newRobots(agent string, now func() time.Time, get func(context.Context, string) (pipeline.Response, error)) *robots {
+func newRobots(agent string, now func() time.Time, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
 	token, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
 	token, _, _ = strings.Cut(token, " ")
 	return &robots{agent: token, get: get, now: now, hosts: make(map[string]*robotsHost)}
@@ -75,7 +75,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 		return ctx.Err()
 	}
 	if now := r.now(); !now.Before(h.until) || h.until.Sub(now) > robotsFresh { // or the clock was set back
-		if err := r.read(ctx, h, u.Scheme+"://"+u.Host+"/robots.txt"); err != nil {
+		if err := r.read(ctx, h, u.Scheme+"://"+u.Host+"/robots.txt", page); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 		if f, ok := errors.AsType[*pipeline.FetchError](h.err); ok {
 			e = *f
 		}
-		e.Reason = "robots.txt of the host cannot be read, so links to it are not followed: " + e.Reason
+		e.Reason = "robots.txt of the host cannot be read, so its pages are not fetched: " + e.Reason
 		return &e
 	}
 	path := u.EscapedPath()
@@ -95,7 +95,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 		path += "?" + u.RawQuery
 	}
 	if !h.rules.TestAgent(path, r.agent) {
-		return &pipeline.FetchError{Class: pipeline.FailRobots, Reason: fmt.Sprintf("robots.txt of %.200q forbids to follow links to this page", u.Host)}
+		return &pipeline.FetchError{Class: pipeline.FailRobots, Reason: fmt.Sprintf("robots.txt of %.200q forbids to fetch this page", u.Host)}
 	}
 	return nil
 }
@@ -119,8 +119,8 @@ func (r *robots) host(name string) *robotsHost {
 }
 
 // read fetches robots.txt into h, whose lock is held. It fails only if ctx ends.
-func (r *robots) read(ctx context.Context, h *robotsHost, address string) error {
-	rules, err := r.fetch(ctx, address)
+func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) error {
+	rules, err := r.fetch(ctx, address, page)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -135,9 +135,9 @@ func (r *robots) read(ctx context.Context, h *robotsHost, address string) error 
 	return nil
 }
 
-// fetch returns the rules at address, or why the host cannot be asked for them.
-func (r *robots) fetch(ctx context.Context, address string) (*robotstxt.RobotsData, error) {
-	resp, err := r.get(ctx, address)
+// fetch returns the rules at address, for page, or why the host cannot be asked for them.
+func (r *robots) fetch(ctx context.Context, address, page string) (*robotstxt.RobotsData, error) {
+	resp, err := r.get(ctx, address, page)
 	if err != nil {
 		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Status >= 400 && e.Status < 500 && e.Class != pipeline.FailBusy {
 			return &robotstxt.RobotsData{}, nil // there is none

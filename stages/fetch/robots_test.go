@@ -20,7 +20,7 @@ type robotsSite struct {
 	now  time.Time
 }
 
-func (s *robotsSite) get(context.Context, string) (pipeline.Response, error) {
+func (s *robotsSite) get(context.Context, string, string) (pipeline.Response, error) {
 	s.gets++
 	if s.err != nil {
 		return pipeline.Response{}, s.err

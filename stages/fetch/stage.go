@@ -58,6 +58,9 @@ type Config struct {
 	// UserAgent is the User-Agent of the Fetchers. Its part before the first slash is the name that
 	// robots.txt gives this program. Default "vokter".
 	UserAgent string
+	// Robots says that robots.txt of its host must allow every fetch. Without it, only pages that
+	// are watched because others link to them need that.
+	Robots bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger gets what happens. Default: nothing is logged.
@@ -133,13 +136,13 @@ func New(c Config) *Stage {
 			s.fetchers[scheme] = f
 		}
 	}
-	s.robots = newRobots(c.UserAgent, c.Now, func(ctx context.Context, url string) (pipeline.Response, error) {
+	s.robots = newRobots(c.UserAgent, c.Now, func(ctx context.Context, url, page string) (pipeline.Response, error) {
 		scheme, _, _ := strings.Cut(url, ":")
 		f := s.fetchers[scheme]
 		if f == nil {
 			return pipeline.Response{}, noSource(scheme)
 		}
-		return f.Fetch(ctx, pipeline.FetchRequest{URL: url})
+		return f.Fetch(ctx, pipeline.FetchRequest{URL: url, Page: page})
 	})
 	return s
 }

@@ -71,7 +71,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	if j.busy != nil {
 		return []flow.Outcome{failed(j.busy)}
 	}
-	if j.req.Robots {
+	if j.req.Robots || s.cfg.Robots {
 		if err := s.allowed(ctx, j.req.Page); err != nil {
 			return []flow.Outcome{failed(err)}
 		}
@@ -130,8 +130,8 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	r := pipeline.FetchRequest{URL: req.Page, ETag: req.ETag, LastModified: req.LastModified}
-	if req.Robots {
+	r := pipeline.FetchRequest{URL: req.Page, ETag: req.ETag, LastModified: req.LastModified, Access: req.Access}
+	if req.Robots || s.cfg.Robots {
 		r.Redirect = s.robots.allow
 	}
 	most := s.cfg.MaxBody
@@ -144,7 +144,7 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 		return Page{}, within(err, s.cfg.Timeout)
 	}
 	defer resp.Body.Close()
-	p = Page{URL: resp.URL, Status: resp.Status, Header: resp.Header}
+	p = Page{URL: resp.URL, Status: resp.Status, Header: resp.Header, Access: resp.Access}
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}

@@ -206,7 +206,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 // finish ends a check of which all parts arrived; o was the last.
 func (a *application) finish(o flow.Outcome) {
 	if !a.p.Open.Partial {
-		a.p.ETag, a.p.LastModified, a.p.BodyHash = o.ETag, o.LastModified, o.BodyHash
+		a.p.ETag, a.p.LastModified, a.p.BodyHash, a.p.Access = o.ETag, o.LastModified, o.BodyHash, o.Access
 	}
 	if a.p.Open.Again {
 		a.again(o)

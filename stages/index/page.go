@@ -57,6 +57,8 @@ type Page struct {
 	ETag         string `cbor:"20,keyasint,omitempty"`
 	LastModified string `cbor:"21,keyasint,omitempty"`
 	BodyHash     string `cbor:"22,keyasint,omitempty"`
+	// Access is Response.Access of that body.
+	Access string `cbor:"42,keyasint,omitempty"`
 
 	// Failures counts the checks in a row that failed and count for expiry. Trouble is the
 	// class of the last check's failure, of the page or of one of its documents; empty if it
@@ -279,7 +281,7 @@ func (p *Page) count(every pipeline.Duration, n int) {
 func (p *Page) keeps(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero() }
 
 // forgetBody notes that an equal body no longer means equal texts.
-func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash = "", "", "" }
+func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "", "", "", "" }
 
 // standsFor reports whether an equal body means equal texts of all documents that the check
 // with the given number covers, and equal links where they are needed.

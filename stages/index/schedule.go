@@ -128,7 +128,7 @@ func (a *application) ask() {
 	p.Check++
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(askFor)}
 	if !p.Bare && p.standsFor(p.Check) {
-		r.ETag, r.LastModified, r.BodyHash = p.ETag, p.LastModified, p.BodyHash
+		r.ETag, r.LastModified, r.BodyHash, r.Access = p.ETag, p.LastModified, p.BodyHash, p.Access
 	}
 	for _, d := range p.Documents {
 		rd := flow.RequestDocument{ID: d.ID, View: d.View}

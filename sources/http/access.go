@@ -1,0 +1,387 @@
+package httpsource
+
+import (
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Access says how pages are fetched that a plain request does not get: with headers, cookies or a
+// login, through a proxy, or with a client certificate. It applies to Pages and to all pages of
+// Hosts. What identifies the client (headers, cookies, user, token, certificate) is sent to the
+// servers of Hosts and Pages only, whatever a redirect says, and over http only where a URL of Hosts
+// or Pages begins with http.
+type Access struct {
+	// Hosts are the hosts whose pages are fetched in this way: a name such as shop.example.com, or
+	// shop.example.com:8443, for https, and http://intranet.example.com for http.
+	Hosts []string `yaml:"hosts"`
+	// Pages are the URLs of pages that are fetched in this way. They come before Hosts.
+	Pages []string `yaml:"pages"`
+	// Headers are sent with each request, by their names. They replace those of the fetcher, such as
+	// User-Agent.
+	Headers map[string]registry.Secret `yaml:"headers"`
+	// Cookies are sent with each request, by their names.
+	Cookies map[string]registry.Secret `yaml:"cookies"`
+	// Username and Password are sent in basic authentication.
+	Username string `yaml:"username"`
+	// Password is the password of Username.
+	Password registry.Secret `yaml:"password"`
+	// Bearer is a token that is sent as "Authorization: Bearer ...", without that word itself.
+	Bearer registry.Secret `yaml:"bearer"`
+	// Login is a form to fill in before the first page is fetched, and again when the session ends.
+	Login *Login `yaml:"login"`
+	// Connection has the proxy, the client certificate and the authorities. Allow, RootCAs and
+	// Client are ignored: those of the fetcher hold.
+	registry.Connection
+}
+
+// Login is the form of a website that opens a session. The cookies of the session are kept in memory.
+type Login struct {
+	// URL is the page with the form, or the URL that takes its fields.
+	URL string `yaml:"url"`
+	// Fields are what to fill in, by the names of the form's fields. Hidden fields of the form are
+	// sent as they are.
+	Fields map[string]registry.Secret `yaml:"fields"`
+	// Check is a CSS selector that matches in each page of an open session, such as
+	// a[href="/logout"]. A page without a match means that the session has ended. It is needed
+	// only for a site that neither redirects to URL then nor answers 401 or 403.
+	Check string `yaml:"check"`
+}
+
+// origin is a server: scheme, host and port.
+type origin struct{ scheme, host, port string }
+
+func originOf(u *url.URL) origin {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return origin{u.Scheme, strings.ToLower(u.Hostname()), port}
+}
+
+// access is an Access in use.
+type access struct {
+	origins map[origin]bool // that get its header and its certificate
+	pages   []string
+	hosts   []origin
+	header  http.Header
+	cookies []*http.Cookie
+	// id identifies the settings: pages of the same id can be compared. It does not show secrets.
+	id     func() string
+	client *http.Client
+	// session is nil without a login.
+	session *session
+}
+
+// accesses finds the access of a page.
+type accesses struct {
+	byPage   map[string]*access
+	byOrigin map[origin]*access
+	settings map[string]Access
+	named    map[string]*access
+}
+
+// of returns the access of page, or nil.
+func (a *accesses) of(page string) *access {
+	if a == nil || len(a.named) == 0 {
+		return nil
+	}
+	if found := a.byPage[page]; found != nil {
+		return found
+	}
+	u, err := url.Parse(page)
+	if err != nil {
+		return nil
+	}
+	return a.byOrigin[originOf(u)]
+}
+
+// CheckAccess returns all that is wrong with settings, by their names, as joined
+// *pipeline.FieldErrors, or nil. The name is the first part of a Field.
+func CheckAccess(settings map[string]Access) error {
+	_, err := New(Config{}).newAccesses(settings, nil)
+	return err
+}
+
+// newAccesses builds settings. It keeps the sessions of old whose settings are the same.
+func (f *Fetcher) newAccesses(settings map[string]Access, old *accesses) (*accesses, error) {
+	all := &accesses{
+		byPage: make(map[string]*access), byOrigin: make(map[origin]*access), settings: maps.Clone(settings),
+		named: make(map[string]*access, len(settings)),
+	}
+	var bad outbound.Mistakes
+	pages, hosts := make(map[string]string), make(map[origin]string) // names
+	clients := make(map[string]*http.Client)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		s := settings[name]
+		a, err := f.newAccess(s, clients)
+		for _, e := range split(err) {
+			bad.Add(name+"."+e.Field, errors.New(e.Reason))
+		}
+		for i, page := range a.pages {
+			if other, dup := pages[page]; dup {
+				bad.Addf(fmt.Sprintf("%s.pages[%d]", name, i), "access %s has this page already; a page is fetched once for all, in one way: remove it from one of them", other)
+			}
+			pages[page], all.byPage[page] = name, a
+		}
+		for i, host := range a.hosts {
+			if other, dup := hosts[host]; dup {
+				bad.Addf(fmt.Sprintf("%s.hosts[%d]", name, i), "access %s has this host already; remove it from one of them, and list single pages in pages", other)
+			}
+			hosts[host], all.byOrigin[host] = name, a
+		}
+		if old != nil && old.named[name] != nil && a.session != nil && old.named[name].id() == a.id() {
+			a.session = old.named[name].session
+			a.client.Jar = a.session
+		}
+		all.named[name] = a
+	}
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// split returns the field errors that are joined in err.
+func split(err error) []*pipeline.FieldError {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*pipeline.FieldError
+		for _, e := range joined.Unwrap() {
+			all = append(all, split(e)...)
+		}
+		return all
+	}
+	if e, ok := errors.AsType[*pipeline.FieldError](err); ok {
+		return []*pipeline.FieldError{e}
+	}
+	return []*pipeline.FieldError{{Field: "connection", Reason: err.Error()}}
+}
+
+// newAccess builds s. The access that it returns with an error has the valid part of s. Accesses with
+// the same proxy and certificate share their connections, by clients.
+func (f *Fetcher) newAccess(s Access, clients map[string]*http.Client) (*access, error) {
+	var bad outbound.Mistakes
+	a := &access{origins: make(map[origin]bool), header: make(http.Header)}
+	a.takeServers(s, &bad)
+	a.takeHeaders(s, &bad)
+	with, without := f.transports(s, clients, &bad)
+	client := *f.client
+	client.Transport = &credentials{a, with, without}
+	a.client = &client
+	if s.Login != nil {
+		a.session = newSession(s.Login, f.now, &bad)
+		a.client.Jar = a.session
+	}
+	a.id = sync.OnceValue(func() string { return idOf(s) })
+	return a, bad.Err()
+}
+
+// takeServers reads Hosts and Pages.
+func (a *access) takeServers(s Access, bad *outbound.Mistakes) {
+	if len(s.Hosts)+len(s.Pages) == 0 {
+		bad.Addf("hosts", "neither hosts nor pages are given, so no page is fetched in this way; add one such as hosts: [shop.example.com]")
+	}
+	add := func(u *url.URL) {
+		o := originOf(u)
+		a.origins[o] = true
+		if o.scheme == "http" && o.port == "80" { // websites lead from http to https
+			a.origins[origin{"https", o.host, "443"}] = true
+		}
+	}
+	for i, h := range s.Hosts {
+		field, raw := fmt.Sprintf("hosts[%d]", i), h
+		if !strings.Contains(raw, "://") {
+			raw = "https://" + raw
+		}
+		page, err := pageurl.Canonical(raw)
+		u, _ := url.Parse(page)
+		if err != nil || pageurl.Check(raw, "http", "https") != nil || u.Path != "/" || u.RawQuery != "" {
+			bad.Addf(field, "this is not a host; write a name such as shop.example.com or shop.example.com:8443 for https, or http://HOST for http")
+			continue
+		}
+		a.hosts = append(a.hosts, originOf(u))
+		add(u)
+	}
+	for i, raw := range s.Pages {
+		if err := pageurl.Check(raw, "http", "https"); err != nil {
+			bad.Add(fmt.Sprintf("pages[%d]", i), err)
+			continue
+		}
+		page, _ := pageurl.Canonical(raw) // Check has checked it.
+		u, _ := url.Parse(page)
+		a.pages = append(a.pages, page)
+		add(u)
+	}
+}
+
+// ofHTTP are headers that cannot be given, since they belong to the connection or to the fetcher.
+var ofHTTP = []string{
+	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Modified-Since", "If-None-Match", "Keep-Alive",
+	"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// takeHeaders reads Headers, Cookies and the credentials.
+func (a *access) takeHeaders(s Access, bad *outbound.Mistakes) {
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		field, value := "headers."+name, s.Headers[name].Reveal()
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			bad.Addf(field, `this is not the name of a header; use letters, digits and "-"`)
+		case slices.Contains(ofHTTP, canonical):
+			bad.Addf(field, "this header cannot be given, since the fetcher sets it itself")
+		case a.header.Get(name) != "":
+			bad.Addf(field, "the header is set twice, in two spellings")
+		case !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value || value == "":
+			bad.Addf(field, "its value is empty, or has a line break, a control character, or white space at an end; is the file or variable right?")
+		default:
+			a.header.Set(name, value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Cookies)) {
+		c := &http.Cookie{Name: name, Value: s.Cookies[name].Reveal()}
+		if err := c.Valid(); err != nil {
+			bad.Addf("cookies."+name, "this cannot be sent as a cookie; its name consists of letters, digits and marks, its value of visible ASCII characters without quotes, commas, semicolons and backslashes")
+			continue
+		}
+		a.cookies = append(a.cookies, c)
+	}
+	ways := 0
+	if a.header.Get("Authorization") != "" {
+		ways++
+	}
+	if s.Username != "" || !s.Password.IsZero() {
+		ways++
+		switch {
+		case s.Username == "":
+			bad.Addf("username", "is required with password")
+		case s.Password.IsZero():
+			bad.Addf("password", "is required with username")
+		case strings.Contains(s.Username, ":"):
+			bad.Addf("username", "a user name has no colon: in basic authentication a colon ends it")
+		}
+		r := http.Request{Header: make(http.Header)}
+		r.SetBasicAuth(s.Username, s.Password.Reveal())
+		a.header.Set("Authorization", r.Header.Get("Authorization"))
+	}
+	if !s.Bearer.IsZero() {
+		ways++
+		bad.Token("bearer", s.Bearer)
+		a.header.Set("Authorization", "Bearer "+s.Bearer.Reveal())
+	}
+	if ways > 1 {
+		field := "bearer"
+		if s.Bearer.IsZero() {
+			field = "username"
+		}
+		bad.Addf(field, "the header Authorization would be set twice; give one of username, bearer and headers.Authorization")
+	}
+}
+
+// transports returns what sends the requests to the servers of s, and those to other servers, which
+// do not see the client certificate.
+func (f *Fetcher) transports(s Access, clients map[string]*http.Client, bad *outbound.Mistakes) (with, without http.RoundTripper) {
+	c := s.Connection
+	if c.CA == "" && c.Cert == "" && c.Key == "" && c.Proxy.IsZero() {
+		return f.client.Transport, f.client.Transport
+	}
+	build := func(c registry.Connection) http.RoundTripper {
+		key := fmt.Sprintf("%q %q %q %q", c.CA, c.Cert, c.Key, c.Proxy.Reveal())
+		if clients[key] == nil {
+			oc, _, err := outbound.ConfigOf(c)
+			if err != nil {
+				bad.Join(err)
+				return nil
+			}
+			clients[key] = outbound.NewClient(f.outbound(oc))
+		}
+		return clients[key].Transport
+	}
+	if with = build(c); c.Cert == "" || with == nil {
+		return with, with
+	}
+	c.Cert, c.Key = "", ""
+	return with, build(c)
+}
+
+// credentials is the http.RoundTripper of an access. http.Client copies the headers of a request to
+// the requests that follow its redirects, so credentials are added behind it.
+type credentials struct {
+	a             *access
+	with, without http.RoundTripper
+}
+
+// RoundTrip sends r, with the credentials if its server may have them.
+func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !c.a.origins[originOf(r.URL)] {
+		return c.without.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	cookies := r.Header.Get("Cookie") // of the session
+	maps.Copy(r.Header, c.a.header)
+	if given := c.a.header.Get("Cookie"); given != "" && cookies != "" {
+		r.Header.Set("Cookie", cookies+"; "+given)
+	}
+	for _, cookie := range c.a.cookies {
+		r.AddCookie(cookie)
+	}
+	return c.with.RoundTrip(r)
+}
+
+// CloseIdleConnections closes idle connections.
+func (c *credentials) CloseIdleConnections() {
+	(&http.Client{Transport: c.with}).CloseIdleConnections()
+	(&http.Client{Transport: c.without}).CloseIdleConnections()
+}
+
+// idRounds makes it slow to guess a secret from an ID, which is stored.
+const idRounds = 20_000
+
+// idOf returns the ID of s.
+func idOf(s Access) string {
+	var b strings.Builder
+	part := func(values ...string) {
+		for _, v := range values {
+			fmt.Fprintf(&b, "%q ", v)
+		}
+		b.WriteByte('\n')
+	}
+	secrets := func(m map[string]registry.Secret) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			part(name, m[name].Reveal())
+		}
+		b.WriteByte('\n')
+	}
+	secrets(s.Headers)
+	secrets(s.Cookies)
+	part(s.Username, s.Password.Reveal(), s.Bearer.Reveal(), s.Cert, s.Key, s.Proxy.Reveal())
+	if s.Login != nil {
+		part(s.Login.URL, s.Login.Check)
+		secrets(s.Login.Fields)
+	}
+	key, err := pbkdf2.Key(sha256.New, b.String(), []byte("vokter access"), idRounds, 8)
+	if err != nil {
+		panic(fmt.Sprintf("httpsource: %v", err)) // cannot happen: the length is valid
+	}
+	return hex.EncodeToString(key)
+}
+
+var _ http.RoundTripper = (*credentials)(nil)

@@ -1,0 +1,429 @@
+package httpsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+)
+
+const (
+	// maxForm is how much of a page is searched for a form, or for Login.Check, in bytes.
+	maxForm = 1 << 20
+	// After a login that the website refused, the next one is tried after loginPause, which doubles
+	// up to maxLoginPause: many websites lock an account after some wrong passwords. After one that
+	// failed on the network it is tried after networkPause.
+	loginPause    = time.Minute
+	maxLoginPause = time.Hour
+	networkPause  = 10 * time.Second
+	// deniedFor is for how long a page that is refused also in a new session renews no session.
+	deniedFor = time.Hour
+	// maxDenied is how many such pages are remembered.
+	maxDenied = 10_000
+)
+
+// session is an open session of a Login: its cookies. It is the jar of the access's client. It is safe
+// for concurrent use.
+type session struct {
+	url    *url.URL
+	fields url.Values
+	check  cascadia.Matcher // nil if there is none
+	now    func() time.Time
+
+	login chan struct{} // held during a login, so that there is one at a time
+
+	mu       sync.Mutex
+	cookies  *cookies
+	number   int                  // of the session; 0 before the first login
+	failures int                  // logins in a row that failed
+	until    time.Time            // before which there is no login
+	err      error                // why the last login failed
+	denied   map[string]time.Time // pages that may not renew the session, until then
+}
+
+// newSession returns a session that is not open.
+func newSession(l *Login, now func() time.Time, bad *outbound.Mistakes) *session {
+	s := &session{now: now, login: make(chan struct{}, 1), cookies: newCookies(), fields: make(url.Values), denied: make(map[string]time.Time)}
+	if err := pageurl.Check(l.URL, "http", "https"); err != nil {
+		bad.Add("login.url", err)
+	}
+	s.url, _ = url.Parse(strings.TrimSpace(l.URL))
+	if len(l.Fields) == 0 {
+		bad.Addf("login.fields", "no field of the form is given; write such as fields: {username: alice, password_file: /run/secrets/shop}")
+	}
+	for name, value := range l.Fields {
+		s.fields.Set(name, value.Reveal())
+	}
+	if l.Check != "" {
+		m, err := cascadia.ParseGroup(l.Check)
+		if err != nil {
+			bad.Addf("login.check", "this is not a CSS selector: %v", err)
+		}
+		s.check = m
+	}
+	return s
+}
+
+// Cookies returns the cookies of the session for u.
+func (s *session) Cookies(u *url.URL) []*http.Cookie { return s.jar().Cookies(u) }
+
+// SetCookies stores cookies in the session.
+func (s *session) SetCookies(u *url.URL, c []*http.Cookie) { s.jar().SetCookies(u, c) }
+
+func (s *session) jar() *cookies {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cookies
+}
+
+// withSession fetches r in the session of a. It logs in before the first page, and once more where
+// the page says that the session has ended.
+func (f *Fetcher) withSession(ctx context.Context, a *access, r pipeline.FetchRequest) (pipeline.Response, error) {
+	s := a.session
+	fresh := s.current() == 0
+	number, err := s.open(ctx, f, a, 0)
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	resp, err := f.get(ctx, a.client, r)
+	if !s.ended(&resp, err) {
+		s.allow(r.URL)
+		return resp, err
+	}
+	if resp.Body != nil {
+		resp.Body.Close()
+	}
+	if fresh {
+		s.deny(r.URL)
+	}
+	if s.isDenied(r.URL) {
+		return pipeline.Response{}, deniedError(err)
+	}
+	if _, err := s.open(ctx, f, a, number); err != nil {
+		return pipeline.Response{}, err
+	}
+	if resp, err = f.get(ctx, a.client, r); !s.ended(&resp, err) {
+		return resp, err
+	}
+	if resp.Body != nil {
+		resp.Body.Close()
+	}
+	s.deny(r.URL)
+	return pipeline.Response{}, deniedError(err)
+}
+
+// deniedError is the error for a page that is refused in an open session; err is nil or the refusal.
+func deniedError(err error) error {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		c := *e
+		c.Reason += ", also right after a login"
+		return &c
+	}
+	return &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "the page asks for a login also right after one; is login.check, or the user's permission, right?"}
+}
+
+// ended reports whether the answer to a fetch shows that the session has ended.
+func (s *session) ended(resp *pipeline.Response, err error) bool {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || s.isLogin(resp.URL)
+	}
+	if err != nil {
+		return false
+	}
+	if s.isLogin(resp.URL) {
+		return true
+	}
+	if s.check == nil || resp.Status == http.StatusNotModified {
+		return false
+	}
+	start, err := io.ReadAll(io.LimitReader(resp.Body, maxForm))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failingReader{err}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), rest), resp.Body}
+	if err != nil {
+		return false
+	}
+	doc, err := html.Parse(bytes.NewReader(start))
+	return err == nil && cascadia.Query(doc, s.check) == nil
+}
+
+// failingReader fails with err.
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
+
+// isLogin reports whether raw is the URL of the form.
+func (s *session) isLogin(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && originOf(u) == originOf(s.url) && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(s.url.Path, "/")
+}
+
+// open returns the number of a session that is newer than number, and logs in if there is none.
+func (s *session) open(ctx context.Context, f *Fetcher, a *access, number int) (int, error) {
+	if n := s.current(); n > number {
+		return n, nil
+	}
+	select {
+	case s.login <- struct{}{}:
+		defer func() { <-s.login }()
+	case <-ctx.Done():
+		return 0, classify(ctx, ctx.Err(), s.url.Hostname())
+	}
+	if n := s.current(); n > number {
+		return n, nil
+	}
+	s.mu.Lock()
+	wait, last := s.until.Sub(s.now()), s.err
+	s.mu.Unlock()
+	if last != nil && wait > 0 && wait <= maxLoginPause {
+		return 0, last
+	}
+	fresh := newCookies()
+	err := s.post(ctx, f, a, fresh)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return 0, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err = err; err != nil {
+		pause := networkPause
+		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Class == pipeline.FailLogin {
+			pause = min(loginPause<<min(s.failures, 10), maxLoginPause)
+			s.failures++
+		}
+		s.until = s.now().Add(pause)
+		return 0, err
+	}
+	s.cookies, s.failures = fresh, 0
+	s.number++
+	return s.number, nil
+}
+
+func (s *session) current() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.number
+}
+
+func (s *session) isDenied(page string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.denied[page].Sub(s.now())
+	return left > 0 && left <= deniedFor
+}
+
+func (s *session) allow(page string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.denied, page)
+}
+
+func (s *session) deny(page string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.denied) >= maxDenied {
+		clear(s.denied)
+	}
+	s.denied[page] = s.now().Add(deniedFor)
+}
+
+// post gets the form, if there is one, and posts its fields. The cookies of the new session are put
+// into jar.
+func (s *session) post(ctx context.Context, f *Fetcher, a *access, jar http.CookieJar) error {
+	client := *a.client
+	client.Jar = jar
+	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if req.Method != http.MethodGet && originOf(req.URL) != originOf(via[0].URL) { // 307 or 308
+			return &outbound.RedirectError{Reason: "the answer to the login leads to another host, which must not get the password"}
+		}
+		return a.client.CheckRedirect(req, via)
+	}
+	action, fields, err := s.form(ctx, f, &client)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, action.String(), strings.NewReader(fields.Encode()))
+	if err != nil {
+		return &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "login.url is not a URL"}
+	}
+	f.setHeaders(req)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Referer", withoutUser(s.url))
+	req.Header.Set("Origin", action.Scheme+"://"+action.Host)
+	resp, err := client.Do(req)
+	if err != nil {
+		return s.classify(ctx, err)
+	}
+	defer resp.Body.Close()
+	status, again := resp.StatusCode, resp.Request.Method == http.MethodPost
+	if again && status >= 400 {
+		e, _ := errors.AsType[*pipeline.FetchError](f.refuse(resp, false))
+		if e.Class != pipeline.FailBusy && status < 500 {
+			e.Class = pipeline.FailLogin
+		}
+		e.Reason = "the login was answered with " + e.Reason
+		return e
+	}
+	page, err := f.start(ctx, resp)
+	if err != nil {
+		return err
+	}
+	if formWith(page, s.fields) != nil {
+		return &pipeline.FetchError{Class: pipeline.FailLogin, Status: status, Reason: "the website shows the login form again; are the user name and the password right?"}
+	}
+	return nil
+}
+
+// classify is classify for an error of a login.
+func (s *session) classify(ctx context.Context, err error) error {
+	err = classify(ctx, err, s.url.Hostname())
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		e.Reason = "the login failed: " + e.Reason
+	}
+	return err
+}
+
+// start returns the beginning of a page, parsed, or nil if it is no HTML.
+func (f *Fetcher) start(ctx context.Context, resp *http.Response) (*html.Node, error) {
+	if !strings.Contains(resp.Header.Get("Content-Type"), "html") {
+		return nil, nil
+	}
+	body, err := newBody(ctx, resp, f.maxBody, resp.Request.URL.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, maxForm))
+	if err != nil {
+		return nil, err
+	}
+	doc, err := html.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, nil
+	}
+	return doc, nil
+}
+
+// form returns where the fields of the login are posted, and the fields with the hidden ones of the
+// form. Where the URL shows no such form, it takes the fields itself.
+func (s *session) form(ctx context.Context, f *Fetcher, client *http.Client) (*url.URL, url.Values, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
+	if err != nil {
+		return nil, nil, &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "login.url is not a URL"}
+	}
+	f.setHeaders(req)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, s.classify(ctx, err)
+	}
+	defer resp.Body.Close()
+	fields := maps.Clone(s.fields)
+	if resp.StatusCode != http.StatusOK {
+		return s.url, fields, nil
+	}
+	page, err := f.start(ctx, resp)
+	if err != nil {
+		return nil, nil, err
+	}
+	form := formWith(page, s.fields)
+	if form == nil {
+		return s.url, fields, nil
+	}
+	action, err := resp.Request.URL.Parse(attribute(form, "action"))
+	if err != nil || originOf(action) != originOf(s.url) {
+		where := "another URL"
+		if err == nil {
+			where = fmt.Sprintf("%.100q", action.Scheme+"://"+action.Host)
+		}
+		return nil, nil, &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "the login form sends its fields to " + where + ", which is not the host of login.url; if that is right, write its URL as login.url"}
+	}
+	for input := range form.Descendants() {
+		if name := attribute(input, "name"); input.Data == "input" && strings.EqualFold(attribute(input, "type"), "hidden") && name != "" && !fields.Has(name) {
+			fields.Set(name, attribute(input, "value"))
+		}
+	}
+	return action, fields, nil
+}
+
+// formWith returns the form in page that has inputs for all of fields, or nil.
+func formWith(page *html.Node, fields url.Values) *html.Node {
+	if page == nil {
+		return nil
+	}
+	for form := range page.Descendants() {
+		if form.Type != html.ElementNode || form.Data != "form" {
+			continue
+		}
+		missing := slices.Collect(maps.Keys(fields))
+		for input := range form.Descendants() {
+			name := attribute(input, "name")
+			missing = slices.DeleteFunc(missing, func(n string) bool { return n == name })
+		}
+		if len(missing) == 0 {
+			return form
+		}
+	}
+	return nil
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// cookies are those of a session. A cookie that came over https is sent over https only, and one of a
+// port to that port only.
+type cookies struct {
+	mu   sync.Mutex
+	jars map[origin]http.CookieJar // by scheme and port
+}
+
+func newCookies() *cookies { return &cookies{jars: make(map[origin]http.CookieJar)} }
+
+// Cookies returns the cookies for u.
+func (c *cookies) Cookies(u *url.URL) []*http.Cookie { return c.of(u).Cookies(u) }
+
+// SetCookies stores the cookies that u set.
+func (c *cookies) SetCookies(u *url.URL, list []*http.Cookie) { c.of(u).SetCookies(u, list) }
+
+func (c *cookies) of(u *url.URL) http.CookieJar {
+	key := originOf(u)
+	key.host = ""
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jars[key] == nil {
+		c.jars[key], _ = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
+	}
+	return c.jars[key]
+}
+
+var (
+	_ http.CookieJar = (*session)(nil)
+	_ http.CookieJar = (*cookies)(nil)
+)
