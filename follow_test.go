@@ -27,10 +27,11 @@ type web struct {
 	words map[string]string   // further text of a page
 	cut   map[string]string   // a link that is missing in a page
 	gone  map[string]struct{} // pages that do not exist any more
+	walls map[string]struct{} // pages in place of which a challenge is shown
 }
 
 func newWeb(t *testing.T) *web {
-	w := &web{gets: map[string]int{}, words: map[string]string{}, cut: map[string]string{}, gone: map[string]struct{}{}}
+	w := &web{gets: map[string]int{}, words: map[string]string{}, cut: map[string]string{}, gone: map[string]struct{}{}, walls: map[string]struct{}{}}
 	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -50,6 +51,10 @@ func newWeb(t *testing.T) *web {
 			return
 		}
 		rw.Header().Set("Content-Type", "text/html")
+		if _, wall := w.walls[path]; wall {
+			fmt.Fprint(rw, "<p>Just a moment... We are checking your browser.</p>")
+			return
+		}
 		fmt.Fprintf(rw, "<p>This is %s %s</p>", path, w.words[path])
 		for _, l := range links {
 			if l != w.cut[path] {
@@ -180,6 +185,47 @@ func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
 	runs(t, cfg)
 	if got := w.alter(func() {}); len(got) != 0 {
 		t.Errorf("fetched %v after the end", got)
+	}
+}
+
+// TestAReplacedPageKeepsItsLinks: what looks like an error page or a challenge in place of a page does
+// not end the pages that the page links to. Otherwise each would begin with a new baseline afterwards,
+// and what changed in between would be lost.
+func TestAReplacedPageKeepsItsLinks(t *testing.T) {
+	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
+	cfg := following(w, box, dir, pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
+	cfg.Subscriptions[0].Replaced = true
+	runs(t, cfg)
+	w.alter(func() { w.walls["/p/0"] = struct{}{} })
+	runs(t, cfg)
+	if got := w.alter(func() { delete(w.walls, "/p/0"); w.words["/p/1"] = "argus" }); got["/p/1"] != 1 {
+		t.Errorf("fetched %v, want /p/1", got)
+	}
+	runs(t, cfg)
+	runs(t, cfg)
+	if got := urls(w, box.take()); got != "ok /p/1" {
+		t.Errorf("notifications: %q, want one about /p/1", got)
+	}
+}
+
+// TestALinkedPageThatWasNeverReadDoesNotRecover: nobody was told that it fails.
+func TestALinkedPageThatWasNeverReadDoesNotRecover(t *testing.T) {
+	w, box, ops := newWeb(t), newMailbox(), newMailbox()
+	cfg := following(w, box, t.TempDir(), pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
+	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
+	w.alter(func() { w.gone["/p/1"] = struct{}{} })
+	for range 4 {
+		runs(t, cfg)
+	}
+	w.alter(func() { clear(w.gone) })
+	runs(t, cfg)
+	if got := ops.take(); len(got) != 0 {
+		t.Errorf("health events: %+v", got)
+	}
+	w.alter(func() { w.words["/p/1"] = "argus" })
+	runs(t, cfg)
+	if got := urls(w, box.take()); got != "ok /p/1" {
+		t.Errorf("notifications: %q, want one about /p/1", got)
 	}
 }
 

@@ -85,7 +85,7 @@ func (a *application) judge(o flow.Outcome, open *Open) bool {
 		a.expirePage(a.at(o), open)
 		return true
 	}
-	if p.Failures >= failingAfter && !p.Failing {
+	if p.Failures >= failingAfter && !p.Failing && !p.deadLink() {
 		p.Failing = true
 		said.Event = pipeline.HealthFailing
 		a.health(o, said)
@@ -256,7 +256,7 @@ func names(s pipeline.Subscription, receiver string) bool {
 // health publishes h, which the check of o caused, about the page or about h.Document.
 // A page that is only linked to, and was never read, is no news.
 func (a *application) health(o flow.Outcome, h pipeline.Health) {
-	if a.p.onlyFollowed() && a.p.neverRead() {
+	if a.p.deadLink() {
 		return
 	}
 	about := a.p.Incarnation

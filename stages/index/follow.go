@@ -92,9 +92,15 @@ func (a *application) follow(f follow) bool {
 			return false
 		}
 		a.tidy()
-	case e != nil && same(e.Subscription, f.Subscription) && *e.Followed == f.Followed,
-		e == nil && x != nil && same(x.Subscription, f.Subscription):
-		return false // what expired stays so until it is changed or resumed
+	case e != nil && same(e.Subscription, f.Subscription) && *e.Followed == f.Followed:
+		return false
+	case e == nil && x != nil && same(x.Subscription, f.Subscription):
+		// It stays expired until it is changed or resumed.
+		if *x.Followed == f.Followed {
+			return false
+		}
+		x.Followed = &f.Followed
+		a.emit(listExpired{*x})
 	case e != nil:
 		a.end(*e, "")
 		a.add(f.Subscription, flow.OriginFollow, e.Incarnation, succeed(*e, f.Subscription, e.Incarnation), &f.Followed)
@@ -155,10 +161,11 @@ func (a *application) dropLinks() {
 	}
 }
 
-// linked notes the links that a check found.
+// linked notes the links that a check found. A page that looks replaced keeps its links: the pages that
+// it links to would end otherwise, and lose what changes until it is back.
 func (a *application) linked(o flow.Outcome) {
 	p := &a.p
-	if o.Links == nil || !p.keepsLinks() {
+	if o.Links == nil || !p.keepsLinks() || p.Open.Replaced {
 		return
 	}
 	b, err := json.Marshal(o.Links)
@@ -181,10 +188,10 @@ func (p *Page) onlyFollowed() bool {
 	return p.Followed > 0 && p.Followed == n && len(p.Keep) == 0
 }
 
-// neverRead reports whether p has no version. A link to such a page is a mistake of the page that
-// has the link, and no news. A sitemap that cannot be read hides pages, so it is news.
-func (p *Page) neverRead() bool {
-	return !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap })
+// deadLink reports whether p has no version and is watched only because other pages link to it. That
+// is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is news.
+func (p *Page) deadLink() bool {
+	return p.onlyFollowed() && !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap })
 }
 
 // storeLinks stores the links of a page and reports them to the roots of the trees that it is in.

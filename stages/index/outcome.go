@@ -227,7 +227,7 @@ func (a *application) close(o flow.Outcome) {
 	a.emit(checked{
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
-		DeadLink: p.onlyFollowed() && p.neverRead(),
+		DeadLink: p.deadLink(),
 	})
 	p.Trouble = open.Class
 	a.spent = true

@@ -187,6 +187,8 @@ type Open struct {
 	Nonce string `cbor:"16,keyasint,omitempty"`
 	// Note says why the new text of a document is not a version.
 	Note string `cbor:"17,keyasint,omitempty"`
+	// Replaced says that the page looks replaced: its links are not those of the page.
+	Replaced bool `cbor:"18,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.

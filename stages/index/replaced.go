@@ -149,6 +149,7 @@ func (a *application) replaced(d *Document, o flow.Outcome) bool {
 	}
 	reason := fmt.Sprintf("the page looks replaced: %s (check %d in a row of %d, after which it counts as rewritten)", why, d.Replaced, replacedAfter)
 	open := a.p.Open
+	open.Replaced = true
 	open.fail(pipeline.FailReplaced, reason)
 	open.Reached = open.Reached || !a.counts(pipeline.FailReplaced)
 	a.missed(d, o, pipeline.FailReplaced, reason)

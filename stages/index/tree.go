@@ -194,15 +194,25 @@ type treeChange struct {
 }
 
 // grow finds the pages that a path of links leads to, the shortest paths first, and makes them the
-// pages of the tree. Pages of the tree to which a path still leads stay. If there is no room for all
-// others, those at the ends of the shortest paths come first.
+// pages of the tree. Pages of the tree to which a path still leads stay, unless max_pages was lowered. If
+// there is no room for all others, those at the ends of the shortest paths come first.
 func (t *tree) grow(now time.Time) treeChange {
 	found := t.reach()
+	stay, kept := make(map[string]bool), 0
+	for _, url := range found.order {
+		switch {
+		case t.pages[url] == nil:
+		case url == t.root, found.sitemaps[url]: // they do not count
+			stay[url] = true
+		case kept < t.rules.pages:
+			stay[url] = true
+			kept++
+		}
+	}
 	var c treeChange
 	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
-		p := t.pages[url]
-		d, reached := found.depths[url]
-		if !reached {
+		p, d := t.pages[url], found.depths[url]
+		if !stay[url] {
 			c.Ended = append(c.Ended, url)
 			delete(t.pages, url)
 			continue

@@ -137,6 +137,23 @@ func TestTreeStopsInATrap(t *testing.T) {
 	}
 }
 
+func TestTreeShrinksWithMaxPages(t *testing.T) {
+	tr := followTree(pipeline.Follow{Depth: 2, MaxPages: 5})
+	links := map[string]string{"/": "/a /b /c", "/a": "/d /e"}
+	crawl(tr, fixed(links))
+	if got, want := paths(tr), "/a:1 /b:1 /c:1 /d:2 /e:2"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	tr = newTree(tr.root, treeState{Subscription: pipeline.Subscription{Follow: &pipeline.Follow{Depth: 2, MaxPages: 2}}}, tr.pages)
+	tr.pages[tr.root].URLs = tr.pages[tr.root].URLs[1:] // and a page is further away now
+	tr.pages[linkSite+"/b"].URLs = []string{linkSite + "/a"}
+	tr.pages[linkSite+"/b"].Known = true
+	c := tr.grow(treeNow)
+	if got, want := paths(tr), "/b:1 /c:1"; got != want || len(c.Ended) != 3 || len(c.Depths) != 0 || !c.Bounded {
+		t.Errorf("got %s, want %s; changes %+v", got, want, c)
+	}
+}
+
 func TestTreeOfAMillionLinksIsBounded(t *testing.T) {
 	tr := followTree(pipeline.Follow{Depth: 3, MaxPages: 10})
 	wide := func(string) (all []string) {
