@@ -69,7 +69,17 @@ func (w *world) command() {
 		}
 		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: second, Origin: "api"})
 	default:
-		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: w.subscription(s), Origin: "api"})
+		sub := w.subscription(s)
+		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
+		if sub.Follow == nil {
+			return
+		}
+		for _, other := range w.sites { // the client wants the same of pages that this one links to
+			if slices.Contains(s.body.links, other.url) && w.rng.IntN(2) == 0 {
+				sub.URL = other.url
+				w.send(other, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
+			}
+		}
 	}
 }
 
@@ -131,6 +141,11 @@ func (w *world) send(s *site, kind string, body any) {
 func (w *world) subscription(s *site) pipeline.Subscription {
 	r := w.rng
 	once := func(n int) bool { return r.IntN(n) == 0 }
+	if w.linked && w.wish.Client != "" && once(2) { // the same of another page
+		sub := w.wish
+		sub.URL = pick(r, s.spellings)
+		return sub
+	}
 	sub := pipeline.Subscription{
 		URL: pick(r, s.spellings), Client: pick(r, clients), View: pick(r, views),
 		Interval: pipeline.Duration(pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute})),
@@ -154,6 +169,13 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 		d := pick(r, settings)
 		sub.Digest = &d
 	}
+	if w.linked && once(3) {
+		all := false
+		sub.Follow = &pipeline.Follow{
+			Depth: r.IntN(4), MaxPages: pick(r, []int{0, 0, 1, 2, 3}), SameHost: pick(r, []*bool{nil, &all, &all}),
+			Include: pick(r, [][]string{nil, nil, {"n=[124]"}}), Exclude: pick(r, [][]string{nil, nil, {"n=3$"}}),
+		}
+	}
 	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
 	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
 	sub.Language = pick(r, []string{"", "", "en", "en-GB"})
@@ -161,5 +183,6 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 		n := r.IntN(120)
 		sub.SnippetOffset = &n
 	}
+	w.wish = sub
 	return sub
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -28,14 +29,39 @@ type site struct {
 	calm map[string]bool
 	// broken pages fail: as if they were too busy, or in another way.
 	broken, busy bool
+	walls        int                // how many more checks find a challenge in place of the page
 	list         *flow.ApplyCommand // that was sent last
 }
 
+// sharing is how many sites have the same host.
+const sharing = 3
+
+func siteURL(i int) string { return fmt.Sprintf("https://site%d.example/page?n=%d", i/sharing, i) }
+
+// hostOf returns the host of a canonical URL.
+func hostOf(page string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(page, "https://"), "/")
+	return host
+}
+
+// relink changes what the page links to: some of n sites.
+func (s *site) relink(r *rand.Rand, n int) {
+	s.body = s.body.clone()
+	if len(s.body.links) > 0 && r.IntN(2) == 0 {
+		i := r.IntN(len(s.body.links))
+		s.body.links = slices.Delete(s.body.links, i, i+1)
+		return
+	}
+	if url := siteURL(r.IntN(n)); !slices.Contains(s.body.links, url) {
+		s.body.links = slices.Insert(s.body.links, r.IntN(len(s.body.links)+1), url)
+	}
+}
+
 func newSite(r *rand.Rand, i int) *site {
-	url := fmt.Sprintf("https://site%d.example/page?n=%d", i, i)
+	url := siteURL(i)
 	return &site{
 		url:       url,
-		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i, i)},
+		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i/sharing, i)},
 		body:      newBody(r), etags: r.IntN(2) == 0, nonce: r.IntN(3) == 0, calm: make(map[string]bool),
 	}
 }
@@ -45,6 +71,9 @@ func (s *site) edit(r *rand.Rand) {
 	next := s.body.edit(r)
 	if len(s.earlier) > 0 && r.IntN(3) == 0 {
 		next = s.earlier[len(s.earlier)-1-r.IntN(min(2, len(s.earlier)))]
+		if r.IntN(2) == 0 {
+			next.links = s.body.links
+		}
 	}
 	s.earlier = append(s.earlier, s.body)
 	s.body = next
@@ -161,11 +190,17 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 		w.tracef("fetch: check %d of %s will fail: %s, offline: %v", r.Check, r.Page, o.Class, o.Offline)
 		return []flow.Message{o.Message()}
 	}
+	shown := s.body
+	if s.walls > 0 && !w.calm {
+		s.walls--
+		w.stats.Walls++
+		shown = newWall(w.rng)
+	}
 	texts := make(map[string]rendering)
 	for _, d := range r.Documents {
-		texts[d.ID], _ = s.body.render(d.View)
+		texts[d.ID], _ = shown.render(d.View)
 	}
-	hash := flow.DeriveID("body", fmt.Sprint(s.body))
+	hash := flow.DeriveID("body", fmt.Sprint(shown))
 	etag := ""
 	if s.etags {
 		etag = `"` + hash + `"`
@@ -184,7 +219,7 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 		o := base
 		o.Part, o.Parts, o.Document = i, len(r.Documents), d.ID
 		o.BodyHash, o.ETag = hash, etag
-		content, ok := s.body.render(d.View)
+		content, ok := shown.render(d.View)
 		th := text.Hash(content.content)
 		switch {
 		case !ok:
@@ -194,6 +229,9 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 		default:
 			o.Kind, o.TextHash, o.Title = flow.OutcomeRead, th, content.title
 			o.Packed = flow.PackText(content.content)
+		}
+		if r.Links && i == len(r.Documents)-1 {
+			o.Links = &flow.Links{At: s.url, URLs: shown.links}
 		}
 		w.tracef("fetch: check %d of %s: document %.6s: %s, text %.8s", r.Check, r.Page, d.ID, o.Kind, th)
 		ms = append(ms, w.observed(o, observation{text: content, ok: ok}))

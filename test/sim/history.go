@@ -19,6 +19,7 @@ type entry struct {
 	ended        []flow.Ended
 	withdrawn    []flow.Withdraw
 	health       []pipeline.Health
+	follows      map[string]string // tree and page: what the page was told
 	// waits is the number of the check that is outstanding after a wake, 0 for none.
 	waits uint64
 }
@@ -39,7 +40,7 @@ func (w *world) record(h handleable, x *tx) error {
 
 // recordIndex remembers what index did.
 func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
-	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message}
+	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
 	if h.waker {
 		p, err := index.Load(x.State(h.message.Key))
 		if err != nil {
@@ -60,6 +61,8 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 			err = collect(m, &e.withdrawn)
 		case flow.TypeHealth:
 			err = collect(m, &e.health)
+		case flow.TypeFollow:
+			err = e.collectFollow(m)
 		case flow.TypeSnapshot:
 			var s flow.Snapshot
 			s, err = flow.SnapshotFrom(m)
@@ -82,6 +85,20 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	l.history[page] = append(l.history[page], e)
 	l.undo.add(func() { l.history[page] = l.history[page][:len(l.history[page])-1] })
 	return nil
+}
+
+// collectFollow adds a command to a linked page.
+func (e *entry) collectFollow(m flow.Message) error {
+	c, err := flow.FollowCommandFrom(m)
+	command := beginFollow
+	switch {
+	case c.End:
+		command = endFollow
+	case c.Links:
+		command = expandFollow
+	}
+	e.follows[c.ID+" "+c.URL] = command
+	return err
 }
 
 // collect adds the body of m to all.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // tap is a transaction in which one thing is broken.
@@ -413,6 +414,12 @@ func TestCatches(t *testing.T) {
 		}), "health events"},
 		{"a receiver's event told twice", flow.GroupDelivery, output(nth(1, flow.TypeHealth, twice)), "delivery tells of"},
 		{"a receiver's event not told", flow.GroupDelivery, output(nth(2, flow.TypeHealth, drop)), "delivery tells of"},
+		{"a linked page that is not told to begin", flow.GroupIndex, output(nth(1, flow.TypeFollow, drop)), "commands to linked pages"},
+		{"a linked page that does not begin", flow.GroupIndex, ignored(flow.TypeFollow), ""},
+		{"links that are not reported", flow.GroupIndex, output(nth(2, flow.TypeLinks, drop)), "pages are watched, want"},
+		{"a linked page that nobody ends", flow.GroupIndex, input(alter(flow.TypeFollow, func(c *flow.FollowCommand) { c.End = false })), ""},
+		{"a change that is told for each tree", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Followed = nil }), ""},
+		{"a challenge taken for a text", flow.GroupIndex, found(unmarked), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -457,11 +464,21 @@ func TestCatches(t *testing.T) {
 	})
 }
 
+// unmarked takes out of a text what shows that it is a challenge.
+func unmarked(o *flow.Outcome) {
+	content, err := flow.UnpackText(o.Packed)
+	if o.Kind != flow.OutcomeRead || err != nil {
+		return
+	}
+	content = strings.NewReplacer("Just a moment", "Amber ocean", "Checking your browser", "Silver river").Replace(content)
+	o.TextHash, o.Packed = text.Hash(content), flow.PackText(content)
+}
+
 // caught runs seeds until one fails, with want in its error.
 func caught(t *testing.T, want string, config func(seed uint64) Config) {
 	t.Helper()
 	var other error
-	for seed := uint64(1); seed <= 100; seed++ {
+	for seed := uint64(1); seed <= 200; seed++ {
 		_, err := Run(config(seed))
 		switch {
 		case err == nil:

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 type body struct {
 	title string
 	nodes []node
+	links []string // URLs of other sites
+	wall  bool     // a challenge in place of the page
 }
 
 // node is a paragraph, a list item or a table row.
@@ -30,6 +33,7 @@ var views = []pipeline.View{
 	{Select: []pipeline.Selector{{CSS: ".main"}}},
 	{Remove: []pipeline.Selector{{CSS: ".ad"}}, FlipFlop: 2},
 	{Confirm: 2},
+	{Replaced: true},
 }
 
 // rendering is the text of a document, as a reader extracts it and as the oracle sees it.
@@ -37,6 +41,7 @@ type rendering struct {
 	content string
 	title   string
 	page    oracle.Page
+	wall    bool
 }
 
 // visible is what makes two texts the same version.
@@ -94,8 +99,13 @@ func (p body) render(view pipeline.View) (d rendering, ok bool) {
 	if len(items) > 0 {
 		shut()
 	}
-	d.content, d.title = b.String(), p.title
+	d.content, d.title, d.wall = b.String(), p.title, p.wall
 	return d, ok || len(view.Select) == 0
+}
+
+// newWall returns what a server shows in place of a page that it protects.
+func newWall(r *rand.Rand) body {
+	return body{title: "Just a moment", nodes: []node{{cells: []string{fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))}}}, wall: true}
 }
 
 func newNode(r *rand.Rand) node {
@@ -124,7 +134,7 @@ func newBody(r *rand.Rand) body {
 }
 
 func (p body) clone() body {
-	p.nodes = slices.Clone(p.nodes)
+	p.nodes, p.links = slices.Clone(p.nodes), slices.Clone(p.links)
 	for i := range p.nodes {
 		p.nodes[i].cells = slices.Clone(p.nodes[i].cells)
 	}

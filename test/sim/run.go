@@ -33,8 +33,12 @@ func (w *world) step() error {
 		return nil
 	case n < 50:
 		if s := pick(w.rng, w.sites); w.shuttling == nil || w.shuttling.s != s {
-			s.edit(w.rng)
-			w.tracef("%s is edited", s.url)
+			if w.linked && w.rng.IntN(3) == 0 {
+				s.relink(w.rng, len(w.sites))
+			} else {
+				s.edit(w.rng)
+			}
+			w.tracef("%s is edited, links to %v", s.url, s.body.links)
 		}
 		return nil
 	case n < 90:
@@ -149,7 +153,10 @@ func (w *world) advance(d time.Duration) error {
 // turn makes something outside go wrong, or well again.
 func (w *world) turn() {
 	r, s := w.receivers, pick(w.rng, w.sites)
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(11) {
+	case 10:
+		s.walls = pick(w.rng, []int{1, 2, 3, 4, rewrittenAfter + 2})
+		w.tracef("%s shows a challenge to %d checks", s.url, s.walls)
 	case 0, 1:
 		r.down = !r.down
 		w.tracef("receiver down: %v", r.down)

@@ -62,6 +62,9 @@ func TestSeeds(t *testing.T) {
 	if limit := total.Expectations / 20; total.Unsure > limit {
 		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.Unsure, total.Expectations, limit)
 	}
+	if *seeds >= 1000 && total.Unrepeated == 0 {
+		t.Errorf("no notification of a linked page repeats another one in %d seeds", *seeds)
+	}
 	for name, n := range map[string]int{
 		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
 		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
@@ -72,7 +75,9 @@ func TestSeeds(t *testing.T) {
 		"messages without a transaction": total.Lazy, "lost messages": total.Lost, "pages changed and changed back while they move": total.Shuttles,
 		"refused commands": total.Refused, "pages that return after moves": total.Returns, "deliveries by earlier owners": total.Stale,
 		"notifications in batches": total.Batched,
-		"digests of several items": total.Merged,
+		"digests of several items": total.Merged, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
+		"linked pages in the end": total.Leaves,
+		"challenges":              total.Walls, "replaced pages": total.Replaced,
 	} {
 		if n == 0 {
 			t.Errorf("no %s in %d seeds: they prove nothing", name, *seeds)

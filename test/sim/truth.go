@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -33,6 +34,7 @@ type truth struct {
 	askedAt  time.Time     // and at what time, as far as clocks that were set back let it be
 	deadline time.Time
 	parts    map[int]bool
+	wall     bool   // a part of it found the page replaced
 	check    uint64 // the last number
 	bare     bool   // the next request may not carry a hash
 	failures int    // counted ones in a row
@@ -42,6 +44,11 @@ type truth struct {
 	lives    []*life
 	records  []*record
 	timeouts []*timeout
+
+	// trees are the pages that subscriptions with follow watch, by the pair of the subscription.
+	// linksKnown says that the links of the page are known to somebody.
+	trees      map[string]*hierarchy
+	linksKnown bool
 }
 
 // life is a document from its first subscription to its last cancel.
@@ -54,7 +61,8 @@ type life struct {
 	// candidate is a text that was seen stood times in a row and is no version yet.
 	candidate string
 	stood     int
-	gone      bool // it was told that its selector matches nothing
+	gone      bool // it was told that its selector matches nothing, or that its page is replaced
+	walls     int  // checks in a row that found its page replaced
 	looked    int  // at which step it was last looked at
 }
 
@@ -74,6 +82,7 @@ type record struct {
 	origin      string
 	sub         pipeline.Subscription
 	from, until uint64
+	followed    *flow.Followed // of a page that is linked to
 	// before is the record of the pair that it follows, if any.
 	before *record
 	// cancelled says that what was not told before may stay untold.
@@ -95,7 +104,8 @@ type deeds struct {
 	withdrawn map[string]bool // subscription and receiver
 	health    []string        // event, document and sinks
 	expired   bool
-	ended     int // lives of the page
+	ended     int               // lives of the page
+	follows   map[string]string // tree and page: the command
 }
 
 // tell says that a health event must be published, with the sinks that it names.
@@ -108,6 +118,7 @@ func (d *deeds) tell(event pipeline.HealthEvent, document string, sinks ...strin
 func (w *world) truthOf(url string) (*truth, error) {
 	t := &truth{
 		w: w, url: url, expired: make(map[string]*record), expiredKeep: make(map[string]bool), unreachable: make(map[string]bool),
+		trees: make(map[string]*hierarchy),
 	}
 	t.end()
 	for _, e := range w.stands(url).history[url] {
@@ -120,7 +131,7 @@ func (w *world) truthOf(url string) (*truth, error) {
 
 // end forgets all of this life: nobody watches the page any more.
 func (t *truth) end() {
-	t.incarnation, t.request, t.check, t.bare = "", nil, 0, false
+	t.incarnation, t.request, t.check, t.bare, t.linksKnown = "", nil, 0, false, false
 	t.failures, t.busy, t.failing = 0, 0, false
 	t.keep, t.docs = make(map[string]bool), make(map[string]*life)
 	t.subs, t.last = make(map[string]*record), make(map[string]uint64)
@@ -134,9 +145,13 @@ func (t *truth) over() bool { return t.incarnation == "" && len(t.expired)+len(t
 
 func (t *truth) entry(e entry) error {
 	m := e.message
-	d := &deeds{withdrawn: make(map[string]bool)}
+	d := &deeds{withdrawn: make(map[string]bool), follows: make(map[string]string)}
 	lived, listed := t.incarnation, len(t.expired)+len(t.expiredKeep) > 0
-	if m.Type == flow.TypeOutcome {
+	if m.Type == flow.TypeLinks {
+		if err := t.reported(e, d); err != nil {
+			return err
+		}
+	} else if m.Type == flow.TypeOutcome {
 		if err := t.outcome(e, d); err != nil {
 			return err
 		}
@@ -149,6 +164,7 @@ func (t *truth) entry(e entry) error {
 			return err
 		}
 	}
+	t.grows(e.now, d)
 	if lived != "" && lived != t.incarnation || lived == "" && listed && t.over() {
 		d.ended = 1 // or nothing is left of what had expired
 	}
@@ -171,6 +187,8 @@ func (t *truth) command(m flow.Message, e entry, d *deeds) error {
 		return read(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, d) })
 	case flow.TypeExpire:
 		return read(m, func(c flow.ExpireCommand) { t.expireReceiver(c) })
+	case flow.TypeFollow:
+		return read(m, func(c flow.FollowCommand) { t.followed(c, m.Position, d) })
 	}
 	return nil
 }
@@ -206,6 +224,9 @@ func (d *deeds) compare(e entry) error {
 	}
 	for name := range d.withdrawn {
 		return fmt.Errorf("subscription %s was cancelled, but not withdrawn", name)
+	}
+	if !maps.Equal(e.follows, d.follows) {
+		return fmt.Errorf("commands to linked pages: %v, want %v", e.follows, d.follows)
 	}
 	var told []string
 	for _, h := range e.health {

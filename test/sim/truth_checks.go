@@ -37,6 +37,10 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	if o.Parts == 0 {
 		t.request = nil
 		if o.Kind == flow.OutcomeUnchanged {
+			if t.linking(false) && !t.linksKnown {
+				t.bare = true // its links are asked for
+				return nil
+			}
 			for _, l := range t.docs {
 				if err := l.look(seen); err != nil {
 					return err
@@ -57,6 +61,7 @@ func (t *truth) outcome(e entry, d *deeds) error {
 	if err := t.part(o, seen, e, d); err != nil {
 		return err
 	}
+	t.linksKnown = t.linksKnown || o.Links != nil && t.linking(true) && !t.wall
 	if complete {
 		t.reached(d) // where no selector matches, too
 	}
@@ -76,7 +81,15 @@ func (t *truth) part(o flow.Outcome, seen observation, e entry, d *deeds) error 
 	case !seen.ok:
 		if !l.gone {
 			l.gone = true
-			d.tell(pipeline.HealthSelectorGone, l.id)
+			t.tell(d, pipeline.HealthSelectorGone, l.id)
+		}
+		return nil
+	case t.replaced(l, seen.text):
+		t.wall = true
+		t.w.stats.Replaced++
+		if !l.gone {
+			l.gone = true
+			t.tell(d, pipeline.HealthPageReplaced, l.id)
 		}
 		return nil
 	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visible() != seen.text.visible()):
@@ -84,7 +97,7 @@ func (t *truth) part(o flow.Outcome, seen observation, e entry, d *deeds) error 
 		return nil
 	case l.gone:
 		l.gone = false
-		d.tell(pipeline.HealthRecovered, l.id)
+		t.tell(d, pipeline.HealthRecovered, l.id)
 	}
 	var err error
 	d.versions, err = t.saw(l, seen.text, e)
@@ -118,9 +131,17 @@ func (t *truth) unchanged(seen observation) {
 // reached is a check that got to the page.
 func (t *truth) reached(d *deeds) {
 	if t.failing {
-		d.tell(pipeline.HealthRecovered, "")
+		t.tell(d, pipeline.HealthRecovered, "")
 	}
 	t.failures, t.busy, t.failing = 0, 0, false
+}
+
+// tell says that a health event of the page must be published, unless the page is only linked to and
+// was never read.
+func (t *truth) tell(d *deeds, event pipeline.HealthEvent, document string, sinks ...string) {
+	if !t.silent() {
+		d.tell(event, document, sinks...)
+	}
 }
 
 // failed is a check that did not get to the page.
@@ -143,10 +164,10 @@ func (t *truth) failed(o flow.Outcome, d *deeds) {
 				named[sink] = true
 			}
 		}
-		d.tell(pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
+		t.tell(d, pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
 		d.expired = true
 		t.expire(o.Time)
-	case t.failures >= failingAfter && !t.failing:
+	case t.failures >= failingAfter && !t.failing && !t.silent():
 		t.failing = true
 		d.tell(pipeline.HealthFailing, "")
 	}
@@ -160,6 +181,9 @@ func (t *truth) expire(at time.Time) {
 	for pair, r := range t.subs {
 		t.stop(pair)
 		t.expired[pair] = r
+		if r.followed != nil && r.until == 0 {
+			continue // it was never read, which is no news
+		}
 		o := clients[r.sub.Client]
 		if o == nil {
 			o = &timeout{page: t.incarnation, client: r.sub.Client, at: at, sinks: make(map[string]*record)}
@@ -200,7 +224,7 @@ func (t *truth) requests(e entry) error {
 				return fmt.Errorf("check %d asks for %s, which nobody watches", r.Check, d.ID)
 			}
 		}
-		t.request, t.asked, t.check, t.parts, t.bare = &r, e, r.Check, make(map[int]bool), false
+		t.request, t.asked, t.check, t.parts, t.bare, t.wall = &r, e, r.Check, make(map[int]bool), false, false
 		t.askedAt, t.deadline = e.now, e.now.Add(patience)
 	}
 	return nil

@@ -11,8 +11,15 @@ import (
 )
 
 // pair names a subscription: one of a client and a document.
-func (t *truth) pair(s pipeline.Subscription) string {
-	return flow.DocumentID(t.url, s.View) + " " + s.Client
+func (t *truth) pair(s pipeline.Subscription) string { return t.pairOf(s, nil) }
+
+// pairOf also names one that is part of a tree. Names sort as the subscriptions are listed.
+func (t *truth) pairOf(s pipeline.Subscription, f *flow.Followed) string {
+	document := flow.DocumentID(t.url, s.View)
+	if f != nil {
+		document += "+" + f.ID
+	}
+	return document + "/" + s.Client
 }
 
 // begin returns the document of a view, which begins if it is new.
@@ -29,17 +36,18 @@ func (t *truth) begin(v pipeline.View, position string) *life {
 	return t.docs[id]
 }
 
-func (t *truth) add(s pipeline.Subscription, origin, incarnation, position string) {
-	before := t.expired[t.pair(s)]
+func (t *truth) add(s pipeline.Subscription, origin, incarnation, position string, f *flow.Followed) {
+	pair := t.pairOf(s, f)
+	before := t.expired[pair]
 	if before == nil {
 		before = t.stopped
 	}
 	t.stopped = nil
-	delete(t.expired, t.pair(s))
+	delete(t.expired, pair)
 	l := t.begin(s.View, position)
-	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: flow.Forever, before: before}
+	r := &record{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.n, until: flow.Forever, before: before, followed: f}
 	t.w.incarnations[incarnation] = t.incarnation
-	t.subs[t.pair(s)] = r
+	t.subs[pair] = r
 	t.records = append(t.records, r)
 }
 
@@ -69,20 +77,20 @@ func (t *truth) subscribe(c flow.SubscribeCommand, position string, d *deeds) {
 		d.tell(pipeline.HealthRefused, "")
 		return
 	}
-	t.add(c.Subscription, c.Origin, position, position)
+	t.add(c.Subscription, c.Origin, position, position, nil)
 }
 
 func (t *truth) cancel(c flow.CancelCommand, d *deeds) {
 	found := false
 	for pair, r := range t.subs {
-		if r.sub.Client == c.Client {
+		if r.sub.Client == c.Client && r.followed == nil {
 			t.stop(pair).cancelled = true
 			r.withdraw(d, nil)
 			found = true
 		}
 	}
 	for pair, r := range t.expired {
-		if r.sub.Client == c.Client {
+		if r.sub.Client == c.Client && r.followed == nil {
 			delete(t.expired, pair)
 			r.withdraw(d, nil)
 			found = true
@@ -96,6 +104,7 @@ func (t *truth) cancel(c flow.CancelCommand, d *deeds) {
 
 // tidy ends the documents that nobody watches, and with the last one the page.
 func (t *truth) tidy() {
+	t.linksKnown = t.linksKnown && t.linking(true)
 	for id, l := range t.docs {
 		used := len(t.keep) > 0 && l.view.IsZero()
 		for _, r := range t.subs {
@@ -127,10 +136,10 @@ func (t *truth) apply(c flow.ApplyCommand, position string, d *deeds) {
 		case r != nil && r.origin == c.Origin && equal(r.sub, s):
 		case r != nil:
 			t.stopped = t.stop(t.pair(s))
-			t.add(s, c.Origin, r.incarnation, position)
+			t.add(s, c.Origin, r.incarnation, position, nil)
 		case x != nil && x.origin == c.Origin && equal(x.sub, s) && !c.Resume:
 		default:
-			t.add(s, c.Origin, fmt.Sprintf("%s/%d", position, i), position)
+			t.add(s, c.Origin, fmt.Sprintf("%s/%d", position, i), position, nil)
 		}
 	}
 	switch {
@@ -180,6 +189,8 @@ func equal(a, b pipeline.Subscription) bool {
 func (t *truth) idle(m flow.Message) bool {
 	idle := false
 	switch m.Type {
+	case flow.TypeFollow:
+		_ = read(m, func(c flow.FollowCommand) { idle = t.follows(c) }) // command reads it again
 	case flow.TypeResume:
 		_ = read(m, func(c flow.ResumeCommand) { // command reads it again
 			idle = c.Receiver != "" && !t.unreachable[c.Receiver]
@@ -218,7 +229,7 @@ func (t *truth) resume(c flow.ResumeCommand, position string, d *deeds) {
 		if c.Client != "" && r.sub.Client != c.Client || c.Receiver != "" && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver)) {
 			continue
 		}
-		t.add(r.sub, r.origin, fmt.Sprintf("%s/%d", position, i), position)
+		t.add(r.sub, r.origin, fmt.Sprintf("%s/%d", position, i), position, r.followed)
 		resumed = true
 	}
 	if c.Client == "" && c.Receiver == "" {

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // saw is a text of l that an accepted check saw.
@@ -40,6 +42,39 @@ func (l *life) knows(look string) bool {
 	changes := l.versions[1:]
 	changes = changes[max(len(changes)-l.view.FlipFlop, 0):]
 	return slices.ContainsFunc(changes, func(v version) bool { return v.text.visible() == look })
+}
+
+// rewrittenAfter is after how many checks in a row a replaced page counts as rewritten.
+const rewrittenAfter = 20
+
+// replaced reports whether l must not take text for one of its own: it is a challenge or a shell in place
+// of its page.
+func (t *truth) replaced(l *life, text rendering) bool {
+	if !l.view.Replaced || len(l.versions) == 0 {
+		return false
+	}
+	last := l.versions[len(l.versions)-1].text
+	before, after := words(last), words(text)
+	challenge, shell := text.wall && !last.wall, before >= 100 && after*20 <= before
+	if !challenge && !shell {
+		l.walls = 0
+		return false
+	}
+	l.walls++
+	return l.walls < rewrittenAfter
+}
+
+// words counts the words of a text.
+func words(text rendering) int {
+	n := 0
+	for _, b := range text.page {
+		for _, w := range strings.Fields(b.Text) {
+			if strings.ContainsFunc(w, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // told holds the version that index told against the one that must be.

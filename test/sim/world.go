@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -54,7 +55,9 @@ type world struct {
 
 	// What lives outside.
 	sites     []*site
-	late      []flow.Message // outcomes that will come a second time
+	linked    bool                  // subscriptions follow links
+	wish      pipeline.Subscription // the last one with options of its own
+	late      []flow.Message        // outcomes that will come a second time
 	receivers *receivers
 	seen      []observation // what fetches saw, by the number in the outcome's header
 	commands  int
@@ -81,8 +84,17 @@ func newWorld(cfg Config) *world {
 	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
 	w.policy = pick(w.rng, []policy{{72 * time.Hour, 5 * 24 * time.Hour}, {20 * time.Minute, time.Hour}})
 	w.t = newTransport(1 + w.rng.IntN(3))
-	for i := range 1 + w.rng.IntN(3) {
-		w.sites = append(w.sites, newSite(w.rng, i))
+	n := 1 + w.rng.IntN(3)
+	if w.linked = cfg.Seed%4 == 0; w.linked {
+		n += 2
+		w.cfg.Steps *= 2 // there is more to do
+	}
+	for i := range n {
+		s := newSite(w.rng, i)
+		for range 1 + w.rng.IntN(n) {
+			s.relink(w.rng, n)
+		}
+		w.sites = append(w.sites, s)
 	}
 	w.receivers = newReceivers()
 	w.populate()
