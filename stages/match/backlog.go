@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -199,9 +200,9 @@ func (p *Processor) do(tx flow.Tx, key string, w work, at *progress) (done bool,
 // candidates.
 type candidate struct {
 	place  string
-	name   string // of the record
 	client string // only where it decides about repeats
-	entry  int32
+	entry  int32  // of the table
+	record string // its name, for one that ended with its page
 }
 
 func (c candidate) compare(d candidate) int { return cmp.Compare(c.place, d.place) }
@@ -221,9 +222,9 @@ func behind(all []candidate, after string) []candidate {
 func (t *table) candidates(st flow.State, found map[int32][]finding) ([]candidate, error) {
 	all := make([]candidate, 0, len(found))
 	followed := false
-	for e := range found {
+	for _, e := range slices.Sorted(maps.Keys(found)) { // so that most names are in order
 		n := t.index.names[e]
-		all = append(all, candidate{place: n, name: t.prefix + n, entry: e})
+		all = append(all, candidate{place: n, entry: e})
 		followed = followed || t.followed[n]
 	}
 	for i := range all {
@@ -231,7 +232,7 @@ func (t *table) candidates(st flow.State, found map[int32][]finding) ([]candidat
 			break
 		}
 		c := &all[i]
-		s, err := readRecord(st, c.name)
+		s, err := t.read(st, c.entry)
 		if err != nil {
 			return nil, err
 		}

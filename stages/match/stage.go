@@ -196,7 +196,7 @@ func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, 
 		if b.full() && (next.client == "" || next.client != all[i-1].client) {
 			return false, nil
 		}
-		s, err := readRecord(st, next.name)
+		s, err := t.read(st, next.entry)
 		if err != nil {
 			return false, err
 		}
@@ -240,7 +240,7 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progre
 			client = next.client
 			clear(told)
 		}
-		s, err := readRecord(st, next.name)
+		s, err := readRecord(st, next.record)
 		if err != nil {
 			return false, err
 		}
@@ -276,7 +276,7 @@ func expiredRecords(st flow.State, incarnation string) ([]candidate, error) {
 			return nil, err
 		}
 		client := s.Subscription.WithDefaults().Client
-		all = append(all, candidate{place: name(client, s.Incarnation), name: n, client: client})
+		all = append(all, candidate{place: name(client, s.Incarnation), client: client, record: n})
 	}
 	slices.SortFunc(all, candidate.compare)
 	return all, nil

@@ -47,6 +47,11 @@ func (t *table) remove(name string) {
 	delete(t.followed, name)
 }
 
+// read returns the record of an entry, or nil if it was deleted.
+func (t *table) read(st flow.State, entry int32) (*flow.Stamped, error) {
+	return readRecord(st, t.prefix+t.index.names[entry])
+}
+
 // load adds all records of the document, and returns an error if one of them cannot be read.
 func (t *table) load(st flow.State) error {
 	for n, v := range st.Scan(t.prefix) {
