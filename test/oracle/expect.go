@@ -36,6 +36,10 @@ type Expectation struct {
 // Expect returns what c says to s, whose words are compared in lang.
 func (c *Change) Expect(s Subscription, lang *Language) *Expectation {
 	e := &Expectation{change: c, reading: reading{s, lang}}
+	least, most, length := c.size(s.Moved)
+	if !s.Min.admits(most, length) {
+		return e
+	}
 	seen := make(map[string]bool)
 	for _, spelling := range s.Keywords {
 		if seen[spelling] {
@@ -52,6 +56,11 @@ func (c *Change) Expect(s Subscription, lang *Language) *Expectation {
 			if len(cl.may) > 0 {
 				e.claims = append(e.claims, cl)
 			}
+		}
+	}
+	if !s.Min.admits(least, length) {
+		for _, cl := range e.claims {
+			cl.must = nil // whether the change is large enough is left open
 		}
 	}
 	return e

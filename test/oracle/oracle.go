@@ -32,6 +32,7 @@ type Subscription struct {
 	// Terms says that all words of a keyword match in any order, instead of the phrase.
 	Terms bool
 	Moved bool
+	Min   MinChange
 }
 
 // Language is what is known about a language; nil is no language.

@@ -103,6 +103,17 @@ func TestExpect(t *testing.T) {
 		{"marks count", page("un cafe noir"), page("un café noir"), both(plain, "café", "cafe"),
 			[]string{"added café", "removed cafe"}},
 		{"overlapping occurrences", page("x a b a y"), page("x a b a b a y"), both(plain, "a b a"), []string{"added a b a"}},
+		{"a change of two tokens, of which three are asked", page("a b c d e f g zeus argus"), page("a b c d e f g hera ares"),
+			both(Subscription{Min: MinChange{Tokens: 3}}, "zeus", "ares"), nil},
+		{"a change of two tokens, as asked", page("a b c d e f g zeus argus"), page("a b c d e f g hera ares"),
+			both(Subscription{Min: MinChange{Tokens: 2}}, "zeus", "ares"), []string{"added ares", "removed zeus"}},
+		{"a tenth of the longer text", page("a b c d e f g h i"), page("a b c d e f g h i zeus"),
+			both(Subscription{Min: MinChange{Share: 1000}}, "zeus"), []string{"added zeus"}},
+		{"less than a share", page("a b c d e f g h i"), page("a b c d e f g h i zeus"),
+			both(Subscription{Min: MinChange{Share: 1001}}, "zeus"), nil},
+		{"a moved block counts on demand", page("argus sees all things", "two words here", "three words here"),
+			page("two words here", "three words here", "argus sees all things"), both(Subscription{Moved: true, Min: MinChange{Tokens: 4}}, "argus"),
+			[]string{"added argus", "removed argus"}},
 		{"doubt", page("p q", "x y", "p q"), page("p q"), both(plain, "p"), []string{"maybe added p", "maybe removed p"}},
 	} {
 		if c.want == nil {

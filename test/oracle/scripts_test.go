@@ -86,6 +86,12 @@ func (s script) compare(r *rand.Rand, languages *text.Languages, known *oracle.L
 	for range 1 + r.IntN(4) {
 		sub.Keywords = append(sub.Keywords, s.sentence(r, 1+r.IntN(3)))
 	}
+	switch r.IntN(4) {
+	case 0:
+		sub.MinChange.Tokens = r.IntN(8)
+	case 1:
+		sub.MinChange.Share = r.IntN(4000)
+	}
 	sub = sub.WithDefaults()
 	change, _ := diff.ChangeOf(flow.Snapshot{Old: content(old), New: content(now), N: 2, Previous: 1, Language: s.lang})
 	var reports []oracle.Report
@@ -97,6 +103,7 @@ func (s script) compare(r *rand.Rand, languages *text.Languages, known *oracle.L
 	expected := oracle.Compare(page(old), page(now)).Expect(oracle.Subscription{
 		Keywords: sub.Keywords, Added: true, Removed: true, IgnoreCase: sub.IgnoreCase, IgnoreDiacritics: sub.IgnoreDiacritics,
 		Stem: sub.Stem, FilterStopwords: sub.FilterStopwords, Terms: sub.Match == pipeline.MatchTerms, Moved: sub.Moved,
+		Min: oracle.MinChange{Tokens: sub.MinChange.Tokens, Share: sub.MinChange.Share},
 	}, known)
 	switch {
 	case len(reports) == 0 && expected.Must():

@@ -178,6 +178,7 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 	}
 	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
 	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
+	sub.MinChange = pick(r, []pipeline.MinChange{{}, {}, {}, {}, {Tokens: 3}, {Share: 500}})
 	sub.Language = pick(r, []string{"", "", "en", "en-GB"})
 	if once(2) {
 		n := r.IntN(120)

@@ -169,6 +169,7 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		Keywords: s.Keywords, Added: s.Wants(pipeline.Added), Removed: s.Wants(pipeline.Removed),
 		IgnoreCase: s.IgnoreCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords,
 		Terms: s.Match == pipeline.MatchTerms, Moved: s.Moved,
+		Min: oracle.MinChange{Tokens: s.MinChange.Tokens, Share: s.MinChange.Share},
 	}, languageOf(language))
 	w.stats.Expectations++
 	if e.Doubtful() {
