@@ -87,7 +87,7 @@ func TestMinChange(t *testing.T) {
 		"<p>" + fifty + "argus one</p>",           // one of 50 tokens: 2 %
 		"<p>" + fifty + "zeus two three four</p>", // four tokens added, two removed, of 52: 7.69 %
 	}
-	small := "it matched, but the whole change has "
+	small := "the change is too small: "
 	for _, c := range []struct {
 		least pipeline.MinChange
 		told  []string
@@ -97,10 +97,10 @@ func TestMinChange(t *testing.T) {
 		{pipeline.MinChange{Tokens: 1}, []string{"", "-zeus: zeus; +argus: argus", "-argus: argus one; +zeus: zeus two three four"}, ""},
 		{pipeline.MinChange{Tokens: 2}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
 		{pipeline.MinChange{Tokens: 4}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
-		{pipeline.MinChange{Tokens: 5}, []string{"", "", ""}, small + "4 changed tokens, and min_change asks for at least 5"},
+		{pipeline.MinChange{Tokens: 5}, []string{"", "", ""}, small + "4 changed tokens, and min_change asks for 5"},
 		{pipeline.MinChange{Share: 200}, []string{"", "-zeus: zeus; +argus: argus", "-argus: argus one; +zeus: zeus two three four"}, ""},
 		{pipeline.MinChange{Share: 201}, []string{"", "", "-argus: argus one; +zeus: zeus two three four"}, ""},
-		{pipeline.MinChange{Share: 770}, []string{"", "", ""}, small + "4 changed tokens of 52, which is 7.69%, and min_change asks for at least 7.7%"},
+		{pipeline.MinChange{Share: 770}, []string{"", "", ""}, small + "4 changed tokens of 52, which is 7.69%, and min_change asks for 7.7%"},
 	} {
 		s, m := newSite(t, ""), newMailbox()
 		cfg := watching(s, m, t.TempDir(), "zeus", "argus")

@@ -27,8 +27,8 @@ const maxFile = 16 << 20
 type Config struct {
 	// Router is the pipeline; its Origin is "yaml".
 	Router vokter.Config
-	// Listen is the address of the HTTP listener, HOST:PORT, or empty for none. Its host
-	// is a loopback address.
+	// Listen is the address of the HTTP listener, HOST:PORT; empty: there is none. Without a
+	// host it listens on every address of the machine.
 	Listen string
 	// Transport has the settings of the transport; nil means the local one. The caller opens it.
 	Transport registry.Transport
@@ -38,7 +38,7 @@ type Config struct {
 	// Readers has a digest of the options of each reader by its name, including the file that it
 	// names. A reload compares it to see which readers changed.
 	Readers map[string][sha256.Size]byte
-	// Warnings are about settings that are valid but probably do not do what was intended.
+	// Warnings name settings that are valid but probably not intended, and their places.
 	Warnings Errors
 }
 
@@ -129,11 +129,11 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 	}
 }
 
-// Error is one mistake in a configuration: where it is, what is wrong, what to do.
+// Error is one mistake in a configuration. Its message says what is wrong and how to correct it.
 type Error struct {
 	File string
-	// Line and Column count from 1, columns in characters. Both are 0 where the mistake
-	// is in no particular place, such as a file that cannot be read.
+	// Line and Column count from 1; a column is a character. Both are 0 for a mistake that has
+	// no place in the file, for example if the file cannot be read.
 	Line, Column int
 	Message      string
 }
@@ -148,7 +148,7 @@ func (e *Error) Error() string {
 // Errors are all mistakes in a configuration, in the order of their places.
 type Errors []*Error
 
-// Error returns one line for each mistake.
+// Error returns the mistakes, one on each line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {

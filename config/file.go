@@ -115,7 +115,7 @@ type follow struct {
 // Origin is who made the subscriptions of a file.
 const Origin = "yaml"
 
-// convert turns f into a Config without sinks and reports what is wrong in it.
+// convert makes a Config of f, without its sinks, and records the mistakes it finds in d.errs.
 func (d *decoder) convert(f *file) *Config {
 	c := vokter.Config{
 		Dir:      f.Data,
@@ -155,8 +155,8 @@ func (d *decoder) convert(f *file) *Config {
 	return &Config{Router: c, Listen: string(f.Listen)}
 }
 
-// checkListen refuses what is not an address to listen at. Without a host it means every address of
-// the machine.
+// checkListen returns an error if addr is not HOST:PORT with a numeric port. The host may be an IP
+// address, a host name, or empty, which means all addresses of the machine.
 func checkListen(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {

@@ -62,8 +62,8 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	return s, ok
 }
 
-// expanded returns what stands in the scalar n with its variables expanded. For any
-// other node it returns "", which no caller accepts.
+// expanded returns the value of the scalar n with its variables expanded. For any other node it
+// returns "", which all callers refuse.
 func (d *decoder) expanded(n ast.Node) (string, bool) {
 	s, err := expand(d.raw(n), d.variable)
 	if err != nil {
@@ -273,10 +273,10 @@ func fieldsOf(v reflect.Value) map[string]reflect.Value {
 	return fields
 }
 
-// expand replaces ${NAME} by the variable's value and ${NAME:-default} by the value,
-// or by default where the variable is unset or empty. "$${" stands for "${"; any other
-// "$" is itself. It runs on values that were already parsed, so that what stands in a
-// variable is never YAML, and the values are not expanded again. Its errors do not show s, which may be a secret.
+// expand replaces ${NAME} by the value of the variable NAME, and ${NAME:-default} by its value or, if
+// the variable is unset or empty, by default. "$${" is a literal "${"; any other "$" is kept. The
+// YAML is parsed before, so a value cannot add YAML; values are not expanded a second time. The
+// errors do not contain s, which may be a secret.
 func expand(s string, lookup func(string) (string, bool)) (string, error) {
 	if !strings.Contains(s, "${") {
 		return s, nil

@@ -81,11 +81,11 @@ var (
 	errDecode = errors.New("the configuration has mistakes")
 )
 
-// keyLike matches what is probably a key, and not a secret in the wrong place.
+// keyLike matches text that looks like the name of an option or a kind. Error messages quote only
+// such text, since anything else may be a secret that was written in the wrong place.
 var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
 
-// shownKey quotes key behind a blank, unless it may be an address or a token in the wrong
-// place.
+// shownKey returns a blank and the quoted key, or "" if key may be an address or a token.
 func shownKey(key string) string {
 	if keyLike.MatchString(key) {
 		return fmt.Sprintf(" %q", key)

@@ -72,7 +72,8 @@ func TestKafkaDefaults(t *testing.T) {
 	}
 }
 
-// TestKafkaMistakes: what the transport finds wrong is told at its place.
+// TestKafkaMistakes checks that an error of the Kafka transport names the line and column of the
+// option that is wrong.
 func TestKafkaMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"transport: kafka":                                       "c.yaml:1:12: transport.kafka.brokers: at least one broker is required, such as kafka-1:9092",

@@ -194,6 +194,8 @@ func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
 	}
 }
 
+// appendSelector appends the selector in n, a string or a mapping of from and to, to s. If n is not
+// valid it records the mistake and returns s.
 func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) []pipeline.Selector {
 	var sel pipeline.Selector
 	before := len(d.errs)
@@ -222,8 +224,8 @@ func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) 
 	return append(s, sel)
 }
 
-// ParseSelector reads what pipeline.ParseSelector reads, or a range written
-// {from: CSS, to: CSS}. Its errors say what is wrong.
+// ParseSelector reads a selector in one of the forms of pipeline.ParseSelector, or a range such as
+// {from: h1, to: h2}. It returns an error if the selector is not valid.
 func ParseSelector(text string) (pipeline.Selector, error) {
 	if !strings.HasPrefix(text, "{") {
 		s := pipeline.ParseSelector(text)

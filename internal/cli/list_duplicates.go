@@ -24,11 +24,15 @@ type duplicateLine struct {
 func (r *results) duplicates(all []inspect.Duplicate) {
 	for _, g := range all {
 		r.object(duplicateLine{"duplicate", g})
+		what := "a similar text"
 		if g.Similarity == 1 {
-			r.text("the same text %d times", len(g.Documents))
-		} else {
-			r.text("a similar text %d times", len(g.Documents))
+			what = "the same text"
 		}
+		what = fmt.Sprintf("%s %d times", what, len(g.Documents))
+		if title := g.Documents[0].Title; title != "" {
+			what += `: "` + title + `"`
+		}
+		r.text("%s", what)
 		rows := make([][]string, 0, len(g.Documents))
 		for i, d := range g.Documents {
 			row := []string{d.URL, ""}
@@ -39,7 +43,9 @@ func (r *results) duplicates(all []inspect.Duplicate) {
 			default:
 				row[1] = fmt.Sprintf("%.0f %% of the first", 100*d.Similarity)
 			}
-			rows = append(rows, append(row, r.document(d.Document, false)...))
+			details := d.Document
+			details.Title, details.Language = "", "" // much the same in all rows
+			rows = append(rows, append(row, r.document(details, false)...))
 		}
 		r.table("  ", rows)
 	}

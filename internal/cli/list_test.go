@@ -177,8 +177,8 @@ unused  never used              0        0
 
 func TestDuplicates(t *testing.T) {
 	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
-	want := `the same text 2 times
-  https://example.com/terms  version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)
+	want := `the same text 2 times: "Terms [2Jof service"
+  https://example.com/terms  version 3 of 27 Feb 12:00
   https://example.com/same   version 1 of 11:59:59
 `
 	if got != want {

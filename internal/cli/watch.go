@@ -378,7 +378,11 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 		} else {
 			log.Info(what+"; the next run reports what changed", "url", s.URL)
 		}
-		log.Info(fmt.Sprintf("language: %s (%s)", r.Language, r.From.Reason()))
+		language := fmt.Sprintf("language: %s (%s)", r.Language, r.From.Reason())
+		if r.From == text.FromFallback && (s.Stem || s.FilterStopwords) {
+			language += "; if it is another, name it with --language TAG"
+		}
+		log.Info(language)
 		if r.Unstemmed {
 			log.Warn(fmt.Sprintf("nothing is stemmed: there are no stems for the language %q; if it is another, name it, such as with --language en", r.Language))
 		}

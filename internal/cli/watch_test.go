@@ -147,6 +147,10 @@ func TestWarningsOfWatch(t *testing.T) {
 			t.Errorf("two checks: %q is not in %s", want, log)
 		}
 	}
+	const assumed = "language: en (assumed, since the page declares none and none is detected); if it is another, name it with --language TAG"
+	if log := watch("--checks", "3", "--stem"); strings.Count(log, assumed) != 1 {
+		t.Errorf("not once %q in %s", assumed, log)
+	}
 	if log := watch("--checks", "1", "--data", t.TempDir()); strings.Contains(log, "level=WARN") {
 		t.Errorf("with a data directory: %s", log)
 	}

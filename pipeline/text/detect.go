@@ -39,7 +39,7 @@ func (s LanguageSource) Reason() string {
 	case FromText:
 		return "detected"
 	default:
-		return "assumed: the page declares none, and the text is too short or not clear"
+		return "assumed, since the page declares none and none is detected"
 	}
 }
 

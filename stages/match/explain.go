@@ -86,7 +86,8 @@ func (h *hit) spelling() string {
 	return h.w.Text[h.w.Tokens[h.core[0]][0]:h.w.Tokens[h.core[1]-1][1]]
 }
 
-// tooSmall says that only min_change keeps the keyword of s silent.
+// tooSmall says why the keyword of s, which the change matches, is kept back by min_change. It
+// returns an empty string if the change does not match in any case.
 func (e *Explainer) tooSmall(s pipeline.Subscription) string {
 	least := s.MinChange
 	if s.MinChange = (pipeline.MinChange{}); e.find(e.change, s) == "" {
@@ -94,9 +95,9 @@ func (e *Explainer) tooSmall(s pipeline.Subscription) string {
 	}
 	changed, length := e.change.Size.Changed(s.Moved), e.change.Size.Length()
 	if least.Share == 0 {
-		return fmt.Sprintf("it matched, but the whole change has %s, and min_change asks for at least %d", tokens(changed), least.Tokens)
+		return fmt.Sprintf("the change is too small: %s, and min_change asks for %d", tokens(changed), least.Tokens)
 	}
-	return fmt.Sprintf("it matched, but the whole change has %s of %d, which is %.2f%%, and min_change asks for at least %s",
+	return fmt.Sprintf("the change is too small: %s of %d, which is %.2f%%, and min_change asks for %s",
 		tokens(changed), length, 100*float64(changed)/float64(max(length, 1)), least)
 }
 
