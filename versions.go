@@ -50,3 +50,13 @@ func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.Oc
 	o, err := inspect.FindOccurrences(ctx, r.transport, r.languages, url, term, f)
 	return o, r.unlessClosing(err)
 }
+
+// Changes compares the stored versions of a document of the page of url again and returns the
+// changes between them, the oldest first; see [inspect.Changes]. It fails like Versions.
+func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.ChangeHistory, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.ChangeHistory{}, err
+	}
+	h, err := inspect.Changes(ctx, r.transport, r.stages.memory, url, f)
+	return h, r.unlessClosing(err)
+}

@@ -30,6 +30,12 @@ func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d 
 	return d, c.get(ctx, "/diff", q, &d)
 }
 
+// Changes returns the changes between the stored versions of a document of the page of url, the
+// oldest first.
+func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilter) (h inspect.ChangeHistory, err error) {
+	return h, c.get(ctx, "/changes", documentValues(url, f), &h)
+}
+
 // Occurrences returns where the versions of a document of the page of url contain term.
 func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
 	q := documentValues(url, f.DocumentFilter, "term", term, "version", decimal(f.Version), "match", f.Match, "language", f.Language, "limit", decimal(uint64(f.Limit)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // OpenAPI returns the description of the API as a document in JSON.
@@ -27,6 +28,10 @@ func schemaName(t reflect.Type, hint string) string {
 	switch t {
 	case reflect.TypeFor[inspect.Subscription](), reflect.TypeFor[inspect.Receiver]():
 		return "Listed" + name
+	case reflect.TypeFor[flow.Change]():
+		return "ChangeRecord"
+	case reflect.TypeFor[flow.Difference]():
+		return "ChangeDifference"
 	case reflect.TypeFor[huma.ErrorModel]():
 		return "Problem"
 	case reflect.TypeFor[huma.ErrorDetail]():

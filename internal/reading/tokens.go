@@ -2,14 +2,10 @@ package reading
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
-	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/stages/fetch"
-	"github.com/vokter/vokter/stages/fetch/readers"
 )
 
 // Tokens is how a body is read.
@@ -43,20 +39,7 @@ type Token struct {
 // TokensOf reads body as a fetched page of type contentType is read. Where contentType is empty,
 // the body tells its type. The language is given if it is not empty.
 func TokensOf(ctx context.Context, contentType string, body []byte, given string) (Tokens, error) {
-	header := http.Header{}
-	if contentType != "" {
-		header.Set("Content-Type", contentType)
-	}
-	outcomes := fetch.Read(ctx, flow.Request{Documents: []flow.RequestDocument{{}}},
-		fetch.Page{Status: http.StatusOK, Header: header, Body: body}, fetch.NewReaders(readers.Builtin()...))
-	if len(outcomes) == 0 {
-		return Tokens{}, ctx.Err()
-	}
-	o := outcomes[0]
-	if o.Kind != flow.OutcomeRead {
-		return Tokens{}, errors.New(o.Reason)
-	}
-	content, err := flow.UnpackText(o.Packed)
+	o, content, err := readBody(ctx, contentType, body, pipeline.View{})
 	if err != nil {
 		return Tokens{}, err
 	}

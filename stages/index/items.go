@@ -129,6 +129,18 @@ func (f feed) read(content string, keys []string, otherRules bool) (reading, boo
 	return r, true
 }
 
+// ItemsBase returns the text with which the text new of a feed is compared after old: see
+// pipeline.View.Items. The keys are those of the items of both texts. ok is false if they are not,
+// or if nothing in new is news.
+func ItemsBase(old string, oldKeys []string, new string, newKeys []string) (base string, ok bool) {
+	before, ok := feed{}.read(old, oldKeys, false)
+	if !ok {
+		return "", false
+	}
+	r, ok := feed{Seen: before.seen, Text: old}.read(new, newKeys, false)
+	return r.base, ok && r.news
+}
+
 // itemSum returns the start of the hash of an item's text.
 func itemSum(item string) []byte { return []byte(text.Hash(item))[:itemSize-keySize] }
 

@@ -296,11 +296,7 @@ func (b *batch) full() bool { return b.n >= b.p.cfg.Batch || b.bytes >= maxBatch
 
 // add emits a notification of c for s to each of its receivers.
 func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omitted int) error {
-	n := pipeline.Notification{
-		Status: pipeline.StatusOK, URL: s.Subscription.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
-		Client: s.Subscription.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
-		Truncated: omitted > 0, Omitted: omitted,
-	}
+	n := notificationOf(c, s.Subscription, diffs, omitted)
 	for _, to := range s.Subscription.Receivers() {
 		if b.told.note(s, to, n) {
 			continue
@@ -311,6 +307,30 @@ func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omit
 		}
 	}
 	return nil
+}
+
+// notificationOf returns the notification of c for s, without an ID.
+func notificationOf(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Diff, omitted int) pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: s.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
+		Client: s.WithDefaults().Client, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
+		Truncated: omitted > 0, Omitted: omitted,
+	}
+}
+
+// Preview returns the notifications of changes for s, in their order, as the stage makes them. Their
+// IDs are derived from the change and the client.
+func Preview(changes []flow.Change, s pipeline.Subscription, languages *text.Languages) []pipeline.Notification {
+	var all []pipeline.Notification
+	m := NewMatcher([]Entry{{Subscription: s}}, languages)
+	for i := range changes {
+		for _, found := range m.Match(&changes[i]) {
+			n := notificationOf(&changes[i], s, found.Diffs, found.Omitted)
+			n.ID = flow.NotificationID(n.Change, n.Client, "")
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // send emits n, a notification of s, to one receiver and notes it in the record. With a digest,

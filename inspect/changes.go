@@ -1,0 +1,78 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// ChangeHistory is what Changes returns.
+type ChangeHistory struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	// Versions is how many versions are stored.
+	Versions int `json:"versions"`
+	// Changes are the changes between them, the oldest first. A version without a changed word is no
+	// change, and neither is a baseline.
+	Changes []flow.Change `json:"changes"`
+}
+
+// Changes compares the stored versions of a document of the page of url again and returns the
+// changes, as the pipeline published them. Incarnation and Stamp are left out. Memory bounds the
+// memory for large texts; nil means no bound. Changes fails like [Versions].
+func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f DocumentFilter) (ChangeHistory, error) {
+	h := ChangeHistory{Changes: []flow.Change{}}
+	d, err := openDocument(s, url, f)
+	if err != nil {
+		return h, err
+	}
+	h.URL, h.Document = d.page.URL, d.ID
+	for n := range d.numbers() {
+		v, ok, err := index.LoadVersion(d.state, d.ID, n)
+		if err != nil {
+			return h, err
+		}
+		if !ok {
+			continue // dropped meanwhile
+		}
+		h.Versions++
+		c, ok, err := d.change(ctx, memory, n, v)
+		if err != nil {
+			return h, err
+		}
+		if ok {
+			h.Changes = append(h.Changes, c)
+		}
+	}
+	slices.Reverse(h.Changes)
+	return h, nil
+}
+
+// change returns the change that made v, version n. ok is false where there is none, or the version
+// before is not stored.
+func (d storedDocument) change(ctx context.Context, memory flow.Memory, n uint64, v index.StoredVersion) (c flow.Change, ok bool, err error) {
+	if v.Previous == 0 {
+		return c, false, nil
+	}
+	free, err := memory.Take(ctx, comparing*2*flow.UnpackedSize(v.Packed))
+	if err != nil {
+		return c, false, err
+	}
+	defer free()
+	old, ok, err := v.OldText(d.state, d.ID)
+	if err != nil || !ok {
+		return c, false, err
+	}
+	content, err := unpack(v, n)
+	if err != nil {
+		return c, false, err
+	}
+	c, ok = diff.ChangeOf(flow.Snapshot{
+		Page: d.page.URL, Document: d.ID, N: n, Previous: v.Previous, Check: v.Check, Time: v.Time,
+		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Old: old, New: content,
+	})
+	return c, ok, context.Cause(ctx)
+}

@@ -1,0 +1,397 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/reading"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sinks/stdout"
+	filesource "github.com/vokter/vokter/sources/file"
+)
+
+// backtestFlags are the flags of the verb test.
+type backtestFlags struct {
+	subscription subscriptionFlags
+	list         []string // --keywords
+	single       []string // --keyword
+	old, new     string
+}
+
+func (a *app) backtest() *cobra.Command {
+	var f backtestFlags
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "test [URL] (--old F --new F | --data DIR | -c FILE)",
+		Short: "Shows what a subscription would have reported",
+		Long: "Shows what a subscription would have reported, and what each other option would have changed: of two files, which stand for two versions of a " +
+			"page, or of the stored versions of a page. With -c and without keywords it tries the subscriptions of the configuration. It sends nothing.",
+		Example: `  vokter-stream test --old a.html --new b.html --keywords "cats,1000,fox brown"
+  vokter-stream test https://example.com/terms --keywords privacy --data d
+  vokter-stream test -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.tryOut(cmd, args, &f) },
+	}, outputFlags|directoryFlags|configFlags)
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.list, "keywords", nil, "the `KEYWORDS`, separated by commas")
+	fs.StringArrayVar(&f.single, "keyword", nil, "a `KEYWORD`, which may contain commas (repeatable)")
+	fs.StringVar(&f.old, "old", "", "the `FILE` with the older version")
+	fs.StringVar(&f.new, "new", "", "the `FILE` with the newer version")
+	f.subscription.add(fs)
+	return cmd
+}
+
+// tryOut tries the subscription of the flags, or those of the configuration.
+func (a *app) tryOut(cmd *cobra.Command, args []string, f *backtestFlags) error {
+	if len(args) > 1 {
+		return usage(cmd, "%s takes one URL, but got %q as well; write keywords as --keywords %q", cmd.Name(), args[1], strings.Join(args[1:], ","))
+	}
+	url := ""
+	if len(args) == 1 {
+		if url = args[0]; checkPage(cmd, url) != nil {
+			return checkPage(cmd, url)
+		}
+	}
+	var keywords []string
+	for _, k := range slices.Concat(f.list, f.single) {
+		if k = strings.TrimSpace(k); k != "" {
+			keywords = append(keywords, k)
+		}
+	}
+	given := cmd.Flags().Changed
+	t := &trialRun{app: a, option: flagOption, languages: text.NewLanguages()}
+	switch {
+	case given("old") != given("new"):
+		return usage(cmd, "name both files: --old FILE --new FILE")
+	case given("old"):
+		if given("data") || given("config") {
+			return usage(cmd, "two files need no data directory; leave --data and -c out")
+		}
+		return a.tryFiles(cmd, t, f, url, keywords)
+	case given("config") && !given("keywords") && !given("keyword"):
+		return a.tryConfiguration(cmd, t, url)
+	case url == "":
+		return usage(cmd, "name a page and keywords, two files with --old and --new, or a configuration with -c; write %s URL --keywords KEYWORDS --data DIR", cmd.CommandPath())
+	}
+	s, err := f.subscription.subscription(cmd, url, keywords)
+	if err != nil {
+		return err
+	}
+	dir, err := a.directory(cmd)
+	if err != nil {
+		return err
+	}
+	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+		if err := t.stored(ctx, m, s, cmd.Flags().Changed("client")); err != nil {
+			return err
+		}
+		return t.end()
+	})
+}
+
+// tryFiles tries a subscription on two files.
+func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url string, keywords []string) error {
+	var files [2]reading.File
+	for i, name := range []string{f.old, f.new} {
+		body, err := a.readAll(name)
+		if err != nil {
+			return err
+		}
+		files[i] = reading.File{Name: name, ContentType: filesource.ContentType(name), Body: body}
+		if info, err := os.Stat(name); err == nil {
+			files[i].Time = info.ModTime().UTC()
+		}
+	}
+	if url == "" {
+		path, err := filepath.Abs(f.new)
+		if err != nil {
+			return err
+		}
+		url = filesource.URL(path)
+	}
+	s, err := f.subscription.subscription(cmd, url, keywords)
+	if err != nil {
+		return err
+	}
+	page, err := pageurl.Canonical(url)
+	if err != nil {
+		return err
+	}
+	c, ok, err := reading.Compare(cmd.Context(), page, files[0], files[1], s.View)
+	if err != nil {
+		return err
+	}
+	t.files = true
+	h := inspect.ChangeHistory{URL: page, Versions: 2}
+	if ok {
+		h.Changes = []flow.Change{c}
+	}
+	if err := t.try(cmd.Context(), h, s); err != nil {
+		return err
+	}
+	return t.end()
+}
+
+// tryConfiguration tries the subscriptions of the configuration, or those to the page of url, on the
+// stored versions.
+func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url string) error {
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	dir, err := a.directory(cmd)
+	if err != nil {
+		return err
+	}
+	page := ""
+	if url != "" {
+		if page, err = pageurl.Canonical(url); err != nil {
+			return err
+		}
+	}
+	var subs []pipeline.Subscription
+	for _, s := range c.Router.Subscriptions {
+		if p, err := pageurl.Canonical(s.URL); page == "" || err == nil && p == page {
+			subs = append(subs, s)
+		}
+	}
+	if len(subs) == 0 {
+		return fmt.Errorf("%s has no subscription to %s; write --keywords to try others", a.flags.config, cmp.Or(url, "any page"))
+	}
+	t.option = func(option, value string) string { return option + ": " + value }
+	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+		for i, s := range subs {
+			t.progress(i, len(subs))
+			err := t.stored(ctx, m, s, false)
+			switch {
+			case notFound(err):
+				t.unknown++
+			case errors.Is(err, inspect.ErrElsewhere):
+				t.elsewhere++
+			case err != nil:
+				t.progress(0, 0)
+				return err
+			}
+		}
+		t.progress(0, 0)
+		return t.end()
+	})
+}
+
+// trialRun is one run of the verb test.
+type trialRun struct {
+	*app
+	languages *text.Languages
+	// option names an option with its value, as the user would write it.
+	option func(option, value string) string
+	files  bool // the versions are two files
+	// cached is the last history that was asked for, since subscriptions to one document follow each
+	// other. It belongs to the document key.
+	cached inspect.ChangeHistory
+	key    [2]string
+
+	seen               map[string]bool // the documents
+	versions, changes  int
+	first, last        time.Time // of the changes
+	notifications      int
+	differences        int
+	digests            int
+	effects            []inspect.OptionEffect
+	unknown, elsewhere int // subscriptions
+}
+
+// progress says on a terminal how many of all subscriptions were tried; 0 of 0 clears the line.
+func (t *trialRun) progress(n, all int) {
+	switch {
+	case terminalColumns(t.stderr) == 0:
+	case all == 0:
+		fmt.Fprint(t.stderr, "\r\x1b[K")
+	default:
+		fmt.Fprintf(t.stderr, "\r%d of %s tried\x1b[K", n, count(all, "subscription"))
+	}
+}
+
+// stored tries s on the stored versions of its document. With byClient the document is one that the
+// client of s watches.
+func (t *trialRun) stored(ctx context.Context, m manage.Manager, s pipeline.Subscription, byClient bool) error {
+	page, err := pageurl.Canonical(s.URL)
+	if err != nil {
+		return err
+	}
+	f := inspect.DocumentFilter{Document: flow.DocumentID(page, s.View)}
+	if byClient && s.IsZero() {
+		f = inspect.DocumentFilter{Client: s.Client}
+	}
+	key := [2]string{page, f.Document + " " + f.Client}
+	if t.key != key {
+		h, err := m.Changes(ctx, s.URL, f)
+		if notFound(err) && s.IsZero() && !byClient { // perhaps the page has one document with other settings
+			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}); second == nil || !notFound(second) {
+				h, err = other, second
+			}
+		}
+		if err != nil {
+			return err
+		}
+		t.key, t.cached = key, h
+	}
+	return t.try(ctx, t.cached, s)
+}
+
+// try tries s on the changes of h and prints its notifications.
+func (t *trialRun) try(ctx context.Context, h inspect.ChangeHistory, s pipeline.Subscription) error {
+	if t.seen == nil {
+		t.seen = make(map[string]bool)
+	}
+	if document := h.URL + " " + h.Document; !t.seen[document] {
+		t.seen[document] = true
+		t.versions += h.Versions
+		t.changes += len(h.Changes)
+		for _, c := range h.Changes {
+			if t.first.IsZero() || c.Time.Before(t.first) {
+				t.first = c.Time
+			}
+			if c.Time.After(t.last) {
+				t.last = c.Time
+			}
+		}
+	}
+	trial := inspect.Try(h.Changes, s, t.languages)
+	if len(trial.Notifications) > 0 {
+		t.progress(0, 0)
+	}
+	out, err := stdout.New(stdout.Config{Writer: t.stdout, Format: cmp.Or(t.flags.format, stdout.FormatText)})
+	if err != nil {
+		return err
+	}
+	for _, n := range trial.Notifications {
+		if err := out.Deliver(ctx, n); err != nil {
+			return &outputError{err}
+		}
+		t.notifications++
+		t.differences += len(n.Diffs) + n.Omitted
+	}
+	t.digests += digests(trial.Notifications, s.Digest)
+	for _, e := range trial.Options {
+		same := func(o inspect.OptionEffect) bool { return o.Option == e.Option && o.Value == e.Value }
+		i := slices.IndexFunc(t.effects, same)
+		if i < 0 {
+			t.effects = append(t.effects, e)
+			continue
+		}
+		t.effects[i].More += e.More
+		t.effects[i].Fewer += e.Fewer
+		t.effects[i].Notifications += e.Notifications
+	}
+	return nil
+}
+
+// digests returns how many digests the notifications make up, which are in the order of time.
+func digests(notifications []pipeline.Notification, d *pipeline.Digest) int {
+	if d == nil {
+		return 0
+	}
+	n, items, end := 0, 0, time.Time{}
+	for _, x := range notifications {
+		if n == 0 || x.Time.After(end) || items == d.Items() {
+			n++
+			items, end = 0, d.End(x.Time)
+		}
+		items++
+	}
+	return n
+}
+
+// Lines of JSON behind the notifications. Like those they have a type.
+type (
+	optionLine struct {
+		Type string `json:"type"`
+		inspect.OptionEffect
+	}
+	trialLine struct {
+		Type          string    `json:"type"`
+		Documents     int       `json:"documents"`
+		Versions      int       `json:"versions"`
+		Changes       int       `json:"changes"`
+		From          time.Time `json:"from,omitzero"`
+		To            time.Time `json:"to,omitzero"`
+		Notifications int       `json:"notifications"`
+		Differences   int       `json:"differences"`
+		Digests       int       `json:"digests,omitempty"`
+		// NotStored is how many subscriptions have no stored version, and Elsewhere how many belong to
+		// pages that other processes own.
+		NotStored int `json:"not_stored,omitempty"`
+		Elsewhere int `json:"elsewhere,omitempty"`
+	}
+)
+
+// end prints what the run found, and what other options would have changed.
+func (t *trialRun) end() error {
+	out := t.results()
+	for _, e := range t.effects {
+		out.object(optionLine{"option", e})
+	}
+	out.object(trialLine{"summary", len(t.seen), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.unknown, t.elsewhere})
+	what := fmt.Sprintf("%s with %s", count(t.notifications, "notification"), count(t.differences, "difference"))
+	if t.digests > 0 {
+		what += " in " + count(t.digests, "digest")
+	}
+	switch {
+	case t.files && t.changes == 0:
+		out.text("No notification: the files have the same words.")
+	case t.files:
+		out.text("%s.", what)
+	case t.changes == 0:
+		out.text("No notification: %s of %s, but no change between them.", count(t.versions, "version"), count(len(t.seen), "document"))
+	default:
+		out.text("%s, of %s between %s of %s, from %s to %s.", what, count(t.changes, "change"), count(t.versions, "version"),
+			count(len(t.seen), "document"), when(t.first, out.now), when(t.last, out.now))
+	}
+	if len(t.effects) > 0 {
+		out.text("Other options would have reported:")
+	}
+	var rows [][]string
+	for _, e := range t.effects {
+		var parts []string
+		if e.More > 0 {
+			parts = append(parts, fmt.Sprintf("%d more", e.More))
+		}
+		if e.Fewer > 0 {
+			parts = append(parts, fmt.Sprintf("%d fewer", e.Fewer))
+		}
+		rows = append(rows, []string{t.option(e.Option, e.Value), strings.Join(parts, ", ")})
+	}
+	out.table("  ", rows)
+	if t.unknown > 0 {
+		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: no version of the document is stored\n", count(t.unknown, "subscription"))
+	}
+	if t.elsewhere > 0 {
+		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: other processes own the pages\n", count(t.elsewhere, "subscription"))
+	}
+	return out.end()
+}
+
+// flagOption writes an option as a flag.
+func flagOption(option, value string) string {
+	switch value {
+	case "true":
+		return flagOf(option)
+	case "none":
+		return "without " + flagOf(option)
+	case "false":
+		return flagOf(option) + "=false"
+	}
+	return flagOf(option) + " " + strings.ReplaceAll(value, ", ", ",")
+}
