@@ -340,7 +340,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 			tried = append(tried, Retried{Sink: name, Elsewhere: true})
 		}
 	}
-	if len(tried) == 0 && sink != "" && r.live.Load().Sinks[sink] == nil {
+	if len(tried) == 0 && sink != "" && !r.live.Load().hasSink(sink) {
 		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
 		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, names))}
 	}

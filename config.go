@@ -46,6 +46,11 @@ type Config struct {
 	// io.Closer, the Router closes it when Run ends, also if Run could not start, or after a
 	// Reload whose Config does not have it.
 	Sinks map[string]pipeline.Sink
+	// SinkOf returns the sink of a name that Sinks does not have, or nil where there is none. It
+	// makes sinks while the Router runs, such as those of rest.Receivers. It must be safe for
+	// concurrent use, return at once, and know the same names after a restart. These sinks are not
+	// closed, and Reload keeps the SinkOf of New. Default: Sinks has all.
+	SinkOf func(name string) pipeline.Sink
 	// Subscriptions are all subscriptions of Origin. At its start the Router adds those that are
 	// new, changes those that differ, and cancels those of Origin that are in the data directory
 	// but not here. Router.Subscribe adds more at any time.

@@ -37,7 +37,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	old := r.live.Load()
-	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode = old.Store, old.Transport, old.Only, old.Mode
+	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -109,6 +109,7 @@ func (r *Router) build() (*stages, error) {
 		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note, Memory: budget}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
+			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 			Logger: log, Observe: note,

@@ -106,7 +106,7 @@ func (c Config) validate(s pipeline.Subscription) error {
 		errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 	}
 	for _, name := range s.Sinks {
-		if _, ok := c.Sinks[name]; !ok {
+		if !c.hasSink(name) {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
 		}
 	}
@@ -118,6 +118,12 @@ func (c Config) validateAccess() error {
 		return fmt.Errorf("access: %w", err)
 	}
 	return nil
+}
+
+// hasSink reports whether a sink is named name.
+func (c Config) hasSink(name string) bool {
+	_, ok := c.Sinks[name]
+	return ok || c.SinkOf != nil && c.SinkOf(name) != nil
 }
 
 func (c Config) validatePages() error {
@@ -174,7 +180,7 @@ func (c Config) validatePlugins() error {
 		}
 	}
 	for _, name := range c.Health {
-		if _, ok := c.Sinks[name]; !ok {
+		if !c.hasSink(name) {
 			errs = append(errs, fmt.Errorf("health: no sink is named %q", name))
 		}
 	}

@@ -25,6 +25,7 @@ type file struct {
 	MinFree       registry.Size                `yaml:"min_free"`
 	Memory        registry.Size                `yaml:"memory"`
 	Listen        listen                       `yaml:"listen"`
+	Rest          rest                         `yaml:"rest"`
 	Language      string                       `yaml:"language"`
 	Transport     transport                    `yaml:"transport"`
 	Allow         allow                        `yaml:"allow"`
@@ -169,6 +170,20 @@ func checkListen(addr string) error {
 		return fmt.Errorf("%q names no host; write HOST:PORT such as 127.0.0.1:9000", addr)
 	}
 	return nil
+}
+
+// isLoopback reports whether addr, HOST:PORT, is reached from this machine only.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (strings.EqualFold(host, "localhost") || notIP == nil && ip.IsLoopback())
+}
+
+// hasPortZero reports whether the system chooses the port of addr.
+func hasPortZero(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && notNumber == nil && n == 0
 }
 
 // isHostName reports whether s may be the name of a host. Its last label is no number: that

@@ -45,7 +45,8 @@ func (d *decoder) warnAt(p position, format string, args ...any) {
 
 // warnOf collects the warnings about f.
 func (d *decoder) warnOf(f *file) {
-	if len(f.Subscriptions) == 0 && len(f.Documents) == 0 {
+	_, subscribes := d.at["rest"] // its clients do
+	if len(f.Subscriptions) == 0 && len(f.Documents) == 0 && !subscribes {
 		d.warnAt(position{1, 1}, "there are neither subscriptions nor documents: nothing is watched")
 	}
 	for i, y := range f.Documents {

@@ -29,6 +29,9 @@ type Config struct {
 	// Sinks are the sinks by name. A notification for a name that is missing is retried by
 	// the schedule, so nothing is lost when a sink is renamed.
 	Sinks map[string]pipeline.Sink
+	// SinkOf returns the sink of a name that Sinks does not have, or nil. These sinks are not
+	// closed. It must be safe for concurrent use and must not block. Default: there are none.
+	SinkOf func(name string) pipeline.Sink
 	// Poster passes the results of attempts to Process, in the lane of their receiver.
 	Poster flow.Poster
 	// Owned reports whether this process owns a receiver, given by its sink; nil means all. It
@@ -87,6 +90,14 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+}
+
+// sink returns the sink of name in s, or nil.
+func (c *Config) sink(s *settings, name string) pipeline.Sink {
+	if sink, ok := s.sinks[name]; ok || c.SinkOf == nil {
+		return sink
+	}
+	return c.SinkOf(name)
 }
 
 func (c *Config) closeFailed(err error) {

@@ -189,7 +189,7 @@ func (w *work) include(a *Attempt, p pendingRecord) error {
 // fill adds the pending notifications from seq on to an attempt, until it has most, or as many
 // as its sink takes at a time. It stops at the first whose subscription was cancelled.
 func (w *work) fill(a *Attempt, seq uint64, most int) error {
-	limit, _ := registry.BatchOf(w.d.live.Load().sinks[a.Receiver.Sink])
+	limit, _ := registry.BatchOf(w.d.cfg.sink(w.d.live.Load(), a.Receiver.Sink))
 	limit = min(limit, maxBatch, most)
 	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
 		p, err := w.st.pending(seq)

@@ -80,7 +80,7 @@ func (p *pool) hand(f *flight) {
 // admit makes f wait until its sink may be used, and then for a slot. p.mu is held.
 func (p *pool) admit(f *flight) {
 	now, delay := time.Now(), time.Duration(0)
-	f.reservation = p.limiters.reserve(f.Receiver.Sink, p.live.Load().sinks[f.Receiver.Sink], now)
+	f.reservation = p.limiters.reserve(f.Receiver.Sink, p.cfg.sink(p.live.Load(), f.Receiver.Sink), now)
 	if f.reservation != nil {
 		delay = f.reservation.DelayFrom(now)
 	}
@@ -191,7 +191,7 @@ func (p *pool) attempt(f *flight, s slot) {
 	}
 	live := p.live.acquire()
 	defer p.live.release(live, p.cfg.closeFailed)
-	sink := live.sinks[f.Receiver.Sink]
+	sink := p.cfg.sink(live, f.Receiver.Sink)
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(registry.TimeoutOf(sink), p.cfg.AttemptTimeout))
 	defer cancel()
 	ends := p.batch(ctx, sink, f.Attempt)

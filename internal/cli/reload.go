@@ -36,6 +36,7 @@ type reloader struct {
 	look      <-chan time.Time
 	log       *slog.Logger
 	listen    string
+	rest      *config.Rest
 	transport registry.Transport
 	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
@@ -156,6 +157,9 @@ func (r *reloader) reload(ctx context.Context) {
 	logWarnings(r.log, c)
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")
+	}
+	if !reflect.DeepEqual(c.Rest, r.rest) {
+		lines = append(lines, "rest changed: this takes effect with the next start")
 	}
 	if !reflect.DeepEqual(c.Transport, r.transport) {
 		lines = append(lines, "transport changed: this takes effect with the next start")

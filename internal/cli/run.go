@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/rest"
 	"github.com/vokter/vokter/sinks/discord"
 	"github.com/vokter/vokter/sinks/email"
 	"github.com/vokter/vokter/sinks/exec"
@@ -79,8 +80,13 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		}
 	}
 	logWarnings(c.Router.Logger, c)
+	old, err := openRest(cmd.Context(), c)
+	if err != nil {
+		return err
+	}
+	defer old.close()
 	again := &reloader{
-		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, transport: c.Transport, used: used, seen: used,
+		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, rest: c.Rest, transport: c.Transport, used: used, seen: used,
 	}
 	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
@@ -93,6 +99,9 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 			defer tick.Stop()
 			again.look = tick.C
 		}
+		var g sync.WaitGroup
+		defer g.Wait()
+		g.Go(func() { old.serve(ctx, r) })
 		again.run(ctx)
 	})
 	if err != nil || limits.checks == 0 {
@@ -129,6 +138,15 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 		c.Transport = k
 	}
 	c.Router.Logger = log
+	if c.Rest != nil {
+		receivers, err := rest.NewReceivers(webhook.Config{
+			Format: c.Rest.Format, Secret: c.Rest.Secret, Verify: c.Rest.Verify, Connection: registry.Connection{Allow: c.Rest.Allow},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: rest: %w", a.flags.config, err)
+		}
+		c.Router.SinkOf = receivers.SinkOf
+	}
 	if a.flags.data != "" {
 		c.Router.Dir = a.flags.data
 	}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"net/netip"
+
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// Rest has the settings of the REST API of the first server.
+type Rest struct {
+	// Listen is the address to serve it at, HOST:PORT. Without a Token its host is a loopback
+	// address.
+	Listen string
+	// Token must be sent with each command, if it is not empty.
+	Token registry.Secret
+	// Format is the format of the notifications: documented or v1.
+	Format string
+	// Secret signs the notifications, if it is not empty.
+	Secret registry.Secret
+	// Verify demands that a client URL confirms that it wants notifications. It is true unless
+	// the host of Listen is a loopback address.
+	Verify bool
+	// Allow are the networks of client URLs besides public addresses.
+	Allow []netip.Prefix
+}
+
+// rest is the shape of the section "rest".
+type rest struct {
+	Listen listen          `yaml:"listen"`
+	Token  registry.Secret `yaml:"token"`
+	Format string          `yaml:"format"`
+	Secret registry.Secret `yaml:"secret"`
+	Verify bool            `yaml:"verify"`
+}
+
+// rest returns the settings in f, or nil if it has no section "rest".
+func (d *decoder) rest(f *file) *Rest {
+	if _, given := d.at["rest"]; !given || d.broken["rest"] {
+		return nil
+	}
+	r := f.Rest
+	if r.Format == "" {
+		r.Format = "documented"
+	}
+	if r.Format != "documented" && r.Format != "v1" {
+		d.fail("rest.format", "rest.format: %q is no format; write documented or v1", r.Format)
+	}
+	local, valid := isLoopback(string(r.Listen)), checkListen(string(r.Listen)) == nil
+	switch _, given := d.at["rest.listen"]; {
+	case !given:
+		d.fail("rest", "rest has no listen; add one such as listen: 127.0.0.1:9001")
+	case !valid: // reported when it was read
+	case !local && r.Token.IsZero():
+		d.fail("rest.listen", "rest.listen: %s is reached from other machines, so rest needs a token; add token or token_file, or listen at 127.0.0.1", r.Listen)
+	case r.Listen == f.Listen && !hasPortZero(string(r.Listen)):
+		d.fail("rest.listen", "rest.listen: %s is the address of listen already; choose another port", r.Listen)
+	}
+	return &Rest{
+		Listen: string(r.Listen), Token: r.Token, Format: r.Format, Secret: r.Secret, Verify: r.Verify || !local, Allow: f.Allow.Sinks,
+	}
+}

@@ -1,0 +1,75 @@
+package rest
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/webhook"
+)
+
+// maxReceivers is how many sinks are kept. A sink that is not kept is made again for the next
+// notification.
+const maxReceivers = 10_000
+
+// Receivers makes a webhook sink for each client URL. The URL is the name of the sink, so that
+// every process and every later start makes the same sink without a record of it.
+type Receivers struct {
+	config webhook.Config
+	mu     sync.Mutex
+	made   map[string]pipeline.Sink
+}
+
+// NewReceivers returns the receivers whose webhooks have the settings of c, except for URL. They
+// share connections. It fails where c is invalid.
+func NewReceivers(c webhook.Config) (*Receivers, error) {
+	if c.Client == nil {
+		c.Client = outbound.NewClient(outbound.Config{Allow: c.Allow})
+	}
+	r := &Receivers{config: c, made: make(map[string]pipeline.Sink)}
+	_, err := r.build("http://localhost/")
+	return r, err
+}
+
+// SinkOf returns the sink of name if that is the URL of a client, and otherwise nil. It is safe for
+// concurrent use.
+func (r *Receivers) SinkOf(name string) pipeline.Sink {
+	if !isClient(&name) {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.made[name]; ok {
+		return s
+	}
+	s, err := r.build(name)
+	if err != nil {
+		return nil
+	}
+	if len(r.made) >= maxReceivers {
+		for other := range r.made {
+			delete(r.made, other)
+			break
+		}
+	}
+	r.made[name] = s
+	return s
+}
+
+func (r *Receivers) build(url string) (pipeline.Sink, error) {
+	c := r.config
+	c.URL = registry.NewSecret(url)
+	w, err := webhook.New(c)
+	if err != nil {
+		return nil, err // not w: a nil *webhook.Webhook is not a nil Sink
+	}
+	return w, nil
+}
+
+// hasBlank reports whether s has a blank or a control character, which no sink's name has.
+func hasBlank(s string) bool {
+	return strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) })
+}

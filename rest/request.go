@@ -1,0 +1,175 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// maxClient is the length of the longest client URL, which is the name of a client.
+const maxClient = 1000
+
+// example is a request of subscribe. Its fields keep this order.
+type example struct {
+	DocumentURL   string   `json:"documentUrl"`
+	ClientURL     string   `json:"clientUrl"`
+	Keywords      []string `json:"keywords"`
+	Interval      int      `json:"interval"`
+	IgnoreAdded   bool     `json:"ignoreAdded"`
+	IgnoreRemoved bool     `json:"ignoreRemoved"`
+}
+
+var exampleRequest = example{
+	DocumentURL: "http://www.example.com", ClientURL: "http://your.site/client-rest-api",
+	Keywords: []string{"argus", "argus panoptes"}, Interval: 600,
+}
+
+// fields are the fields of a body. Their names are case-sensitive, unlike those of a struct that
+// encoding/json decodes.
+type fields map[string]json.RawMessage
+
+// readFields reads a body, which must be one JSON object.
+func readFields(r io.Reader) (fields, error) {
+	var f fields
+	in := json.NewDecoder(r)
+	if err := in.Decode(&f); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, errors.New("the body is null")
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the object")
+	}
+	return f, nil
+}
+
+// into decodes the field name into v. It leaves v alone where the field is missing or null.
+func (f fields) into(name string, v any) error {
+	raw, ok := f[name]
+	if !ok {
+		return nil
+	}
+	return json.Unmarshal(raw, v)
+}
+
+// subscription returns the subscription that f asks for, or the first thing that is wrong with it,
+// in the order of the first server.
+func (f fields) subscription() (pipeline.Subscription, *answer) {
+	var (
+		document, client, receiver *string
+		keywords                   []*string
+		added, removed             bool
+	)
+	interval := int64(pipeline.DefaultInterval / pipeline.Duration(time.Second))
+	err := errors.Join(f.into("documentUrl", &document), f.into("clientUrl", &client), f.into("receiverUrl", &receiver),
+		f.into("keywords", &keywords), f.into("interval", &interval), f.into("ignoreAdded", &added), f.into("ignoreRemoved", &removed))
+	if err != nil || interval <= 0 || interval > math.MaxInt32 {
+		return pipeline.Subscription{}, &badFormat
+	}
+	if client == nil {
+		client = receiver
+	}
+	s := pipeline.Subscription{IgnoreCase: true, Interval: pipeline.Duration(time.Duration(interval) * time.Second)}
+	if s.Keywords, err = validKeywords(keywords); err != nil {
+		s.Keywords = nil
+	}
+	switch {
+	case !isURL(document):
+		return s, &badDocument
+	case !isClient(client):
+		return s, &badClient
+	case len(s.Keywords) == 0:
+		return s, &noKeyword
+	case added && removed:
+		return s, &noEvent
+	case added:
+		s.Events = []pipeline.Event{pipeline.Removed}
+	case removed:
+		s.Events = []pipeline.Event{pipeline.Added}
+	}
+	s.URL, s.Client, s.Sinks = *document, *client, []string{*client}
+	return s, nil
+}
+
+// target returns the page and the client that f names. A client that is not a URL was not made by
+// this API, so it cannot be cancelled here.
+func (f fields) target() (page, client string, bad *answer) {
+	var document, name, response *string
+	err := errors.Join(f.into("documentUrl", &document), f.into("clientUrl", &name), f.into("responseUrl", &response))
+	if err != nil {
+		return "", "", &badFormat
+	}
+	if name == nil {
+		name = response
+	}
+	if !isURL(document) || !isClient(name) {
+		return "", "", &notWatched
+	}
+	return *document, *name, nil
+}
+
+// isURL reports whether s is an HTTP URL that the first server accepted, without a user name, which
+// logs and lists would show.
+func isURL(s *string) bool {
+	if s == nil || pageurl.Check(*s, "http", "https") != nil {
+		return false
+	}
+	u, err := url.Parse(*s)
+	return err == nil && !aboveRoot(u.Path)
+}
+
+// aboveRoot reports whether a path leads above its root, such as /a/../../b.
+func aboveRoot(path string) bool {
+	depth := 0
+	for segment := range strings.SplitSeq(path, "/") {
+		switch segment {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
+}
+
+// isClient reports whether s is the URL of a client.
+func isClient(s *string) bool { return isURL(s) && len(*s) <= maxClient && !hasBlank(*s) }
+
+// validKeywords returns the keywords that have words, each once. It fails where one of them is too
+// long.
+func validKeywords(all []*string) ([]string, error) {
+	seen := make(map[string]bool)
+	var valid []string
+	for _, k := range all {
+		if k == nil || seen[*k] || len(text.Tokens(*k)) == 0 {
+			continue
+		}
+		if err := text.ValidKeyword(*k); err != nil {
+			return nil, err
+		}
+		seen[*k] = true
+		valid = append(valid, *k)
+	}
+	return valid, nil
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(outbound.JSON(body))
+}
