@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
 
@@ -61,8 +62,8 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 			out = append(out, q)
 		case s.Path != "":
 			// Where it is an XPath, it is for pages in HTML and XML.
-			if _, err := newExpression(s.Path); err != nil && badEscape.MatchString(s.Path) {
-				errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a JSON pointer: a ~ is written ~0 in it, and a / in a name ~1", s.Path)})
+			if at := badEscape.FindStringIndex(s.Path); at != nil && checkXPath(s.Path) != nil {
+				errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a JSON pointer: column %d: a ~ is written ~0 in it, and a / in a name ~1", s.Path, utf8.RuneCountInString(s.Path[:at[0]])+1)})
 				continue
 			}
 			keys := strings.Split(s.Path[1:], "/")
@@ -81,7 +82,7 @@ func newQuery(text string, remove bool) (q *query, err error) {
 	err = guarded(func() error {
 		parsed, err := gojq.Parse(text)
 		if err != nil {
-			return err
+			return jqMistake(text, err)
 		}
 		if err := (&jqChecker{}).query(parsed, true); err != nil {
 			return err
@@ -96,6 +97,26 @@ func newQuery(text string, remove bool) (q *query, err error) {
 		return err
 	})
 	return q, err
+}
+
+// jqMistake returns err, which is why text cannot be parsed, with the column in which it is.
+func jqMistake(text string, err error) error {
+	e, ok := errors.AsType[*gojq.ParseError](err)
+	if !ok {
+		return err
+	}
+	// The parser has read the token, if there is one.
+	at := min(max(e.Offset-len(e.Token), 0), len(text))
+	column := utf8.RuneCountInString(text[:at]) + 1
+	switch {
+	case strings.HasPrefix(err.Error(), "unterminated"):
+		return fmt.Errorf("column %d: the text that \" begins has no end", columnOf(text, `"`))
+	case strings.HasPrefix(err.Error(), "unexpected token"):
+		return fmt.Errorf("column %d: there is %s where an operator, a filter or the end is expected", column, e.Token)
+	case strings.HasPrefix(err.Error(), "unexpected EOF"):
+		return fmt.Errorf("column %d: it ends where a filter or a closing bracket is expected", utf8.RuneCountInString(text)+1)
+	}
+	return fmt.Errorf("column %d: %w", column, err)
 }
 
 // All reports whether j takes nothing away from a document.

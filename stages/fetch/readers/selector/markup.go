@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -98,6 +100,9 @@ func compile(field string, list []pipeline.Selector) (*selection, error) {
 
 func (l *selection) css(field, css string) (*matcher, error) {
 	if _, err := cascadia.ParseGroup(css); err != nil {
+		if what, ends := strings.CutSuffix(err.Error(), ", found EOF instead"); ends {
+			err = fmt.Errorf("column %d: it ends where %s is expected", utf8.RuneCountInString(css)+1, strings.TrimPrefix(what, "expected "))
+		}
 		return nil, unusable(field, "a CSS selector", css, err)
 	}
 	m, err := newMatcher(css, &l.ahead)

@@ -25,16 +25,16 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		"p[":                                     `"p[" is not a CSS selector`,
-		"//h1[":                                  `"//h1[" is not an XPath`,
+		"p[":                                     `"p[" is not a CSS selector: column 3: it ends where identifier is expected`,
+		"//h1[":                                  `"//h1[" is not an XPath: column 5: the [ is not closed`,
 		"xpath:":                                 "either one expression or a range",
 		"xpath:count(//p)":                       "it computes a value",
 		"xpath:1 + 1":                            "it computes a value",
 		"xpath://p[matches(., 'a')]":             "matches() is not supported",
-		"xpath://p[foo(.)]":                      "is not an XPath",
-		"xpath://p[contains(1)]":                 "is not an XPath",
-		"xpath:$x":                               "is not an XPath",
-		"jq:.a[":                                 `".a[" is not a jq expression`,
+		"xpath://p[foo(.)]":                      "column 5: the function foo() is not supported",
+		"xpath://p[contains(1)]":                 "too few arguments",
+		"xpath:$x":                               "column 1: variables are not supported",
+		"jq:.a[":                                 `".a[" is not a jq expression: column 4: it ends where`,
 		"jq:#":                                   "there is no expression",
 		"jq:env":                                 "env is not supported",
 		"jq:$ENV.HOME":                           "$ENV is not supported",
@@ -52,13 +52,28 @@ func TestValidate(t *testing.T) {
 		"jq:.. | ..":                             "more than one ..",
 		"jq:" + strings.Repeat(". + ", 20) + ".": "more than 16 joined",
 		"jq:nothing(.a)":                         "nothing is not supported",
-		"/a~2b":                                  `"/a~2b" is not a JSON pointer`,
-		"/items/0~":                              `"/items/0~" is not a JSON pointer`,
+		"/a~2b":                                  `"/a~2b" is not a JSON pointer: column 3: a ~`,
+		"/items/0~":                              `"/items/0~" is not a JSON pointer: column 9: a ~`,
 		"/a~~1b":                                 "a ~ is written ~0",
-		"lines:0":                                "write it as 10-20",
-		"lines:9-3":                              "write it as 10-20",
+		"lines:0":                                "there is no line 0",
+		"lines:9-3":                              "line 3 comes before line 9",
 		"lines:-":                                "write it as 10-20",
-		"lines:a":                                "write it as 10-20",
+		"lines:a":                                `"a" is not the number of a line; write it as 10-20`,
+		"lines:1-x":                              `"x" is not the number of a line`,
+		"xpath://a/b]":                           "column 6: there is ] where an operator or the end",
+		"xpath://a b":                            "column 5: there is b where",
+		"xpath://a[@x='y]":                       "column 8: the text that ' begins has no end",
+		"xpath://é[@]":                           "column 6: there is ] where the name",
+		"xpath://a==b":                           "column 5: there is = where an expression",
+		"xpath://":                               "column 3: it ends where the name",
+		"xpath:(//a":                             "column 1: the ( is not closed",
+		"xpath://a{b}":                           "column 4: '{' means nothing",
+		"xpath:a::b":                             "column 1: there is no axis a; there are ancestor,",
+		"xpath://p[]":                            "column 5: there is ] where a condition",
+		"jq:.a b":                                "column 4: there is b where",
+		"jq:.é":                                  "column 2: there is é where",
+		"jq:.a | \"x":                            "column 6: the text that \" begins has no end",
+		"jq:.a]":                                 "column 3: there is ] where",
 		"re:(":                                   "is not a regular expression",
 		"re:(a{1,30}){1,30}z":                    "at most 1000",
 		strings.Repeat("a", 1001):                "a selector of 1001 characters is too long",
@@ -187,6 +202,19 @@ func TestJQEnds(t *testing.T) {
 	cancel()
 	if _, err := q.run(ctx, doc); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTheGrammarOfXPath has expressions that checkXPath must admit.
+func TestTheGrammarOfXPath(t *testing.T) {
+	for _, text := range []string{
+		"/", "//*", ".", "..", "@id", "//a/@*", "a:*", "a:b", "child::a:b/self::*", "ancestor-or-self::node()", "//processing-instruction('x')",
+		"- 1 - -a", "a-b - c.d", "div div div", "or or and", "1.5 * .5", "(//a)[1]/b", "(//a | //b)//c", "id('x')/a", "//a[b][@c='it\"s']['x' = \"y\"]",
+		"//p/text()", "//p[position() mod 2 = 1 and not(@x)]", "concat('a', b, 1)", " // a [ 1 ] ", "//ns:p[last()]", "//été", "//a[. >= 1 or .. != 2]",
+	} {
+		if err := checkXPath(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package selector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -85,24 +86,32 @@ func compileLines(field string, list []pipeline.Selector) ([]*lines, error) {
 
 // parseLines reads "10-20", "10-", "-20" or "10".
 func parseLines(s string) (first, last int, err error) {
+	const form = "; write it as 10-20, 10-, -20 or 10"
+	number := func(s string, absent int) int {
+		if s = strings.TrimSpace(s); s == "" {
+			return absent
+		}
+		n, wrong := strconv.Atoi(s)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%q is not the number of a line%s", s, form)
+		}
+		return n
+	}
 	from, to, isRange := strings.Cut(s, "-")
-	if from = strings.TrimSpace(from); from == "" {
-		first = 1
-	} else {
-		first, err = strconv.Atoi(from)
-	}
-	switch to = strings.TrimSpace(to); {
-	case !isRange:
+	first, last = number(from, 1), number(to, math.MaxInt)
+	if !isRange {
 		last = first
-	case to == "":
-		last = math.MaxInt
-	case err == nil:
-		last, err = strconv.Atoi(to)
 	}
-	if err != nil || first < 1 || last < first || isRange && from == "" && to == "" {
-		return 0, 0, errors.New("write it as 10-20, 10-, -20 or 10; the first line is 1")
+	switch {
+	case err != nil:
+	case strings.TrimSpace(from) == "" && strings.TrimSpace(to) == "":
+		err = errors.New("it names no line" + form)
+	case first < 1 || last < 1:
+		err = errors.New("the first line is 1, so there is no line 0")
+	case last < first:
+		err = fmt.Errorf("line %d comes before line %d; write the smaller number first", last, first)
 	}
-	return first, last, nil
+	return first, last, err
 }
 
 // All reports whether t takes nothing away from a text.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/antchfx/xpath"
 	"golang.org/x/net/html"
@@ -37,7 +39,10 @@ var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 // newExpression compiles text, which must name nodes.
 func newExpression(text string) (*expression, error) {
 	if f := unbounded.FindStringSubmatch(quoted.ReplaceAllString(text, "''")); f != nil {
-		return nil, fmt.Errorf("the function %s() is not supported; use contains(), starts-with() or translate()", f[1])
+		return nil, fmt.Errorf("column %d: the function %s() is not supported; use contains(), starts-with() or translate()", columnOf(text, f[0]), f[1])
+	}
+	if err := checkXPath(text); err != nil {
+		return nil, err
 	}
 	e := &expression{text: text}
 	err := guarded(func() (err error) {
@@ -45,13 +50,30 @@ func newExpression(text string) (*expression, error) {
 		return err
 	})
 	if err != nil {
+		if strings.HasPrefix(err.Error(), "runtime error") {
+			return nil, errArguments
+		}
+		if name, ok := strings.CutPrefix(err.Error(), "not yet support this function "); ok {
+			return nil, fmt.Errorf("column %d: the function %s is not supported", columnOf(text, strings.TrimSuffix(name, "()")), name)
+		}
 		return nil, err
 	}
 	// The library finds some mistakes, such as a wrong type of an argument, only when it runs.
 	if err := e.run(context.Background(), trial); err != nil {
+		if _, ok := errors.AsType[runtime.Error](err); ok {
+			return nil, errArguments
+		}
 		return nil, err
 	}
 	return e, nil
+}
+
+var errArguments = errors.New("a function in it has too few arguments, or arguments of a wrong type")
+
+// columnOf returns where part begins in text, in characters from 1.
+func columnOf(text, part string) int {
+	before, _, _ := strings.Cut(text, part)
+	return utf8.RuneCountInString(before) + 1
 }
 
 // trial is a small page on which mistakes show.
