@@ -442,3 +442,13 @@ func TestFilesWithoutAnEnd(t *testing.T) {
 		t.Errorf("got %v, want that it is too large", err)
 	}
 }
+
+// TestItemsAreThoseOfFeeds has selectors that cannot name the items of a feed.
+func TestItemsAreThoseOfFeeds(t *testing.T) {
+	for _, sel := range []string{"jq:.a[]", "lines:1-2", "re:a"} {
+		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions:\n- {url: 'https://example.com/', keywords: [k], sinks: [out], items: true, select: '"+sel+"'}\n"), options(nil))
+		if err == nil || !strings.Contains(err.Error(), "items: items are those of an RSS, Atom or JSON feed") {
+			t.Errorf("%s: got %v", sel, err)
+		}
+	}
+}

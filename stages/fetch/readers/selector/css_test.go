@@ -32,7 +32,7 @@ func matches(t *testing.T, root *html.Node, css string) []*html.Node {
 	if err != nil {
 		t.Fatalf("%s: %v", css, err)
 	}
-	if err := list.find(t.Context(), root); err != nil {
+	if err := list.find(&walk{ctx: t.Context()}, root); err != nil {
 		t.Fatal(err)
 	}
 	return nodesOf(list.selectors[0].hits)
@@ -112,7 +112,7 @@ func FuzzMatcher(f *testing.F) {
 			}
 			return
 		}
-		if err := list.find(t.Context(), root); err != nil {
+		if err := list.find(&walk{ctx: t.Context()}, root); err != nil {
 			t.Fatal(err)
 		}
 		if hits, want := nodesOf(list.selectors[0].hits), cascadia.QueryAll(root, g); !same(hits, want) {
@@ -131,7 +131,7 @@ func TestSelectorsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := list.find(ctx, root); !errors.Is(err, context.Canceled) {
+		if err := list.find(&walk{ctx: ctx}, root); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", css, err)
 		}
 	}

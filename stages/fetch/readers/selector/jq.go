@@ -14,7 +14,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxInstructions bounds the evaluation of one jq expression on one page. It takes some seconds.
+// maxInstructions bounds the evaluation of all jq expressions of a view on one page. It takes some seconds.
 const maxInstructions = 20_000_000
 
 // JSON is a view of a JSON document: its jq expressions and JSON pointers.
@@ -62,7 +62,7 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 			out = append(out, q)
 		case s.Path != "":
 			// Where it is an XPath, it is for pages in HTML and XML.
-			if at := badEscape.FindStringIndex(s.Path); at != nil && checkXPath(s.Path) != nil {
+			if at := badEscape.FindStringIndex(s.Path); at != nil && !isXPath(s.Path) {
 				errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a JSON pointer: column %d: a ~ is written ~0 in it, and a / in a name ~1", s.Path, utf8.RuneCountInString(s.Path[:at[0]])+1)})
 				continue
 			}
@@ -127,8 +127,9 @@ func (j *JSON) All() bool { return len(j.view.Select) == 0 && len(j.rem) == 0 }
 // it returns a *pipeline.FetchError of class FailSelectorGone.
 func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	var err error
+	budget := &steps{Context: ctx}
 	for _, q := range j.rem {
-		if doc, err = q.without(ctx, doc); err != nil {
+		if doc, err = q.without(budget, doc); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +139,7 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	var found []any
 	var why error
 	for _, q := range j.sel {
-		part, err := q.in(ctx, doc)
+		part, err := q.in(budget, doc)
 		if fail, ok := errors.AsType[*jqError](err); ok {
 			why = fail
 		} else if err != nil {
@@ -160,18 +161,18 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 type jqError struct{ error }
 
 // in returns the values that q names in doc. Null is none.
-func (q *query) in(ctx context.Context, doc any) ([]any, error) {
+func (q *query) in(budget *steps, doc any) ([]any, error) {
 	if q.code == nil {
 		if v, ok := follow(doc, q.pointer); ok {
 			return []any{v}, nil
 		}
 		return nil, nil
 	}
-	return q.run(ctx, doc)
+	return q.run(budget, doc)
 }
 
 // without returns doc without what q names.
-func (q *query) without(ctx context.Context, doc any) (any, error) {
+func (q *query) without(budget *steps, doc any) (any, error) {
 	if q.code == nil {
 		if len(q.pointer) > 0 {
 			if parent, ok := follow(doc, q.pointer[:len(q.pointer)-1]); ok {
@@ -180,7 +181,7 @@ func (q *query) without(ctx context.Context, doc any) (any, error) {
 		}
 		return doc, nil
 	}
-	out, err := q.run(ctx, doc)
+	out, err := q.run(budget, doc)
 	if _, ok := errors.AsType[*jqError](err); ok {
 		return doc, nil // what is to be removed is not there
 	}
@@ -190,9 +191,8 @@ func (q *query) without(ctx context.Context, doc any) (any, error) {
 	return out[0], nil
 }
 
-func (q *query) run(ctx context.Context, doc any) ([]any, error) {
+func (q *query) run(budget *steps, doc any) ([]any, error) {
 	var found []any
-	budget := &steps{Context: ctx}
 	for it := q.code.RunWithContext(budget, doc); ; {
 		v, ok := it.Next()
 		if !ok {
@@ -200,8 +200,8 @@ func (q *query) run(ctx context.Context, doc any) ([]any, error) {
 		}
 		if err, failed := v.(error); failed {
 			switch {
-			case ctx.Err() != nil:
-				return nil, ctx.Err()
+			case budget.Context.Err() != nil:
+				return nil, budget.Context.Err()
 			case budget.n > maxInstructions:
 				return nil, Unreadable(fmt.Errorf("the jq expression %q takes too long on this page; name the values more directly", q.text))
 			}

@@ -114,14 +114,15 @@ func (l *selection) css(field, css string) (*matcher, error) {
 
 // find looks for what all selectors of l name below root. It looks at ctx before each selector
 // tries a node, which takes a time in proportion to the page at most.
-func (l *selection) find(ctx context.Context, root *html.Node) error {
+func (l *selection) find(w *walk, root *html.Node) error {
+	ctx := w.ctx
 	if err := l.ahead.look(ctx, root); err != nil {
 		return err
 	}
 	for _, s := range l.selectors {
 		for _, t := range []*target{s.one, s.from, s.to} {
 			if t != nil && t.xpath != nil {
-				if err := t.xpath.run(ctx, root); err != nil {
+				if err := t.xpath.run(w, root); err != nil {
 					return err
 				}
 			}
@@ -213,8 +214,9 @@ type Scope struct {
 // Find finds what m names below root. Where nothing matches it returns a *pipeline.FetchError of
 // class FailSelectorGone.
 func (m *Markup) Find(ctx context.Context, root *html.Node) (*Scope, error) {
+	w := &walk{ctx: ctx}
 	for _, list := range []*selection{m.sel, m.rem} {
-		if err := list.find(ctx, root); err != nil {
+		if err := list.find(w, root); err != nil {
 			return nil, err
 		}
 	}

@@ -159,6 +159,54 @@ func TestXPath(t *testing.T) {
 	}
 }
 
+// TestXPathIsLinearInLast has a list whose last element would take the square of its length to find.
+func TestXPathIsLinearInLast(t *testing.T) {
+	root := parsed(t, "<ul>"+strings.Repeat("<li>a<b>x</b>", 10_000)+"<li>z</ul>")
+	for text, want := range map[string]string{
+		"//li[last()]": "z", "//ul/li[ last() ]/text()": "z", "//*[li[last()]]/li[1]": "ax",
+		"descendant::li[1]": "ax", "//ul/*[last()]": "z", "//li[last()][contains(., 'z')]": "z",
+	} {
+		got, err := xpaths(t.Context(), t, root, text)
+		if s := strings.Join(got, "|"); err != nil || s != want {
+			t.Errorf("%s: got %.50s, %v, want %s", text, s, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"//li[last()]/a:b[last()]": "//li[not(following-sibling::li)]/a:b[not(following-sibling::a:b)]",
+		"//@x[last()]":             "", "ancestor::li[last()]": "", "//li[1][last()]": "", "(//li)[last()]": "", "//text()[last()]": "",
+		"//li[last() - 1]": "", "//li['last()']": "",
+	} {
+		if want == "" {
+			want = text
+		}
+		if got, err := checkXPath(text); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestXPathsShareTheirSteps has a view whose XPaths take many steps only together.
+func TestXPathsShareTheirSteps(t *testing.T) {
+	root := parsed(t, "<ul>"+strings.Repeat("<li>a", 3000)+"</ul>")
+	view := pipeline.View{Select: []pipeline.Selector{{XPath: "//li[position() > 5]"}}}
+	m, err := NewMarkup(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Find(t.Context(), root); err != nil {
+		t.Errorf("one: %v", err)
+	}
+	for range 99 {
+		view.Select = append(view.Select, view.Select[0])
+	}
+	if m, err = NewMarkup(view); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Find(t.Context(), root); err == nil || !strings.Contains(err.Error(), errSteps.Error()) {
+		t.Errorf("a hundred: %v", err)
+	}
+}
+
 // TestXPathEnds: an expression ends after so many steps, or with its context.
 func TestXPathEnds(t *testing.T) {
 	root := parsed(t, strings.Repeat("<div>", 200)+strings.Repeat("<p>a", 5000))
@@ -190,7 +238,7 @@ func TestJQEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := []any{1, 2, 3}
-	if found, err := q.run(t.Context(), doc); err != nil || len(found) != 2 {
+	if found, err := q.run(&steps{Context: t.Context()}, doc); err != nil || len(found) != 2 {
 		t.Errorf("got %v, %v", found, err)
 	}
 	budget := &steps{Context: t.Context(), n: maxInstructions - 10}
@@ -200,7 +248,7 @@ func TestJQEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.run(ctx, doc); !errors.Is(err, context.Canceled) {
+	if _, err := q.run(&steps{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -212,7 +260,7 @@ func TestTheGrammarOfXPath(t *testing.T) {
 		"- 1 - -a", "a-b - c.d", "div div div", "or or and", "1.5 * .5", "(//a)[1]/b", "(//a | //b)//c", "id('x')/a", "//a[b][@c='it\"s']['x' = \"y\"]",
 		"//p/text()", "//p[position() mod 2 = 1 and not(@x)]", "concat('a', b, 1)", " // a [ 1 ] ", "//ns:p[last()]", "//été", "//a[. >= 1 or .. != 2]",
 	} {
-		if err := checkXPath(text); err != nil {
+		if _, err := checkXPath(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -236,7 +284,7 @@ func FuzzXPath(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := e.run(ctx, root); err != nil && ctx.Err() != nil {
+		if err := e.run(&walk{ctx: ctx}, root); err != nil && ctx.Err() != nil {
 			t.Errorf("%q takes long on a page of 200 bytes: %v", text, err)
 		}
 	})
@@ -256,7 +304,7 @@ func FuzzJQ(f *testing.F) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			_, err = q.run(ctx, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
+			_, err = q.run(&steps{Context: ctx}, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
 			if ctx.Err() != nil {
 				t.Errorf("%q takes long on a small document: %v", text, err)
 			}

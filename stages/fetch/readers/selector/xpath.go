@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxSteps bounds the evaluation of one XPath on one page: moves from node to node, and pieces
-// of 16 bytes of the texts that it looks at. It takes some seconds.
+// maxSteps bounds the evaluation of all XPaths of a view on one page: moves from node to node, and
+// pieces of 16 bytes of the texts that they look at. It takes two or three seconds.
 const maxSteps = 100_000_000
 
 // stepsPerCheck is how many steps are taken between two looks at the context.
@@ -41,12 +41,13 @@ func newExpression(text string) (*expression, error) {
 	if f := unbounded.FindStringSubmatch(quoted.ReplaceAllString(text, "''")); f != nil {
 		return nil, fmt.Errorf("column %d: the function %s() is not supported; use contains(), starts-with() or translate()", columnOf(text, f[0]), f[1])
 	}
-	if err := checkXPath(text); err != nil {
+	fast, err := checkXPath(text)
+	if err != nil {
 		return nil, err
 	}
 	e := &expression{text: text}
-	err := guarded(func() (err error) {
-		e.expr, err = xpath.Compile(text)
+	err = guarded(func() (err error) {
+		e.expr, err = xpath.Compile(fast)
 		return err
 	})
 	if err != nil {
@@ -59,7 +60,7 @@ func newExpression(text string) (*expression, error) {
 		return nil, err
 	}
 	// The library finds some mistakes, such as a wrong type of an argument, only when it runs.
-	if err := e.run(context.Background(), trial); err != nil {
+	if err := e.run(&walk{ctx: context.Background()}, trial); err != nil {
 		if _, ok := errors.AsType[runtime.Error](err); ok {
 			return nil, errArguments
 		}
@@ -95,12 +96,11 @@ func (e *expression) compiled() *xpath.Expr {
 
 var errSteps = errors.New("it takes too long on this page; name the elements more directly, or use a CSS selector")
 
-// run finds the nodes below root that e names.
-func (e *expression) run(ctx context.Context, root *html.Node) error {
+// run finds the nodes below root that e names. It counts its steps in w.
+func (e *expression) run(w *walk, root *html.Node) error {
 	if e.broken != nil {
 		return Unreadable(fmt.Errorf("%q is not an XPath: %w", e.text, e.broken))
 	}
-	w := &walk{ctx: ctx}
 	e.found = make(map[*html.Node]hit)
 	err := guarded(func() error {
 		result := e.expr.Evaluate(&place{walk: w, root: root, node: root, attr: -1})
@@ -121,8 +121,8 @@ func (e *expression) run(ctx context.Context, root *html.Node) error {
 		return nil
 	})
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case w.ctx.Err() != nil:
+		return w.ctx.Err()
 	case err != nil && root == trial:
 		return err
 	case err != nil:
@@ -146,7 +146,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// walk counts the steps of one evaluation.
+// walk counts the steps of the XPaths of a view on one page.
 type walk struct {
 	ctx   context.Context
 	steps int
@@ -290,6 +290,9 @@ func (p *place) MoveToPrevious() bool { return p.attr < 0 && p.move(p.node.PrevS
 func (p *place) MoveToFirst() bool {
 	if p.attr >= 0 || p.node.PrevSibling == nil {
 		return false
+	}
+	if p.node.Parent != nil {
+		return p.move(p.node.Parent.FirstChild)
 	}
 	for p.MoveToPrevious() {
 	}

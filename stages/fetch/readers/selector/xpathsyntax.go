@@ -10,10 +10,17 @@ import (
 
 // checkXPath returns where and why text breaks the grammar of XPath 1.0, or nil. The library that
 // evaluates expressions ignores some mistakes, and does not say where the others are.
-func checkXPath(text string) (err error) {
+//
+// Fast names the same nodes as text. The library counts all siblings of each node to evaluate
+// li[last()], and looks at one sibling to evaluate li[not(following-sibling::li)].
+func checkXPath(text string) (fast string, err error) {
 	defer func() {
-		if mistake, ok := recover().(xpathMistake); ok {
-			err = mistake
+		switch r := recover().(type) {
+		case nil:
+		case xpathMistake:
+			err = r
+		default:
+			panic(r)
 		}
 	}()
 	p := &xpathParser{text: text}
@@ -22,7 +29,12 @@ func checkXPath(text string) (err error) {
 	if p.token != "" {
 		p.fail("an operator or the end of the expression")
 	}
-	return nil
+	return p.fast.String() + text[p.copied:], nil
+}
+
+func isXPath(text string) bool {
+	_, err := checkXPath(text)
+	return err == nil
 }
 
 // xpathMistake ends the parser.
@@ -38,6 +50,9 @@ type xpathParser struct {
 	text  string
 	at    int    // where token begins
 	token string // empty at the end
+	// fast is the result of checkXPath up to copied in text.
+	fast   strings.Builder
+	copied int
 }
 
 func (p *xpathParser) panicAt(at int, why string) {
@@ -82,7 +97,9 @@ func (p *xpathParser) scan(s string) string {
 	case isDigit(r) || r == '.' && len(s) > 1 && isDigit(rune(s[1])):
 		return s[:span(s, func(r rune) bool { return isDigit(r) || r == '.' })]
 	case nameBegins(r):
-		return s[:span(s, func(r rune) bool { return nameBegins(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-.·", r) })]
+		return s[:span(s, func(r rune) bool {
+			return nameBegins(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-.·", r)
+		})]
 	case strings.ContainsRune("()[].@,:/|+-=<>*$", r):
 		return s[:size]
 	}
@@ -149,7 +166,7 @@ func (p *xpathParser) operand() {
 	default:
 		p.fail("an expression")
 	}
-	p.conditions()
+	p.conditions("")
 	if p.token == "/" || p.token == "//" {
 		p.next()
 		p.steps()
@@ -172,25 +189,27 @@ func (p *xpathParser) steps() {
 }
 
 func (p *xpathParser) step() {
-	switch {
-	case p.token == "." || p.token == "..":
+	test := ""
+	switch p.token {
+	case ".", "..":
 		p.next()
-	case p.token == "(":
+	case "(":
 		p.list(false)
-	default:
-		if p.token == "@" {
-			p.next()
-		}
+	case "@":
+		p.next()
 		p.nodeTest()
+	default:
+		test = p.nodeTest()
 	}
-	p.conditions()
+	p.conditions(test)
 }
 
-// nodeTest reads a name or *, perhaps behind an axis or a prefix, or a function call.
-func (p *xpathParser) nodeTest() {
+// nodeTest reads a name or *, perhaps behind an axis or a prefix, or a function call. It returns the
+// name or * of children.
+func (p *xpathParser) nodeTest() (child string) {
 	if p.token == "*" {
 		p.next()
-		return
+		return "*"
 	}
 	if !p.isName() {
 		p.fail("the name of an element or attribute")
@@ -204,18 +223,24 @@ func (p *xpathParser) nodeTest() {
 		}
 		p.next()
 		p.nodeTest()
+		return ""
 	case ":":
 		p.next()
 		if p.token != "*" && !p.isName() {
 			p.fail("a name behind the prefix " + axis)
 		}
+		name := axis + ":" + p.token
 		p.next()
 		if p.token == "(" {
 			p.list(true)
+			return ""
 		}
+		return name
 	case "(":
 		p.list(true)
+		return ""
 	}
+	return axis
 }
 
 var axes = []string{
@@ -240,9 +265,10 @@ func (p *xpathParser) list(empty bool) {
 	p.end(at, "(", ")")
 }
 
-// conditions reads the conditions in brackets.
-func (p *xpathParser) conditions() {
-	for p.token == "[" {
+// conditions reads the conditions in brackets. child is the name of the children that they are for, if
+// it is known.
+func (p *xpathParser) conditions(child string) {
+	for ; p.token == "["; child = "" {
 		at := p.at
 		p.next()
 		switch p.token {
@@ -252,7 +278,12 @@ func (p *xpathParser) conditions() {
 			p.fail("a condition such as 1 or @class")
 		}
 		p.expression()
+		condition := strings.Join(strings.Fields(p.text[at+1:p.at]), "")
 		p.end(at, "[", "]")
+		if child != "" && condition == "last()" {
+			p.fast.WriteString(p.text[p.copied:at] + "[not(following-sibling::" + child + ")]")
+			p.copied = at + strings.IndexByte(p.text[at:], ']') + 1
+		}
 	}
 }
 
