@@ -42,7 +42,11 @@ const decideTimeout = 5 * time.Second
 // ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
 func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
-	if err := r.live.Load().validate(s); err != nil {
+	valid := r.live.Load().validate
+	if r.cfg.Mode == ModeCommands { // it does not know the sinks
+		valid = func(s pipeline.Subscription) error { return CheckSubscription(s) }
+	}
+	if err := valid(s); err != nil {
 		return err
 	}
 	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
@@ -56,8 +60,42 @@ func (r *Router) Cancel(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
 }
 
-// Resume restarts the expired subscriptions of client on the page of url, each with the next
-// version as its baseline. An empty client means all clients, unlike in Cancel. It waits for the
+// Pause ends the subscriptions of client on the page of url until Resume restarts them. Meanwhile
+// they are listed as paused: changes notify nobody, and the page is not checked for them. If nobody
+// else watches the page, its stored versions are deleted. Notifications of earlier changes are still
+// delivered. An empty client means "default". Pause waits for the decision as Subscribe does. It
+// returns a *flow.Refusal where client has no subscription there, and nil where it is paused already.
+func (r *Router) Pause(ctx context.Context, url, client string) error {
+	return r.command(ctx, url, flow.TypePause, flow.PauseCommand{URL: url, Client: client})
+}
+
+// CheckNow makes the page of url due now, whatever its schedule; the waits that its host asked for
+// are kept. It returns when the command is stored, and does not wait for the check. It returns a
+// *flow.Refusal where the page is not watched or is never fetched.
+func (r *Router) CheckNow(ctx context.Context, url string) error {
+	pages, _, err := r.Pages(ctx, inspect.ListFilter{URL: url})
+	switch {
+	case err != nil:
+		return err
+	case len(pages) == 0:
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", url)}
+	case pages[0].State == inspect.StateExpired || pages[0].State == inspect.StatePaused:
+		return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is %s; resume it", url, pages[0].State)}
+	case pages[0].Pushed:
+		return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is never fetched: its subscriptions have the interval never", url)}
+	}
+	m, err := newCommand(url, flow.TypeCheckNow, nil, r.cfg.Now())
+	if err != nil {
+		return err
+	}
+	if err := r.transport.Ready(); err != nil {
+		return err
+	}
+	return r.unlessClosing(r.transport.Publish(ctx, m))
+}
+
+// Resume restarts the expired and paused subscriptions of client on the page of url, each with the
+// version that is then current as its baseline: the next one, if nobody else watched the page. An empty client means all clients, unlike in Cancel. It waits for the
 // decision as Subscribe does, and returns a *flow.Refusal where no such subscription is expired.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})

@@ -246,6 +246,8 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	switch {
 	case c.matched[[2]string{s.Client, keyword}]:
 		return ""
+	case s.State == StatePaused:
+		return "the subscription is paused"
 	case s.State == StateExpired:
 		return "the subscription expired: " + s.Reason
 	case c.explainer == nil:

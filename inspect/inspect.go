@@ -46,6 +46,7 @@ const (
 	StateExpired      = "expired"
 	StateSelectorGone = "selector_gone"
 	StatePageReplaced = "page_replaced"
+	StatePaused       = "paused"
 )
 
 // ListFilter selects what List returns. Empty fields select everything.
@@ -80,8 +81,9 @@ type Listing struct {
 // Page is a page that is watched, or whose subscriptions expired.
 type Page struct {
 	URL string `json:"url"`
-	// State is StateActive, StateFailing where the last check failed, or StateExpired where all
-	// subscriptions have expired. Reason says why it is not active, and Since is when that began.
+	// State is StateActive, StateFailing where the last check failed, StatePaused where all
+	// subscriptions are paused, or StateExpired where all others have expired. Reason
+	// says why it is not active, and Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -128,7 +130,8 @@ type Subscription struct {
 	pipeline.Subscription
 	Document string `json:"document"`
 	Origin   string `json:"origin"`
-	// State is StateActive or StateExpired. Reason says why it expired, Since when.
+	// State is StateActive, StatePaused or StateExpired. Reason says why it expired. Since is when it
+	// expired or was paused.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`

@@ -252,6 +252,9 @@ func (p *Page) lastOf(checks []index.CheckRecord) {
 // addExpiry fills in why and when the page expired, or the last of its subscriptions.
 func (p *Page) addExpiry(page index.Page, st flow.State) error {
 	p.State = StateExpired
+	if page.Expiry == nil && !slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.State != StatePaused }) {
+		p.State = StatePaused
+	}
 	if e := page.Expiry; e != nil {
 		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
 	} else {
@@ -317,6 +320,9 @@ func (p *Page) addSubscriptions(st flow.State) error {
 	for _, x := range expired {
 		s := subscription(x.Stamped, StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
+		if x.End == flow.EndPaused {
+			s.State, s.Reason = StatePaused, ""
+		}
 		p.Subscriptions = append(p.Subscriptions, s)
 	}
 	slices.SortFunc(p.Subscriptions, func(a, b Subscription) int {

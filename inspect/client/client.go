@@ -18,6 +18,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -106,12 +107,27 @@ func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 	return e, c.get(ctx, "/explain", values("url", url, "client", f.Client, "keyword", f.Keyword), &e)
 }
 
+// Subscribe adds a subscription. It returns nil where the client has the same one already.
+func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) error {
+	return c.post(ctx, "/subscriptions", s, new(Target))
+}
+
+// Pause ends the subscriptions of client on the page of url until Resume restarts them.
+func (c *Client) Pause(ctx context.Context, url, client string) error {
+	return c.post(ctx, "/pause", Target{url, client}, nil)
+}
+
+// CheckNow makes the page of url due now, and does not wait for the check.
+func (c *Client) CheckNow(ctx context.Context, url string) error {
+	return c.post(ctx, "/check", PageRef{url}, nil)
+}
+
 // Cancel ends the subscriptions of client on the page of url.
 func (c *Client) Cancel(ctx context.Context, url, client string) error {
 	return c.post(ctx, "/cancel", Target{url, client}, nil)
 }
 
-// Resume restarts the expired subscriptions of client on the page of url, or those of all clients
+// Resume restarts the expired and paused subscriptions of client on the page of url, or those of all clients
 // where client is empty.
 func (c *Client) Resume(ctx context.Context, url, client string) error {
 	return c.post(ctx, "/resume", Target{url, client}, nil)
@@ -212,13 +228,18 @@ func (c *Client) ask(r *http.Request, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNoContent {
+	if empty(resp) {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 		return fmt.Errorf("the answer of the process at %s cannot be read: %w", r.Host, err)
 	}
 	return nil
+}
+
+// empty reports whether resp is a success without a body.
+func empty(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusAccepted
 }
 
 // do sends r. It returns the response if it is a success without a body or with the given media
@@ -232,7 +253,8 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("the process at %s does not answer: %w", r.URL.Host, err)
 	}
-	if resp.StatusCode == http.StatusNoContent || resp.StatusCode < http.StatusMultipleChoices && resp.Header.Get("Content-Type") == media {
+	success := resp.StatusCode < http.StatusMultipleChoices
+	if success && (empty(resp) || resp.Header.Get("Content-Type") == media) {
 		return resp, nil
 	}
 	defer resp.Body.Close()

@@ -36,6 +36,24 @@ type Pages struct {
 	Next  string         `json:"next,omitempty"`
 }
 
+// Subscriptions is a part of the list of subscriptions, in the order of their pages and clients.
+// Next is the cursor of the following part; it is empty after the last one.
+type Subscriptions struct {
+	Subscriptions []Subscription `json:"subscriptions"`
+	Next          string         `json:"next,omitempty"`
+}
+
+// Subscription is a subscription with the canonical URL of its page.
+type Subscription struct {
+	Page string `json:"page"`
+	inspect.Subscription
+}
+
+// PageRef names a page.
+type PageRef struct {
+	URL string `json:"url"`
+}
+
 // Receivers is the list of receivers, in the order of their sinks.
 type Receivers struct {
 	Receivers []inspect.Receiver `json:"receivers"`

@@ -69,7 +69,7 @@ func (a *app) resume() *cobra.Command {
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "resume [URL] (--data DIR | -c FILE)",
-		Short: "Restarts expired subscriptions, each from a new baseline",
+		Short: "Restarts expired and paused subscriptions, each from a new baseline",
 		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
   vokter-stream resume --sink ops -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,9 +99,9 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 		return err
 	}
 	if err := m.Resume(ctx, url, client); err != nil {
-		subs = slices.DeleteFunc(subs, func(s inspect.Subscription) bool { return s.State != inspect.StateExpired })
+		subs = slices.DeleteFunc(subs, func(s inspect.Subscription) bool { return s.State == inspect.StateActive })
 		if notFound(err) && len(subs) > 0 {
-			return fmt.Errorf("nothing of client %q expired on %s; name one of which something did with --client: %s", client, url, clientsOf(subs))
+			return fmt.Errorf("no subscription of client %q to %s is expired or paused; name a client that has one with --client: %s", client, url, clientsOf(subs))
 		}
 		return err
 	}

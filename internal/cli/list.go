@@ -163,7 +163,7 @@ func (r *results) pages(all []inspect.Page, verbose bool) {
 		state, what := p.State, r.checks(p)
 		switch {
 		case p.State != inspect.StateActive:
-			what = fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p))
+			what = r.since(p)
 		default:
 			i := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
 			if i >= 0 {
@@ -186,7 +186,7 @@ func (r *results) page(p inspect.Page) {
 	r.text("%-*s  %s", stateWidth, p.State, p.URL)
 	const indent = "         "
 	if p.State != inspect.StateActive {
-		r.text(indent+"since %s: %s", when(p.Since, r.now), r.failed(p))
+		r.text(indent+"%s", r.since(p))
 	}
 	r.text(indent+"%s", r.checks(p))
 	documents := make([][]string, 0, len(p.Documents))
@@ -198,7 +198,7 @@ func (r *results) page(p inspect.Page) {
 	for _, s := range p.Subscriptions {
 		state := ""
 		if s.State != inspect.StateActive {
-			state = fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason)
+			state = strings.TrimSuffix(fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason), ": ")
 		}
 		document := ""
 		if len(p.Documents) > 1 {
@@ -207,7 +207,7 @@ func (r *results) page(p inspect.Page) {
 		if s.Language != "" {
 			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), "made by " + s.Origin, state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -248,7 +248,12 @@ func controls(s inspect.Subscription) string {
 	return strings.Join(set, ", ")
 }
 
-// failed says why p is not active, and since when.
+// since says since when p is not active, and why.
+func (r *results) since(p inspect.Page) string {
+	return strings.TrimSuffix(fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p)), ": ")
+}
+
+// failed says why p is not active.
 func (r *results) failed(p inspect.Page) string {
 	if p.Failures == 0 {
 		return p.Reason

@@ -36,6 +36,10 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChange]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Duration](), reflect.TypeFor[duration]())
+	input := schemas.Schema(reflect.TypeFor[pipeline.Subscription](), true, "") // client and keywords have defaults
+	input = schemas.SchemaFromRef(input.Ref)
+	input.Required = []string{"url", "sinks"}
+	input.PrecomputeMessages()
 	a := &api{service: s, process: p, copying: make(chan struct{}, 1)}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -57,6 +61,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addProcess()
 	a.addPages()
 	a.addHistory()
+	a.addSubscriptions()
 	a.addCommands()
 	a.addDeliveries()
 	a.addBackup()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -38,8 +39,36 @@ func (a *api) addCommands() {
 		return a.service.Cancel(ctx, in.Body.URL, in.Body.Client)
 	})
 	addSilent(a, route{
-		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: Write, summary: "Restarts the expired subscriptions of a client on a page",
-		description: "Without a client it restarts those of all clients. The next version of the document is the baseline.",
+		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: Write, summary: "Pauses the subscriptions of a client on a page",
+		description: "Until they are resumed, changes notify nobody and the page is not checked for them. If nobody else watches the page, its stored versions are deleted.",
+	}, func(ctx context.Context, in *targetInput) error {
+		if err := in.check(ctx, "is missing; name whose subscriptions are to pause"); err != nil {
+			return err
+		}
+		return a.service.Pause(ctx, in.Body.URL, in.Body.Client)
+	})
+	type checkInput struct{ Body client.PageRef }
+	addSilent(a, route{
+		method: http.MethodPost, path: "/check", id: "check-page", scope: Write, status: http.StatusAccepted, summary: "Checks a page now, whatever its interval",
+		description: "The response does not wait for the check; the last checks of /explain show what it found. The waits that the host of the page asked for are kept.",
+	}, func(ctx context.Context, in *checkInput) error {
+		if err := checkURL("body.url", in.Body.URL); err != nil {
+			return err
+		}
+		if who := callerOf(ctx); who.Clients != nil {
+			pages, _, err := a.service.Pages(ctx, inspect.ListFilter{URL: in.Body.URL, Clients: who.Clients})
+			if err != nil {
+				return err
+			}
+			if len(pages) == 0 {
+				return &flow.Refusal{Code: flow.CodeNotFound, Message: in.Body.URL + " is not watched"}
+			}
+		}
+		return a.service.CheckNow(ctx, in.Body.URL)
+	})
+	addSilent(a, route{
+		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: Write, summary: "Restarts the expired and paused subscriptions of a client on a page",
+		description: "Without a client it restarts those of all clients. The version that is then current is the baseline.",
 	}, func(ctx context.Context, in *targetInput) error {
 		if err := in.check(ctx, ""); err != nil {
 			return err

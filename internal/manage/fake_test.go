@@ -11,6 +11,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -48,6 +49,21 @@ func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) 
 
 func (f *fake) Cancel(_ context.Context, url, client string) error {
 	f.asked = append(f.asked, "cancel", url, client)
+	return f.err
+}
+
+func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
+	f.asked = append(f.asked, "subscribe", s)
+	return f.err
+}
+
+func (f *fake) Pause(_ context.Context, url, client string) error {
+	f.asked = append(f.asked, "pause", url, client)
+	return f.err
+}
+
+func (f *fake) CheckNow(_ context.Context, url string) error {
+	f.asked = append(f.asked, "check", url)
 	return f.err
 }
 

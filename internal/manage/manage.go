@@ -9,6 +9,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -22,7 +23,13 @@ type Manager interface {
 	Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error)
 	// Cancel ends the subscriptions of client on the page of url.
 	Cancel(ctx context.Context, url, client string) error
-	// Resume restarts the expired subscriptions of client on the page of url, or those of all
+	// Subscribe adds a subscription. The current version of its document is the baseline.
+	Subscribe(ctx context.Context, s pipeline.Subscription) error
+	// Pause ends the subscriptions of client on the page of url until Resume restarts them.
+	Pause(ctx context.Context, url, client string) error
+	// CheckNow makes the page of url due now.
+	CheckNow(ctx context.Context, url string) error
+	// Resume restarts the expired and paused subscriptions of client on the page of url, or those of all
 	// clients where client is empty.
 	Resume(ctx context.Context, url, client string) error
 	// Retry attempts the pending notifications of the receivers that f selects, and returns

@@ -76,7 +76,7 @@ func (a *api) addPages() {
 		Part
 		OptionalPage
 		Client   string `query:"client" doc:"Only subscriptions of this client, and pages that have one."`
-		State    string `query:"state" enum:"active,failing,expired" doc:"Only pages in this state."`
+		State    string `query:"state" enum:"active,failing,paused,expired" doc:"Only pages in this state."`
 		Sketches bool   `query:"sketches" doc:"Adds a sketch of each document, by which similar texts are found."`
 		Tree     bool   `query:"tree" doc:"Adds the linked pages of subscriptions that follow links."`
 	}

@@ -32,6 +32,8 @@ func schemaName(t reflect.Type, hint string) string {
 		return "ChangeRecord"
 	case reflect.TypeFor[flow.Difference]():
 		return "ChangeDifference"
+	case reflect.TypeFor[client.Subscription]():
+		return "PageSubscription"
 	case reflect.TypeFor[huma.ErrorModel]():
 		return "Problem"
 	case reflect.TypeFor[huma.ErrorDetail]():

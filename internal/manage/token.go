@@ -33,6 +33,8 @@ type Token struct {
 	Scopes []Scope
 	// Clients are the clients whose subscriptions the token can see and change. Nil means all.
 	Clients []string
+	// Sinks are the sinks that its subscriptions may name. Nil means all.
+	Sinks []string
 	// Rate is how many requests a second are answered, after a burst of as many. 0 means no limit.
 	Rate int
 }
@@ -103,6 +105,9 @@ func (c *caller) may(scopes []string) error {
 func (c *caller) owns(client string) bool {
 	return c.Clients == nil || slices.Contains(c.Clients, client)
 }
+
+// delivers reports whether subscriptions that c makes may name sink.
+func (c *caller) delivers(sink string) bool { return c.Sinks == nil || slices.Contains(c.Sinks, sink) }
 
 type callerKey struct{}
 

@@ -43,13 +43,20 @@ type ApplyCommand struct {
 	Resume bool `json:"resume,omitempty"`
 }
 
-// ResumeCommand restarts expired subscriptions of the page of URL, each with a new baseline: those
+// ResumeCommand restarts expired and paused subscriptions of the page of URL, each with a new baseline: those
 // of Client, or all if Client is empty. If Receiver is set, only those that expired with that
 // receiver.
 type ResumeCommand struct {
 	URL      string `json:"url"`
 	Client   string `json:"client,omitempty"`
 	Receiver string `json:"receiver,omitempty"` // the name of a sink
+}
+
+// PauseCommand ends the subscriptions of Client on the page of URL until a ResumeCommand restarts
+// them. Meanwhile they are listed as paused, notify nobody, and cause no check.
+type PauseCommand struct {
+	URL    string `json:"url"`
+	Client string `json:"client"`
 }
 
 // RetryCommand attempts the pending notifications of a receiver now, instead of when its next
@@ -88,7 +95,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Decision is the result of a command of TypeSubscribe, TypeCancel or TypeResume, for the process
+// Decision is the result of a command of TypeSubscribe, TypeCancel, TypePause or TypeResume, for the process
 // that waits for it.
 type Decision struct {
 	// Command is the ID of the command.
@@ -158,6 +165,7 @@ const (
 	EndCancelled = "cancelled" // its waiting notifications are dropped
 	EndExpired   = "expired"   // its page expired: its client gets a timeout notification
 	EndReceiver  = "receiver"  // all its receivers expired
+	EndPaused    = "paused"    // a PauseCommand ended it
 )
 
 // Ended says that Incarnation of Page ended. It follows all changes of the incarnation.

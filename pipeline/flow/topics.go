@@ -51,6 +51,7 @@ const (
 	TypeSubscribe = "vokter.subscribe.v1" // body: SubscribeCommand
 	TypeCancel    = "vokter.cancel.v1"    // body: CancelCommand
 	TypeApply     = "vokter.apply.v1"     // body: ApplyCommand
+	TypePause     = "vokter.pause.v1"     // body: PauseCommand
 	TypeResume    = "vokter.resume.v1"    // body: ResumeCommand
 	TypeExpire    = "vokter.expire.v1"    // body: ExpireCommand
 	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL

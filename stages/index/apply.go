@@ -92,7 +92,16 @@ type cancel struct {
 	Root     string
 }
 
-// resume restarts expired subscriptions of the page: those of Client, or all if it is empty. If
+// pause ends a client's subscriptions on the page until they are resumed.
+type pause struct {
+	Client string
+	// Existing are the client's current subscriptions, without those that follow links to the page.
+	// Expired are its expired and paused ones.
+	Existing []flow.Stamped
+	Expired  []ExpiredSubscription
+}
+
+// resume restarts expired and paused subscriptions of the page: those of Client, or all if it is empty. If
 // Receiver is set, the name of a sink that works again, only those are restarted that ended
 // because of that sink; if there are none, nothing happens.
 type resume struct {
@@ -128,6 +137,7 @@ type wake struct{}
 func (subscribe) action() {}
 func (replace) action()   {}
 func (cancel) action()    {}
+func (pause) action()     {}
 func (resume) action()    {}
 func (expire) action()    {}
 func (checkNow) action()  {}
@@ -278,6 +288,8 @@ func apply(p Page, ev event) (Page, []output) {
 		a.replace(do)
 	case cancel:
 		a.cancel(do)
+	case pause:
+		a.pause(do)
 	case resume:
 		if !a.resume(do) {
 			return p, nil

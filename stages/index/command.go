@@ -41,6 +41,12 @@ func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Sub
 			return nil, malformed(err), nil
 		}
 		return resumeCommand(st, p, m.Key, c)
+	case flow.TypePause:
+		var c flow.PauseCommand
+		if err := public(m.Body, &c); err != nil {
+			return nil, malformed(err), nil
+		}
+		return pauseCommand(st, p, m.Key, c)
 	case flow.TypeExpire:
 		var c flow.ExpireCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
@@ -164,6 +170,19 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (ac
 	return do, nil, nil
 }
 
+func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (action, *flow.Refusal, error) {
+	if r := refuseURL(page, c.URL); r != nil {
+		return nil, r, nil
+	}
+	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
+	es, err := existing(st, p, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	xs, err := expired(st, p, client)
+	return pause{Client: client, Existing: es, Expired: xs}, nil, err
+}
+
 func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
@@ -246,7 +265,7 @@ func refuse(page string, s pipeline.Subscription) *flow.Refusal {
 // the other commands, and does not wait.
 func awaited(m flow.Message) bool {
 	switch m.Type {
-	case flow.TypeSubscribe, flow.TypeCancel, flow.TypeResume:
+	case flow.TypeSubscribe, flow.TypeCancel, flow.TypePause, flow.TypeResume:
 		return true
 	}
 	return false

@@ -10,11 +10,12 @@ import (
 )
 
 // ExpiredSubscription is a subscription that ended because its page or all of its receivers
-// expired. It is stored until it is resumed, changed, added again or cancelled.
+// expired, or because it was paused. It is stored until it is resumed, changed, added again or cancelled.
 type ExpiredSubscription struct {
-	// Stamped is the ended record; its End is flow.EndExpired or EndReceiver.
+	// Stamped is the ended record; its End is flow.EndExpired, EndReceiver or EndPaused.
 	flow.Stamped
-	// Time is when it expired: the time of the last check, or when its last receiver did.
+	// Time is when it expired or was paused: the time of the last check, when its last receiver
+	// expired, or the time of the command.
 	Time time.Time `json:"expired"`
 	// Reason says why, in words for the user. Class is the class of the page's last failure;
 	// empty if receivers were the cause.
@@ -142,7 +143,25 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 	})
 }
 
-// resume restarts expired subscriptions: of one client or of all, or because a receiver works
+// pause ends a client's subscriptions and lists them as paused.
+func (a *application) pause(p pause) {
+	paused := slices.ContainsFunc(p.Expired, func(x ExpiredSubscription) bool { return x.End == flow.EndPaused })
+	if len(p.Existing) == 0 && !paused {
+		why := fmt.Sprintf("client %q has no subscription to this page", p.Client)
+		if len(p.Expired) > 0 {
+			why = fmt.Sprintf("the subscriptions of client %q to this page are expired; there is nothing to pause", p.Client)
+		}
+		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: why}})
+		return
+	}
+	for _, e := range p.Existing {
+		a.list(ExpiredSubscription{Stamped: a.end(e, flow.EndPaused), Time: a.Now, Reason: "paused"})
+	}
+	a.tidy()
+	a.emit(decide{})
+}
+
+// resume restarts expired and paused subscriptions: of one client or of all, or because a receiver works
 // again. It reports whether it changed or decided anything.
 func (a *application) resume(r resume) bool {
 	p, resumed := &a.p, false
@@ -170,7 +189,7 @@ func (a *application) resume(r resume) bool {
 	case resumed:
 		a.emit(decide{})
 	case r.Receiver == "":
-		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "nothing of this page expired that could be resumed"}})
+		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "no subscription to this page is expired or paused"}})
 	}
 	return resumed || r.Receiver == ""
 }

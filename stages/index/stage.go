@@ -292,7 +292,7 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 		return wake{}, nil, nil
 	case flow.TypeCheckNow:
 		return checkNow{}, nil, nil
-	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypeResume, flow.TypeExpire, flow.TypeFollow:
+	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypePause, flow.TypeResume, flow.TypeExpire, flow.TypeFollow:
 		if m.Position == "" {
 			return nil, nil, failure.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}

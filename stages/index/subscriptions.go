@@ -16,6 +16,10 @@ func (a *application) subscribe(s subscribe) {
 		a.emit(decide{conflict(s.Subscription)})
 		return
 	}
+	if s.Expired != nil && s.Expired.End == flow.EndPaused {
+		a.emit(decide{&flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is paused for client %q; resume it, or cancel it first", s.Subscription.URL, s.Subscription.Client)}})
+		return
+	}
 	var former []flow.Former
 	if s.Expired != nil {
 		a.unlist(*s.Expired)

@@ -134,7 +134,7 @@ func (d *directory) resumePage(l *life, n int) error {
 // absent reports whether the answer says that there is nothing that could be cancelled or
 // resumed: an earlier attempt, though nobody heard of its end, did it.
 func (a answer) absent() bool {
-	return a.code == 1 && (strings.Contains(a.log, "has no subscription") || strings.Contains(a.log, "nothing of this page expired"))
+	return a.code == 1 && (strings.Contains(a.log, "has no subscription") || strings.Contains(a.log, "no subscription to this page is expired or paused"))
 }
 
 // empty reports whether the answer says that no dead letter matches the filter.

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+func (a *app) subscribe() *cobra.Command {
+	var (
+		flags subscriptionFlags
+		sinks []string
+	)
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "subscribe URL [KEYWORD...] --sink NAME (--data DIR | -c FILE)",
+		Short: "Adds a subscription while the pipeline runs",
+		Long: "Adds a subscription to the process that runs the data directory or, if it is stopped, for its next start. The current version of " +
+			"the document is the baseline. The subscription stays in the data directory until it is cancelled, beside those of the configuration: " +
+			"neither replaces the other. To add the same subscription again changes nothing.",
+		Example: `  vokter-stream subscribe https://example.com/terms privacy --client legal --sink ops -c vokter.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "no URL is given; write %s URL [KEYWORD...] --sink NAME", cmd.CommandPath())
+			}
+			if len(sinks) == 0 {
+				return usage(cmd, "no sink is given; name the sinks that are notified with --sink NAME")
+			}
+			s, err := flags.subscription(cmd, args[0], args[1:])
+			if err != nil {
+				return err
+			}
+			s.Sinks = sinks
+			dir, err := a.directory(cmd)
+			if err != nil {
+				return err
+			}
+			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+				if _, stopped := m.(*vokter.Router); stopped { // it does not know the sinks
+					for _, name := range sinks {
+						if err := a.checkSink(cmd, m, name); err != nil {
+							return err
+						}
+					}
+				}
+				created, err := manage.Subscribe(ctx, m, s)
+				if err != nil {
+					return err
+				}
+				kind, says := "subscribed", "client %s watches %s"
+				if !created {
+					kind, says = "subscribed_before", "client %s has this subscription to %s already"
+				}
+				out := a.results()
+				out.object(doneLine{kind, s.URL, s.Client})
+				out.text(says, s.Client, s.URL)
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	flags.add(cmd.Flags())
+	cmd.Flags().StringArrayVar(&sinks, "sink", nil, "the `NAME` of a sink to deliver to (repeatable)")
+	return cmd
+}
+
+func (a *app) pause() *cobra.Command {
+	var client string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "pause URL (--data DIR | -c FILE)",
+		Short: "Pauses the subscriptions of a client on a page until resume",
+		Long: "Pauses the subscriptions of a client on a page until resume. Meanwhile changes notify nobody, and the page is not checked for them. " +
+			"Notifications of earlier changes are still delivered. If nobody else watches the page, its stored versions are deleted.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+				if err := m.Pause(ctx, url, client); err != nil {
+					return err
+				}
+				out := a.results()
+				out.object(doneLine{"paused", url, client})
+				out.text("client %s is not notified of %s until it is resumed", client, url)
+				return out.end()
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
+	return cmd
+}
+
+// checkedLine is the JSON of a check that was asked for.
+type checkedLine struct {
+	Kind string `json:"kind"`
+	URL  string `json:"url"`
+	inspect.Check
+}
+
+// checkWithin is how long the verb check waits for its check.
+const checkWithin = 2 * time.Minute
+
+func (a *app) check() *cobra.Command {
+	return a.flags.with(&cobra.Command{
+		Use:   "check URL (--data DIR | -c FILE)",
+		Short: "Checks a page now",
+		Long: "Checks a page now, whatever its interval, and prints what the check found. The waits that its host asked for are kept. " +
+			"If no process runs the data directory, the page is checked when one starts.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error { return a.checkNow(ctx, m, url) })
+		},
+	}, outputFlags|directoryFlags|configFlags)
+}
+
+func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error {
+	before, err := lastCheck(ctx, m, url)
+	if err != nil {
+		return err
+	}
+	if err := m.CheckNow(ctx, url); err != nil {
+		return err
+	}
+	out := a.results()
+	if _, stopped := m.(*vokter.Router); stopped {
+		out.object(doneLine{"due", url, ""})
+		out.text("no process runs the data directory; %s is checked when one starts", url)
+		return out.end()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("the check of %s has not ended within %v; explain shows it later", url, checkWithin))
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c, err := lastCheck(ctx, m, url)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		case c.Check > before.Check:
+			out.object(checkedLine{"checked", url, c})
+			out.text("%s: %s", url, outcomeOf(c))
+			return out.end()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// noKeyword is a filter that explains no keyword, which takes long.
+var noKeyword = inspect.ExplainFilter{Keyword: "\x00"}
+
+// lastCheck returns the last check of the page of url, or the zero Check.
+func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check, error) {
+	e, err := m.Explain(ctx, url, noKeyword)
+	if err != nil || len(e.Checks) == 0 {
+		return inspect.Check{}, err
+	}
+	return e.Checks[0], nil
+}
+
+// outcomeOf says what c found.
+func outcomeOf(c inspect.Check) string {
+	switch {
+	case c.Reason != "":
+		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, c.Reason)
+	case len(c.Versions) > 0:
+		return fmt.Sprintf("check %d found a new version", c.Check)
+	}
+	return fmt.Sprintf("check %d found no change", c.Check)
+}

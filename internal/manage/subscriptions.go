@@ -1,0 +1,173 @@
+package manage
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Subscribe adds s. It reports created false and no error where the client has the same
+// subscription already.
+func Subscribe(ctx context.Context, m Manager, s pipeline.Subscription) (created bool, err error) {
+	err = m.Subscribe(ctx, s)
+	refused, ok := errors.AsType[*flow.Refusal](err)
+	if !ok || refused.Code != flow.CodeConflict {
+		return err == nil, err
+	}
+	s = s.WithDefaults()
+	l, failed := m.List(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})
+	if failed != nil {
+		return false, failed
+	}
+	for _, p := range l.Pages {
+		if slices.ContainsFunc(p.Subscriptions, func(x inspect.Subscription) bool { return same(x.Subscription, s) }) {
+			return false, nil
+		}
+	}
+	return false, err
+}
+
+// same reports whether two subscriptions with their defaults are equal.
+func same(a, b pipeline.Subscription) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func (a *api) addSubscriptions() {
+	type listInput struct {
+		Part
+		OptionalPage
+		Client string `query:"client" doc:"Only subscriptions of this client."`
+		State  string `query:"state" enum:"active,paused,expired" doc:"Only subscriptions in this state."`
+		Origin string `query:"origin" doc:"Only subscriptions that were made this way: yaml by the configuration, api at run time."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", scope: Read, summary: "Lists subscriptions with their state and origin",
+		description: "They are in the order of their pages and clients.",
+	}, func(ctx context.Context, in *listInput) (client.Subscriptions, error) {
+		if err := in.check(); err != nil {
+			return client.Subscriptions{}, err
+		}
+		f := inspect.ListFilter{URL: in.URL, Client: in.Client, Clients: callerOf(ctx).Clients}
+		return a.subscriptions(ctx, in.Part, f, func(s inspect.Subscription) bool {
+			return (in.State == "" || s.State == in.State) && (in.Origin == "" || s.Origin == in.Origin)
+		})
+	})
+
+	type subscribeInput struct{ Body pipeline.Subscription }
+	type subscribeOutput struct {
+		Status int
+		Body   client.Target
+	}
+	r := route{
+		method: http.MethodPost, path: "/subscriptions", id: "subscribe", scope: Write, summary: "Adds a subscription", status: http.StatusCreated,
+		description: "The current version of the document is the baseline. A client has one subscription to a document: to add the same one again is answered with 200 " +
+			"and changes nothing, to add a different one with 409. Without client it is the client default.",
+		responses: map[string]*huma.Response{"200": {Description: "The client has this subscription already.", Content: map[string]*huma.MediaType{
+			mediaJSON: {Schema: &huma.Schema{Ref: "#/components/schemas/Target"}},
+		}}},
+	}
+	huma.Register(a.API, r.operation(), func(ctx context.Context, in *subscribeInput) (*subscribeOutput, error) {
+		s := in.Body.WithDefaults()
+		if who := callerOf(ctx); !who.owns(s.Client) {
+			return nil, invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: "body.client"})
+		} else if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.delivers(sink) }); i >= 0 {
+			return nil, invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("body.sinks[%d]", i)})
+		}
+		created, err := bounded(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (bool, error) { return Subscribe(ctx, a.service, s) })
+		if err != nil {
+			return nil, err
+		}
+		out := &subscribeOutput{http.StatusOK, client.Target{URL: s.URL, Client: s.Client}}
+		if created {
+			out.Status = http.StatusCreated
+		}
+		return out, nil
+	})
+}
+
+// subscriptionKey orders subscriptions by page, client and document.
+func subscriptionKey(page string, s inspect.Subscription) string {
+	return page + "\x00" + s.Client + "\x00" + s.Document + "\x00" + s.FollowedFrom
+}
+
+// subscriptions returns a part of the subscriptions of the pages that f selects, as far as keep
+// does.
+func (a *api) subscriptions(ctx context.Context, p Part, f inspect.ListFilter, keep func(inspect.Subscription) bool) (out client.Subscriptions, err error) {
+	out.Subscriptions = []client.Subscription{}
+	after, err := p.after()
+	if err != nil {
+		return out, err
+	}
+	if page, _, ok := strings.Cut(after, "\x00"); ok {
+		// The last page may have more. Its key is the least one that is not behind the key before it.
+		only := f
+		only.URL = page
+		if out.Subscriptions, err = a.subscriptionsOf(ctx, only, out.Subscriptions, after, keep); err != nil {
+			return out, err
+		}
+		f.After = page
+	}
+	if f.URL != "" && f.After != "" {
+		f.Limit = -1 // that page is done
+	}
+	for f.Limit >= 0 && len(out.Subscriptions) <= p.Limit {
+		f.Limit = p.Limit
+		pages, next, err := a.service.Pages(ctx, f)
+		if err != nil {
+			return out, err
+		}
+		for _, page := range pages {
+			out.Subscriptions = appendSubscriptions(out.Subscriptions, page, "", keep)
+		}
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	if len(out.Subscriptions) > p.Limit {
+		out.Subscriptions = out.Subscriptions[:p.Limit]
+		last := out.Subscriptions[p.Limit-1]
+		out.Next = cursor(subscriptionKey(last.Page, last.Subscription))
+	}
+	return out, nil
+}
+
+// subscriptionsOf appends the subscriptions of the page f.URL that are behind after.
+func (a *api) subscriptionsOf(ctx context.Context, f inspect.ListFilter, to []client.Subscription, after string, keep func(inspect.Subscription) bool) ([]client.Subscription, error) {
+	pages, _, err := a.service.Pages(ctx, f)
+	if err != nil && !errors.Is(err, inspect.ErrElsewhere) { // it moved to another process since
+		return to, err
+	}
+	for _, page := range pages {
+		to = appendSubscriptions(to, page, after, keep)
+	}
+	return to, nil
+}
+
+// appendSubscriptions appends the subscriptions of page that are behind after, in order.
+func appendSubscriptions(to []client.Subscription, page inspect.Page, after string, keep func(inspect.Subscription) bool) []client.Subscription {
+	first := len(to)
+	for _, s := range page.Subscriptions {
+		if subscriptionKey(page.URL, s) > after && keep(s) {
+			to = append(to, client.Subscription{Page: page.URL, Subscription: s})
+		}
+	}
+	slices.SortFunc(to[first:], func(a, b client.Subscription) int {
+		return cmp.Compare(subscriptionKey(a.Page, a.Subscription), subscriptionKey(b.Page, b.Subscription))
+	})
+	return to
+}
