@@ -69,7 +69,7 @@ func (a *app) resume() *cobra.Command {
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "resume [URL] (--data DIR | -c FILE)",
-		Short: "Restarts expired and paused subscriptions, each from a new baseline",
+		Short: "Restarts expired and paused subscriptions from a new baseline",
 		Example: `  vokter-stream resume https://example.com/terms -c vokter.yaml
   vokter-stream resume --sink ops -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
@@ -207,12 +208,25 @@ func (r *results) page(p inspect.Page) {
 		if s.Language != "" {
 			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), "made by " + s.Origin, state})
+		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
 		r.text(indent+"kept by %s", strings.Join(p.Keep, ", "))
 	}
+}
+
+// originOf says who made s.
+func originOf(s inspect.Subscription) string {
+	switch {
+	case s.Origin == config.Origin:
+		return "of the configuration"
+	case s.Origin == vokter.OriginAPI:
+		return "made at run time"
+	case s.Origin == "" || s.FollowedFrom != "":
+		return ""
+	}
+	return "made by " + s.Origin
 }
 
 // receiversOf names the sinks of s, and its digest if it has one.

@@ -72,13 +72,13 @@ func TestListText(t *testing.T) {
          12 checks, the last 11:59:00, the next 12:09:00
          version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)  document D1
          version 1 of 11:00:00                                                                  document D2  its selector matches nothing, or its text is empty
-         legal  privacy, personal data  to ops, team  document D1
-         shop   price                   to ops, team  document D1  expired since 11:00:00: all its receivers expired
+         legal  privacy, personal data  to ops, team  document D1  of the configuration
+         shop   price                   to ops, team  document D1  of the configuration  expired since 11:00:00: all its receivers expired
          kept by yaml
 expired  https://example.com/gone
          since 09:00:00: 10 checks in a row failed: the server answered 500
          10 checks, the last 09:00:00
-         default  a  to ops, team  expired since 11:00:00: the server answered 500
+         default  a  to ops, team  of the configuration  expired since 11:00:00: the server answered 500
 active   https://example.com/new
          not checked yet
          no version yet

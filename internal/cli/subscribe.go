@@ -18,12 +18,13 @@ func (a *app) subscribe() *cobra.Command {
 		sinks []string
 	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "subscribe URL [KEYWORD...] --sink NAME (--data DIR | -c FILE)",
+		Use:   "subscribe URL [KEYWORD...] --sink NAME -c FILE",
 		Short: "Adds a subscription while the pipeline runs",
 		Long: "Adds a subscription to the process that runs the data directory or, if it is stopped, for its next start. The current version of " +
 			"the document is the baseline. The subscription stays in the data directory until it is cancelled, beside those of the configuration: " +
 			"neither replaces the other. To add the same subscription again changes nothing.",
-		Example: `  vokter-stream subscribe https://example.com/terms privacy --client legal --sink ops -c vokter.yaml`,
+		Example: `  vokter-stream subscribe https://example.com/ Argus --sink ops -c FILE
+  vokter-stream subscribe https://example.com/ --sink ops --data DIR`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(cmd, "no URL is given; write %s URL [KEYWORD...] --sink NAME", cmd.CommandPath())

@@ -7,7 +7,7 @@ import (
 )
 
 // OriginAPI is the origin of subscriptions that were made by single commands. An ApplyCommand of
-// another origin takes over those that it lists.
+// another origin does not replace them.
 const OriginAPI = "api"
 
 // SubscribeCommand adds a subscription. It is refused with CodeConflict if the document and client

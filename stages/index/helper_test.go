@@ -204,6 +204,11 @@ func (b *bench) cancel(client string) {
 	b.do(cancel{Client: client, Existing: b.standing(client), Expired: b.expired(client)})
 }
 
+func (b *bench) pause(client string) {
+	b.Helper()
+	b.do(pause{Client: client, Existing: b.standing(client), Expired: b.expired(client)})
+}
+
 func (b *bench) resume(client, receiver string) {
 	b.Helper()
 	b.do(resume{Client: client, Receiver: receiver, Expired: b.expired("")})

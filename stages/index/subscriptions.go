@@ -43,16 +43,22 @@ func (a *application) replace(r replace) {
 	for _, s := range r.Subscriptions {
 		name := a.name(s)
 		wanted[name] = true
-		if e, ok := existing[name]; ok && e.Origin != r.Origin && !takesOver(r.Origin) {
+		if e, ok := existing[name]; ok && e.Origin != r.Origin && r.Origin == flow.OriginAPI {
 			a.emit(decide{conflict(s)})
 			return
 		}
 	}
+	var refusal *flow.Refusal
 	for i, s := range r.Subscriptions {
 		name := a.name(s)
 		e, stands := existing[name]
 		x, listed := expired[name]
 		switch {
+		case stands && e.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI,
+			listed && x.End == flow.EndPaused && x.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI:
+			// A list does not replace what was made at run time.
+			refusal = conflict(s)
+			refusal.Message += "; this subscription was made at run time and stays: cancel it there to use the other one"
 		case stands && e.Origin == r.Origin && same(e.Subscription, s):
 		case stands:
 			a.end(e, "")
@@ -99,12 +105,8 @@ func (a *application) replace(r replace) {
 		})
 	}
 	a.tidy()
-	a.emit(decide{})
+	a.emit(decide{refusal})
 }
-
-// takesOver reports whether a list from origin replaces subscriptions of other origins: lists
-// of the operator (configuration files) do, those of API clients do not.
-func takesOver(origin string) bool { return origin != flow.OriginAPI }
 
 // name is the name under which s is stored.
 func (a *application) name(s pipeline.Subscription) string {

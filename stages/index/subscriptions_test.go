@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,10 +223,20 @@ func TestReplace(t *testing.T) {
 	b.replace("yaml", false, x2)
 	wantStamps(b, "y yaml 6/2 (0,1] S/1/1")
 
-	// The operator's file takes over what the API made; the same text is a change of owner.
+	// Neither the file nor the API replaces what the other made, also while it is paused.
 	b.replace("yaml", false, x2, sub("z", pipeline.View{}))
-	if got := stamps(b); len(got) != 2 || got[1][:13] != "z yaml 8/8 (1" {
-		t.Errorf("got %q, want z taken over", got)
+	decided(b, flow.CodeConflict)
+	wantStamps(b)
+	b.pause("z")
+	decided(b, 0)
+	b.replace("yaml", false, x2, sub("z", pipeline.View{}))
+	decided(b, flow.CodeConflict)
+	wantStamps(b)
+	b.cancel("z")
+	b.replace("yaml", false, x2, sub("z", pipeline.View{}))
+	decided(b, 0)
+	if got := stamps(b); len(got) != 1 || !strings.HasPrefix(got[0], "z yaml ") {
+		t.Errorf("got %q, want z added", got)
 	}
 	b.replace("api", false, x2)
 	decided(b, flow.CodeConflict)
@@ -247,6 +258,46 @@ func TestReplace(t *testing.T) {
 	decided(b, 0)
 	if len(b.out) != 1 {
 		t.Errorf("got %+v of an empty list for no page", b.out)
+	}
+}
+
+// TestPause: a paused subscription keeps no page awake and starts again from what is then current.
+func TestPause(t *testing.T) {
+	b := newBench(t)
+	b.pause("a")
+	decided(b, flow.CodeNotFound)
+	b.subscribe("a", pipeline.View{})
+	b.subscribe("b", pipeline.View{})
+	b.read("A")
+	b.pause("a")
+	decided(b, 0)
+	if got := stamps(b); len(got) != 1 || !strings.HasPrefix(got[0], "a api ") || !strings.Contains(got[0], "(0,1]") {
+		t.Errorf("got %q, want a ended with version 1", got)
+	}
+	if len(all[withdraw](b.out)) > 0 {
+		t.Error("notifications of earlier changes are withdrawn")
+	}
+	b.pause("a")
+	decided(b, 0)
+	wantStamps(b)
+	b.do(subscribe{Origin: "api", Subscription: sub("a", pipeline.View{}), Expired: &b.expired("a")[0]})
+	decided(b, flow.CodeConflict)
+	b.due()
+	b.read("B")
+	b.resume("a", "")
+	decided(b, 0)
+	if got := stamps(b); len(got) != 1 || !strings.Contains(got[0], "(2,-]") {
+		t.Errorf("got %q, want a to begin behind version 2", got)
+	}
+
+	b.pause("a")
+	b.pause("b")
+	if one[ended](b); b.p.Incarnation != "" || b.p.Expired != 2 {
+		t.Errorf("got %+v, want a page that rests", b.p)
+	}
+	b.resume("", "")
+	if got := stamps(b); len(got) != 2 || !strings.Contains(got[0], "(0,-]") {
+		t.Errorf("got %q, want both to begin with the next version", got)
 	}
 }
 

@@ -29,13 +29,14 @@ var bodies = map[string]any{
 	flow.TypeReplay:       flow.ReplayCommand{},
 	flow.TypeSubscribe:    flow.SubscribeCommand{},
 	flow.TypeCancel:       flow.CancelCommand{},
+	flow.TypePause:        flow.PauseCommand{},
 	flow.TypeResume:       flow.ResumeCommand{},
 }
 
 // commands are the public types that other programs send too.
 var commands = map[string]bool{
 	flow.TypeReplay: true, flow.TypeSubscribe: true, flow.TypeCancel: true,
-	flow.TypeResume: true, flow.TypeCheckNow: true,
+	flow.TypePause: true, flow.TypeResume: true, flow.TypeCheckNow: true,
 }
 
 // compile returns the schema in a file of schemaDir.

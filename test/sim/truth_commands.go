@@ -133,6 +133,7 @@ func (t *truth) apply(c flow.ApplyCommand, position string, d *deeds) {
 	for i, s := range c.Subscriptions {
 		r, x := t.subs[t.pair(s)], t.expired[t.pair(s)]
 		switch {
+		case r != nil && r.origin == "api" && c.Origin != "api": // it was made at run time
 		case r != nil && r.origin == c.Origin && equal(r.sub, s):
 		case r != nil:
 			t.stopped = t.stop(t.pair(s))
