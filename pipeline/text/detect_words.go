@@ -22,6 +22,10 @@ const (
 	// list, such as Afrikaans beside Dutch, mostly reaches a smaller share.
 	minStopwords     = 4
 	minStopwordShare = 25
+	// manyStopwords are enough for the share lowShare: the share of the different words that are
+	// stop words falls with the length of a text.
+	manyStopwords = 15
+	lowShare      = 15
 )
 
 // stopwordsIn are the stop words of a text.
@@ -92,7 +96,11 @@ func (f stopwordsIn) evidence(code string) evidence {
 			}
 		}
 	}
-	if own < minStopwords || own*100 < f.words*minStopwordShare {
+	share := minStopwordShare
+	if own >= manyStopwords {
+		share = lowShare
+	}
+	if own < minStopwords || own*100 < f.words*share {
 		return unlikely
 	}
 	sure := certain
