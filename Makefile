@@ -12,7 +12,7 @@ race: ## everything under the race detector, in random order
 lint: ## golangci-lint with .golangci.yml
 	.ci/lint
 
-fuzz: ## 20,000 inputs for every fuzz target
+fuzz: ## 5,000 inputs for every fuzz target
 	.ci/fuzz 5000x
 
 sim: ## the seeded simulator, 2,000 seeds

@@ -19,7 +19,7 @@ const (
 const (
 	// minStopwords and minStopwordShare are how many of the different words of a text must be
 	// stop words of a language, and how many per cent of them. A related language that has no
-	// list, such as Afrikaans beside Dutch, mostly reaches a smaller share.
+	// list mostly reaches a smaller share.
 	minStopwords     = 4
 	minStopwordShare = 25
 	// manyStopwords are enough for the share lowShare: the share of the different words that are
@@ -31,7 +31,7 @@ const (
 // stopwordsIn are the stop words of a text.
 type stopwordsIn struct {
 	words int      // different words in the text, whether stop words or not
-	found []uint64 // of each different stop word, the languages that have it: bit i is builtin[i]
+	found []uint64 // of each different stop word, the languages that have it: bit i is that of languageAt(i)
 }
 
 func findStopwords(s string) stopwordsIn {
@@ -51,9 +51,19 @@ func findStopwords(s string) stopwordsIn {
 	return stopwordsIn{words: len(seen), found: found}
 }
 
+// wordLanguages is how many languages are told apart by words: the built-in ones and Afrikaans.
+const wordLanguages = len(builtin) + 1
+
+func languageAt(i int) string {
+	if i == len(builtin) {
+		return "af"
+	}
+	return builtin[i].code
+}
+
 // best returns the language that has most of the stop words.
 func (f stopwordsIn) best() string {
-	var counts [len(builtin)]int
+	var counts [wordLanguages]int
 	best := 0
 	for _, languages := range f.found {
 		for ; languages != 0; languages &= languages - 1 {
@@ -64,7 +74,7 @@ func (f stopwordsIn) best() string {
 			}
 		}
 	}
-	return builtin[best].code
+	return languageAt(best)
 }
 
 // evidence compares the language code with all others by the words that only one of the two
@@ -72,8 +82,8 @@ func (f stopwordsIn) best() string {
 // such as Danish and Norwegian.
 func (f stopwordsIn) evidence(code string) evidence {
 	at := -1
-	for i, b := range builtin {
-		if b.code == code {
+	for i := range wordLanguages {
+		if languageAt(i) == code {
 			at = i
 		}
 	}
@@ -81,13 +91,13 @@ func (f stopwordsIn) evidence(code string) evidence {
 		return unlikely
 	}
 	var own int
-	var more, less [len(builtin)]int // stop words of code that another language has not, and the reverse
+	var more, less [wordLanguages]int // stop words of code that another language has not, and the reverse
 	for _, languages := range f.found {
 		has := languages>>at&1 == 1
 		if has {
 			own++
 		}
-		for i := range builtin {
+		for i := range wordLanguages {
 			switch other := languages>>i&1 == 1; {
 			case has && !other:
 				more[i]++
@@ -104,7 +114,7 @@ func (f stopwordsIn) evidence(code string) evidence {
 		return unlikely
 	}
 	sure := certain
-	for i := range builtin {
+	for i := range wordLanguages {
 		switch {
 		case i == at || more[i] >= 3 && more[i] >= 4*less[i]:
 		case more[i] >= 1 && more[i] >= 2*less[i]:
@@ -124,7 +134,12 @@ func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) 
 const moreDanish = "begge bare blevet både da din fordi før hver hvem hvilke hvilken hvordan hvorfor ingen ja kan kom kun lige " +
 	"mellem mere nogen samme siden så uden ved"
 
-// languagesOfStopwords has the languages of each stop word: bit i is builtin[i].
+// afrikaans are frequent words of Afrikaans, which has no list of stop words. Without them most of
+// its texts are taken for Dutch.
+const afrikaans = "aan al almal alle as baie by daar dat deur die dit een ek elke en enige gee geen haar het hierdie hom hulle hy is kan " +
+	"maak maar met moet my na nie nog of om ons ook op reg sal se so sonder sy te tot uit van vir vry was wat wees wie word"
+
+// languagesOfStopwords has the languages of each stop word: bit i is that of languageAt(i).
 var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
 	languages := map[string]uint64{}
 	for i, b := range builtin {
@@ -136,6 +151,9 @@ var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
 				languages[w] |= 1 << i
 			}
 		}
+	}
+	for w := range strings.FieldsSeq(afrikaans) {
+		languages[w] |= 1 << len(builtin)
 	}
 	return languages
 })

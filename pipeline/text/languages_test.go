@@ -251,6 +251,7 @@ func TestDetect(t *testing.T) {
 		{"Nynorsk", "Kjempa med dei hundre auga vakta kviga både dag og natt, og aldri sov alle auga hans på same tid, seier dei.", "no"},
 		{"a line of Danish", "Du kan hente varen i butikken efter to dage, hvis der er noget på lager af den.", "da"},
 		{"a line of Norwegian", "Du kan hente varen i butikken etter to dager hvis noe av den er på lager.", "no"},
+		{"Afrikaans, which has no list", "Die weer in Kaapstad is vandag baie warm en ons gaan strand toe, en die kinders speel buite in die tuin.", "af"},
 		{"Danish and Norwegian alike", "Restaurant og bar i Torvgade, kjole og sko, mandag fredag lørdag, telefon.", ""},
 		{"100 words of Danish", danishPage, "da"},
 		{"100 words of Norwegian", norwegianPage, "no"},
